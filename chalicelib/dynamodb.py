@@ -1,0 +1,221 @@
+"""The `Table` on DynamoDB, over a boto3 client.
+
+The client's own retries are to be off (`resources`): `Retry` alone decides how long a call may
+take, and knows the two faults that the client does not retry, items left unprocessed in a batch
+and transactions cancelled by a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from chalicelib.attribute_values import decode_item, encode, encode_item
+from chalicelib.aws_errors import TRANSIENT, code_of, meaning, translated
+from chalicelib.dynamodb_writes import single_request, transaction_item
+from chalicelib.ports import (
+    ConditionFailed,
+    Delete,
+    Item,
+    Key,
+    NotStored,
+    Put,
+    StorageError,
+    Unavailable,
+    Update,
+    Write,
+    check_transaction,
+    key_of,
+)
+from chalicelib.retry import Retry
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+BATCH_ITEMS = 25
+"""Items in one BatchWriteItem (DynamoDB API reference)."""
+
+
+class DynamoTable:
+    """A `ports.Table` on one DynamoDB table."""
+
+    def __init__(self, client: DynamoDBClient, name: str, retry: Retry | None = None) -> None:
+        self._client = client
+        self._name = name
+        self._retry = retry or Retry()
+
+    def get(self, key: Key) -> Item | None:
+        answer = self._ask(
+            "get_item", Key=encode_item({"PK": key.pk, "SK": key.sk}), ConsistentRead=True
+        )
+        return decode_item(answer["Item"]) if "Item" in answer else None
+
+    def query(
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+    ) -> list[Item]:
+        request = _between(partition, first, last)
+        if attributes:
+            names = {f"#p{place}": name for place, name in enumerate(attributes)}
+            request["ProjectionExpression"] = ", ".join(names)
+            request["ExpressionAttributeNames"] = names
+        pages = self._pages(request, limit)
+        return [decode_item(item) for page in pages for item in page["Items"]]
+
+    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+        request = _after(partition, after) | {"Select": "COUNT"}
+        return sum(page["Count"] for page in self._pages(request, limit))
+
+    def write(self, *writes: Write) -> None:
+        check_transaction(writes)
+        match writes:
+            case [Put() | Update() | Delete() as write]:
+                self._retry.call(lambda: self._write_single(write))
+            case _:
+                self._retry.call(lambda: self._transact(writes))
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        waiting = list({key_of(item): item for item in items}.values())
+        refused: list[Item] = []
+        reason = "left unprocessed by DynamoDB"
+        for _ in self._retry.rounds():
+            left: list[Item] = []
+            for chunk in _chunks(waiting):
+                try:
+                    left += self._put_batch(chunk)
+                except Unavailable as unavailable:
+                    left, reason = left + chunk, str(unavailable)
+                except StorageError as refusal:
+                    refused, reason = refused + self._put_singly(chunk), str(refusal)
+            waiting = left
+            if not waiting:
+                break
+        if refused or waiting:
+            raise NotStored(refused + waiting, reason)
+
+    def _put_batch(self, items: Sequence[Item]) -> list[Item]:
+        """Store up to 25 items; returns those that DynamoDB left unprocessed."""
+        requests = [{"PutRequest": {"Item": encode_item(item)}} for item in items]
+        with translated():
+            answer = self._client.batch_write_item(
+                RequestItems={self._name: requests}  # type: ignore[dict-item]
+            )
+        left = answer.get("UnprocessedItems", {}).get(self._name, [])
+        return [decode_item(request["PutRequest"]["Item"]) for request in left]
+
+    def _put_singly(self, items: Sequence[Item]) -> list[Item]:
+        """Store the items of a refused batch one by one; returns those that are to blame."""
+        refused = []
+        for item in items:
+            try:
+                self._ask("put_item", Item=encode_item(item))
+            except StorageError:
+                refused.append(item)
+        return refused
+
+    def _write_single(self, write: Put | Update | Delete) -> None:
+        operation, request = single_request(write)
+        try:
+            self._send(operation, request)
+        except ClientError as error:
+            if code_of(error) == "ConditionalCheckFailedException":
+                raise ConditionFailed({0: _item_in(error.response)}) from error
+            raise meaning(error) from error
+
+    def _transact(self, writes: Sequence[Write]) -> None:
+        items = [transaction_item(write, self._name) for write in writes]
+        try:
+            with translated():
+                self._cancellable(items)
+        except _CancelledError as cancelled:
+            raise cancelled.meaning() from cancelled
+
+    def _cancellable(self, items: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            self._client.transact_write_items(TransactItems=items)  # type: ignore[arg-type]
+        except ClientError as error:
+            if code_of(error) == "TransactionCanceledException":
+                raise _CancelledError(error) from error
+            raise
+
+    def _pages(self, request: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
+        """The pages of a Query, each at most 1 MB, until `limit` items are read."""
+        start: dict[str, Any] = {}
+        while limit > 0:
+            page = self._ask("query", **request, **start, Limit=limit, ConsistentRead=True)
+            yield page
+            limit -= page["Count"]
+            if "LastEvaluatedKey" not in page:
+                return
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
+        def once() -> dict[str, Any]:
+            with translated():
+                return self._send(operation, request)
+
+        return self._retry.call(once)
+
+    def _send(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = getattr(self._client, operation)(TableName=self._name, **request)
+        return answer
+
+
+class _CancelledError(Exception):
+    """A cancelled transaction, with DynamoDB's reason for each write."""
+
+    def __init__(self, error: ClientError) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
+
+    def meaning(self) -> Exception:
+        """A conflict or a throttle hides what the conditions say: ask again, answer nothing."""
+        codes = [reason.get("Code") for reason in self.reasons]
+        if any(code in TRANSIENT for code in codes):
+            return Unavailable(str(self))
+        failed = {
+            position: _item_in(reason)
+            for position, reason in enumerate(self.reasons)
+            if reason.get("Code") == "ConditionalCheckFailed"
+        }
+        return ConditionFailed(failed) if failed else meaning(self.error)
+
+
+def _item_in(answer: Mapping[str, Any]) -> Item | None:
+    return decode_item(answer["Item"]) if answer.get("Item") else None
+
+
+def _between(partition: str, first: str, last: str) -> dict[str, Any]:
+    condition, values = "PK = :pk", {":pk": encode(partition)}
+    if first and last:
+        condition += " AND SK BETWEEN :first AND :last"
+    elif first:
+        condition += " AND SK >= :first"
+    elif last:
+        condition += " AND SK <= :last"
+    values |= {
+        f":{name}": encode(text) for name, text in (("first", first), ("last", last)) if text
+    }
+    return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
+
+
+def _after(partition: str, after: str) -> dict[str, Any]:
+    if not after:
+        return _between(partition, "", "")
+    return {
+        "KeyConditionExpression": "PK = :pk AND SK > :after",
+        "ExpressionAttributeValues": {":pk": encode(partition), ":after": encode(after)},
+    }
+
+
+def _chunks(items: Sequence[Item]) -> Iterator[list[Item]]:
+    for start in range(0, len(items), BATCH_ITEMS):
+        yield list(items[start : start + BATCH_ITEMS])

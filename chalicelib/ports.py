@@ -1,0 +1,232 @@
+"""What the rest of the code needs from storage: a `Table` of items and a `Queue` of messages.
+
+Every engine answers alike: the same values, the same errors (`tests/conformance`).
+Conditions are boto3's `Attr` expressions; DynamoDB renders them, SQLite evaluates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import Attr, ConditionBase
+
+Value: TypeAlias = "str | int | list[Value] | dict[str, Value]"
+Item: TypeAlias = dict[str, Value]
+
+MAX_TRANSACTION_WRITES = 100
+"""Writes in one transaction (DynamoDB, `TransactWriteItems`)."""
+MAX_PARTITION_KEY_BYTES = 2048
+MAX_SORT_KEY_BYTES = 1024
+MAX_DELAY_SECONDS = 900
+"""The longest delay of a message (SQS, `DelaySeconds`)."""
+
+
+class Key(NamedTuple):
+    """The primary key of an item: partition key `PK` and sort key `SK`."""
+
+    pk: str
+    sk: str
+
+
+def key_of(item: Mapping[str, Value]) -> Key:
+    """The primary key within an item. Raises `Refused` where it has none or a wrong one."""
+    pk, sk = item.get("PK"), item.get("SK")
+    if not isinstance(pk, str) or not isinstance(sk, str):
+        raise Refused(f"an item needs the texts PK and SK, this one has {pk!r} and {sk!r}")
+    _check_length("PK", pk, MAX_PARTITION_KEY_BYTES)
+    _check_length("SK", sk, MAX_SORT_KEY_BYTES)
+    return Key(pk, sk)
+
+
+def _check_length(name: str, value: str, most: int) -> None:
+    size = len(value.encode())
+    if not 1 <= size <= most:
+        raise Refused(f"{name} must be 1 to {most} bytes of UTF-8, this one has {size}")
+
+
+def check_value(value: object) -> None:
+    """Raise `Refused` for what a table can't hold: only str, int, and lists and maps of them."""
+    match value:
+        case bool() | None | float():
+            raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
+        case str() | int():
+            return
+        case list():
+            for part in value:
+                check_value(part)
+        case dict():
+            for name, part in value.items():
+                check_value(part)
+                if not isinstance(name, str):
+                    raise Refused(f"a map's keys are texts, not {name!r}")
+        case _:
+            raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
+
+
+def attribute(name: str) -> Attr:
+    """boto3's `Attr`, to make a condition of.
+
+    Imported on use: the GET makes no condition, and at cold start need not pay for all of boto3.
+    """
+    from boto3.dynamodb.conditions import Attr  # noqa: PLC0415
+
+    return Attr(name)
+
+
+def number(item: Mapping[str, Value], name: str) -> int:
+    """The whole number `name` of an item, 0 where it has none."""
+    value = item.get(name, 0)
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is {value!r}, expected a whole number")
+    return value
+
+
+def text(item: Mapping[str, Value], name: str) -> str:
+    """The text `name` of an item, empty where it has none."""
+    value = item.get(name, "")
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, expected a text")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Store an item, in place of any with the same key."""
+
+    item: Item
+    condition: ConditionBase | None = None
+
+    @property
+    def key(self) -> Key:
+        return key_of(self.item)
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change attributes of an item, creating it where there is none.
+
+    `values` replace, `defaults` stand only where the attribute is missing, `add` counts on from
+    the number there, or from 0. An update with `add` and no condition that changes with it
+    is not idempotent: sent again after an answer was lost, it counts twice.
+    """
+
+    key: Key
+    values: Mapping[str, Value] = field(default_factory=dict)
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    add: Mapping[str, int] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+    condition: ConditionBase | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove an item; no error where there is none."""
+
+    key: Key
+    condition: ConditionBase | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Change nothing; let the transaction fail where the condition does not hold."""
+
+    key: Key
+    condition: ConditionBase
+
+
+Write: TypeAlias = Put | Update | Delete | Check
+
+
+def check_transaction(writes: Sequence[Write]) -> None:
+    """Raise `Refused` unless there are 1 to 100 writes, no item twice."""
+    if not 1 <= len(writes) <= MAX_TRANSACTION_WRITES:
+        raise Refused(f"1 to {MAX_TRANSACTION_WRITES} writes at once, not {len(writes)}")
+    if len({write.key for write in writes}) < len(writes):
+        raise Refused("a transaction writes no item twice")
+
+
+def check_delay(delay: int) -> None:
+    """Raise `Refused` for a delay that a queue does not know."""
+    if not 0 <= delay <= MAX_DELAY_SECONDS:
+        raise Refused(f"a message's delay is 0 to {MAX_DELAY_SECONDS} seconds, not {delay}")
+
+
+class StorageError(Exception):
+    """The storage did not do as asked; what it was asked may or may not have been done."""
+
+
+class Unavailable(StorageError):
+    """The storage can't answer now: throttled, in conflict or out of reach. Ask again later."""
+
+
+class Refused(StorageError):
+    """The storage will never do this: the request is wrong, or a right or a resource is missing."""
+
+
+class NotStored(StorageError):
+    """Some of the items could not be stored; all others are."""
+
+    def __init__(self, items: Sequence[Item], reason: str) -> None:
+        super().__init__(f"{len(items)} items not stored: {reason}")
+        self.items = list(items)
+
+
+class ConditionFailed(Exception):
+    """A condition did not hold, so nothing was written: an answer of the business, not a fault.
+
+    `items` has, for the position of each failed write, its item as it stands (None: there is none).
+    """
+
+    def __init__(self, items: Mapping[int, Item | None]) -> None:
+        super().__init__(f"the condition of write {', '.join(map(str, items))} does not hold")
+        self.items = dict(items)
+
+
+class Table(Protocol):
+    """A table of items, read consistently. Every method raises `Unavailable` or `Refused`."""
+
+    def get(self, key: Key) -> Item | None:
+        """The item under a key, or None."""
+
+    def query(
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+    ) -> list[Item]:
+        """Up to `limit` items of a partition in the order of their sort keys.
+
+        `first` and `last` bound the sort keys, both included, empty for no bound.
+        `attributes` names what to read of each item; none means all.
+        """
+
+    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+        """How many items of a partition have a sort key behind `after`, up to `limit`."""
+
+    def write(self, *writes: Write) -> None:
+        """Do one write, or up to 100 as one transaction: all or none.
+
+        Raises `ConditionFailed` where a condition does not hold.
+        """
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        """Store items, not as a transaction; of two with one key the later stays.
+
+        Raises `NotStored` with those that are not stored.
+        """
+
+
+class Queue(Protocol):
+    """A queue of texts, each delivered at least once, in any order."""
+
+    def send(self, body: str, *, delay: int = 0) -> None:
+        """Enqueue a message, to be delivered no sooner than `delay` seconds (0 to 900) from now.
+
+        Raises `Unavailable` or `Refused`; the message may have been taken all the same.
+        """

@@ -1,0 +1,77 @@
+"""What the program says while it runs: one JSON object a line, metrics among them.
+
+On AWS the metrics are CloudWatch's embedded metric format, so a log line is all they cost. No
+line holds anything about a visitor.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from typing import Any, TextIO
+
+NAMESPACE = "vu-mi"
+
+log = logging.getLogger("vu-mi")
+metrics = logging.getLogger("vu-mi.metrics")
+
+
+def event(level: int, what: str, **fields: Any) -> None:
+    """Log that something happened, with what is needed to act on it."""
+    log.log(level, what, extra={"fields": fields}, exc_info=level >= logging.ERROR)
+
+
+def count(function: str, **values: int) -> None:
+    """Add to the metrics of a function; a line is written only where one is above 0."""
+    if any(values.values()):
+        metrics.info("metrics", extra={"fields": {"function": function, **values}})
+
+
+class JsonFormatter(logging.Formatter):
+    """A log record as one line of JSON; a metrics record in CloudWatch's embedded metric format.
+
+    Source: the CloudWatch user guide, "Specification: Embedded metric format".
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = dict(getattr(record, "fields", {}))
+        if record.name == metrics.name:
+            return json.dumps(_embedded(record.created, fields))
+        line = {"time": _timestamp(record.created), "level": record.levelname.lower()}
+        line |= {"message": record.getMessage(), **fields}
+        if record.exc_info and record.exc_info[0] is not None:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
+
+
+def _embedded(created: float, fields: dict[str, Any]) -> dict[str, Any]:
+    named = [{"Name": name, "Unit": "Count"} for name in fields if name != "function"]
+    directive = {"Namespace": NAMESPACE, "Dimensions": [["function"]], "Metrics": named}
+    return {"_aws": {"Timestamp": int(created * 1000), "CloudWatchMetrics": [directive]}, **fields}
+
+
+def _timestamp(seconds: float) -> str:
+    return (
+        time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{seconds % 1:.3f}"[2:] + "Z"
+    )
+
+
+def write_to(stream: TextIO, *, with_metrics: bool) -> None:
+    """Send everything to a stream, in place of whatever handler the process had.
+
+    Without metrics only what an operator of one machine needs to see remains.
+    """
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+    log.setLevel(logging.INFO)
+    metrics.setLevel(logging.INFO if with_metrics else logging.WARNING)
+
+
+def start_on_lambda() -> None:
+    """Write to standard output, which Lambda sends to CloudWatch Logs."""
+    write_to(sys.stdout, with_metrics=True)

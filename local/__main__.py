@@ -1,0 +1,75 @@
+"""`python -m local`: serve badges on one machine until SIGINT or SIGTERM."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from urllib.parse import quote
+
+from chalicelib import telemetry
+from chalicelib.ports import StorageError
+from chalicelib.settings import SettingsError
+from local.engine import AlreadyRunningError, Engine
+from local.settings import LocalSettings
+from local.web import Gateway, WebServer
+
+
+def main() -> int:
+    """Returns the exit status: 0 after a clean stop, 1 where it could not start."""
+    telemetry.write_to(sys.stderr, with_metrics=False)
+    try:
+        settings = LocalSettings.from_environment(os.environ)
+        return _run(settings)
+    except (AlreadyRunningError, SettingsError) as error:
+        return _fail(str(error))
+    except StorageError as error:
+        return _fail(f"the file in {settings.folder}/ can't be opened: {error}")
+    except OSError as error:
+        return _fail(_explain(error, settings))
+
+
+def _run(settings: LocalSettings) -> int:
+    from app import app  # noqa: PLC0415  only once the settings are known to be right
+
+    engine = Engine(settings.folder, settings.product)
+    try:
+        server = WebServer(Gateway(app), settings.host, settings.port)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: server.stop())
+        engine.start()
+        _greet(settings, server.port)
+        server.serve()
+    finally:
+        engine.stop()
+    print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
+    return 0
+
+
+def _greet(settings: LocalSettings, port: int) -> None:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    badge = f"http://{host}:{port}/api/v1/views?id=you%2Fyour-repo"
+    shields = f"https://img.shields.io/endpoint?url={quote(badge, safe='')}"
+    print(f"vu-mi counts on {badge}", flush=True)  # noqa: T201
+    print(f"Markdown, once it is reachable from outside: ![views]({shields})", flush=True)  # noqa: T201
+
+
+def _explain(error: OSError, settings: LocalSettings) -> str:
+    where = f"{settings.host}:{settings.port}"
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"{where} is in use: stop what listens there, or set PORT to another port"
+        case errno.EACCES | errno.EADDRNOTAVAIL if error.filename is None:
+            return f"can't listen on {where}: {error.strerror}; set HOST and PORT"
+        case _:
+            return f"{error}; set DATA to a folder that can be written"
+
+
+def _fail(message: str) -> int:
+    print(f"vu-mi: {message}", file=sys.stderr)  # noqa: T201
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Evaluating boto3's condition expressions as DynamoDB does.
+
+A missing attribute makes every comparison false but `<>`; values of different types are never
+equal and never in order; texts compare by their UTF-8 bytes, which is the order of their code
+points. Source: the DynamoDB developer guide, "Condition and filter expressions, operators, and
+functions in DynamoDB".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from chalicelib.ports import Item, Value
+
+if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import ConditionBase
+
+Operand: TypeAlias = "Value | None"
+
+TYPES: Mapping[str, type] = {"S": str, "N": int, "L": list, "M": dict}
+
+
+def holds(condition: ConditionBase | None, item: Item | None) -> bool:
+    """Whether a condition holds for an item; None for one that does not exist.
+
+    Raises `TypeError` for an operator that DynamoDB has and the tables here never need.
+    """
+    return condition is None or _evaluate(condition, item or {})
+
+
+def _evaluate(condition: ConditionBase, item: Item) -> bool:
+    expression = condition.get_expression()
+    operator, values = expression["operator"], expression["values"]
+    if operator in LOGICAL:
+        return LOGICAL[operator](*(_evaluate(value, item) for value in values))
+    if operator not in COMPARISONS:
+        raise TypeError(f"conditions here have no {operator}")
+    subject, *others = values
+    return COMPARISONS[operator](_operand(subject, item), *(_operand(o, item) for o in others))
+
+
+def _operand(value: Any, item: Item) -> Any:
+    """What stands in a comparison: an attribute's value, the size of one, or the value given."""
+    if hasattr(value, "get_expression"):
+        [attribute] = value.get_expression()["values"]
+        found = _attribute(attribute.name, item)
+        return None if found is None or isinstance(found, int) else _size(found)
+    return _attribute(value.name, item) if hasattr(value, "name") else value
+
+
+def _attribute(path: str, item: Item) -> Operand:
+    found: Operand = item
+    for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
+        found = _step(found, step)
+    return found
+
+
+def _step(value: Operand, step: str) -> Operand:
+    if isinstance(value, dict):
+        return value.get(step)
+    if isinstance(value, list) and step.startswith("["):
+        place = int(step[1:-1])
+        return value[place] if place < len(value) else None
+    return None
+
+
+def _size(value: Value) -> int:
+    return len(value.encode()) if isinstance(value, str) else len(value)  # type: ignore[arg-type]
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Only two texts or two numbers have an order."""
+    return lambda a, b: type(a) is type(b) and isinstance(a, str | int) and compare(a, b)
+
+
+def _between(value: Any, low: Any, high: Any) -> bool:
+    return LESS_OR_EQUAL(low, value) and LESS_OR_EQUAL(value, high)
+
+
+def _begins_with(value: Any, prefix: str) -> bool:
+    return isinstance(value, str) and value.startswith(prefix)
+
+
+def _contains(value: Any, part: Any) -> bool:
+    if isinstance(value, str):
+        return isinstance(part, str) and part in value
+    return isinstance(value, list) and part in value
+
+
+LESS_OR_EQUAL = _ordered(lambda a, b: a <= b)
+
+LOGICAL: Mapping[str, Callable[..., bool]] = {
+    "AND": lambda a, b: a and b,
+    "OR": lambda a, b: a or b,
+    "NOT": lambda a: not a,
+}
+COMPARISONS: Mapping[str, Callable[..., bool]] = {
+    "=": lambda a, b: a is not None and a == b,
+    "<>": lambda a, b: a != b,
+    "<": _ordered(lambda a, b: a < b),
+    "<=": LESS_OR_EQUAL,
+    ">": _ordered(lambda a, b: a > b),
+    ">=": _ordered(lambda a, b: a >= b),
+    "BETWEEN": _between,
+    "IN": lambda a, options: a in options,
+    "begins_with": _begins_with,
+    "contains": _contains,
+    "attribute_exists": lambda a: a is not None,
+    "attribute_not_exists": lambda a: a is None,
+    "attribute_type": lambda a, name: isinstance(a, TYPES[name]),
+}

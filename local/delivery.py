@@ -1,0 +1,127 @@
+"""The loops that stand in for AWS: SQS to `put_views`, TTL, and the stream to `fold_views`.
+
+Each is a step that does what is due and returns how many seconds may pass until the next; the
+threads that repeat the steps are in `local.loops`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeAlias
+
+from chalicelib.ports import Key
+from chalicelib.views import keys
+from chalicelib.views.view import MalformedError, View
+from local import events
+from local.database import Database
+from local.queue import SqliteQueue, delivered_before
+from local.table import ChangeLog, remove_expired
+
+Handler: TypeAlias = Callable[[dict[str, Any], Any], Any]
+
+MESSAGES_AT_ONCE = 200
+"""Messages in a batch; on AWS a batch window allows as many."""
+CHANGES_AT_ONCE = 1_000
+"""Stream records in a batch, the most that Lambda takes."""
+REMOVALS_AT_ONCE = 1_000
+"""Removals in one transaction, so that no visitor waits long behind one."""
+IDLE_SECONDS = 60.0
+"""How long a loop rests at most, though nothing woke it."""
+EXPIRY_SECONDS = 1.0
+"""How often to look for what has expired."""
+RETRY_SECONDS = 1.0
+"""How long to wait before a batch that failed is delivered again."""
+
+
+class MessageDelivery:
+    """Delivers the messages of a queue to a handler, and deletes those it is done with."""
+
+    def __init__(self, queue: SqliteQueue, handler: Handler, clock: Callable[[], float]) -> None:
+        self._queue = queue
+        self._handler = handler
+        self._clock = clock
+
+    def step(self) -> float:
+        """Deliver one batch. A message that failed comes again after its visibility timeout."""
+        messages = self._queue.receive(MESSAGES_AT_ONCE)
+        if not messages:
+            return self._rest()
+        answer = self._handler(events.queue_event(self._queue.name, messages), None)
+        failed = events.failed_identifiers(answer, [str(message.id) for message in messages])
+        self._queue.delete(message for message in messages if str(message.id) not in failed)
+        return 0.0
+
+    def _rest(self) -> float:
+        visible = self._queue.next_visible()
+        return IDLE_SECONDS if visible is None else max(0.0, visible - self._clock())
+
+
+class Expiry:
+    """Removes the items whose time to live is over, as DynamoDB's TTL does.
+
+    A view stays while the queue holds a message of it that was delivered before: delivered again
+    after the view is gone and folded, it would count twice. Message and view are looked at in one
+    transaction, so this holds whatever the clock does and however long the machine was off.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        queue: str,
+        clock: Callable[[], float],
+        on_removal: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._clock = clock
+        self._on_removal = on_removal
+
+    def step(self) -> float:
+        """Remove one batch."""
+        now = self._clock()
+        removed = self._database.write(
+            lambda connection: remove_expired(
+                connection,
+                now,
+                {key for body in delivered_before(connection, self._queue) for key in _held(body)},
+                REMOVALS_AT_ONCE,
+            )
+        )
+        if removed:
+            self._on_removal()
+            return 0.0
+        return EXPIRY_SECONDS
+
+
+def _held(body: str) -> Iterator[Key]:
+    """The item that handling a message again would store again."""
+    try:
+        view = View.from_message(body)
+    except MalformedError:
+        return
+    yield keys.view(view.badge_id, view.ulid)
+
+
+class StreamDelivery:
+    """Delivers the changes of the table to a handler, in order, and moves its checkpoint."""
+
+    def __init__(self, database: Database, consumer: str, handler: Handler) -> None:
+        self._label = database.stream_label
+        self._log = ChangeLog(database, consumer)
+        self._handler = handler
+
+    def step(self) -> float:
+        """Deliver one batch; from the lowest failed sequence number on it comes again."""
+        changes = self._log.read(CHANGES_AT_ONCE)
+        if not changes:
+            return IDLE_SECONDS
+        answer = self._handler(events.stream_event(self._label, changes), None)
+        failed = events.failed_identifiers(answer, [str(change.sequence) for change in changes])
+        done = [
+            c.sequence
+            for c in changes
+            if c.sequence < min(map(int, failed), default=c.sequence + 1)
+        ]
+        if done:
+            self._log.checkpoint(done[-1])
+        return RETRY_SECONDS if failed else 0.0

@@ -1,0 +1,176 @@
+"""The `Queue` on SQLite, with what a consumer of SQS relies on.
+
+A received message is invisible for the visibility timeout and comes again unless deleted; one
+received `max_receives` times goes to the dead-letter queue, where it stays until redriven.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from chalicelib import telemetry
+from chalicelib.ports import check_delay
+from local.database import Database
+
+DEAD_LETTERS = "-dead-letters"
+"""The dead-letter queue of a queue is named after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A received message; times are seconds since 1970, `receives` counts this one too."""
+
+    id: int
+    body: str
+    sent_at: float
+    receives: int
+    first_received_at: float
+
+
+class SqliteQueue:
+    """A `ports.Queue` in the database file, and its consumer's side."""
+
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        clock: Callable[[], float],
+        *,
+        visibility_timeout: float = 30.0,
+        max_receives: int = 10,
+    ) -> None:
+        self.name = name
+        self.on_send: Callable[[], None] = lambda: None
+        self._database = database
+        self._clock = clock
+        self._visibility_timeout = visibility_timeout
+        self._max_receives = max_receives
+        self._latest = clock()
+        database.write(self._release)
+
+    def send(self, body: str, *, delay: int = 0) -> None:
+        check_delay(delay)
+        now = self._clock()
+        self._database.write(
+            lambda connection: connection.execute(
+                "INSERT INTO messages (queue, body, sent_at, visible_at) VALUES (?, ?, ?, ?)",
+                (self.name, body, now, now + delay),
+            )
+        )
+        self.on_send()
+
+    def receive(self, limit: int) -> list[Message]:
+        """Up to `limit` visible messages, those visible for longest first.
+
+        Each is invisible from now on for the visibility timeout.
+        """
+        now = self._clock()
+        given_up, messages = self._database.write(
+            lambda connection: (
+                self._give_up(connection, now),
+                self._receive(connection, now, limit),
+            )
+        )
+        if given_up:
+            telemetry.event(logging.ERROR, "dead letters", queue=self.name, messages=given_up)
+        return messages
+
+    def delete(self, messages: Iterable[Message]) -> None:
+        """Forget messages that are done."""
+        ids = [(message.id,) for message in messages]
+        self._database.write(
+            lambda connection: connection.executemany("DELETE FROM messages WHERE id = ?", ids)
+        )
+
+    def redrive(self) -> int:
+        """Send the dead letters on their way again, as if never received; returns how many.
+
+        They stay known as delivered before (`delivered_before`), and so can't count twice.
+        """
+        now = self._clock()
+        return self._database.write(
+            lambda connection: (
+                connection.execute(
+                    "UPDATE messages SET queue = ?, visible_at = ?, receives = 1 WHERE queue = ?",
+                    (self.name, now, self.name + DEAD_LETTERS),
+                ).rowcount
+            )
+        )
+
+    def next_visible(self) -> float | None:
+        """When the next message is or becomes visible, None where there is none at all."""
+        [(at,)] = self._database.read(
+            "SELECT min(visible_at) FROM messages WHERE queue = ?", (self.name,)
+        )
+        return at if at is None else float(at)
+
+    def size(self) -> int:
+        """How many messages wait or are being handled."""
+        return self._count(self.name)
+
+    def dead_letters(self) -> int:
+        """How many messages were given up."""
+        return self._count(self.name + DEAD_LETTERS)
+
+    def _count(self, queue: str) -> int:
+        [(found,)] = self._database.read("SELECT count(*) FROM messages WHERE queue = ?", (queue,))
+        return int(found)
+
+    def _give_up(self, connection: sqlite3.Connection, now: float) -> int:
+        self._follow_clock(connection, now)
+        return connection.execute(
+            "UPDATE messages SET queue = ? WHERE queue = ? AND visible_at <= ? AND receives >= ?",
+            (self.name + DEAD_LETTERS, self.name, now, self._max_receives),
+        ).rowcount
+
+    def _receive(self, connection: sqlite3.Connection, now: float, limit: int) -> list[Message]:
+        rows = connection.execute(
+            "SELECT id, body, sent_at, receives + 1, coalesce(first_received_at, ?) FROM messages"
+            " WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, id LIMIT ?",
+            (now, self.name, now, limit),
+        ).fetchall()
+        messages = [Message(*row) for row in rows]
+        connection.executemany(
+            "UPDATE messages SET receives = ?, visible_at = ?, first_received_at = ? WHERE id = ?",
+            [
+                (m.receives, now + self._visibility_timeout, m.first_received_at, m.id)
+                for m in messages
+            ],
+        )
+        return messages
+
+    def _follow_clock(self, connection: sqlite3.Connection, now: float) -> None:
+        """When the clock was set back, move what is timed by it back too, or it would wait on."""
+        if now < self._latest:
+            connection.execute(
+                "UPDATE messages SET visible_at = visible_at - ? WHERE queue = ?",
+                (self._latest - now, self.name),
+            )
+        self._latest = now
+
+    def _release(self, connection: sqlite3.Connection) -> None:
+        """At the start nobody is handling a message: those of a killed process come at once.
+
+        A delayed message waits no longer than its delay from now, even if the clock was set back.
+        """
+        now = self._clock()
+        connection.execute(
+            "UPDATE messages SET visible_at = CASE WHEN receives > 0 THEN min(visible_at, ?)"
+            " ELSE min(visible_at, ? + visible_at - sent_at) END WHERE queue = ?",
+            (now, now, self.name),
+        )
+
+
+def delivered_before(connection: sqlite3.Connection, queue: str) -> list[str]:
+    """The bodies of the messages that were delivered at least once and may come again.
+
+    Dead letters are among them, for they may be redriven.
+    """
+    rows = connection.execute(
+        "SELECT body FROM messages WHERE queue IN (?, ?) AND receives > 0",
+        (queue, queue + DEAD_LETTERS),
+    )
+    return [body for (body,) in rows]

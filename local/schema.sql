@@ -1,0 +1,38 @@
+-- One file holds the table, its stream and the queues, so that one transaction can see them all.
+
+CREATE TABLE items (
+    pk TEXT NOT NULL,
+    sk TEXT NOT NULL,
+    ttl INTEGER,
+    attributes TEXT NOT NULL,          -- all but pk and sk, as JSON
+    PRIMARY KEY (pk, sk)
+) WITHOUT ROWID;
+
+CREATE INDEX expiring ON items (ttl) WHERE ttl IS NOT NULL;
+
+CREATE TABLE changes (                 -- the stream: what TTL removed
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used again, also after a deletion
+    removed_at REAL NOT NULL,
+    pk TEXT NOT NULL,
+    sk TEXT NOT NULL,
+    attributes TEXT NOT NULL
+);
+
+CREATE TABLE checkpoints (             -- how far each consumer of the stream has come
+    consumer TEXT PRIMARY KEY,
+    sequence INTEGER NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE messages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    queue TEXT NOT NULL,
+    body TEXT NOT NULL,
+    sent_at REAL NOT NULL,
+    visible_at REAL NOT NULL,
+    receives INTEGER NOT NULL DEFAULT 0,
+    first_received_at REAL
+);
+
+CREATE INDEX deliverable ON messages (queue, visible_at);
+
+CREATE TABLE stream (label TEXT NOT NULL);   -- one row: tells this file's stream from another's

@@ -1,0 +1,217 @@
+"""The `Table` on SQLite, and its TTL: removals append to the change log that consumers read."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from chalicelib.ports import (
+    Check,
+    ConditionFailed,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Update,
+    Value,
+    Write,
+    check_transaction,
+    check_value,
+    key_of,
+    number,
+)
+from local.conditions import holds
+from local.database import Database
+
+BEHIND_EVERY_TEXT = "\U0010ffff"
+"""Sorts behind every sort key that is not itself made of it."""
+
+
+class SqliteTable:
+    """A `ports.Table` in the database file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, key: Key) -> Item | None:
+        rows = self._database.read(
+            "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?", key
+        )
+        return _item(*rows[0]) if rows else None
+
+    def query(
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+    ) -> list[Item]:
+        rows = self._database.read(
+            "SELECT pk, sk, attributes FROM items"
+            " WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk LIMIT ?",
+            (partition, first, last or BEHIND_EVERY_TEXT, limit),
+        )
+        items = [_item(*row) for row in rows]
+        return [_part(item, attributes) for item in items] if attributes else items
+
+    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+        [(found,)] = self._database.read(
+            "SELECT count(*) FROM (SELECT 1 FROM items WHERE pk = ? AND sk > ? LIMIT ?)",
+            (partition, after, limit),
+        )
+        return int(found)
+
+    def write(self, *writes: Write) -> None:
+        check_transaction(writes)
+        for write in writes:
+            _check(write)
+        self._database.write(lambda connection: _transact(connection, writes))
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        for item in items:
+            check_value(item)
+        rows = [_row(item) for item in items]
+        self._database.write(lambda connection: connection.executemany(STORE, rows))
+
+
+STORE = (
+    "INSERT INTO items (pk, sk, ttl, attributes) VALUES (?, ?, ?, ?) ON CONFLICT (pk, sk)"
+    " DO UPDATE SET ttl = excluded.ttl, attributes = excluded.attributes"
+)
+
+
+def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
+    """Every condition is judged by the items as they stand before the first write."""
+    before = [_current(connection, write.key) for write in writes]
+    failed = {
+        place: item
+        for place, (write, item) in enumerate(zip(writes, before, strict=True))
+        if not holds(write.condition, item)
+    }
+    if failed:
+        raise ConditionFailed(failed)
+    for write, item in zip(writes, before, strict=True):
+        _apply(connection, write, item)
+
+
+def _current(connection: sqlite3.Connection, key: Key) -> Item | None:
+    row = connection.execute(
+        "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?", key
+    ).fetchone()
+    return _item(*row) if row else None
+
+
+def _apply(connection: sqlite3.Connection, write: Write, item: Item | None) -> None:
+    match write:
+        case Put():
+            connection.execute(STORE, _row(write.item))
+        case Update():
+            connection.execute(STORE, _row(_updated(write, item)))
+        case Delete():
+            connection.execute("DELETE FROM items WHERE pk = ? AND sk = ?", write.key)
+        case Check():
+            pass
+
+
+def _updated(write: Update, before: Item | None) -> Item:
+    item: Item = before or {"PK": write.key.pk, "SK": write.key.sk}
+    sums = {name: number(item, name) + value for name, value in write.add.items()}
+    after = {**write.defaults, **item, **write.values, **sums}
+    return {name: value for name, value in after.items() if name not in write.remove}
+
+
+def _check(write: Write) -> None:
+    """Refuse what DynamoDB refuses, before anything is written."""
+    match write:
+        case Put():
+            check_value(write.item)
+        case Update():
+            check_value({**write.values, **write.defaults, **write.add})
+    key_of({"PK": write.key.pk, "SK": write.key.sk})
+
+
+def _row(item: Item) -> tuple[str, str, int | None, str]:
+    key, ttl = key_of(item), item.get("ttl")
+    rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
+    return key.pk, key.sk, ttl if isinstance(ttl, int) else None, json.dumps(rest)
+
+
+def _item(pk: str, sk: str, attributes: str) -> Item:
+    item: dict[str, Value] = {"PK": pk, "SK": sk}
+    item.update(json.loads(attributes))
+    return item
+
+
+def _part(item: Mapping[str, Value], attributes: Sequence[str]) -> Item:
+    return {name: item[name] for name in attributes if name in item}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A removal by TTL, as the change log has it."""
+
+    sequence: int
+    removed_at: float
+    item: Item
+
+
+def remove_expired(
+    connection: sqlite3.Connection, now: float, held: Collection[Key], limit: int
+) -> int:
+    """Remove items whose time to live is over, but for those held, oldest first.
+
+    Each removal appends a change in the same transaction. Returns how many were removed, at most
+    `limit`.
+    """
+    rows = connection.execute(
+        "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk LIMIT ?",
+        (now, limit + len(held)),
+    ).fetchall()
+    free = [row for row in rows if Key(row[0], row[1]) not in held][:limit]
+    connection.executemany(
+        "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
+        [(now, *row) for row in free],
+    )
+    connection.executemany(
+        "DELETE FROM items WHERE pk = ? AND sk = ?", [(pk, sk) for pk, sk, _ in free]
+    )
+    return len(free)
+
+
+class ChangeLog:
+    """The changes of the table in their order, for one consumer with a checkpoint."""
+
+    def __init__(self, database: Database, consumer: str) -> None:
+        self._database = database
+        self._consumer = consumer
+        database.write(
+            lambda connection: connection.execute(
+                "INSERT OR IGNORE INTO checkpoints (consumer, sequence) VALUES (?, 0)", (consumer,)
+            )
+        )
+
+    def read(self, limit: int) -> list[Change]:
+        """The next changes behind the checkpoint; the same ones again until it is moved."""
+        rows = self._database.read(
+            "SELECT sequence, removed_at, pk, sk, attributes FROM changes WHERE sequence >"
+            " (SELECT sequence FROM checkpoints WHERE consumer = ?)"
+            " ORDER BY sequence LIMIT ?",
+            (self._consumer, limit),
+        )
+        return [Change(sequence, at, _item(*row)) for sequence, at, *row in rows]
+
+    def checkpoint(self, sequence: int) -> None:
+        """Read on behind this change, and forget what every consumer has behind it."""
+        self._database.write(lambda connection: self._move(connection, sequence))
+
+    def _move(self, connection: sqlite3.Connection, sequence: int) -> None:
+        connection.execute(
+            "UPDATE checkpoints SET sequence = ? WHERE consumer = ?", (sequence, self._consumer)
+        )
+        connection.execute(
+            "DELETE FROM changes WHERE sequence <= (SELECT min(sequence) FROM checkpoints)"
+        )

@@ -1,0 +1,170 @@
+"""The web server: waitress before Chalice's `LocalGateway`, which calls the app as AWS does."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+from chalice.app import Chalice
+from chalice.config import Config
+from chalice.local import LocalChalice, LocalGateway, LocalGatewayException
+from waitress import wasyncore
+from waitress.server import BaseWSGIServer, create_server
+
+from chalicelib import telemetry
+
+THREADS = 16
+"""Requests worked on at once; they wait for the disk, so more than there are cores."""
+CONNECTIONS = 1_000
+"""Open connections at once; further ones wait to be accepted."""
+IDLE_SECONDS = 60
+"""A connection that sends nothing for so long is closed."""
+MAX_BODY_BYTES = 1_048_576
+DRAIN_SECONDS = 5.0
+"""How long a stop waits for the requests under way."""
+
+StartResponse = Callable[[str, list[tuple[str, str]]], object]
+
+
+class Gateway:
+    """A WSGI application that answers as the deployed app would."""
+
+    def __init__(self, app: Chalice) -> None:
+        # Chalice keeps the request under way on the app; this class of its own keeps one a thread.
+        app.__class__ = LocalChalice
+        self._gateway = LocalGateway(app, Config())
+
+    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        status, headers, body = self._handle(environ)
+        headers.append(("Content-Length", str(len(body))))
+        start_response(f"{status} {_phrase(status)}", headers)
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    def _handle(self, environ: dict[str, Any]) -> tuple[int, list[tuple[str, str]], bytes]:
+        try:
+            response = self._gateway.handle_request(
+                environ["REQUEST_METHOD"], _target(environ), _headers(environ), _body(environ)
+            )
+        except LocalGatewayException as refusal:
+            return _refused(refusal)
+        except Exception:  # noqa: BLE001  the connection must get an answer
+            telemetry.event(logging.ERROR, "a request failed")
+            return _error(500, "internal", "an internal error, see the log")
+        return _answered(response)
+
+
+def _answered(response: dict[str, Any]) -> tuple[int, list[tuple[str, str]], bytes]:
+    status, body = response["statusCode"], response["body"] or ""
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        return _error(405, "method_not_allowed", f"use {response['headers']['Allow']}")
+    headers = [(name, str(value)) for name, value in response["headers"].items()]
+    for name, values in response["multiValueHeaders"].items():
+        headers += [(name, str(value)) for value in values]
+    return status, headers, body.encode() if isinstance(body, str) else body
+
+
+def _refused(refusal: LocalGatewayException) -> tuple[int, list[tuple[str, str]], bytes]:
+    """API Gateway says 403 and "Missing Authentication Token" where it has no such route."""
+    if refusal.CODE == HTTPStatus.FORBIDDEN and b"Missing Authentication" in (refusal.body or b""):
+        return _error(404, "not_found", "there is no such route")
+    return _error(refusal.CODE, "refused", (refusal.body or b"").decode())
+
+
+def _error(status: int, code: str, message: str) -> tuple[int, list[tuple[str, str]], bytes]:
+    body = json.dumps({"error": {"code": code, "message": message}}).encode()
+    return status, [("Content-Type", "application/json")], body
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _target(environ: dict[str, Any]) -> str:
+    """The request target as it was sent: API Gateway, too, hands on what is percent-encoded.
+
+    Text that a client did not encode is read as UTF-8; WSGI hands its bytes on as Latin-1.
+    """
+    target: str = environ["REQUEST_URI"]
+    return target.encode("latin-1").decode("utf-8", "replace")
+
+
+def _headers(environ: dict[str, Any]) -> dict[str, str]:
+    headers = {
+        name[5:].replace("_", "-").lower(): value
+        for name, value in environ.items()
+        if name.startswith("HTTP_")
+    }
+    if environ.get("CONTENT_TYPE"):
+        headers["content-type"] = environ["CONTENT_TYPE"]
+    return headers
+
+
+def _body(environ: dict[str, Any]) -> bytes | None:
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    return environ["wsgi.input"].read(length) if length else None
+
+
+class WebServer:
+    """Binds on construction (`OSError` where it can't) and serves until stopped."""
+
+    def __init__(self, application: Gateway, host: str, port: int) -> None:
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        self._sockets: dict[int, Any] = {}
+        server = create_server(
+            application,
+            map=self._sockets,
+            host=host,
+            port=port,
+            threads=THREADS,
+            connection_limit=CONNECTIONS,
+            channel_timeout=IDLE_SECONDS,
+            max_request_body_size=MAX_BODY_BYTES,
+            asyncore_use_poll=True,
+            ident=None,
+        )
+        self._dispatcher = server.task_dispatcher
+        self._listeners: list[Any] = [
+            entry for entry in self._sockets.values() if isinstance(entry, BaseWSGIServer)
+        ]
+        self._stopping = threading.Event()
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, also where 0 was asked for."""
+        return int(self._listeners[0].effective_port)
+
+    def serve(self) -> None:
+        """Answer requests until `stop`, then finish those under way."""
+        while not self._stopping.is_set():
+            self._poll(1.0)
+        for listener in self._listeners:
+            listener.del_channel()
+            listener.socket.close()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while self._busy() and time.monotonic() < deadline:
+            self._poll(0.05)
+        self._dispatcher.shutdown()
+        wasyncore.close_all(self._sockets)
+
+    def stop(self) -> None:
+        """End `serve`; may be called by a signal's handler."""
+        self._stopping.set()
+        self._listeners[0].pull_trigger()
+
+    def _poll(self, seconds: float) -> None:
+        wasyncore.loop(timeout=seconds, use_poll=True, map=self._sockets, count=1)
+
+    def _busy(self) -> bool:
+        return any(
+            channel.requests or channel.total_outbufs_len
+            for listener in self._listeners
+            for channel in listener.active_channels.values()
+        )
