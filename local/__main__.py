@@ -15,10 +15,17 @@ from local.engine import AlreadyRunningError, Engine
 from local.settings import LocalSettings
 from local.web import Gateway, WebServer
 
+SWITCH_SECONDS = 0.0005
+"""A thread may keep the interpreter for so long while another waits, a tenth of Python's default.
+
+The thread that reads the sockets has little to do and must get its turn.
+"""
+
 
 def main() -> int:
     """Returns the exit status: 0 after a clean stop, 1 where it could not start."""
     telemetry.write_to(sys.stderr, with_metrics=False)
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         settings = LocalSettings.from_environment(os.environ)
         return _run(settings)
@@ -35,7 +42,7 @@ def _run(settings: LocalSettings) -> int:
 
     engine = Engine(settings.folder, settings.product)
     try:
-        server = WebServer(Gateway(app), settings.host, settings.port)
+        server = WebServer(Gateway(app, engine.together), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         engine.start()

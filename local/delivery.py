@@ -25,6 +25,8 @@ CHANGES_AT_ONCE = 1_000
 """Stream records in a batch, the most that Lambda takes."""
 REMOVALS_AT_ONCE = 1_000
 """Removals in one transaction, so that no visitor waits long behind one."""
+LINGER_SECONDS = 0.05
+"""How long a message may wait for others to share its batch."""
 IDLE_SECONDS = 60.0
 """How long a loop rests at most, though nothing woke it."""
 EXPIRY_SECONDS = 1.0
@@ -49,11 +51,11 @@ class MessageDelivery:
         answer = self._handler(events.queue_event(self._queue.name, messages), None)
         failed = events.failed_identifiers(answer, [str(message.id) for message in messages])
         self._queue.delete(message for message in messages if str(message.id) not in failed)
-        return 0.0
+        return 0.0 if len(messages) == MESSAGES_AT_ONCE else self._rest()
 
     def _rest(self) -> float:
         visible = self._queue.next_visible()
-        return IDLE_SECONDS if visible is None else max(0.0, visible - self._clock())
+        return IDLE_SECONDS if visible is None else max(LINGER_SECONDS, visible - self._clock())
 
 
 class Expiry:

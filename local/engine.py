@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import IO
 
 from chalicelib import resources
-from chalicelib.concurrency import Each, concurrently
+from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from local.database import FILE, Database
-from local.delivery import Expiry, MessageDelivery, StreamDelivery
+from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery
 from local.loops import Loop
 from local.queue import SqliteQueue
 from local.table import SqliteTable
+from local.web import Together
 
 VIEWS_QUEUE = "vu-mi-views"
 LOCK = "vu-mi.lock"
@@ -55,12 +56,17 @@ class Engine:
         self._database = Database(folder / FILE)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(self._database, VIEWS_QUEUE, clock)
-        put = Loop("put_views", MessageDelivery(self.queue, put_views, clock).step)
+        put = Loop("put_views", MessageDelivery(self.queue, put_views, clock).step, LINGER_SECONDS)
         fold = Loop("fold_views", StreamDelivery(self._database, "fold_views", fold_views).step)
         expiry = Loop("expiry", Expiry(self._database, VIEWS_QUEUE, clock, fold.wake).step)
         self.queue.on_send = put.wake
         self._loops = (put, expiry, fold)
-        resources.use(LocalResources(settings, clock, concurrently, self.table, self.queue))
+        resources.use(LocalResources(settings, clock, self._database.each, self.table, self.queue))
+
+    @property
+    def together(self) -> Together:
+        """Runs requests so that they share a commit."""
+        return self._database.in_one_commit
 
     def start(self) -> None:
         for loop in self._loops:

@@ -12,34 +12,40 @@ AFTER_ERROR_SECONDS = 1.0
 
 
 class Loop:
-    """Repeats `step`, which returns how many seconds may pass until it is due again."""
+    """Repeats `step`, which returns how many seconds may pass until it is due again.
 
-    def __init__(self, name: str, step: Callable[[], float]) -> None:
+    Woken, it lingers before the step, so that what comes in a burst is handled in one batch, as
+    the batch window of a Lambda event source has it.
+    """
+
+    def __init__(self, name: str, step: Callable[[], float], linger: float = 0.0) -> None:
         self._step = step
+        self._linger = linger
         self._woken = threading.Event()
-        self._stopping = False
+        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name)
 
     def start(self) -> None:
         self._thread.start()
 
     def wake(self) -> None:
-        """Let the step come at once: there is something to do."""
-        self._woken.set()
+        """Let the step come soon: there is something to do."""
+        if not self._woken.is_set():
+            self._woken.set()
 
     def stop(self) -> None:
         """Let the step under way end, and no other begin."""
-        self._stopping = True
+        self._stopping.set()
         self._woken.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopping:
+        while not self._stopping.is_set():
             self._woken.clear()
             rest = self._once()
-            if not self._stopping:
-                self._woken.wait(rest)
+            if rest and self._woken.wait(rest):
+                self._stopping.wait(self._linger)
 
     def _once(self) -> float:
         try:

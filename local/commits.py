@@ -1,0 +1,154 @@
+"""Group commit: the jobs of many threads in one transaction, for one wait on the disk.
+
+The first thread to come leads: it does every job that waits and commits them, while the next ones
+gather behind it; then it hands the lead to one of those. A thread that does not lead sleeps until
+its job is committed, so that threads do not fight over the interpreter.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeAlias, TypeVar
+
+Result = TypeVar("Result")
+Job: TypeAlias = Callable[[sqlite3.Connection], Result]
+
+
+class Ticket(Generic[Result]):
+    """A job and, once it is committed or has failed, its outcome."""
+
+    def __init__(self, job: Job[Result]) -> None:
+        self._job = job
+        self._result: Result
+        self._error: BaseException | None = None
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
+        self.done = False
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        """Do the job. Raises `_HalfDoneError` where it failed after it had changed something."""
+        before = connection.total_changes
+        try:
+            self._result, self._error = self._job(connection), None
+        except sqlite3.Error:
+            raise
+        except BaseException as error:
+            self._error = error
+            if connection.total_changes != before:
+                raise _HalfDoneError from error
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+
+    def result(self) -> Result:
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def sleep(self) -> None:
+        """Until the ticket is done, or its thread is to lead."""
+        self._asleep.acquire()
+
+    def wake(self) -> None:
+        self._asleep.release()
+
+
+class _HalfDoneError(Exception):
+    """A job failed on the way, so that its transaction has to be undone."""
+
+
+class GroupCommit:
+    """One connection, written by the threads that `run` jobs on it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+        self._waiting: list[Ticket[Any]] = []
+        self._led = False
+
+    def run(self, job: Job[Result]) -> Result:
+        """Do a job in a transaction, alone or with others; it is committed on return.
+
+        Raises what the job raises, and then has changed nothing, or `sqlite3.Error`. A job may be
+        done more than once until it is committed.
+        """
+        ticket = Ticket(job)
+        if not self._leads(ticket):
+            ticket.sleep()
+        if not ticket.done:
+            self._lead()
+        return ticket.result()
+
+    def _leads(self, ticket: Ticket[Any]) -> bool:
+        with self._lock:
+            self._waiting.append(ticket)
+            leads, self._led = not self._led, True
+        return leads
+
+    def _lead(self) -> None:
+        with self._lock:
+            tickets, self._waiting = self._waiting, []
+        try:
+            self._commit_together(tickets)
+        finally:
+            self._hand_on()
+            for ticket in tickets:
+                ticket.done = True
+                ticket.wake()
+
+    def _hand_on(self) -> None:
+        with self._lock:
+            self._led = bool(self._waiting)
+            if self._led:
+                self._waiting[0].wake()
+
+    def _commit_together(self, tickets: Sequence[Ticket[Any]]) -> None:
+        """Where a common transaction fails, only those jobs may fail that fail alone too."""
+        try:
+            self._commit(tickets)
+        except (sqlite3.Error, _HalfDoneError):
+            for ticket in tickets:
+                self._commit_alone(ticket)
+
+    def _commit_alone(self, ticket: Ticket[Any]) -> None:
+        try:
+            self._commit([ticket])
+        except sqlite3.Error as error:
+            ticket.fail(error)
+        except _HalfDoneError:
+            pass
+
+    def _commit(self, tickets: Sequence[Ticket[Any]]) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for ticket in tickets:
+                ticket.run(self._connection)
+            _check_open(self._connection)
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+
+def nested(connection: sqlite3.Connection, job: Job[Result]) -> Result:
+    """Do a job within a transaction under way; its failure undoes only itself."""
+    _check_open(connection)
+    connection.execute("SAVEPOINT nested")
+    try:
+        return job(connection)
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO nested")
+        raise
+    finally:
+        if connection.in_transaction:
+            connection.execute("RELEASE nested")
+
+
+def _check_open(connection: sqlite3.Connection) -> None:
+    """SQLite undoes a transaction by itself when the disk is full: write nothing more then."""
+    if not connection.in_transaction:
+        raise sqlite3.OperationalError("the transaction was rolled back under way")
