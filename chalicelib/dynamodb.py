@@ -26,6 +26,7 @@ from chalicelib.ports import (
     Unavailable,
     Update,
     Write,
+    check_item,
     check_transaction,
     key_of,
 )
@@ -82,6 +83,8 @@ class DynamoTable:
                 self._retry.call(lambda: self._transact(writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
+        for item in items:
+            check_item(item)
         waiting = list({key_of(item): item for item in items}.values())
         refused: list[Item] = []
         reason = "left unprocessed by DynamoDB"

@@ -32,13 +32,22 @@ class Key(NamedTuple):
 
 
 def key_of(item: Mapping[str, Value]) -> Key:
-    """The primary key within an item. Raises `Refused` where it has none or a wrong one."""
+    """The primary key within an item. Raises `Refused` where it has none."""
     pk, sk = item.get("PK"), item.get("SK")
     if not isinstance(pk, str) or not isinstance(sk, str):
         raise Refused(f"an item needs the texts PK and SK, this one has {pk!r} and {sk!r}")
-    _check_length("PK", pk, MAX_PARTITION_KEY_BYTES)
-    _check_length("SK", sk, MAX_SORT_KEY_BYTES)
     return Key(pk, sk)
+
+
+def check_item(item: Mapping[str, Value]) -> None:
+    """Raise `Refused` for an item that no table can hold."""
+    _check_key(key_of(item))
+    check_value(item)
+
+
+def _check_key(key: Key) -> None:
+    _check_length("PK", key.pk, MAX_PARTITION_KEY_BYTES)
+    _check_length("SK", key.sk, MAX_SORT_KEY_BYTES)
 
 
 def _check_length(name: str, value: str, most: int) -> None:
@@ -141,11 +150,18 @@ Write: TypeAlias = Put | Update | Delete | Check
 
 
 def check_transaction(writes: Sequence[Write]) -> None:
-    """Raise `Refused` unless there are 1 to 100 writes, no item twice."""
+    """Raise `Refused` unless these are 1 to 100 writes that a table can do, no item twice."""
     if not 1 <= len(writes) <= MAX_TRANSACTION_WRITES:
         raise Refused(f"1 to {MAX_TRANSACTION_WRITES} writes at once, not {len(writes)}")
     if len({write.key for write in writes}) < len(writes):
         raise Refused("a transaction writes no item twice")
+    for write in writes:
+        _check_key(write.key)
+        match write:
+            case Put():
+                check_value(write.item)
+            case Update():
+                check_value({**write.values, **write.defaults, **write.add})
 
 
 def check_delay(delay: int) -> None:

@@ -42,11 +42,9 @@ def _evaluate(condition: ConditionBase, item: Item) -> bool:
 
 
 def _operand(value: Any, item: Item) -> Any:
-    """What stands in a comparison: an attribute's value, the size of one, or the value given."""
+    """What stands in a comparison: an attribute's value, or the value given."""
     if hasattr(value, "get_expression"):
-        [attribute] = value.get_expression()["values"]
-        found = _attribute(attribute.name, item)
-        return None if found is None or isinstance(found, int) else _size(found)
+        raise TypeError(f"conditions here have no {value.get_expression()['operator']}")
     return _attribute(value.name, item) if hasattr(value, "name") else value
 
 
@@ -64,10 +62,6 @@ def _step(value: Operand, step: str) -> Operand:
         place = int(step[1:-1])
         return value[place] if place < len(value) else None
     return None
-
-
-def _size(value: Value) -> int:
-    return len(value.encode()) if isinstance(value, str) else len(value)  # type: ignore[arg-type]
 
 
 def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:

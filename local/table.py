@@ -17,8 +17,8 @@ from chalicelib.ports import (
     Update,
     Value,
     Write,
+    check_item,
     check_transaction,
-    check_value,
     key_of,
     number,
 )
@@ -67,13 +67,11 @@ class SqliteTable:
 
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
-        for write in writes:
-            _check(write)
         self._database.write(lambda connection: _transact(connection, writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
         for item in items:
-            check_value(item)
+            check_item(item)
         rows = [_row(item) for item in items]
         self._database.write(lambda connection: connection.executemany(STORE, rows))
 
@@ -122,16 +120,6 @@ def _updated(write: Update, before: Item | None) -> Item:
     sums = {name: number(item, name) + value for name, value in write.add.items()}
     after = {**write.defaults, **item, **write.values, **sums}
     return {name: value for name, value in after.items() if name not in write.remove}
-
-
-def _check(write: Write) -> None:
-    """Refuse what DynamoDB refuses, before anything is written."""
-    match write:
-        case Put():
-            check_value(write.item)
-        case Update():
-            check_value({**write.values, **write.defaults, **write.add})
-    key_of({"PK": write.key.pk, "SK": write.key.sk})
 
 
 def _row(item: Item) -> tuple[str, str, int | None, str]:

@@ -1,0 +1,39 @@
+"""Tables and queues on an AWS endpoint, made from the file that deploys them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+RESOURCES = Path(__file__).parent.parent / ".chalice" / "resources.yaml"
+CREATE_TABLE = (
+    "AttributeDefinitions",
+    "BillingMode",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+    "LocalSecondaryIndexes",
+)
+"""Properties that CloudFormation and CreateTable have in common."""
+
+
+def table_properties() -> dict[str, Any]:
+    """The table as the template has it."""
+    template = yaml.safe_load(RESOURCES.read_text())
+    properties: dict[str, Any] = template["Resources"]["Table"]["Properties"]
+    return properties
+
+
+def create_table(client: Any, name: str) -> str:
+    """Make the table with its TTL and stream; returns the stream's ARN."""
+    properties = table_properties()
+    request = {key: properties[key] for key in CREATE_TABLE if key in properties}
+    stream = {"StreamEnabled": True, **properties["StreamSpecification"]}
+    answer = client.create_table(TableName=name, StreamSpecification=stream, **request)
+    client.get_waiter("table_exists").wait(TableName=name)
+    client.update_time_to_live(
+        TableName=name, TimeToLiveSpecification=properties["TimeToLiveSpecification"]
+    )
+    arn: str = answer["TableDescription"]["LatestStreamArn"]
+    return arn

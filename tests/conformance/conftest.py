@@ -1,0 +1,107 @@
+"""The engines that every test of a port runs over.
+
+`AWS_ENDPOINT_URL` adds the DynamoDB and SQS that answer there. What an engine gets wrong is
+skipped by name: `pytest.mark.wrong_on(engine, reason)`.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.config import Config
+from moto import mock_aws
+
+from chalicelib.dynamodb import DynamoTable
+from chalicelib.ports import Queue, Table
+from chalicelib.sqs import SqsQueue
+from local.database import FILE, Database
+from local.queue import SqliteQueue
+from local.table import SqliteTable
+from tests.aws import create_table
+
+ENGINES = ["sqlite", "moto", *(["endpoint"] if "AWS_ENDPOINT_URL" in os.environ else [])]
+NO_RETRIES = Config(retries={"total_max_attempts": 1}, max_pool_connections=32)
+
+
+@dataclass(frozen=True)
+class QueueUnderTest:
+    """A queue, and a way to take the bodies of all messages that are deliverable."""
+
+    queue: Queue
+    take_all: Callable[[], list[str]]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "wrong_on(engine, reason): an engine that fails this test")
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    for marker in request.node.iter_markers("wrong_on"):
+        if marker.args[0] == name:
+            pytest.skip(marker.args[1])
+    return name
+
+
+@pytest.fixture
+def table(engine: str, tmp_path: Path) -> Iterator[Table]:
+    with ExitStack() as stack:
+        if engine == "sqlite":
+            yield SqliteTable(stack.enter_context(_database(tmp_path)))
+            return
+        client = stack.enter_context(_client(engine, "dynamodb"))
+        name = f"conformance-{uuid.uuid4()}"
+        create_table(client, name)
+        yield DynamoTable(client, name)
+        client.delete_table(TableName=name)
+
+
+@pytest.fixture
+def queue(engine: str, tmp_path: Path) -> Iterator[QueueUnderTest]:
+    with ExitStack() as stack:
+        if engine == "sqlite":
+            database = stack.enter_context(_database(tmp_path))
+            local = SqliteQueue(database, "conformance", lambda: 0.0)
+            yield QueueUnderTest(local, lambda: [m.body for m in local.receive(100)])
+            return
+        client = stack.enter_context(_client(engine, "sqs"))
+        url = client.create_queue(QueueName=f"conformance-{uuid.uuid4()}")["QueueUrl"]
+        yield QueueUnderTest(SqsQueue(client, url), lambda: _take_all(client, url))
+        client.delete_queue(QueueUrl=url)
+
+
+@contextmanager
+def _database(folder: Path) -> Iterator[Database]:
+    database = Database(folder / FILE)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def _client(engine: str, service: str) -> Iterator[Any]:
+    with ExitStack() as stack:
+        if engine == "moto":
+            stack.enter_context(mock_aws())
+        client = botocore.session.get_session().create_client(service, config=NO_RETRIES)
+        yield client
+        client.close()
+
+
+def _take_all(client: Any, url: str) -> list[str]:
+    bodies: list[str] = []
+    while True:
+        answer = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0)
+        if not answer.get("Messages"):
+            return bodies
+        bodies += [message["Body"] for message in answer["Messages"]]

@@ -1,0 +1,40 @@
+"""What every `ports.Queue` does alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from chalicelib.ports import Refused
+from tests.conformance.conftest import QueueUnderTest
+
+
+def test_what_is_sent_is_delivered_to_the_letter(queue: QueueUnderTest) -> None:
+    bodies = ["plain", '{"id": "a\\"b"}', "ünïcödé 🦆", "line\nbreak"]
+    for body in bodies:
+        queue.queue.send(body)
+    assert sorted(queue.take_all()) == sorted(bodies)
+
+
+def test_two_messages_with_one_body_are_two(queue: QueueUnderTest) -> None:
+    queue.queue.send("again")
+    queue.queue.send("again")
+    assert queue.take_all() == ["again", "again"]
+
+
+def test_a_delayed_message_is_not_delivered_at_once(queue: QueueUnderTest) -> None:
+    queue.queue.send("later", delay=900)
+    queue.queue.send("now")
+    assert queue.take_all() == ["now"]
+
+
+@pytest.mark.parametrize("delay", [-1, 901])
+def test_a_delay_beyond_the_limits_is_refused(queue: QueueUnderTest, delay: int) -> None:
+    with pytest.raises(Refused, match=f"0 to 900 seconds, not {delay}"):
+        queue.queue.send("body", delay=delay)
+    assert queue.take_all() == []
+
+
+def test_a_received_message_is_not_delivered_again_at_once(queue: QueueUnderTest) -> None:
+    queue.queue.send("once")
+    assert queue.take_all() == ["once"]
+    assert queue.take_all() == []

@@ -1,0 +1,378 @@
+"""What every `ports.Table` does alike."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from chalicelib.ports import (
+    Check,
+    ConditionFailed,
+    Delete,
+    Item,
+    Key,
+    Put,
+    Refused,
+    Table,
+    Update,
+    Value,
+    attribute,
+)
+
+NOT_THREAD_SAFE = "moto loses updates of concurrent threads"
+KEY = Key("USER#a", "USER")
+
+
+def item(sk: str, pk: str = "USER#a", **attributes: Value) -> Item:
+    return {"PK": pk, "SK": sk, **attributes}
+
+
+def sort_keys(items: list[Item]) -> list[Value]:
+    return [found["SK"] for found in items]
+
+
+# get
+
+
+def test_an_item_comes_back_as_it_was_put(table: Table) -> None:
+    stored = item(
+        "USER", text="x", empty="", number=-(10**30), list=["a", 1, []], map={"a": {"b": [2]}}
+    )
+    table.write(Put(stored))
+    assert table.get(KEY) == stored
+
+
+def test_numbers_come_back_as_int(table: Table) -> None:
+    table.write(Put(item("USER", n=3)))
+    found = table.get(KEY)
+    assert found is not None
+    assert type(found["n"]) is int
+
+
+def test_there_is_no_item_where_none_was_put(table: Table) -> None:
+    assert table.get(KEY) is None
+
+
+@pytest.mark.parametrize(
+    "name", ['quo"te', "a/b", "日本語", "🦆", "per%cent", "a b", "a'b", "U\u0308", "$#:x", "a\\b"]
+)
+def test_any_text_is_a_key_of_its_own(table: Table, name: str) -> None:
+    table.write(Put(item("USER", pk=f"USER#{name}", n=1)))
+    assert table.get(Key(f"USER#{name}", "USER")) == item("USER", pk=f"USER#{name}", n=1)
+    assert table.count(f"USER#{name}", limit=10) == 1
+
+
+# what can't be stored
+
+
+@pytest.mark.parametrize("value", [1.5, None, True, b"x", {1: 2}, [1.0], {"a": None}, ()])
+def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) -> None:
+    bad = {"PK": "USER#a", "SK": "USER", "v": value}
+    with pytest.raises(Refused):
+        table.write(Put(bad))  # type: ignore[arg-type]
+    with pytest.raises(Refused):
+        table.write(Update(KEY, values={"v": value}))  # type: ignore[dict-item]
+    with pytest.raises(Refused):
+        table.put_all([bad])  # type: ignore[list-item]
+    assert table.get(KEY) is None
+
+
+@pytest.mark.parametrize(
+    "key", [Key("", "s"), Key("p", ""), Key("p" * 2049, "s"), Key("p", "s" * 1025)]
+)
+def test_a_key_that_no_engine_holds_is_refused(table: Table, key: Key) -> None:
+    for write in (Put({"PK": key.pk, "SK": key.sk}), Update(key, values={"a": 1}), Delete(key)):
+        with pytest.raises(Refused):
+            table.write(write)
+    with pytest.raises(Refused):
+        table.put_all([{"PK": key.pk, "SK": key.sk}])
+
+
+def test_the_longest_keys_are_held(table: Table) -> None:
+    key = Key("é" * 1024, "s" * 1024)
+    table.write(Put({"PK": key.pk, "SK": key.sk}))
+    assert table.get(key) is not None
+
+
+# query and count
+
+
+def test_a_query_reads_in_the_order_of_the_utf8_bytes_of_sort_keys(table: Table) -> None:
+    names = ["B", "a", "é", "ﬀ", "🦆", "USER", "VIEW#1", "DAY#2", "VIEW#10"]
+    table.put_all([item(name) for name in names])
+    assert sort_keys(table.query("USER#a", limit=100)) == sorted(names, key=str.encode)
+
+
+def test_a_query_keeps_to_its_partition_and_bounds(table: Table) -> None:
+    table.put_all([item(sk, pk) for pk in ("USER#a", "USER#ab") for sk in "abcde"])
+    assert sort_keys(table.query("USER#a", limit=9)) == ["a", "b", "c", "d", "e"]
+    assert sort_keys(table.query("USER#a", first="c", limit=9)) == ["c", "d", "e"]
+    assert sort_keys(table.query("USER#a", last="b", limit=9)) == ["a", "b"]
+    assert sort_keys(table.query("USER#a", first="b", last="d", limit=9)) == ["b", "c", "d"]
+    assert sort_keys(table.query("USER#a", first="b", limit=2)) == ["b", "c"]
+    assert table.query("USER#none", limit=9) == []
+
+
+def test_a_query_reads_the_attributes_asked_for(table: Table) -> None:
+    table.put_all([item("USER", count=3, floor=2, other="x"), item("VIEW#1", ttl=9)])
+    found = table.query("USER#a", limit=9, attributes=("SK", "count", "floor"))
+    assert found == [{"SK": "USER", "count": 3, "floor": 2}, {"SK": "VIEW#1"}]
+
+
+def test_a_count_starts_behind_a_key_and_ends_at_the_limit(table: Table) -> None:
+    table.put_all([item(sk) for sk in "abcde"])
+    assert table.count("USER#a", limit=9) == 5
+    assert table.count("USER#a", after="b", limit=9) == 3
+    assert table.count("USER#a", after="e", limit=9) == 0
+    assert table.count("USER#a", after="b", limit=2) == 2
+    assert table.count("USER#none", limit=9) == 0
+
+
+def test_reads_go_on_behind_a_page_of_one_megabyte(table: Table) -> None:
+    """30 items of 50 kB are 1.5 MB, which DynamoDB reads as two pages."""
+    table.put_all([item(f"VIEW#{n:02}", filler="x" * 50_000) for n in range(30)])
+    assert len(table.query("USER#a", limit=100, attributes=("SK",))) == 30
+    assert len(table.query("USER#a", limit=25, attributes=("SK",))) == 25
+    assert table.count("USER#a", limit=100) == 30
+    assert table.count("USER#a", limit=25) == 25
+
+
+# put_all
+
+
+def test_put_all_stores_more_than_a_batch_and_replaces(table: Table) -> None:
+    table.put_all([item("VIEW#00", ttl=1)])
+    table.put_all([item(f"VIEW#{n:02}", ttl=2) for n in range(60)])
+    found = table.query("USER#a", limit=100)
+    assert [entry["ttl"] for entry in found] == [2] * 60
+
+
+def test_of_two_items_with_one_key_the_later_stays(table: Table) -> None:
+    table.put_all([item("USER", n=1), item("VIEW#1"), item("USER", n=2)])
+    assert table.get(KEY) == item("USER", n=2)
+    assert table.count("USER#a", limit=9) == 2
+
+
+def test_put_all_of_nothing_does_nothing(table: Table) -> None:
+    table.put_all([])
+    assert table.count("USER#a", limit=9) == 0
+
+
+# updates
+
+
+def test_an_update_creates_replaces_defaults_adds_and_removes(table: Table) -> None:
+    table.write(
+        Update(
+            KEY, values={"floor": 1}, defaults={"created": 5}, add={"count": 2}, remove=("gone",)
+        )
+    )
+    assert table.get(KEY) == item("USER", floor=1, created=5, count=2)
+    table.write(
+        Update(KEY, values={"floor": 9}, defaults={"created": 7}, add={"count": 3, "new": -1})
+    )
+    assert table.get(KEY) == item("USER", floor=9, created=5, count=5, new=-1)
+    table.write(Update(KEY, remove=("floor", "new")))
+    assert table.get(KEY) == item("USER", created=5, count=5)
+
+
+def test_an_update_may_name_reserved_words(table: Table) -> None:
+    table.write(Update(KEY, values={"name": "n", "status": "s"}, add={"count": 1, "size": 1}))
+    table.write(Update(KEY, values={"name": "m"}, condition=attribute("status").eq("s")))
+    assert table.get(KEY) == item("USER", name="m", status="s", count=1, size=1)
+
+
+def test_a_delete_removes_and_may_be_repeated(table: Table) -> None:
+    table.write(Put(item("USER")))
+    table.write(Delete(KEY))
+    table.write(Delete(KEY))
+    assert table.get(KEY) is None
+
+
+# conditions
+
+
+def test_a_failed_condition_changes_nothing_and_carries_the_item(table: Table) -> None:
+    table.write(Put(item("USER", count=3, folded="x")))
+    for write in (
+        Put(item("USER", count=9), condition=attribute("count").lt(3)),
+        Update(KEY, add={"count": 1}, condition=attribute("folded").not_exists()),
+        Delete(KEY, condition=attribute("folded").eq("y")),
+        Check(KEY, condition=attribute("count").gt(3)),
+    ):
+        with pytest.raises(ConditionFailed) as failed:
+            table.write(write)
+        assert failed.value.items == {0: item("USER", count=3, folded="x")}
+    assert table.get(KEY) == item("USER", count=3, folded="x")
+
+
+def test_a_failed_condition_on_no_item_carries_none(table: Table) -> None:
+    with pytest.raises(ConditionFailed) as failed:
+        table.write(Update(KEY, add={"count": 1}, condition=attribute("PK").exists()))
+    assert failed.value.items == {0: None}
+    assert table.get(KEY) is None
+
+
+PRESENT = {"n": 5, "t": "héllo", "l": [1, "x"], "m": {"a": {"b": 7}}}
+CONDITIONS = {
+    "n = 5": (attribute("n").eq(5), True),
+    "n = 6": (attribute("n").eq(6), False),
+    "n = '5'": (attribute("n").eq("5"), False),
+    "n <> 6": (attribute("n").ne(6), True),
+    "n <> '5'": (attribute("n").ne("5"), True),
+    "missing = 5": (attribute("missing").eq(5), False),
+    "missing <> 5": (attribute("missing").ne(5), True),
+    "missing < 5": (attribute("missing").lt(5), False),
+    "n < 6": (attribute("n").lt(6), True),
+    "n < 5": (attribute("n").lt(5), False),
+    "n <= 5": (attribute("n").lte(5), True),
+    "n > 4": (attribute("n").gt(4), True),
+    "n > 5": (attribute("n").gt(5), False),
+    "n >= 5": (attribute("n").gte(5), True),
+    "n > 'a'": (attribute("n").gt("a"), False),
+    "t < 'hz'": (attribute("t").lt("hz"), False),
+    "t > 'hz'": (attribute("t").gt("hz"), True),
+    "n between 5 and 6": (attribute("n").between(5, 6), True),
+    "n between 6 and 7": (attribute("n").between(6, 7), False),
+    "missing between": (attribute("missing").between(0, 9), False),
+    "n in (4, 5)": (attribute("n").is_in([4, 5]), True),
+    "n in (4, 6)": (attribute("n").is_in([4, 6]), False),
+    "t begins hé": (attribute("t").begins_with("hé"), True),
+    "t begins e": (attribute("t").begins_with("e"), False),
+    "t contains ll": (attribute("t").contains("ll"), True),
+    "l contains x": (attribute("l").contains("x"), True),
+    "l contains 2": (attribute("l").contains(2), False),
+    "exists n": (attribute("n").exists(), True),
+    "exists missing": (attribute("missing").exists(), False),
+    "not exists n": (attribute("n").not_exists(), False),
+    "not exists missing": (attribute("missing").not_exists(), True),
+    "type n N": (attribute("n").attribute_type("N"), True),
+    "type n S": (attribute("n").attribute_type("S"), False),
+    "m.a.b = 7": (attribute("m.a.b").eq(7), True),
+    "m.a.c exists": (attribute("m.a.c").exists(), False),
+    "l[1] = x": (attribute("l[1]").eq("x"), True),
+    "l[2] exists": (attribute("l[2]").exists(), False),
+    "and": (attribute("n").eq(5) & attribute("t").eq("x"), False),
+    "or": (attribute("n").eq(6) | attribute("t").eq("héllo"), True),
+    "not": (~attribute("n").eq(6), True),
+    "not missing": (~attribute("missing").lt(9), True),
+    "nested": (~(attribute("n").eq(5) & (attribute("n").lt(3) | attribute("n").gt(4))), False),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_a_condition_holds_alike_everywhere(table: Table, name: str, engine: str) -> None:
+    condition, expected = CONDITIONS[name]
+    if reason := WRONG.get((engine, name)):
+        pytest.skip(reason)
+    table.write(Put(item("USER", **PRESENT)))  # type: ignore[arg-type]
+    assert _holds(table, Put(item("USER", done=1), condition=condition)) is expected
+
+
+def _holds(table: Table, write: Put) -> bool:
+    try:
+        table.write(write)
+    except ConditionFailed:
+        return False
+    return True
+
+
+WRONG = {
+    ("moto", "n > 'a'"): "moto fails on a comparison of two types",
+}
+"""Conditions that an engine gets wrong, and how."""
+
+
+# transactions
+
+
+def test_a_transaction_writes_all(table: Table) -> None:
+    other = Key("USER#b", "USER")
+    table.write(Put(item("VIEW#1")), Put(item("VIEW#2")))
+    table.write(
+        Update(KEY, add={"count": 1}),
+        Update(other, add={"count": 2}),
+        Delete(Key("USER#a", "VIEW#1")),
+        Check(Key("USER#a", "VIEW#2"), condition=attribute("PK").exists()),
+    )
+    assert table.get(KEY) == item("USER", count=1)
+    assert table.get(other) == item("USER", pk="USER#b", count=2)
+    assert sort_keys(table.query("USER#a", limit=9)) == ["USER", "VIEW#2"]
+
+
+def test_a_transaction_with_a_failed_condition_writes_nothing_and_says_which(table: Table) -> None:
+    table.write(Put(item("USER", count=1)))
+    with pytest.raises(ConditionFailed) as failed:
+        table.write(
+            Put(item("VIEW#1")),
+            Update(KEY, add={"count": 1}, condition=attribute("count").gt(1)),
+            Check(Key("USER#b", "USER"), condition=attribute("PK").exists()),
+        )
+    assert failed.value.items == {1: item("USER", count=1), 2: None}
+    assert table.query("USER#a", limit=9) == [item("USER", count=1)]
+
+
+def test_conditions_are_judged_by_the_items_before_the_transaction(table: Table) -> None:
+    with pytest.raises(ConditionFailed):
+        table.write(Put(item("VIEW#1")), Check(Key("USER#a", "VIEW#2"), attribute("PK").exists()))
+    assert table.query("USER#a", limit=9) == []
+
+
+def test_a_transaction_has_1_to_100_writes_and_no_item_twice(table: Table) -> None:
+    hundred = [Put(item(f"VIEW#{n:03}")) for n in range(100)]
+    table.write(*hundred)
+    assert table.count("USER#a", limit=200) == 100
+    for writes in ([], [*hundred, Put(item("VIEW#100"))], [Put(item("USER")), Delete(KEY)]):
+        with pytest.raises(Refused):
+            table.write(*writes)
+    assert table.count("USER#a", limit=200) == 100
+
+
+# concurrency
+
+
+@pytest.mark.wrong_on("moto", NOT_THREAD_SAFE)
+def test_concurrent_updates_all_count(table: Table) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: table.write(Update(KEY, add={"count": 1})), range(64)))
+    found = table.get(KEY)
+    assert found is not None
+    assert found["count"] == 64
+
+
+@pytest.mark.wrong_on("moto", NOT_THREAD_SAFE)
+def test_of_concurrent_writes_under_one_condition_one_wins(table: Table) -> None:
+    first = attribute("winner").not_exists()
+
+    def attempt(number: int) -> bool:
+        try:
+            table.write(Update(KEY, values={"winner": number}, condition=first))
+        except ConditionFailed:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(32))) == 1
+
+
+@pytest.mark.wrong_on("moto", NOT_THREAD_SAFE)
+def test_concurrent_transactions_move_without_loss(table: Table) -> None:
+    """16 moves of 1 from a with 10 to b: 10 find it, 6 are refused."""
+    other = Key("USER#b", "USER")
+    table.write(Put(item("USER", balance=10)))
+
+    def move(_: int) -> bool:
+        try:
+            table.write(
+                Update(KEY, add={"balance": -1}, condition=attribute("balance").gte(1)),
+                Update(other, add={"balance": 1}),
+            )
+        except ConditionFailed:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(move, range(16))) == 10
+    assert table.get(KEY) == item("USER", balance=0)
+    assert table.get(other) == item("USER", pk="USER#b", balance=10)
