@@ -70,7 +70,10 @@ class Gateway:
     def _handle(self, environ: dict[str, Any]) -> Answer:
         try:
             response = self._gateway.handle_request(
-                environ["REQUEST_METHOD"], _target(environ), _headers(environ), _body(environ)
+                environ["REQUEST_METHOD"],
+                environ["REQUEST_URI"],
+                _headers(environ),
+                _body(environ),
             )
         except LocalGatewayException as refusal:
             return _refused(refusal)
@@ -107,15 +110,6 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
-
-
-def _target(environ: dict[str, Any]) -> str:
-    """The request target as it was sent: API Gateway, too, hands on what is percent-encoded.
-
-    Text that a client did not encode is read as UTF-8; WSGI hands its bytes on as Latin-1.
-    """
-    target: str = environ["REQUEST_URI"]
-    return target.encode("latin-1").decode("utf-8", "replace")
 
 
 def _headers(environ: dict[str, Any]) -> dict[str, str]:

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import botocore.session
 import pytest
-from botocore.config import Config
 from moto import mock_aws
 
 from chalicelib.dynamodb import DynamoTable
@@ -25,10 +23,9 @@ from chalicelib.sqs import SqsQueue
 from local.database import FILE, Database
 from local.queue import SqliteQueue
 from local.table import SqliteTable
-from tests.aws import create_table
+from tests.aws import aws_client, create_table
 
 ENGINES = ["sqlite", "moto", *(["endpoint"] if "AWS_ENDPOINT_URL" in os.environ else [])]
-NO_RETRIES = Config(retries={"total_max_attempts": 1}, max_pool_connections=32)
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ def _client(engine: str, service: str) -> Iterator[Any]:
     with ExitStack() as stack:
         if engine == "moto":
             stack.enter_context(mock_aws())
-        client = botocore.session.get_session().create_client(service, config=NO_RETRIES)
+        client = aws_client(service)
         yield client
         client.close()
 

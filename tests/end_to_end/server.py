@@ -1,0 +1,95 @@
+"""A real `python -m local`, started, asked, killed and started again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote, urlsplit
+
+ROOT = Path(__file__).parent.parent.parent
+PATIENCE_SECONDS = 30.0
+"""How long a thing may take that takes a second at most on an idle machine."""
+
+
+def start(folder: Path, **settings: str) -> subprocess.Popen[str]:
+    """The process, not waited for."""
+    environment = {**os.environ, "PORT": "0", "DATA": str(folder), **settings}
+    return subprocess.Popen(
+        [sys.executable, "-m", "local"],
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        assert process.stdout is not None
+        self.greeting = process.stdout.readline()
+        found = re.search(r"http://\S+", self.greeting)
+        assert found, f"no URL in {self.greeting!r}: {_rest(process.stderr)}"
+        self.url = found.group()
+        address = urlsplit(self.url)
+        assert address.hostname is not None
+        assert address.port is not None
+        self.host, self.port = address.hostname, address.port
+
+    def request(self, path: str, method: str = "GET") -> tuple[int, http.client.HTTPMessage, bytes]:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request(method, path)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def badge(self, badge_id: str, query: str = "") -> dict[str, Any]:
+        status, _, body = self.request(f"/api/v1/views?id={quote(badge_id, safe='')}{query}")
+        assert status == 200
+        badge: dict[str, Any] = json.loads(body)
+        return badge
+
+    def peek(self, badge_id: str) -> int:
+        return int(self.badge(badge_id, "&peek=1")["message"])
+
+    def wait_for(self, badge_id: str, count: int) -> None:
+        """Until a badge shows a count; it may never show more."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (shown := self.peek(badge_id)) < count:
+            assert time.monotonic() < deadline, f"{shown} shown, {count} expected"
+        assert shown == count
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
+        """Exit status, and what it still wrote to standard output and standard error."""
+        self.process.send_signal(how)
+        out, err = self.process.communicate(timeout=PATIENCE_SECONDS)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def running(folder: Path, **settings: str) -> Iterator[Server]:
+    process = start(folder, **settings)
+    try:
+        yield Server(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _rest(stream: IO[str] | None) -> str:
+    return stream.read() if stream is not None else ""

@@ -1,0 +1,239 @@
+"""Each flaw seen in the project that this one follows, shown not to be here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import app
+from chalicelib import resources
+from chalicelib.ports import Item, Key, Put, Table, Unavailable, Write
+from chalicelib.settings import Settings
+from chalicelib.views.fold import fold_views
+from chalicelib.views.put import put_views
+from chalicelib.views.view import View
+from local.database import FILE, Database
+from local.engine import VIEWS_QUEUE, LocalResources
+from local.queue import SqliteQueue
+from local.table import SqliteTable
+from tests import events
+
+NOW = 1_767_225_600.0
+
+
+class Machine:
+    """The handlers over a table and a queue, stepped by the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.database = Database(folder / FILE)
+        self.table = SqliteTable(self.database)
+        self.queue = SqliteQueue(self.database, VIEWS_QUEUE, lambda: NOW)
+        self.use(self.table)
+
+    def use(self, table: Table) -> None:
+        resources.use(
+            LocalResources(Settings(), lambda: NOW, self.database.each, table, self.queue)  # type: ignore[arg-type]
+        )
+
+    def get(self, badge_id: str, *, peek: bool = False) -> str:
+        query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
+        message: str = json.loads(app(events.http_event(query), None)["body"])["message"]
+        return message
+
+    def deliver(self, bad: dict[str, object] | None = None) -> set[str]:
+        """Every message as one batch, with bad ones between; returns the ids that failed."""
+        received = self.queue.receive(10_000)
+        batch: dict[str, object] = {str(message.id): message.body for message in received}
+        answer = put_views(events.sqs_event({**(bad or {}), **batch}), None)
+        failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+        self.queue.delete(message for message in received if str(message.id) not in failed)
+        return failed
+
+    def expire(self, badge_id: str) -> list[dict[str, Any]]:
+        """TTL removes every view; returns the stream's records."""
+        pk = f"USER#{badge_id}"
+        views = [str(i["SK"]) for i in self.table.query(pk, first="VIEW#", limit=100_000)]
+        self.database.write(lambda c: c.execute("DELETE FROM items WHERE sk LIKE 'VIEW#%'"))
+        return [events.removal(sequence, pk, sk) for sequence, sk in enumerate(views, 1)]
+
+    def store_views(self, badge_id: str, views: int) -> None:
+        pk = f"USER#{badge_id}"
+        self.table.put_all(
+            [{"PK": pk, "SK": f"VIEW#{n:026}", "ttl": int(NOW) + 300} for n in range(views)]
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    running = Machine(tmp_path)
+    yield running
+    resources.use(None)
+    running.database.close()
+
+
+def fold(records: list[dict[str, Any]]) -> list[dict[str, str]]:
+    answer: dict[str, Any] = fold_views(events.stream_event(records), None)
+    failures: list[dict[str, str]] = answer["batchItemFailures"]
+    return failures
+
+
+def test_20_first_visits_at_once_are_20_views(machine: Machine) -> None:
+    """The original stored 1."""
+    with ThreadPoolExecutor(20) as pool:
+        shown = list(pool.map(lambda _: machine.get("new"), range(20)))
+    assert shown == ["0"] * 20
+    assert machine.deliver() == set()
+    assert machine.get("new", peek=True) == "20"
+
+
+def test_an_id_with_a_quote_loses_nothing(machine: Machine) -> None:
+    """The original lost its whole batch and counted the neighbours 4 times."""
+    for badge_id in ("before", 'quo"te', "after"):
+        machine.get(badge_id)
+    assert machine.deliver() == set()
+    for badge_id in ("before", 'quo"te', "after"):
+        assert machine.get(badge_id, peek=True) == "1"
+
+
+def test_a_malformed_message_fails_alone(machine: Machine) -> None:
+    machine.get("before")
+    assert machine.deliver({"bad": '{"id": "quo"te"}', "worse": "[]"}) == {"bad", "worse"}
+    assert machine.get("before", peek=True) == "1"
+
+
+@pytest.mark.parametrize("badge_id", ["victim#VIEW#x", 'a", "view": "x', "USER#victim", "VIEW#"])
+def test_an_id_can_not_forge_the_view_of_another(machine: Machine, badge_id: str) -> None:
+    machine.get(badge_id)
+    machine.get("victim")
+    assert machine.deliver() == set()
+    assert machine.get("victim", peek=True) == "1"
+    assert machine.get(badge_id, peek=True) == "1"
+    assert fold(machine.expire(badge_id)) == []
+    assert machine.get(badge_id, peek=True) == "1"
+
+
+@pytest.mark.parametrize("query", [None, {"id": [""]}])
+def test_a_missing_or_empty_id_is_no_500(
+    machine: Machine, query: dict[str, list[str]] | None
+) -> None:
+    answer = app(events.http_event(query), None)
+    assert answer["statusCode"] == 200
+    assert json.loads(answer["body"])["isError"] is True
+    assert machine.queue.size() == 0
+
+
+def test_9000_live_views_taken_in_turn_show_as_9000(machine: Machine) -> None:
+    """The original showed 7,999. The floor rises with every view above what can be counted."""
+    machine.store_views("hot", 8_998)
+    table = machine.table
+    table.write(Put({"PK": "USER#hot", "SK": "USER", "floor": 8_998}))
+    assert machine.get("hot") == "8998"
+    machine.deliver()
+    assert machine.get("hot") == "8999"
+    machine.deliver()
+    assert table.count("USER#hot", after="USER", limit=10_000) == 9_000
+    assert machine.get("hot", peek=True) == "9000"
+
+
+def test_6000_views_of_a_long_id_show_as_6000(machine: Machine) -> None:
+    """The original showed 3,366: what fits into a page of 1 MB."""
+    machine.store_views("x" * 200, 6_000)
+    assert machine.get("x" * 200, peek=True) == "6000"
+
+
+def test_the_count_does_not_dip_between_removal_and_fold(machine: Machine) -> None:
+    for _ in range(3):
+        machine.get("steady")
+        machine.deliver()
+    records = machine.expire("steady")
+    assert machine.get("steady", peek=True) == "3"
+    fold(records[:1])
+    assert machine.get("steady", peek=True) == "3"
+    fold(records)
+    assert machine.get("steady", peek=True) == "3"
+
+
+def test_a_stream_batch_delivered_again_counts_once(machine: Machine) -> None:
+    for _ in range(4):
+        machine.get("once")
+    machine.deliver()
+    records = machine.expire("once")
+    for again in (records[:2], records[:2], records[1:3], records, records[2:], records):
+        assert fold(again) == []
+    assert machine.get("once", peek=True) == "4"
+
+
+def test_two_folds_at_once_lose_none(machine: Machine) -> None:
+    for _ in range(50):
+        machine.get("both")
+    machine.deliver()
+    records = machine.expire("both")
+    with ThreadPoolExecutor(8) as pool:
+        cuts = [records[start:] for start in range(0, 50, 5)] * 3
+        assert list(pool.map(fold, cuts)) == [[]] * 30
+    assert machine.get("both", peek=True) == "50"
+
+
+class Throttled:
+    """A table that can't be written, or only without the badges named."""
+
+    def __init__(self, table: Table, badges: set[str]) -> None:
+        self._table = table
+        self._throttled = {f"USER#{badge}" for badge in badges}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._table, name)
+
+    def write(self, *writes: Write) -> None:
+        if any(write.key.pk in self._throttled for write in writes):
+            raise Unavailable("throttled")
+        self._table.write(*writes)
+
+    def put_all(self, items: list[Item]) -> None:
+        if any(item["PK"] in self._throttled for item in items):
+            raise Unavailable("throttled")
+        self._table.put_all(items)
+
+
+def test_a_throttled_put_comes_again(machine: Machine) -> None:
+    view = View.taken("slow", 0, NOW)
+    machine.use(Throttled(machine.table, {"slow"}))  # type: ignore[arg-type]
+    answer = put_views(events.sqs_event({"m": view.to_message()}), None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}]}
+    machine.use(machine.table)
+    assert put_views(events.sqs_event({"m": view.to_message()}), None) == {"batchItemFailures": []}
+    assert machine.get("slow", peek=True) == "1"
+
+
+def test_a_throttled_fold_comes_again_and_holds_up_nobody_elses_count(machine: Machine) -> None:
+    for badge_id in ("slow", "quick"):
+        machine.get(badge_id)
+    machine.deliver()
+    [slow], [quick] = _removals_of(machine, "slow"), _removals_of(machine, "quick")
+    machine.use(Throttled(machine.table, {"slow"}))  # type: ignore[arg-type]
+    assert fold([slow, quick]) == [{"itemIdentifier": slow["dynamodb"]["SequenceNumber"]}]
+    folded = machine.table.get(Key("USER#quick", "USER"))
+    assert folded is not None
+    assert folded["count"] == 1
+    machine.use(machine.table)
+    assert fold([slow, quick]) == []
+    assert machine.get("slow", peek=True) == machine.get("quick", peek=True) == "1"
+
+
+def _removals_of(machine: Machine, badge_id: str) -> list[dict[str, Any]]:
+    pk = f"USER#{badge_id}"
+    sequence = 10 if badge_id == "slow" else 11
+    views = machine.table.query(pk, first="VIEW#", limit=9)
+    machine.database.write(lambda c: c.execute("DELETE FROM items WHERE pk = ? AND ttl > 0", (pk,)))
+    return [events.removal(sequence, pk, str(view["SK"])) for view in views]
+
+
+def test_deleting_the_badge_itself_is_no_view(machine: Machine) -> None:
+    assert fold([events.removal(1, "USER#gone", "USER")]) == []
+    assert fold([events.removal(2, "USER#gone", "USER", identity=None)]) == []
+    assert machine.get("gone", peek=True) == "0"

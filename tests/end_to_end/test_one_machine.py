@@ -1,0 +1,272 @@
+"""`python -m local` as a process: real sockets, real signals, `kill -9`, a real file."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import sqlite3
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from local.database import FILE, VERSION
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+
+SHORT = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+
+
+def stored(folder: Path, badge_id: str) -> dict[str, object]:
+    """The badge's item in the file."""
+    connection = sqlite3.connect(folder / FILE)
+    row = connection.execute(
+        "SELECT attributes FROM items WHERE pk = ? AND sk = 'USER'", (f"USER#{badge_id}",)
+    ).fetchone()
+    connection.close()
+    item: dict[str, object] = json.loads(row[0]) if row else {}
+    return item
+
+
+def wait_until_folded(folder: Path, badge_id: str, count: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while stored(folder, badge_id).get("count") != count:
+        assert time.monotonic() < deadline, f"{stored(folder, badge_id)}, {count} expected"
+        time.sleep(0.05)
+
+
+def test_views_are_counted_expire_and_are_folded_and_the_badge_never_dips(tmp_path: Path) -> None:
+    with running(tmp_path, **SHORT) as server:
+        assert server.badge("a/b")["message"] == "0"
+        server.wait_for("a/b", 1)
+        assert server.badge("a/b")["message"] == "1"
+        server.wait_for("a/b", 2)
+        shown = []
+        while stored(tmp_path, "a/b").get("count") != 2:
+            shown.append(server.peek("a/b"))
+        assert set(shown) <= {2}
+        assert server.peek("a/b") == 2
+        assert server.stop()[0] == 0
+
+
+def test_the_greeting_has_the_url_and_a_ready_markdown_line(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        assert server.greeting == (
+            f"vu-mi counts on http://127.0.0.1:{server.port}/api/v1/views?id=you%2Fyour-repo\n"
+        )
+        assert server.process.stdout is not None
+        assert server.process.stdout.readline() == (
+            "Markdown, once it is reachable from outside: ![views](https://img.shields.io/endpoint"
+            f"?url=http%3A%2F%2F127.0.0.1%3A{server.port}%2Fapi%2Fv1%2Fviews"
+            "%3Fid%3Dyou%252Fyour-repo)\n"
+        )
+
+
+def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        status, headers, body = server.request("/api/v1/views?id=a", "HEAD")
+        assert (status, body) == (200, b"")
+        assert headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate"
+        assert headers["Content-Type"] == "application/json"
+        server.badge("other")
+        server.wait_for("other", 1)
+        assert server.peek("a") == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status", "code"),
+    [
+        ("/nowhere", "GET", 404, "not_found"),
+        ("/", "GET", 404, "not_found"),
+        ("/api/v1/views?id=a", "POST", 405, "method_not_allowed"),
+        ("/healthz", "DELETE", 405, "method_not_allowed"),
+    ],
+)
+def test_what_is_no_route_gets_an_error_in_the_product_s_form(
+    tmp_path: Path, path: str, method: str, status: int, code: str
+) -> None:
+    with running(tmp_path) as server:
+        answered, _, body = server.request(path, method)
+        assert (answered, json.loads(body)["error"]["code"]) == (status, code)
+
+
+def test_an_id_is_percent_encoded_utf_8(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        for target in (b"%C3%BC%2F%F0%9F%A6%86", b"u%CC%88/%F0%9F%A6%86"):
+            assert _raw(server, target).startswith(b"HTTP/1.1 200 OK")
+        server.wait_for("ü/🦆", 2)
+        assert _raw(server, "ü".encode()).startswith(b"HTTP/1.1 400 Bad Request")
+
+
+def _raw(server: Server, badge_id: bytes) -> bytes:
+    with socket.create_connection((server.host, server.port)) as connection:
+        connection.sendall(b"GET /api/v1/views?id=" + badge_id + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+        return connection.recv(999)
+
+
+def test_hundreds_of_requests_at_once_are_all_counted(tmp_path: Path) -> None:
+    """400 requests from 40 threads to 4 badges: 100 each."""
+    with running(tmp_path) as server:
+        with ThreadPoolExecutor(40) as pool:
+            list(pool.map(lambda n: server.badge(f"b{n % 4}"), range(400)))
+        for badge in range(4):
+            server.wait_for(f"b{badge}", 100)
+
+
+class Visitors:
+    """Threads that ask for a badge until told to stop, and know how often they were answered."""
+
+    def __init__(self, server: Server, threads: int) -> None:
+        self.attempted = 0
+        self.acknowledged = 0
+        self._server = server
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._visit) for _ in range(threads)]
+        for thread in self._threads:
+            thread.start()
+
+    def wait_for(self, acknowledged: int) -> None:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.acknowledged < acknowledged:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def leave(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _visit(self) -> None:
+        while not self._stop.is_set():
+            with self._lock:
+                self.attempted += 1
+            try:
+                body = self._server.badge("hot")
+            except (OSError, http.client.HTTPException):
+                return
+            assert "isError" not in body
+            with self._lock:
+                self.acknowledged += 1
+
+
+def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_path: Path) -> None:
+    """Killed 3 times in the middle of everything; a view that was not answered may count."""
+    attempted = acknowledged = 0
+    for _ in range(3):
+        with running(tmp_path, **SHORT) as server:
+            assert acknowledged <= _settled(server, acknowledged) <= attempted
+            visitors = Visitors(server, 16)
+            visitors.wait_for(150)
+            server.process.send_signal(signal.SIGKILL)
+            visitors.leave()
+            attempted += visitors.attempted
+            acknowledged += visitors.acknowledged
+    with running(tmp_path, **SHORT) as server:
+        total = _settled(server, acknowledged)
+        assert acknowledged <= total <= attempted
+        wait_until_folded(tmp_path, "hot", total)
+        assert server.peek("hot") == total
+        assert server.stop()[0] == 0
+
+
+def _settled(server: Server, least: int) -> int:
+    """The count once all that was queued is put: at rest, and no less than `least`."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    before, shown = -1, server.peek("hot")
+    while shown < least or shown != before:
+        assert time.monotonic() < deadline, f"{shown} shown, {least} acknowledged"
+        time.sleep(0.3)
+        before, shown = shown, server.peek("hot")
+    return shown
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_it_cleanly_under_load(tmp_path: Path, how: signal.Signals) -> None:
+    with running(tmp_path) as server:
+        visitors = Visitors(server, 8)
+        visitors.wait_for(50)
+        status, out, err = server.stop(how)
+        visitors.leave()
+        assert status == 0, err
+        assert out.endswith("vu-mi stopped; nothing is lost.\n")
+        assert err == ""
+    with running(tmp_path) as server:
+        assert visitors.acknowledged <= _settled(server, visitors.acknowledged)
+        assert server.peek("hot") <= visitors.attempted
+
+
+def test_a_second_instance_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        second = start(tmp_path)
+        out, err = second.communicate(timeout=PATIENCE_SECONDS)
+        assert (second.returncode, out) == (1, "")
+        assert err == (
+            f"vu-mi: vu-mi already runs on {tmp_path}/ (process {server.process.pid}):"
+            " stop it, or set DATA to another folder\n"
+        )
+        assert server.peek("a") == 0
+
+
+def test_a_killed_instance_leaves_no_lock_behind(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        server.process.kill()
+        server.process.wait()
+    with running(tmp_path) as server:
+        assert server.peek("a") == 0
+
+
+def test_a_busy_port_is_refused(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        process = start(tmp_path, PORT=str(port))
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out) == (1, "")
+    assert err == (
+        f"vu-mi: 127.0.0.1:{port} is in use: stop what listens there, or set PORT to another port\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("PORT", "http", "PORT must be a whole number from 0 to 65535, not 'http'"),
+        ("VIEW_WINDOW_SECONDS", "0", "VIEW_WINDOW_SECONDS must be a whole number from 1 to 86400"),
+        ("REDELIVERY_SECONDS", "-1", "REDELIVERY_SECONDS must be a whole number from 1 to 86400"),
+        ("DATA", "/dev/null/x", "set DATA to a folder that can be written"),
+        ("HOST", "203.0.113.1", "can't listen on 203.0.113.1:0"),
+    ],
+)
+def test_a_wrong_setting_is_refused_and_named(
+    tmp_path: Path, name: str, value: str, says: str
+) -> None:
+    process = start(tmp_path, **{name: value})
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out) == (1, "")
+    assert err.startswith("vu-mi: ")
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / FILE)
+    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.execute("CREATE TABLE of_the_future (x)")
+    connection.commit()
+    connection.close()
+    process = start(tmp_path)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    assert f"the file has format {VERSION + 1}, this program knows {VERSION}" in err
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"something else entirely, and long enough to be a header" * 20)
+    process = start(tmp_path)
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    assert "can't be opened: SQLite: file is not a database" in err
+    assert (tmp_path / FILE).read_bytes().startswith(b"something else entirely")

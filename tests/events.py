@@ -1,0 +1,85 @@
+"""Events as AWS sends them to the handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/2026-01-01T00:00:00.000"
+BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+
+
+def http_event(
+    query: Mapping[str, list[str]] | None = None,
+    method: str = "GET",
+    path: str = "/api/v1/views",
+) -> dict[str, Any]:
+    """A REST API's proxy event; without a query API Gateway sends None."""
+    return {
+        "resource": path,
+        "path": path,
+        "httpMethod": method,
+        "headers": {"Host": "api.example.com"},
+        "multiValueHeaders": {"Host": ["api.example.com"]},
+        "queryStringParameters": {k: v[-1] for k, v in query.items()} if query else None,
+        "multiValueQueryStringParameters": dict(query) if query else None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {"httpMethod": method, "resourcePath": path, "path": path},
+        "body": None,
+        "isBase64Encoded": False,
+    }
+
+
+def sqs_event(bodies: Mapping[str, object], receives: int = 1) -> dict[str, Any]:
+    """A batch of messages by their ids."""
+    return {
+        "Records": [
+            {
+                "messageId": message_id,
+                "receiptHandle": f"handle-{message_id}",
+                "body": body,
+                "attributes": {
+                    "ApproximateReceiveCount": str(receives),
+                    "SentTimestamp": "1767225600000",
+                    "SenderId": "AIDAIENQZJOLO23YVJ4VO",
+                    "ApproximateFirstReceiveTimestamp": "1767225600001",
+                },
+                "messageAttributes": {},
+                "md5OfBody": "",
+                "eventSource": "aws:sqs",
+                "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:vu-mi-views",
+                "awsRegion": "us-east-1",
+            }
+            for message_id, body in bodies.items()
+        ]
+    }
+
+
+def stream_event(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A batch of stream records."""
+    return {"Records": list(records)}
+
+
+def removal(
+    sequence: int, pk: str, sk: str, identity: Mapping[str, str] | None = BY_TTL, arn: str = ARN
+) -> dict[str, Any]:
+    """A REMOVE record; without an identity a program removed the item, not TTL."""
+    keys = {"PK": {"S": pk}, "SK": {"S": sk}}
+    record = {
+        "eventID": f"event-{sequence}",
+        "eventName": "REMOVE",
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "us-east-1",
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1767225600,
+            "Keys": keys,
+            "OldImage": {**keys, "ttl": {"N": "1767225600"}},
+            "SequenceNumber": str(sequence),
+            "SizeBytes": 120,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        },
+        "eventSourceARN": arn,
+    }
+    return {**record, "userIdentity": dict(identity)} if identity else record

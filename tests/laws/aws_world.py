@@ -1,0 +1,219 @@
+"""AWS as bad as its documentation allows: what a view may meet between the GET and the count.
+
+Messages come any number of times, in any order and any cut, within REDELIVERY_SECONDS of their
+last put. TTL removes what is expired when it likes, up to 48 h late. The stream comes in order,
+cut anew at every delivery, any part of it again. Any storage call may be throttled, lose its
+answer, kill the process, or let all the others happen meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from app import app
+from chalicelib import resources
+from chalicelib.concurrency import Each
+from chalicelib.ports import Delete, Item, Key, Queue, Table, number, text
+from chalicelib.settings import Settings
+from chalicelib.views import keys
+from chalicelib.views.fold import fold_views
+from chalicelib.views.put import put_views
+from chalicelib.views.view import View
+from tests import events
+from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
+from tests.laws.ledger import Ledger
+
+BADGES = ["plain", 'quo"te/ü', "plain#"]
+REDELIVERY = 300
+MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "shown": 0}', "null"]
+MALFORMED_RECORDS: list[dict[str, Any]] = [
+    {},
+    {"eventName": "REMOVE"},
+    {"eventName": "REMOVE", "userIdentity": events.BY_TTL, "dynamodb": {"Keys": {"PK": {}}}},
+    events.removal(1, "USER#plain", "VIEW#not-a-ulid"),
+]
+
+
+@dataclass
+class Message:
+    """A message of the views queue, for ever: SQS may deliver it whether deleted or not."""
+
+    view: View
+    put_at: float | None = None
+    done: bool = False
+
+
+@dataclass(frozen=True)
+class World:
+    """A `resources.Resources` in which everything goes wrong that may."""
+
+    settings: Settings
+    clock: Callable[[], float]
+    each: Each
+    table: Table
+    views_queue: Queue
+
+
+class AwsWorld:
+    """The state of the world, and what can happen in it."""
+
+    def __init__(self, table: Table) -> None:
+        self.now = 1_800_000_000.0
+        self.ledger = Ledger()
+        self.messages: dict[str, Message] = {}
+        self.expiring: dict[Key, int] = {}
+        self.stream: list[dict[str, Any]] = []
+        self.delivered = 0
+        self.sequence = 10**20
+        self.faults = Faults()
+        self.engine = table
+        self.resources = World(
+            Settings(redelivery_seconds=REDELIVERY),
+            lambda: self.now,
+            map,
+            FaultyTable(table, self.faults, self._stored),
+            FaultyQueue(self, self.faults),
+        )
+
+    # what the storage sees
+
+    def send(self, body: str, *, delay: int = 0) -> None:
+        """The queue accepts a message."""
+        del delay
+        view = View.from_message(body)
+        self.messages[view.ulid] = Message(view)
+        self.ledger.take(view.badge_id, view.ulid)
+
+    def _stored(self, items: Sequence[Item]) -> None:
+        for item in items:
+            key = Key(text(item, "PK"), text(item, "SK"))
+            self.expiring[key] = number(item, "ttl")
+            ulid = key.sk.removeprefix(keys.VIEW)
+            self.ledger.take(key.pk.removeprefix(keys.PARTITION), ulid)
+            if ulid in self.messages:
+                self.messages[ulid].put_at = self.now
+
+    # what happens
+
+    def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
+        """A visitor looks; the count shown is the one before his own view."""
+        query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
+        before = len(self.ledger.taken[badge_id])
+        with self._under(faults):
+            answer = app(events.http_event(query), None)
+            assert answer["statusCode"] == 200
+            body = json.loads(answer["body"])
+            taken = not peek and not _refused(body)
+            self.ledger.acknowledged[badge_id] += taken
+            if Fault.MEANWHILE not in faults:
+                self.ledger.check_badge(badge_id, body, before)
+            if peek:
+                assert len(self.ledger.taken[badge_id]) >= before
+
+    def deliver(
+        self, ulids: Sequence[str], malformed: Sequence[str], faults: Sequence[Fault]
+    ) -> None:
+        """SQS delivers a batch, with malformed messages between the others."""
+        batch = {f"m-{ulid}": self.messages[ulid].view for ulid in ulids}
+        bodies: dict[str, object] = {}
+        for place, (message_id, view) in enumerate(batch.items()):
+            bodies[message_id] = view.to_message()
+            if place < len(malformed):
+                bodies[f"bad-{place}"] = malformed[place]
+        with self._under(faults):
+            failed = _failed(put_views(events.sqs_event(bodies, receives=2), None))
+            assert {name for name in bodies if name.startswith("bad-")} <= failed
+            if not faults:
+                assert failed.isdisjoint(batch)
+            for message_id, view in batch.items():
+                if message_id not in failed:
+                    self.messages[view.ulid].done = True
+                    self.ledger.put_done(view.badge_id, view.shown)
+
+    def may_come(self) -> list[str]:
+        """The messages that SQS may deliver (again) now, within the bound of law 4."""
+        return [ulid for ulid, message in self.messages.items() if self._may_come(message)]
+
+    def _may_come(self, message: Message) -> bool:
+        return message.put_at is None or self.now - message.put_at <= REDELIVERY
+
+    def expired(self) -> list[Key]:
+        return sorted(key for key, ttl in self.expiring.items() if ttl < self.now)
+
+    def expire(self, removed: Sequence[Key]) -> None:
+        """TTL removes views; the stream carries each removal."""
+        for key in removed:
+            self.engine.write(Delete(key))
+            del self.expiring[key]
+            self._append(events.removal(0, *key))
+
+    def disturb(self, record: dict[str, Any] | None, badge_id: str) -> None:
+        """The stream carries what is no removal of a view by TTL: it must count nothing."""
+        if record is not None:
+            self._append(record)
+            return
+        some_ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+        pk = keys.partition(badge_id)
+        self._append(events.removal(0, pk, keys.VIEW + some_ulid, identity=None))
+        self._append(events.removal(0, pk, keys.USER))
+        self._append({**events.removal(0, pk, keys.VIEW + some_ulid), "eventName": "MODIFY"})
+
+    def _append(self, record: dict[str, Any]) -> None:
+        """Sequence numbers grow by leaps, and by a digit now and then."""
+        self.sequence = self.sequence * 3 + 1 if self.sequence < 10**30 else self.sequence + 7
+        if "dynamodb" in record and "SequenceNumber" in record["dynamodb"]:
+            stream = {**record["dynamodb"], "SequenceNumber": str(self.sequence)}
+            record = {**record, "dynamodb": stream}
+        self.stream.append(record)
+
+    def fold(self, start: int, end: int, faults: Sequence[Fault] = ()) -> None:
+        """Lambda delivers a part of the stream, from its checkpoint or from before it."""
+        start = min(start, self.delivered)
+        batch = self.stream[start:end]
+        if not batch:
+            return
+        with self._under(faults):
+            failed = _failed(fold_views(events.stream_event(batch), None))
+            if not faults:
+                assert not failed
+            if not failed:
+                self.delivered = max(self.delivered, start + len(batch))
+                return
+            [lowest] = failed
+            numbers = [r.get("dynamodb", {}).get("SequenceNumber") for r in batch]
+            self.delivered = max(self.delivered, start + numbers.index(lowest))
+
+    def pass_time(self, seconds: float) -> None:
+        """A message that was put and not deleted goes to the dead letters before the bound ends."""
+        self.now += seconds
+
+    def end(self) -> None:
+        """All is quiet: what was on its way has arrived."""
+        waiting = [u for u in self.may_come() if not self.messages[u].done]
+        for at in range(0, len(waiting), 10):
+            self.deliver(waiting[at : at + 10], [], [])
+        self.pass_time(10 * 24 * 3600)
+        self.expire(self.expired())
+        for start in range(self.delivered, len(self.stream), 7):
+            self.fold(start, start + 7)
+        self.ledger.check_quiet(self.engine)
+
+    @contextmanager
+    def _under(self, faults: Sequence[Fault]) -> Iterator[None]:
+        self.faults.plan(faults)
+        resources.use(self.resources)
+        with suppress(Crash):
+            yield
+        self.faults.plan([])
+
+
+def _refused(body: dict[str, Any]) -> bool:
+    return bool(body.get("isError")) and "view taken" not in body["message"]
+
+
+def _failed(answer: dict[str, Any]) -> set[str]:
+    return {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}

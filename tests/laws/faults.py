@@ -1,0 +1,114 @@
+"""Faults between any two storage calls: refused, answer lost, process gone, others meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import TypeVar
+
+from chalicelib.ports import Item, Key, NotStored, Queue, Table, Unavailable, Write
+
+Result = TypeVar("Result")
+
+
+class Crash(BaseException):
+    """The process is gone; no code of its own runs any more."""
+
+
+class Fault(Enum):
+    """What happens at one storage call."""
+
+    NONE = auto()
+    THROTTLED = auto()
+    ANSWER_LOST = auto()
+    CRASH_BEFORE = auto()
+    CRASH_AFTER = auto()
+    MEANWHILE = auto()
+    PARTLY = auto()
+
+
+class Faults:
+    """A plan of faults, one for each storage call to come; none when it is used up."""
+
+    def __init__(self) -> None:
+        self._plan: list[Fault] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def plan(self, faults: Sequence[Fault]) -> None:
+        self._plan = list(faults)
+
+    def next(self) -> Fault:
+        return self._plan.pop(0) if self._plan else Fault.NONE
+
+    def call(self, operation: Callable[[], Result]) -> Result:
+        fault = self.next()
+        if fault is Fault.MEANWHILE:
+            rest, self._plan = self._plan, []
+            self.meanwhile()
+            self._plan = rest
+        if fault is Fault.THROTTLED:
+            raise Unavailable("throttled")
+        if fault is Fault.CRASH_BEFORE:
+            raise Crash
+        result = operation()
+        if fault is Fault.ANSWER_LOST:
+            raise Unavailable("the answer was lost")
+        if fault is Fault.CRASH_AFTER:
+            raise Crash
+        return result
+
+
+class FaultyTable:
+    """A `Table` whose every call may meet a fault; says which items it stored."""
+
+    def __init__(
+        self, table: Table, faults: Faults, on_stored: Callable[[Sequence[Item]], None]
+    ) -> None:
+        self._table = table
+        self._faults = faults
+        self._on_stored = on_stored
+
+    def get(self, key: Key) -> Item | None:
+        return self._faults.call(lambda: self._table.get(key))
+
+    def query(
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+    ) -> list[Item]:
+        return self._faults.call(
+            lambda: self._table.query(
+                partition, limit=limit, first=first, last=last, attributes=attributes
+            )
+        )
+
+    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+        return self._faults.call(lambda: self._table.count(partition, limit=limit, after=after))
+
+    def write(self, *writes: Write) -> None:
+        self._faults.call(lambda: self._table.write(*writes))
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        self._faults.call(lambda: self._put(items))
+        if self._faults.next() is Fault.PARTLY and items:
+            # Said not to be stored, though it is: the worst that an unprocessed item can do.
+            raise NotStored(items[: len(items) // 2 + 1], "unprocessed")
+
+    def _put(self, items: Sequence[Item]) -> None:
+        self._table.put_all(items)
+        self._on_stored(items)
+
+
+class FaultyQueue:
+    """A `Queue` whose every call may meet a fault."""
+
+    def __init__(self, queue: Queue, faults: Faults) -> None:
+        self._queue = queue
+        self._faults = faults
+
+    def send(self, body: str, *, delay: int = 0) -> None:
+        self._faults.call(lambda: self._queue.send(body, delay=delay))

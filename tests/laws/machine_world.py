@@ -1,0 +1,159 @@
+"""One machine as bad as it gets: killed at any moment, its clock set at will, its disk full.
+
+The real engine without its threads: the steps of its loops, one at a time, on a real file. A
+killed process is one whose file is opened anew.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from app import app
+from chalicelib import resources
+from chalicelib.settings import Settings
+from chalicelib.views.fold import fold_views
+from chalicelib.views.put import put_views
+from chalicelib.views.view import MalformedError, View
+from local.database import FILE, Database
+from local.delivery import Expiry, MessageDelivery, StreamDelivery
+from local.engine import VIEWS_QUEUE, LocalResources
+from local.queue import SqliteQueue
+from local.table import SqliteTable
+from tests import events
+from tests.laws.faults import Crash, Fault, Faults
+from tests.laws.ledger import Ledger
+
+Result = TypeVar("Result")
+
+BADGES = ["a", "ü/b"]
+SETTINGS = Settings(view_window_seconds=1, redelivery_seconds=1)
+
+
+class FaultyDatabase(Database):
+    """A file of which any transaction may fail, or be the last thing the process does."""
+
+    faults: Faults | None = None
+
+    def write(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
+        if self.faults is None:
+            return super().write(job)
+        return self.faults.call(lambda: super(FaultyDatabase, self).write(job))
+
+
+class MachineWorld:
+    """The state of one machine, and what can happen to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = 1_800_000_000.0
+        self.ledger = Ledger()
+        self.faults = Faults()
+        self._path = folder / FILE
+        self.start()
+
+    def start(self) -> None:
+        """Open the file as a new process does."""
+        self.database = FaultyDatabase(self._path)
+        self.table = SqliteTable(self.database)
+        self.queue = SqliteQueue(self.database, VIEWS_QUEUE, lambda: self.now, max_receives=3)
+        clock = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
+        self.put = MessageDelivery(self.queue, put_views, clock)
+        self.fold = StreamDelivery(self.database, "fold_views", fold_views)
+        self.removals = Expiry(self.database, VIEWS_QUEUE, clock, lambda: None)
+        self.database.faults = self.faults
+        resources.use(LocalResources(SETTINGS, clock, self.database.each, self.table, self.queue))
+
+    def close(self) -> None:
+        self.database.close()
+
+    def restart(self) -> None:
+        """As after `kill -9`: whatever was not committed is gone."""
+        self.faults.plan([])
+        self.close()
+        self.start()
+
+    def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
+        query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
+        before = len(self._taken(badge_id))
+        with self._under(faults):
+            body = json.loads(app(events.http_event(query), None)["body"])
+            refused = bool(body.get("isError")) and "view taken" not in body["message"]
+            self.ledger.acknowledged[badge_id] += not peek and not refused
+            if not faults:
+                assert not body.get("isError")
+                assert len(self._taken(badge_id)) == before + (not peek)
+            if Fault.MEANWHILE not in faults:
+                self.ledger.check_badge(badge_id, body, before)
+        self._taken(badge_id)
+
+    def malformed(self, body: str) -> None:
+        """Something that is no view lies in the queue."""
+        self.queue.send(body)
+
+    def step(self, faults: Sequence[Fault], *loops: Callable[[], float]) -> None:
+        """Some of the loops take a step."""
+        with self._under(faults):
+            for loop in loops:
+                loop()
+        if not faults:
+            self._note_puts()
+
+    def set_clock(self, seconds: float) -> None:
+        """Forwards or backwards."""
+        self.now += seconds
+
+    def _taken(self, badge_id: str) -> set[str]:
+        """Every view in the file, in whatever form; only what is folded is known by count alone."""
+        for (body,) in self._rows("SELECT body FROM messages"):
+            with suppress(MalformedError):
+                view = View.from_message(body)
+                self.ledger.take(view.badge_id, view.ulid)
+        for pk, sk in self._rows("SELECT pk, sk FROM items WHERE sk LIKE 'VIEW#%'"):
+            self.ledger.take(pk.removeprefix("USER#"), sk.removeprefix("VIEW#"))
+        return self.ledger.taken[badge_id]
+
+    def _note_puts(self) -> None:
+        """What is stored and no message any more was put; its count may not go down again."""
+        waiting = {body for (body,) in self._rows("SELECT body FROM messages")}
+        for body in self._sent - waiting:
+            view = View.from_message(body)
+            self.ledger.put_done(view.badge_id, view.shown)
+        self._sent = {body for body in waiting if "shown" in body}
+
+    _sent: set[str] = set()  # noqa: RUF012  replaced, never changed
+
+    def _rows(self, sql: str) -> list[tuple[str, ...]]:
+        return self.database.read(sql)
+
+    def end(self) -> None:
+        """All is quiet: every message handled, every view expired, every removal folded."""
+        while True:
+            self.restart()
+            self.queue.redrive()
+            self.put.step()
+            waiting = [body for (body,) in self._rows("SELECT body FROM messages")]
+            if not any("shown" in body for body in waiting):
+                break
+        self.set_clock(10**6)
+        while self.removals.step() == 0:
+            pass
+        while self.fold.step() == 0:
+            pass
+        for badge_id in BADGES:
+            self._taken(badge_id)
+        self.ledger.check_quiet(self.table)
+
+    @contextmanager
+    def _under(self, faults: Sequence[Fault]) -> Iterator[None]:
+        self.faults.plan(faults)
+        try:
+            yield
+        except Crash:
+            self.restart()
+        except Exception:  # noqa: BLE001  a loop logs it and goes on
+            assert faults, "nothing may fail without a fault"
+        self.faults.plan([])

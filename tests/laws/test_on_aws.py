@@ -1,0 +1,128 @@
+"""The five laws over random histories on AWS, on each engine of the table."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from moto import mock_aws
+
+from chalicelib import resources
+from chalicelib.dynamodb import DynamoTable
+from chalicelib.ports import Table
+from local.database import Database
+from local.table import SqliteTable
+from tests.aws import aws_client, create_table
+from tests.laws.aws_world import BADGES, MALFORMED_BODIES, MALFORMED_RECORDS, AwsWorld
+from tests.laws.faults import Fault
+
+badges = st.sampled_from(BADGES)
+plans = st.lists(st.sampled_from([Fault.NONE, *Fault]), max_size=8)
+throttles = st.integers(0, 5).map(lambda calls: [Fault.NONE] * calls + [Fault.THROTTLED] * 20)
+faults = st.one_of(st.just([]), plans, throttles)
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Visits, deliveries, removals and folds in any order, with any faults."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cleanup = ExitStack()
+        self.cleanup.callback(resources.use, None)
+        self.world = AwsWorld(self.make_table())
+        self.world.faults.meanwhile = self.everything_else
+
+    def make_table(self) -> Table:
+        folder = self.cleanup.enter_context(tempfile.TemporaryDirectory())
+        database = Database(Path(folder) / "file")
+        self.cleanup.callback(database.close)
+        return SqliteTable(database)
+
+    def everything_else(self) -> None:
+        """What can come between any two storage calls of a request or a batch."""
+        for badge_id in BADGES:
+            self.world.get(badge_id, peek=True)
+        self.world.deliver(self.world.may_come()[:3], [], [])
+        self.world.expire(self.world.expired()[:3])
+        self.world.fold(0, self.world.delivered + 4)
+
+    @rule(badge_id=badges, faults=faults)
+    def view(self, badge_id: str, faults: list[Fault]) -> None:
+        self.world.get(badge_id, peek=False, faults=faults)
+
+    @rule(badge_id=badges, visitors=st.integers(2, 30))
+    def views_at_once(self, badge_id: str, visitors: int) -> None:
+        for _ in range(visitors):
+            self.world.get(badge_id, peek=False)
+
+    @rule(badge_id=badges)
+    def peek(self, badge_id: str) -> None:
+        self.world.get(badge_id, peek=True)
+
+    @precondition(lambda self: self.world.may_come())
+    @rule(
+        data=st.data(),
+        malformed=st.lists(st.sampled_from(MALFORMED_BODIES), max_size=2),
+        faults=faults,
+    )
+    def deliver(self, data: st.DataObject, malformed: list[str], faults: list[Fault]) -> None:
+        batch = st.lists(st.sampled_from(self.world.may_come()), max_size=10, unique=True)
+        self.world.deliver(data.draw(batch), malformed, faults)
+
+    @precondition(lambda self: self.world.expired())
+    @rule(data=st.data())
+    def expire(self, data: st.DataObject) -> None:
+        some = st.lists(st.sampled_from(self.world.expired()), min_size=1, unique=True)
+        self.world.expire(data.draw(some))
+
+    @precondition(lambda self: self.world.expired())
+    @rule()
+    def expire_all(self) -> None:
+        self.world.expire(self.world.expired())
+
+    @rule(record=st.sampled_from([None, *MALFORMED_RECORDS]), badge_id=badges)
+    def disturb(self, record: dict[str, object] | None, badge_id: str) -> None:
+        self.world.disturb(record, badge_id)
+
+    @precondition(lambda self: self.world.stream)
+    @rule(again=st.integers(0, 20), records=st.integers(1, 30), faults=faults)
+    def fold(self, again: int, records: int, faults: list[Fault]) -> None:
+        start = max(0, self.world.delivered - again)
+        self.world.fold(start, start + records, faults)
+
+    @rule(seconds=st.sampled_from([1, 60, 299, 301, 600, 3_600, 86_400, 172_800]))
+    def pass_time(self, seconds: int) -> None:
+        self.world.pass_time(seconds)
+
+    @invariant()
+    def every_badge_is_right(self) -> None:
+        for badge_id in BADGES:
+            self.world.get(badge_id, peek=True)
+
+    def teardown(self) -> None:
+        try:
+            self.world.end()
+        finally:
+            self.cleanup.close()
+
+
+class AnyHistoryOnMoto(AnyHistory):
+    """The same over DynamoDB's own expressions."""
+
+    def make_table(self) -> Table:
+        self.cleanup.enter_context(mock_aws())
+        client = aws_client("dynamodb")
+        self.cleanup.callback(client.close)
+        create_table(client, "laws")
+        return DynamoTable(client, "laws")
+
+
+TestOnSqlite = pytest.mark.filterwarnings("ignore::ResourceWarning")(AnyHistory.TestCase)
+TestOnSqlite.settings = settings(max_examples=60, stateful_step_count=60)
+TestOnMoto = AnyHistoryOnMoto.TestCase
+TestOnMoto.settings = settings(max_examples=6, stateful_step_count=40)

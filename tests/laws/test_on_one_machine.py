@@ -1,0 +1,91 @@
+"""The five laws over random histories on one machine."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from chalicelib import resources
+from tests.laws.faults import Fault
+from tests.laws.machine_world import BADGES, MachineWorld
+
+badges = st.sampled_from(BADGES)
+faults: st.SearchStrategy[list[Fault]] = st.one_of(
+    st.just([]),
+    st.lists(st.sampled_from([fault for fault in Fault if fault is not Fault.PARTLY]), max_size=8),
+    st.integers(0, 6).map(lambda calls: [Fault.NONE] * calls + [Fault.THROTTLED] * 20),
+)
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Visits and steps of the loops in any order, with any faults and any clock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cleanup = ExitStack()
+        self.cleanup.callback(resources.use, None)
+        folder = self.cleanup.enter_context(tempfile.TemporaryDirectory())
+        self.world = MachineWorld(Path(folder))
+        self.cleanup.callback(self.world.close)
+        self.world.faults.meanwhile = self.visitors
+
+    def visitors(self) -> None:
+        for badge_id in BADGES:
+            self.world.get(badge_id, peek=True)
+
+    @rule(badge_id=badges, faults=faults)
+    def view(self, badge_id: str, faults: list[Fault]) -> None:
+        self.world.get(badge_id, peek=False, faults=faults)
+
+    @rule(badge_id=badges, visitors=st.integers(2, 12))
+    def views_at_once(self, badge_id: str, visitors: int) -> None:
+        for _ in range(visitors):
+            self.world.get(badge_id, peek=False)
+
+    @rule(body=st.sampled_from(["", "{", '{"id": 1}']))
+    def malformed(self, body: str) -> None:
+        self.world.malformed(body)
+
+    @rule(faults=faults)
+    def put(self, faults: list[Fault]) -> None:
+        self.world.step(faults, self.world.put.step)
+
+    @rule(faults=faults)
+    def expire(self, faults: list[Fault]) -> None:
+        self.world.step(faults, self.world.removals.step)
+
+    @rule(faults=faults)
+    def fold(self, faults: list[Fault]) -> None:
+        self.world.step(faults, self.world.fold.step)
+
+    @rule(faults=faults)
+    def all_loops(self, faults: list[Fault]) -> None:
+        world = self.world
+        world.step(faults, world.put.step, world.removals.step, world.fold.step)
+
+    @rule()
+    def kill(self) -> None:
+        self.world.restart()
+
+    @rule(seconds=st.sampled_from([0.5, 3, 31, 86_400, -0.5, -40, -86_400]))
+    def set_clock(self, seconds: float) -> None:
+        self.world.set_clock(seconds)
+
+    @invariant()
+    def every_badge_is_right(self) -> None:
+        self.visitors()
+
+    def teardown(self) -> None:
+        try:
+            self.world.end()
+        finally:
+            self.cleanup.close()
+
+
+TestOnOneMachine = AnyHistory.TestCase
+TestOnOneMachine.settings = settings(max_examples=50, stateful_step_count=60)
