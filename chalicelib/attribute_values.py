@@ -6,11 +6,13 @@ Numbers are whole and come back as int, never as Decimal. Source: the DynamoDB A
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from chalicelib.ports import Item, Refused, Value, check_value
 
+WHOLE = re.compile(r"-?\d+")
 AttributeValue: TypeAlias = dict[str, Any]
 
 
@@ -34,17 +36,18 @@ def _encode(value: Value) -> AttributeValue:
 
 def decode(value: Mapping[str, Any]) -> Value:
     """One value out of the wire form. Raises `Refused` for a type that no table here holds."""
-    [(kind, content)] = value.items()
+    entry: tuple[str, Any] = next(iter(value.items()), ("", ""))
+    kind, content = entry
     match kind:
         case "S":
             return str(content)
-        case "N":
+        case "N" if WHOLE.fullmatch(content):
             return int(content)
         case "L":
             return [decode(part) for part in content]
         case "M":
             return decode_item(content)
-    raise Refused(f"an attribute of type {kind} was not written by this program")
+    raise Refused(f"an attribute {value!r} was not written by this program")
 
 
 def encode_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError  # noqa: A004
+from botocore.exceptions import (
+    BotoCoreError,
+    ChecksumError,
+    ClientError,
+    ConnectionError,  # noqa: A004  botocore's own
+    HTTPClientError,
+)
 
 from chalicelib.ports import Refused, StorageError, Unavailable
 
@@ -13,6 +19,7 @@ TRANSIENT = frozenset(
     {
         "InternalFailure",
         "InternalServerError",
+        "KmsThrottled",
         "LimitExceededException",
         "ProvisionedThroughputExceeded",
         "ProvisionedThroughputExceededException",
@@ -55,7 +62,7 @@ def translated() -> Iterator[None]:
         yield
     except ClientError as error:
         raise meaning(error) from error
-    except (HTTPClientError, ConnectionError) as error:
+    except (HTTPClientError, ConnectionError, ChecksumError) as error:
         raise Unavailable(str(error)) from error
     except BotoCoreError as error:
         raise Refused(str(error)) from error

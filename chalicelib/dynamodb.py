@@ -96,7 +96,8 @@ class DynamoTable:
                 except Unavailable as unavailable:
                     left, reason = left + chunk, str(unavailable)
                 except StorageError as refusal:
-                    refused, reason = refused + self._put_singly(chunk), str(refusal)
+                    refused += self._put_singly(chunk, left)
+                    reason = str(refusal)
             waiting = left
             if not waiting:
                 break
@@ -113,24 +114,30 @@ class DynamoTable:
         left = answer.get("UnprocessedItems", {}).get(self._name, [])
         return [decode_item(request["PutRequest"]["Item"]) for request in left]
 
-    def _put_singly(self, items: Sequence[Item]) -> list[Item]:
-        """Store the items of a refused batch one by one; returns those that are to blame."""
+    def _put_singly(self, items: Sequence[Item], left: list[Item]) -> list[Item]:
+        """Store the items of a refused batch one by one; returns those that are to blame.
+
+        Appends to `left` those that are to be tried again.
+        """
         refused = []
         for item in items:
             try:
-                self._ask("put_item", Item=encode_item(item))
+                self._write_single(Put(item))
+            except Unavailable:
+                left.append(item)
             except StorageError:
                 refused.append(item)
         return refused
 
     def _write_single(self, write: Put | Update | Delete) -> None:
         operation, request = single_request(write)
-        try:
-            self._send(operation, request)
-        except ClientError as error:
-            if code_of(error) == "ConditionalCheckFailedException":
-                raise ConditionFailed({0: _item_in(error.response)}) from error
-            raise meaning(error) from error
+        with translated():
+            try:
+                self._send(operation, request)
+            except ClientError as error:
+                if code_of(error) == "ConditionalCheckFailedException":
+                    raise ConditionFailed({0: _item_in(error.response)}) from error
+                raise
 
     def _transact(self, writes: Sequence[Write]) -> None:
         items = [transaction_item(write, self._name) for write in writes]

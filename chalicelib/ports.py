@@ -20,6 +20,8 @@ MAX_TRANSACTION_WRITES = 100
 """Writes in one transaction (DynamoDB, `TransactWriteItems`)."""
 MAX_PARTITION_KEY_BYTES = 2048
 MAX_SORT_KEY_BYTES = 1024
+MAX_DIGITS = 38
+"""Digits of a number (DynamoDB developer guide, "Data types")."""
 MAX_DELAY_SECONDS = 900
 """The longest delay of a message (SQS, `DelaySeconds`)."""
 
@@ -51,7 +53,10 @@ def _check_key(key: Key) -> None:
 
 
 def _check_length(name: str, value: str, most: int) -> None:
-    size = len(value.encode())
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise Refused(f"{name} must be text that UTF-8 can hold, not {value!r}") from None
     if not 1 <= size <= most:
         raise Refused(f"{name} must be 1 to {most} bytes of UTF-8, this one has {size}")
 
@@ -61,6 +66,8 @@ def check_value(value: object) -> None:
     match value:
         case bool() | None | float():
             raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
+        case int() if abs(value) >= 10**MAX_DIGITS:
+            raise Refused(f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}")
         case str() | int():
             return
         case list():
@@ -162,6 +169,8 @@ def check_transaction(writes: Sequence[Write]) -> None:
                 check_value(write.item)
             case Update():
                 check_value({**write.values, **write.defaults, **write.add})
+                if not (write.values or write.defaults or write.add or write.remove):
+                    raise Refused("an update changes something")
 
 
 def check_delay(delay: int) -> None:

@@ -33,11 +33,12 @@ class Retry:
     def rounds(self) -> Iterator[int]:
         """Count the tries from 0, waiting before each but the first, until they are used up."""
         started = self.monotonic()
-        for attempt in range(self.attempts):
-            if attempt:
-                self.sleep(self.jitter() * min(self.cap, self.base * 2 ** (attempt - 1)))
-            if attempt and self.monotonic() - started > self.budget:
+        yield 0
+        for attempt in range(1, self.attempts):
+            wait = self.jitter() * min(self.cap, self.base * 2 ** (attempt - 1))
+            if self.monotonic() - started + wait > self.budget:
                 return
+            self.sleep(wait)
             yield attempt
 
     def call(self, operation: Callable[[], Result]) -> Result:

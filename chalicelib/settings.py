@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+MAX_DIGITS = 18
+"""Longer numbers are no setting of anything, and slow to read."""
+
 
 class SettingsError(Exception):
     """A setting is missing or wrong; the message says which, and what is right."""
@@ -42,7 +45,8 @@ def whole_number(
 ) -> int:
     """The whole number a setting holds, its default where it is not set. Raises `SettingsError`."""
     given = environment.get(name, str(default))
-    if not (given.isascii() and given.isdecimal() and least <= int(given) <= most):
+    decimal = given.isascii() and given.isdecimal() and len(given) <= MAX_DIGITS
+    if not (decimal and least <= int(given) <= most):
         raise SettingsError(f"{name} must be a whole number from {least} to {most}, not {given!r}")
     return int(given)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-import time
+from datetime import UTC, datetime
 from typing import Any, TextIO
 
 NAMESPACE = "vu-mi"
@@ -39,8 +39,12 @@ class JsonFormatter(logging.Formatter):
         fields: dict[str, Any] = dict(getattr(record, "fields", {}))
         if record.name == metrics.name:
             return json.dumps(_embedded(record.created, fields))
-        line = {"time": _timestamp(record.created), "level": record.levelname.lower()}
-        line |= {"message": record.getMessage(), **fields}
+        line = {
+            **fields,
+            "time": _timestamp(record.created),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+        }
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)
@@ -53,9 +57,8 @@ def _embedded(created: float, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _timestamp(seconds: float) -> str:
-    return (
-        time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{seconds % 1:.3f}"[2:] + "Z"
-    )
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def write_to(stream: TextIO, *, with_metrics: bool) -> None:

@@ -50,7 +50,7 @@ def _parse(records: Iterable[Mapping[str, Any]]) -> tuple[dict[View, list[str]],
         try:
             messages[View.from_message(record.get("body"))].append(record["messageId"])
         except MalformedError:
-            telemetry.event(logging.ERROR, "a malformed message", message=record["messageId"])
+            telemetry.event(logging.ERROR, "a malformed message", message_id=record["messageId"])
             malformed.append(record["messageId"])
     return messages, malformed
 

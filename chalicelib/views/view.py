@@ -32,7 +32,7 @@ class View:
     @classmethod
     def taken(cls, badge_id: str, shown: int, now: float) -> View:
         """A new view at a time in seconds since 1970."""
-        return cls(badge_id, str(ULID.from_timestamp(now)), shown)
+        return cls(badge_id, str(ULID.from_timestamp(float(now))), shown)
 
     def to_message(self) -> str:
         """The body of its message: JSON."""

@@ -66,7 +66,7 @@ def test_any_text_is_a_key_of_its_own(table: Table, name: str) -> None:
 # what can't be stored
 
 
-@pytest.mark.parametrize("value", [1.5, None, True, b"x", {1: 2}, [1.0], {"a": None}, ()])
+@pytest.mark.parametrize("value", [1.5, None, True, b"x", {1: 2}, [1.0], {"a": None}, (), 10**38])
 def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) -> None:
     bad = {"PK": "USER#a", "SK": "USER", "v": value}
     with pytest.raises(Refused):
@@ -79,7 +79,8 @@ def test_a_value_that_no_engine_holds_is_refused(table: Table, value: object) ->
 
 
 @pytest.mark.parametrize(
-    "key", [Key("", "s"), Key("p", ""), Key("p" * 2049, "s"), Key("p", "s" * 1025)]
+    "key",
+    [Key("", "s"), Key("p", ""), Key("p" * 2049, "s"), Key("p", "s" * 1025), Key("\ud800", "s")],
 )
 def test_a_key_that_no_engine_holds_is_refused(table: Table, key: Key) -> None:
     for write in (Put({"PK": key.pk, "SK": key.sk}), Update(key, values={"a": 1}), Delete(key)):
@@ -181,6 +182,12 @@ def test_an_update_may_name_reserved_words(table: Table) -> None:
     table.write(Update(KEY, values={"name": "n", "status": "s"}, add={"count": 1, "size": 1}))
     table.write(Update(KEY, values={"name": "m"}, condition=attribute("status").eq("s")))
     assert table.get(KEY) == item("USER", name="m", status="s", count=1, size=1)
+
+
+def test_an_update_that_changes_nothing_is_refused(table: Table) -> None:
+    with pytest.raises(Refused):
+        table.write(Update(KEY))
+    assert table.get(KEY) is None
 
 
 def test_a_delete_removes_and_may_be_repeated(table: Table) -> None:

@@ -1,0 +1,247 @@
+"""What the unit tests put in place of time, AWS and a reliable table."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeAlias
+
+from botocore.exceptions import ClientError
+from ulid import ULID
+
+from chalicelib import telemetry
+from chalicelib.ports import Item, Key, StorageError, Table, Write
+from chalicelib.retry import Retry
+from chalicelib.views.removals import Removal, position
+from local.database import Database
+from local.table import SqliteTable
+
+NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
+LABEL = "2026-03-01T00:00:00.000"
+STREAM = f"arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/{LABEL}"
+TTL_SERVICE = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+
+Request: TypeAlias = dict[str, Any]
+
+
+@dataclass
+class FakeTime:
+    """A clock that moves only while somebody sleeps on it; keeps how long each sleep was."""
+
+    now: float = 1_000.0
+    slept: list[float] = field(default_factory=list)
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def retry(self, **settings: Any) -> Retry:
+        """A `Retry` on this clock, whose jitter is always the longest."""
+        steps: dict[str, Any] = {
+            "sleep": self.sleep,
+            "monotonic": self.monotonic,
+            "jitter": lambda: 1.0,
+        }
+        return Retry(**(steps | settings))
+
+
+class FakeClient:
+    """A boto3 client: one function answers every operation; `calls` keeps what was asked."""
+
+    def __init__(self, answer: Callable[[str, Request], Request]) -> None:
+        self._answer = answer
+        self.calls: list[tuple[str, Request]] = []
+
+    def __getattr__(self, operation: str) -> Callable[..., Request]:
+        def call(**request: Any) -> Request:
+            self.calls.append((operation, copy.deepcopy(request)))
+            return self._answer(operation, request)
+
+        return call
+
+    @property
+    def operations(self) -> list[str]:
+        return [operation for operation, _ in self.calls]
+
+    @property
+    def requests(self) -> list[Request]:
+        return [request for _, request in self.calls]
+
+
+def script(*answers: Request | Exception) -> FakeClient:
+    """A client that gives these answers in turn, and fails the test that asks for more."""
+    left = iter(answers)
+
+    def answer(operation: str, _: Request) -> Request:
+        following = next(left, None)
+        if following is None:
+            raise AssertionError(f"{operation} is one call more than the {len(answers)} expected")
+        if isinstance(following, Exception):
+            raise following
+        return following
+
+    return FakeClient(answer)
+
+
+def client_error(code: str, status: int = 400, **answer: Any) -> ClientError:
+    """The error that botocore raises for an answer with an error code."""
+    response: Any = {
+        "Error": {"Code": code, "Message": f"the message of {code}"},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+        **answer,
+    }
+    return ClientError(response, "Operation")
+
+
+def cancelled(*reasons: str | Mapping[str, Any]) -> ClientError:
+    """The error of a cancelled transaction, one reason for each write."""
+    given = [{"Code": reason} if isinstance(reason, str) else dict(reason) for reason in reasons]
+    return client_error("TransactionCanceledException", CancellationReasons=given)
+
+
+@contextmanager
+def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
+    """A real table in a file of its own."""
+    with TemporaryDirectory(dir=folder) as fresh:
+        database = Database(Path(fresh) / "table.sqlite3")
+        try:
+            yield SqliteTable(database)
+        finally:
+            database.close()
+
+
+@contextmanager
+def logging_put_back() -> Iterator[None]:
+    """Undo what a test's code does to the handlers and levels of the process."""
+    root = logging.getLogger()
+    handlers, loggers = list(root.handlers), (root, telemetry.log, telemetry.metrics)
+    levels = [logger.level for logger in loggers]
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _nothing(_: object) -> None:
+    """What happens unless a test says otherwise."""
+
+
+@dataclass
+class FaultyTable:
+    """A table, with what happens around its calls; `written` and `put` keep what it was asked."""
+
+    table: Table
+    before_write: Callable[[Sequence[Write]], None] = _nothing
+    after_write: Callable[[Sequence[Write]], None] = _nothing
+    before_put: Callable[[Sequence[Item]], None] = _nothing
+    before_count: Callable[[str], None] = _nothing
+    written: list[tuple[Write, ...]] = field(default_factory=list)
+    put: list[list[Item]] = field(default_factory=list)
+
+    def get(self, key: Key) -> Item | None:
+        return self.table.get(key)
+
+    def query(
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+    ) -> list[Item]:
+        return self.table.query(
+            partition, limit=limit, first=first, last=last, attributes=attributes
+        )
+
+    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+        self.before_count(partition)
+        return self.table.count(partition, limit=limit, after=after)
+
+    def write(self, *writes: Write) -> None:
+        self.written.append(writes)
+        self.before_write(writes)
+        self.table.write(*writes)
+        self.after_write(writes)
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        self.put.append(list(items))
+        self.before_put(items)
+        self.table.put_all(items)
+
+
+def raising(*failures: Exception | None) -> Callable[[object], None]:
+    """What raises the first failure at the first call, the second at the second; None: nothing."""
+    left = iter(failures)
+
+    def step(_: object) -> None:
+        failure = next(left, None)
+        if failure is not None:
+            raise failure
+
+    return step
+
+
+@dataclass
+class FakeQueue:
+    """A queue that keeps its messages; `failure` is raised instead, or `after` taking them."""
+
+    failure: StorageError | None = None
+    after: bool = False
+    bodies: list[str] = field(default_factory=list)
+
+    def send(self, body: str, *, delay: int = 0) -> None:
+        if self.failure is None or self.after:
+            self.bodies.append(body if delay == 0 else f"{body} after {delay} s")
+        if self.failure is not None:
+            raise self.failure
+
+
+def ulid_of(taken: float, tail: str = "0" * 16) -> str:
+    """A ULID of a time in seconds since 1970, its random part fixed."""
+    return str(ULID.from_timestamp(taken))[:10] + tail
+
+
+def removal(
+    sequence: int, taken: float = NOON, badge_id: str = "octocat", label: str = LABEL
+) -> Removal:
+    """The removal of a view, as the stream has it at a sequence number."""
+    return Removal(
+        position=position(label, str(sequence)),
+        badge_id=badge_id,
+        taken_at=datetime.fromtimestamp(taken, UTC),
+        sequence=str(sequence),
+    )
+
+
+def ttl_record(badge_id: str, ulid: str, sequence: str, arn: str = STREAM) -> dict[str, Any]:
+    """A stream record of a view that TTL removed (AWS Lambda's event of DynamoDB Streams)."""
+    keys = {"PK": {"S": f"USER#{badge_id}"}, "SK": {"S": f"VIEW#{ulid}"}}
+    return {
+        "eventID": f"event-{sequence}",
+        "eventName": "REMOVE",
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "us-east-1",
+        "userIdentity": dict(TTL_SERVICE),
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1_773_490_000,
+            "Keys": keys,
+            "OldImage": keys | {"ttl": {"N": "1773489900"}},
+            "SequenceNumber": sequence,
+            "SizeBytes": 120,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+        },
+        "eventSourceARN": arn,
+    }

@@ -1,0 +1,97 @@
+"""The id of a badge: what is taken, what is refused, and that refusals say what to give."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.views import ids
+from chalicelib.views.ids import BadIdError
+
+LONGEST_MESSAGE = 80
+"""A badge with a longer message is wider than a page."""
+
+
+@pytest.mark.parametrize(
+    "badge_id",
+    [
+        "octocat",
+        "owner/name",
+        "it's",
+        'a"quote',
+        "a#b",
+        "USER#x",
+        "VIEW#x",
+        "日本",
+        "👩‍💻",
+        " ",
+        "0",
+    ],
+)
+def test_any_text_is_an_id(badge_id: str) -> None:
+    assert ids.parse([badge_id]) == badge_id
+
+
+def test_two_spellings_of_one_text_are_one_id() -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    assert composed != decomposed
+    assert ids.parse([decomposed]) == ids.parse([composed]) == composed
+
+
+@pytest.mark.parametrize(("one", "other"), [("\u00b2", "2"), ("\ufb01", "fi"), ("A", "a")])
+def test_texts_that_only_look_alike_are_two_ids(one: str, other: str) -> None:
+    assert ids.parse([one]) != ids.parse([other])
+
+
+def test_a_missing_an_empty_and_a_doubled_id_are_told_apart() -> None:
+    with pytest.raises(BadIdError, match="give an id"):
+        ids.parse([])
+    with pytest.raises(BadIdError, match="is empty"):
+        ids.parse([""])
+    with pytest.raises(BadIdError, match="give one id, not 2"):
+        ids.parse(["a", "b"])
+
+
+def test_an_id_has_at_most_200_characters_however_many_bytes() -> None:
+    longest = "\U0001f600" * 200
+    assert len(longest.encode()) == 800
+    assert ids.parse([longest]) == longest
+    with pytest.raises(BadIdError, match="has 201 characters: give at most 200"):
+        ids.parse(["a" * 201])
+
+
+def test_the_length_is_that_of_the_id_as_stored() -> None:
+    # 201 characters shrink to 200 where the last two compose, 199 grow by 2 where one decomposes.
+    assert len(ids.parse(["a" * 199 + "e\u0301"])) == 200
+    assert unicodedata.normalize("NFC", "\ufb2c") == "\u05e9\u05bc\u05c1"
+    with pytest.raises(BadIdError, match="has 201 characters"):
+        ids.parse(["a" * 198 + "\ufb2c"])
+
+
+@pytest.mark.parametrize("character", ["\x00", "\n", "\x1f", "\x7f", "\x85"])
+def test_a_control_character_is_refused(character: str) -> None:
+    with pytest.raises(BadIdError, match="a control character"):
+        ids.parse([f"a{character}b"])
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(BadIdError, match="half a surrogate pair"):
+        ids.parse(["a\ud83d"])
+
+
+@given(st.text(st.characters(), max_size=210))
+def test_an_id_is_refused_with_a_message_for_a_badge_or_stored_as_it_stays(raw: str) -> None:
+    message = ""
+    try:
+        badge_id = ids.normalise(raw)
+    except BadIdError as refusal:
+        message = str(refusal)
+    if message:
+        assert len(message) <= LONGEST_MESSAGE
+        return
+    assert ids.normalise(badge_id) == badge_id
+    assert 1 <= len(badge_id) <= 200
+    assert badge_id.encode().decode() == badge_id

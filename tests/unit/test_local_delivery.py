@@ -1,0 +1,534 @@
+"""The steps that stand in for AWS: messages, removals and changes reach their handlers."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.ports import Item, Key
+from chalicelib.views import keys
+from chalicelib.views.view import View
+from local.database import Database
+from local.delivery import (
+    CHANGES_AT_ONCE,
+    EXPIRY_SECONDS,
+    IDLE_SECONDS,
+    LINGER_SECONDS,
+    MESSAGES_AT_ONCE,
+    REMOVALS_AT_ONCE,
+    RETRY_SECONDS,
+    Expiry,
+    MessageDelivery,
+    StreamDelivery,
+)
+from local.queue import SqliteQueue
+from local.table import ChangeLog, SqliteTable, remove_expired
+
+START = 1_000_000.0
+VISIBILITY = 30.0
+MAX_RECEIVES = 3
+QUEUE = "views"
+
+Answer = Callable[[list[str]], Any]
+"""What a handler answers to the identifiers of a batch."""
+
+
+@dataclass
+class Clock:
+    """Seconds since 1970, moved by hand."""
+
+    now: float = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Handler:
+    """A handler that keeps the batches it was given and answers as told."""
+
+    answer: Answer = lambda _: None
+    batches: list[list[str]] = field(default_factory=list)
+    contexts: list[object] = field(default_factory=list)
+
+    def __call__(self, event: dict[str, Any], context: Any) -> Any:
+        records = event["Records"]
+        self.batches.append([_content(record) for record in records])
+        self.contexts.append(context)
+        return self.answer([_identifier(record) for record in records])
+
+
+def _content(record: dict[str, Any]) -> str:
+    return str(record["body"] if "body" in record else record["dynamodb"]["Keys"]["SK"]["S"])
+
+
+def _identifier(record: dict[str, Any]) -> str:
+    return str(record["messageId"] if "body" in record else record["dynamodb"]["SequenceNumber"])
+
+
+def failing(*identifiers: object) -> dict[str, Any]:
+    return {"batchItemFailures": [{"itemIdentifier": each} for each in identifiers]}
+
+
+def succeed(_: list[str]) -> None:
+    return None
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path / "file.sqlite3")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def table(database: Database) -> SqliteTable:
+    return SqliteTable(database)
+
+
+@pytest.fixture
+def queue(database: Database, clock: Clock) -> SqliteQueue:
+    return SqliteQueue(
+        database, QUEUE, clock, visibility_timeout=VISIBILITY, max_receives=MAX_RECEIVES
+    )
+
+
+def send(queue: SqliteQueue, *bodies: str) -> None:
+    for body in bodies:
+        queue.send(body)
+
+
+ALL_WELL: dict[str, Answer] = {
+    "None": succeed,
+    "empty": lambda _: {},
+    "an empty list": lambda _: failing(),
+    "null": lambda _: {"batchItemFailures": None},
+}
+
+
+@pytest.mark.parametrize("answer", ALL_WELL.values(), ids=ALL_WELL.keys())
+def test_messages_that_are_done_are_deleted(
+    queue: SqliteQueue, clock: Clock, answer: Answer
+) -> None:
+    send(queue, "a", "b")
+    handler = Handler(answer)
+
+    MessageDelivery(queue, handler, clock).step()
+
+    assert handler.batches == [["a", "b"]]
+    assert handler.contexts == [None]
+    assert (queue.size(), queue.dead_letters()) == (0, 0)
+
+
+def test_a_message_that_failed_alone_comes_again_after_its_visibility_timeout(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    send(queue, "a", "bad", "c")
+    handler = Handler(lambda batch: failing(batch[1]))
+    delivery = MessageDelivery(queue, handler, clock)
+
+    delivery.step()
+    assert queue.size() == 1
+    delivery.step()
+    assert handler.batches == [["a", "bad", "c"]]
+
+    clock.now += VISIBILITY
+    handler.answer = succeed
+    delivery.step()
+    assert handler.batches == [["a", "bad", "c"], ["bad"]]
+    assert queue.size() == 0
+
+
+STRANGE: dict[str, Answer] = {
+    "an unknown identifier": lambda batch: failing(batch[0], "no message of this batch"),
+    "an empty identifier": lambda _: failing(""),
+    "no identifier": lambda _: failing(None),
+}
+
+
+@pytest.mark.parametrize("answer", STRANGE.values(), ids=STRANGE.keys())
+def test_an_answer_that_names_no_message_of_the_batch_fails_all_of_it(
+    queue: SqliteQueue, clock: Clock, answer: Answer
+) -> None:
+    send(queue, "a", "b")
+    handler = Handler(answer)
+    delivery = MessageDelivery(queue, handler, clock)
+    delivery.step()
+    assert queue.size() == 2
+
+    clock.now += VISIBILITY
+    delivery.step()
+
+    assert handler.batches == [["a", "b"], ["a", "b"]]
+
+
+def test_when_a_handler_raises_all_its_messages_come_again(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    def fall(_: list[str]) -> None:
+        raise ZeroDivisionError
+
+    send(queue, "a", "b")
+    handler = Handler(fall)
+    delivery = MessageDelivery(queue, handler, clock)
+    with pytest.raises(ZeroDivisionError):
+        delivery.step()
+    assert queue.size() == 2
+
+    clock.now += VISIBILITY
+    handler.answer = succeed
+    delivery.step()
+
+    assert handler.batches == [["a", "b"], ["a", "b"]]
+    assert queue.size() == 0
+
+
+def test_a_message_that_always_fails_becomes_a_dead_letter_and_delays_nobody(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    send(queue, "bad")
+    handler = Handler(lambda batch: failing("1") if "1" in batch else None)  # the first id is 1
+    delivery = MessageDelivery(queue, handler, clock)
+    for turn in range(MAX_RECEIVES + 2):
+        send(queue, f"good {turn}")
+        delivery.step()
+        clock.now += VISIBILITY
+
+    assert sum("bad" in batch for batch in handler.batches) == MAX_RECEIVES
+    assert (queue.size(), queue.dead_letters()) == (0, 1)
+
+
+def test_the_handler_is_not_called_without_messages(queue: SqliteQueue, clock: Clock) -> None:
+    handler = Handler()
+
+    assert MessageDelivery(queue, handler, clock).step() == IDLE_SECONDS
+    assert handler.batches == []
+
+
+def test_a_full_batch_is_followed_by_the_next_at_once(queue: SqliteQueue, clock: Clock) -> None:
+    bodies = [str(number) for number in range(MESSAGES_AT_ONCE + 1)]
+    send(queue, *bodies)
+    handler = Handler()
+    delivery = MessageDelivery(queue, handler, clock)
+
+    assert delivery.step() == 0.0
+    assert delivery.step() == IDLE_SECONDS
+
+    assert handler.batches == [bodies[:MESSAGES_AT_ONCE], bodies[MESSAGES_AT_ONCE:]]
+
+
+def test_the_rest_ends_when_the_next_message_becomes_visible(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    send(queue, "bad")
+    delivery = MessageDelivery(queue, Handler(lambda batch: failing(*batch)), clock)
+
+    assert delivery.step() == VISIBILITY
+    clock.now += VISIBILITY - 1
+    assert delivery.step() == 1.0
+
+
+def test_a_message_that_came_meanwhile_is_lingered_for(queue: SqliteQueue, clock: Clock) -> None:
+    send(queue, "a")
+
+    def slow(_: list[str]) -> None:
+        send(queue, "b")
+        clock.now += 5
+
+    assert MessageDelivery(queue, Handler(slow), clock).step() == LINGER_SECONDS
+
+
+@dataclass
+class Life:
+    """A queue, a table and an expiry over them, as the engine has it."""
+
+    database: Database
+    table: SqliteTable
+    queue: SqliteQueue
+    clock: Clock
+    removals: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.expiry = Expiry(
+            self.database, QUEUE, self.clock, lambda: self.removals.append(self.clock.now)
+        )
+
+    def view(self, badge_id: str = "badge") -> View:
+        """A view whose message is sent, and whose item is over one second after the start."""
+        view = View.taken(badge_id, 0, self.clock.now)
+        self.queue.send(view.to_message())
+        item: Item = {"PK": self.key(view).pk, "SK": self.key(view).sk, "ttl": int(START)}
+        self.table.put_all([item])
+        return view
+
+    @staticmethod
+    def key(view: View) -> Key:
+        return keys.view(view.badge_id, view.ulid)
+
+    def there(self, view: View) -> bool:
+        return self.table.get(self.key(view)) is not None
+
+
+@pytest.fixture
+def life(database: Database, table: SqliteTable, queue: SqliteQueue, clock: Clock) -> Life:
+    return Life(database, table, queue, clock)
+
+
+def test_expiry_removes_what_is_over_and_says_so(life: Life) -> None:
+    view = life.view()
+    life.queue.delete(life.queue.receive(10))
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.removals == []
+
+    life.clock.now += 1
+    assert life.expiry.step() == 0.0  # there may be more
+    assert life.expiry.step() == EXPIRY_SECONDS
+
+    assert not life.there(view)
+    assert life.removals == [START + 1]
+
+
+def test_expiry_says_so_only_once_the_removal_can_be_read(life: Life) -> None:
+    view = life.view()
+    life.queue.delete(life.queue.receive(10))
+    life.clock.now += 1
+    log = ChangeLog(life.database, "reader")
+    read: list[Key] = []
+
+    def look() -> None:
+        read.extend(Key(str(c.item["PK"]), str(c.item["SK"])) for c in log.read(10))
+
+    Expiry(life.database, QUEUE, life.clock, look).step()
+
+    assert read == [life.key(view)]
+
+
+def test_expiry_holds_a_view_whose_delivered_message_may_come_again(life: Life) -> None:
+    view = life.view()
+    messages = life.queue.receive(10)
+    life.clock.now += 86_400
+
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.there(view)
+
+    life.queue.delete(messages)
+    assert life.expiry.step() == 0.0
+    assert not life.there(view)
+
+
+def test_expiry_holds_a_view_whose_message_is_a_dead_letter_or_redriven(life: Life) -> None:
+    view = life.view()
+    for _ in range(MAX_RECEIVES + 1):
+        life.queue.receive(10)
+        life.clock.now += VISIBILITY
+    assert (life.queue.size(), life.queue.dead_letters()) == (0, 1)
+    life.expiry.step()
+    assert life.there(view)
+
+    assert life.queue.redrive() == 1
+    life.expiry.step()
+    assert life.there(view)
+
+    life.queue.delete(life.queue.receive(10))
+    life.expiry.step()
+    assert not life.there(view)
+
+
+def test_expiry_does_not_hold_a_view_whose_message_was_never_delivered(life: Life) -> None:
+    """Its item is then that of the GET itself, which stored it where the queue had failed it."""
+    view = life.view()
+    life.clock.now += 1
+
+    assert life.expiry.step() == 0.0
+    assert not life.there(view)
+
+
+def test_expiry_holds_only_the_view_of_the_message(life: Life) -> None:
+    held, free = life.view(), life.view()
+    life.queue.delete(message for message in life.queue.receive(10) if free.ulid in message.body)
+    life.clock.now += 1
+
+    life.expiry.step()
+
+    assert life.there(held)
+    assert not life.there(free)
+
+
+def test_expiry_holds_nothing_for_another_queue(life: Life) -> None:
+    view = life.view()
+    life.queue.delete(life.queue.receive(10))
+    other = SqliteQueue(life.database, "another", life.clock)
+    other.send(view.to_message())
+    other.receive(10)
+    life.clock.now += 1
+
+    life.expiry.step()
+
+    assert not life.there(view)
+
+
+@pytest.mark.parametrize("body", ["", "no JSON", "{}", "[]", '{"id": "badge"}', "null", "1"])
+def test_a_malformed_body_holds_nothing_and_stops_nothing(life: Life, body: str) -> None:
+    view = life.view()
+    life.queue.delete(life.queue.receive(10))
+    life.queue.send(body)
+    assert len(life.queue.receive(10)) == 1
+    life.clock.now += 1
+
+    assert life.expiry.step() == 0.0
+    assert not life.there(view)
+
+
+def test_expiry_works_in_batches(life: Life) -> None:
+    number = REMOVALS_AT_ONCE + 1
+    life.table.put_all([{"PK": "p", "SK": f"{place:05}", "ttl": 1} for place in range(number)])
+
+    steps = [life.expiry.step() for _ in range(3)]
+
+    assert steps == [0.0, 0.0, EXPIRY_SECONDS]
+    assert len(life.removals) == 2
+    assert life.table.count("p", limit=number) == 0
+
+
+def remove(database: Database, *sort_keys: str) -> list[str]:
+    """Let items expire in this order; returns their sequence numbers."""
+
+    def job(connection: sqlite3.Connection) -> None:
+        remove_expired(connection, START, (), len(sort_keys))
+
+    SqliteTable(database).put_all(
+        [{"PK": "p", "SK": sk, "ttl": place + 1} for place, sk in enumerate(sort_keys)]
+    )
+    database.write(job)
+    rows = database.read("SELECT sequence FROM changes ORDER BY sequence")
+    return [str(sequence) for (sequence,) in rows[-len(sort_keys) :]]
+
+
+@pytest.mark.parametrize("answer", ALL_WELL.values(), ids=ALL_WELL.keys())
+def test_changes_that_are_done_are_not_delivered_again(database: Database, answer: Answer) -> None:
+    handler = Handler(answer)
+    delivery = StreamDelivery(database, "fold", handler)
+    remove(database, "a", "b")
+
+    assert delivery.step() == 0.0
+    assert delivery.step() == IDLE_SECONDS
+
+    assert handler.batches == [["a", "b"]]
+    assert handler.contexts == [None]
+
+
+def test_the_handler_is_not_called_without_changes(database: Database) -> None:
+    handler = Handler()
+
+    assert StreamDelivery(database, "fold", handler).step() == IDLE_SECONDS
+    assert handler.batches == []
+
+
+def test_changes_come_with_the_label_of_the_file(database: Database) -> None:
+    arns: list[str] = []
+
+    def handler(event: dict[str, Any], _: object) -> None:
+        arns.extend(record["eventSourceARN"] for record in event["Records"])
+
+    delivery = StreamDelivery(database, "fold", handler)
+    remove(database, "a")
+    delivery.step()
+
+    [arn] = arns
+    assert arn.endswith(f"/stream/{database.stream_label}")
+
+
+def test_changes_come_again_from_the_lowest_failed_one_on(database: Database) -> None:
+    handler = Handler(lambda batch: failing(batch[3], batch[1]))
+    delivery = StreamDelivery(database, "fold", handler)
+    remove(database, "a", "b", "c", "d", "e")
+
+    assert delivery.step() == RETRY_SECONDS
+    handler.answer = succeed
+    assert delivery.step() == 0.0
+
+    assert handler.batches == [["a", "b", "c", "d", "e"], ["b", "c", "d", "e"]]
+    assert delivery.step() == IDLE_SECONDS
+
+
+def test_the_lowest_failed_one_is_the_lowest_number_not_text(database: Database) -> None:
+    """As texts "10" sorts before "9"; the change before both is done, neither of them is."""
+    delivery = StreamDelivery(database, "fold", Handler())
+    remove(database, *"abcdefg")
+    delivery.step()
+    handler = Handler(lambda _: failing("9", "10"))
+    delivery = StreamDelivery(database, "fold", handler)
+    assert remove(database, "h", "i", "j") == ["8", "9", "10"]
+
+    delivery.step()
+    delivery.step()
+
+    assert handler.batches == [["h", "i", "j"], ["i", "j"]]
+
+
+def test_while_the_first_change_fails_the_checkpoint_stays(database: Database) -> None:
+    handler = Handler(lambda batch: failing(batch[0]))
+    delivery = StreamDelivery(database, "fold", handler)
+    remove(database, "a", "b")
+
+    assert [delivery.step() for _ in range(3)] == [RETRY_SECONDS] * 3
+    assert handler.batches == [["a", "b"]] * 3
+
+
+@pytest.mark.parametrize("answer", STRANGE.values(), ids=STRANGE.keys())
+def test_an_answer_that_names_no_change_of_the_batch_fails_all_of_it(
+    database: Database, answer: Answer
+) -> None:
+    handler = Handler(answer)
+    delivery = StreamDelivery(database, "fold", handler)
+    remove(database, "a", "b")
+
+    assert delivery.step() == RETRY_SECONDS
+    delivery.step()
+
+    assert handler.batches == [["a", "b"], ["a", "b"]]
+
+
+def test_when_a_handler_raises_all_its_changes_come_again(database: Database) -> None:
+    def fall(_: list[str]) -> None:
+        raise ZeroDivisionError
+
+    handler = Handler(fall)
+    delivery = StreamDelivery(database, "fold", handler)
+    remove(database, "a", "b")
+    with pytest.raises(ZeroDivisionError):
+        delivery.step()
+
+    handler.answer = succeed
+    delivery.step()
+
+    assert handler.batches == [["a", "b"], ["a", "b"]]
+
+
+def test_a_consumer_made_anew_goes_on_where_the_last_one_was(database: Database) -> None:
+    remove(database, "a", "b")
+    StreamDelivery(database, "fold", Handler(lambda batch: failing(batch[1]))).step()
+
+    handler = Handler()
+    StreamDelivery(database, "fold", handler).step()
+
+    assert handler.batches == [["b"]]
+
+
+def test_no_more_changes_are_delivered_at_once_than_lambda_takes(database: Database) -> None:
+    handler = Handler()
+    delivery = StreamDelivery(database, "fold", handler)
+    remove(database, *(f"{place:05}" for place in range(CHANGES_AT_ONCE + 1)))
+
+    assert [delivery.step() for _ in range(3)] == [0.0, 0.0, IDLE_SECONDS]
+    assert [len(batch) for batch in handler.batches] == [CHANGES_AT_ONCE, 1]

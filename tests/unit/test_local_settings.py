@@ -1,0 +1,53 @@
+"""The settings of one machine: where to listen, where the file lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chalicelib.settings import Settings, SettingsError
+from local.settings import LocalSettings
+
+
+def test_without_any_setting_it_listens_to_this_machine_only() -> None:
+    settings = LocalSettings.from_environment({})
+
+    assert settings == LocalSettings("127.0.0.1", 8000, Path("data"), Settings())
+
+
+def test_every_setting_is_read() -> None:
+    environment = {
+        "HOST": "::1",
+        "PORT": "9000",
+        "DATA": "/srv/vu-mi",
+        "VIEW_WINDOW_SECONDS": "60",
+        "REDELIVERY_SECONDS": "120",
+    }
+
+    settings = LocalSettings.from_environment(environment)
+
+    product = Settings(view_window_seconds=60, redelivery_seconds=120)
+    assert settings == LocalSettings("::1", 9000, Path("/srv/vu-mi"), product)
+
+
+def test_an_empty_host_or_folder_is_the_default() -> None:
+    settings = LocalSettings.from_environment({"HOST": "", "DATA": ""})
+
+    assert (settings.host, settings.folder) == ("127.0.0.1", Path("data"))
+
+
+@pytest.mark.parametrize(("given", "port"), [("0", 0), ("1", 1), ("65535", 65_535)])
+def test_a_port_within_bounds_is_taken(given: str, port: int) -> None:
+    assert LocalSettings.from_environment({"PORT": given}).port == port
+
+
+@pytest.mark.parametrize("given", ["65536", "-1", "http", "80.5", " 80", "٨٠"])
+def test_any_other_port_is_refused_by_name(given: str) -> None:
+    with pytest.raises(SettingsError, match="PORT must be a whole number from 0 to 65535"):
+        LocalSettings.from_environment({"PORT": given})
+
+
+def test_a_wrong_setting_of_the_product_is_refused_by_name() -> None:
+    with pytest.raises(SettingsError, match="VIEW_WINDOW_SECONDS must be a whole number from 1"):
+        LocalSettings.from_environment({"VIEW_WINDOW_SECONDS": "0"})

@@ -1,0 +1,287 @@
+"""Time to live on SQLite and the change log behind it; `tests/conformance` covers the port."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+
+from chalicelib.ports import Item, Key, Put, Update
+from local.database import Database
+from local.table import Change, ChangeLog, SqliteTable, remove_expired
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "table.sqlite3"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    database = Database(path)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def table(database: Database) -> SqliteTable:
+    return SqliteTable(database)
+
+
+def put(table: SqliteTable, sk: str, ttl: int | None = None, pk: str = "p") -> Key:
+    item: Item = {"PK": pk, "SK": sk, "note": f"of {sk}"}
+    table.put_all([item if ttl is None else item | {"ttl": ttl}])
+    return Key(pk, sk)
+
+
+def expire(
+    database: Database, now: float = NOW, held: Collection[Key] = (), limit: int = 100
+) -> int:
+    return database.write(lambda connection: remove_expired(connection, now, held, limit))
+
+
+def left(table: SqliteTable, pk: str = "p") -> list[str]:
+    return [str(item["SK"]) for item in table.query(pk, limit=1000)]
+
+
+def removed(changes: list[Change]) -> list[str]:
+    return [str(change.item["SK"]) for change in changes]
+
+
+def test_only_what_is_over_is_removed(database: Database, table: SqliteTable) -> None:
+    put(table, "over", NOW - 1)
+    put(table, "due", NOW)
+    put(table, "to come", NOW + 1)
+    put(table, "for ever")
+
+    assert expire(database) == 1
+    assert left(table) == ["due", "for ever", "to come"]
+
+    assert expire(database, NOW + 0.5) == 1
+    assert left(table) == ["for ever", "to come"]
+
+
+def test_with_nothing_over_nothing_is_removed(database: Database, table: SqliteTable) -> None:
+    put(table, "to come", NOW + 1)
+
+    assert expire(database) == 0
+    assert ChangeLog(database, "reader").read(10) == []
+
+
+def test_the_latest_time_to_live_counts(database: Database, table: SqliteTable) -> None:
+    put(table, "put again", NOW - 1)
+    put(table, "put again", NOW + 1)
+    table.write(
+        Put({"PK": "p", "SK": "shortened", "ttl": NOW + 1}),
+        Put({"PK": "p", "SK": "without", "ttl": NOW - 1}),
+    )
+    table.write(
+        Update(Key("p", "shortened"), values={"ttl": NOW - 1}),
+        Update(Key("p", "without"), remove=("ttl",)),
+    )
+
+    assert expire(database) == 1
+    assert left(table) == ["put again", "without"]
+
+
+def test_a_time_to_live_that_is_no_number_never_ends(
+    database: Database, table: SqliteTable
+) -> None:
+    """DynamoDB's TTL passes over an attribute of another type than N."""
+    table.put_all([{"PK": "p", "SK": "text", "ttl": str(NOW - 1)}])
+
+    assert expire(database) == 0
+    assert left(table) == ["text"]
+
+
+def test_a_change_tells_the_whole_item_and_when_it_was_removed(
+    database: Database, table: SqliteTable
+) -> None:
+    item: Item = {"PK": "p", "SK": "s", "ttl": NOW - 1, "n": 5, "map": {"l": [1, "ü"]}}
+    table.put_all([item])
+
+    expire(database, NOW + 0.25)
+
+    [change] = ChangeLog(database, "reader").read(10)
+    assert change.item == item
+    assert change.removed_at == NOW + 0.25
+
+
+def test_the_oldest_are_removed_first_and_the_changes_are_in_that_order(
+    database: Database, table: SqliteTable
+) -> None:
+    put(table, "b", NOW - 1)
+    put(table, "c", NOW - 3)
+    put(table, "a", NOW - 1)
+    put(table, "d", NOW - 2, pk="q")
+
+    assert expire(database) == 4
+
+    changes = ChangeLog(database, "reader").read(10)
+    assert removed(changes) == ["c", "d", "a", "b"]  # over for 3, 2, 1 and 1 seconds
+    sequences = [change.sequence for change in changes]
+    assert sequences == sorted(set(sequences))
+
+
+def test_no_more_are_removed_than_the_limit(database: Database, table: SqliteTable) -> None:
+    for place in range(5):
+        put(table, str(place), NOW - 10 + place)
+
+    assert expire(database, limit=2) == 2
+    assert left(table) == ["2", "3", "4"]
+    assert expire(database, limit=2) == 2
+    assert expire(database, limit=2) == 1
+    assert removed(ChangeLog(database, "reader").read(10)) == ["0", "1", "2", "3", "4"]
+
+
+def test_held_items_stay_and_leave_no_change(database: Database, table: SqliteTable) -> None:
+    held = {put(table, "held", NOW - 9)}
+    put(table, "free", NOW - 1)
+
+    assert expire(database, held=held) == 1
+
+    assert left(table) == ["held"]
+    assert removed(ChangeLog(database, "reader").read(10)) == ["free"]
+    assert expire(database) == 1
+    assert left(table) == []
+
+
+def test_only_the_item_of_the_whole_key_is_held(database: Database, table: SqliteTable) -> None:
+    put(table, "s", NOW - 1, pk="p")
+    put(table, "s", NOW - 1, pk="q")
+
+    assert expire(database, held={Key("p", "s")}) == 1
+    assert (left(table, "p"), left(table, "q")) == (["s"], [])
+
+
+def test_held_items_do_not_use_up_the_limit(database: Database, table: SqliteTable) -> None:
+    held = {put(table, f"held {place}", NOW - 9) for place in range(3)}
+    put(table, "free 1", NOW - 1)
+    put(table, "free 2", NOW - 1)
+
+    assert expire(database, held=held, limit=1) == 1
+    assert expire(database, held=held, limit=1) == 1
+    assert left(table) == ["held 0", "held 1", "held 2"]
+
+
+def test_the_limit_holds_though_what_is_held_is_not_over(
+    database: Database, table: SqliteTable
+) -> None:
+    for place in range(3):
+        put(table, f"free {place}", NOW - 9 + place)
+    held = {put(table, "held", NOW + 1), Key("p", "not there")}
+
+    assert expire(database, held=held, limit=1) == 1
+    assert left(table) == ["free 1", "free 2", "held"]
+
+
+def test_removal_and_change_are_one_transaction(database: Database, table: SqliteTable) -> None:
+    put(table, "s", NOW - 1)
+
+    def interrupted(connection: sqlite3.Connection) -> None:
+        assert remove_expired(connection, NOW, (), 10) == 1
+        assert connection.in_transaction
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM changes").fetchone() == (1,)
+        # What is not committed nobody else sees: neither half.
+        assert left(table) == ["s"]
+        assert database.read("SELECT count(*) FROM changes") == [(0,)]
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        database.write(interrupted)
+
+    assert left(table) == ["s"]
+    assert database.read("SELECT count(*) FROM changes") == [(0,)]
+
+
+def test_a_consumer_reads_the_same_until_its_checkpoint_moves(
+    database: Database, table: SqliteTable
+) -> None:
+    log = ChangeLog(database, "reader")
+    for place in range(3):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+
+    first = log.read(2)
+    assert removed(first) == ["0", "1"]
+    assert log.read(2) == first
+    log.checkpoint(first[0].sequence)
+    assert removed(log.read(2)) == ["1", "2"]
+    log.checkpoint(log.read(2)[-1].sequence)
+    assert log.read(2) == []
+
+
+def test_every_consumer_has_a_checkpoint_of_its_own(database: Database, table: SqliteTable) -> None:
+    slow, fast = ChangeLog(database, "slow"), ChangeLog(database, "fast")
+    for place in range(3):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+
+    fast.checkpoint(fast.read(10)[-1].sequence)
+
+    assert fast.read(10) == []
+    assert removed(slow.read(10)) == ["0", "1", "2"]
+
+
+def test_changes_are_forgotten_only_behind_every_consumer(
+    database: Database, table: SqliteTable
+) -> None:
+    slow, fast = ChangeLog(database, "slow"), ChangeLog(database, "fast")
+    for place in range(3):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+    sequences = [change.sequence for change in slow.read(10)]
+
+    def kept() -> list[int]:
+        rows = database.read("SELECT sequence FROM changes ORDER BY sequence")
+        return [sequence for (sequence,) in rows]
+
+    fast.checkpoint(sequences[2])
+    assert kept() == sequences
+    slow.checkpoint(sequences[1])
+    assert kept() == sequences[2:]
+    slow.checkpoint(sequences[2])
+    assert kept() == []
+
+
+def test_a_checkpoint_outlives_a_reopened_file(path: Path) -> None:
+    database = Database(path)
+    table = SqliteTable(database)
+    ChangeLog(database, "other")  # so that nothing is forgotten
+    log = ChangeLog(database, "reader")
+    for place in range(2):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+    log.checkpoint(log.read(1)[0].sequence)
+    database.close()
+
+    database = Database(path)
+    assert removed(ChangeLog(database, "reader").read(10)) == ["1"]
+    assert removed(ChangeLog(database, "other").read(10)) == ["0", "1"]
+    database.close()
+
+
+def test_a_sequence_is_never_used_again_after_deletion_and_reopening(path: Path) -> None:
+    """A fold drops what lies at or below its position: a number that came again would be lost."""
+    database = Database(path)
+    put(SqliteTable(database), "first", NOW - 1)
+    log = ChangeLog(database, "reader")
+    expire(database)
+    [first] = log.read(10)
+    log.checkpoint(first.sequence)
+    assert database.read("SELECT count(*) FROM changes") == [(0,)]
+    database.close()
+
+    database = Database(path)
+    put(SqliteTable(database), "second", NOW - 1)
+    expire(database)
+    [second] = ChangeLog(database, "reader").read(10)
+    database.close()
+
+    assert second.sequence > first.sequence
+    assert removed([second]) == ["second"]

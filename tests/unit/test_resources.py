@@ -1,0 +1,110 @@
+"""What a process uses: what was put in, or else what the environment names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from chalicelib import resources
+from chalicelib.concurrency import concurrently
+from chalicelib.dynamodb import DynamoTable
+from chalicelib.ports import Queue, Table
+from chalicelib.resources import AwsResources
+from chalicelib.settings import Settings, SettingsError
+from chalicelib.sqs import SqsQueue
+from tests.unit.fakes import FakeQueue, logging_put_back, sqlite_table
+
+URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_in() -> Iterator[None]:
+    resources.use(None)
+    with logging_put_back():
+        yield
+    resources.use(None)
+
+
+@pytest.fixture
+def aws(monkeypatch: pytest.MonkeyPatch) -> AwsResources:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    return AwsResources(Settings(table_name="views", views_queue_url=URL))
+
+
+@dataclass
+class PutIn:
+    """Resources as a test or the embedded engine puts them in."""
+
+    table: Table
+    views_queue: Queue
+    settings: Settings = field(default_factory=Settings)
+    clock = staticmethod(time.time)
+    each = staticmethod(concurrently)
+
+
+def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
+    with sqlite_table() as table:
+        mine = PutIn(table, FakeQueue())
+        resources.use(mine)
+        assert resources.current() is mine
+        resources.use(None)
+        assert isinstance(resources.current(), AwsResources)
+
+
+def test_without_anything_put_in_the_environment_says_what_is_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TABLE_NAME", "views")
+    monkeypatch.setenv("REDELIVERY_SECONDS", "60")
+    made = resources.current()
+    assert isinstance(made, AwsResources)
+    assert (made.settings.table_name, made.settings.redelivery_seconds) == ("views", 60)
+    monkeypatch.setenv("TABLE_NAME", "changed since")
+    assert resources.current() is made
+    assert resources.current().settings.table_name == "views"
+
+
+def test_a_wrong_environment_is_told_and_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("VIEW_WINDOW_SECONDS", "soon")
+    with pytest.raises(SettingsError, match="VIEW_WINDOW_SECONDS"):
+        resources.current()
+    monkeypatch.setenv("VIEW_WINDOW_SECONDS", "60")
+    assert resources.current().settings.view_window_seconds == 60
+
+
+def test_table_and_queue_are_made_once(aws: AwsResources) -> None:
+    assert isinstance(aws.table, DynamoTable)
+    assert isinstance(aws.views_queue, SqsQueue)
+    assert aws.table is aws.table
+    assert aws.views_queue is aws.views_queue
+
+
+def test_a_function_needs_only_the_settings_of_what_it_uses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    folding = AwsResources(Settings(table_name="views"))
+    assert isinstance(folding.table, DynamoTable)
+    with pytest.raises(SettingsError, match="VIEWS_QUEUE_URL is not set"):
+        _ = folding.views_queue
+    with pytest.raises(SettingsError, match="TABLE_NAME is not set"):
+        _ = AwsResources(Settings(views_queue_url=URL)).table
+
+
+@pytest.mark.parametrize("of", ["table", "views_queue"])
+def test_a_client_tries_once_and_gives_up_after_a_second(aws: AwsResources, of: str) -> None:
+    """`Retry` alone decides about further tries; what a client does by itself comes on top."""
+    client = vars(getattr(aws, of))["_client"]
+    config = client.meta.config
+    assert config.retries["total_max_attempts"] == 1
+    assert (config.connect_timeout, config.read_timeout) == (1.0, 1.0)
+
+
+def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:
+    assert aws.clock is time.time
+    assert aws.each is concurrently

@@ -1,0 +1,180 @@
+"""Storing views, raising floors, and who fails when something fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.concurrency import concurrently
+from chalicelib.ports import Item, NotStored, Put, Refused, Unavailable, Update, Write, key_of
+from chalicelib.views import counting, keys, storing
+from chalicelib.views.counting import Count
+from chalicelib.views.storing import Lifetime
+from chalicelib.views.view import View
+from local.table import SqliteTable
+from tests.unit.fakes import NOON, FaultyTable, raising, sqlite_table
+
+LIFETIME = Lifetime(window=300, redelivery=300)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[SqliteTable]:
+    with sqlite_table(tmp_path) as opened:
+        yield opened
+
+
+def taken(badge_id: str, *shown: int) -> list[View]:
+    return [View.taken(badge_id, count, NOON) for count in shown]
+
+
+def badge(table: SqliteTable, badge_id: str = "octocat") -> Item:
+    item = table.get(keys.user(badge_id))
+    assert item is not None
+    return item
+
+
+def test_a_view_is_an_item_of_its_own_that_expires(table: SqliteTable) -> None:
+    [view] = views = taken("octocat", 0)
+    assert storing.store(views, table, LIFETIME, NOON, map) == {}
+    key = keys.view("octocat", view.ulid)
+    # NOON is a mark of the window: NOON + 300 is one too.
+    assert table.get(key) == {"PK": key.pk, "SK": key.sk, "ttl": int(NOON) + 300}
+
+
+def test_a_view_stored_again_is_one_view_that_expires_later(table: SqliteTable) -> None:
+    [view] = views = taken("octocat", 0)
+    for moment in (NOON, NOON + 1, NOON + 200):
+        assert storing.store(views, table, LIFETIME, moment, map) == {}
+    assert counting.read(table, "octocat").shown == 1
+    item = table.get(keys.view("octocat", view.ulid))
+    assert item is not None
+    assert item["ttl"] == int(NOON) + 600
+
+
+def test_the_floor_is_one_above_the_highest_count_that_a_visitor_saw(table: SqliteTable) -> None:
+    storing.store(taken("octocat", 5, 9, 7), table, LIFETIME, NOON, map)
+    assert badge(table) == {
+        "PK": "USER#octocat",
+        "SK": "USER",
+        "floor": 9 + 1,
+        "created": int(NOON),
+    }
+
+
+def test_a_floor_is_never_lowered_and_a_lower_one_is_no_failure(table: SqliteTable) -> None:
+    storing.store(taken("octocat", 9), table, LIFETIME, NOON, map)
+    for shown in (0, 8, 9):
+        assert storing.store(taken("octocat", shown), table, LIFETIME, NOON, map) == {}
+        assert badge(table)["floor"] == 10
+    storing.store(taken("octocat", 10), table, LIFETIME, NOON, map)
+    assert badge(table)["floor"] == 11
+
+
+def test_raising_a_floor_leaves_count_position_and_day_of_birth(table: SqliteTable) -> None:
+    before: Item = {"PK": "USER#octocat", "SK": "USER", "count": 5, "folded": "x", "created": 17}
+    table.write(Put(before))
+    storing.store(taken("octocat", 5), table, LIFETIME, NOON, map)
+    assert badge(table) == before | {"floor": 6}
+
+
+def test_a_batch_writes_each_badge_once(table: SqliteTable) -> None:
+    watched = FaultyTable(table)
+    views = taken("octocat", 0, 1, 2) + taken("hubot", 4, 3)
+    storing.store(views, watched, LIFETIME, NOON, map)
+    assert [len(items) for items in watched.put] == [3 + 2]
+    assert [write.key for (write,) in watched.written] == [keys.user("octocat"), keys.user("hubot")]
+    assert (badge(table)["floor"], badge(table, "hubot")["floor"]) == (2 + 1, 4 + 1)
+
+
+def test_no_views_are_no_writes(table: SqliteTable) -> None:
+    watched = FaultyTable(table)
+    assert storing.store([], watched, LIFETIME, NOON, concurrently) == {}
+    assert watched.written == []
+
+
+def test_views_that_are_not_stored_fail_and_raise_no_floor(table: SqliteTable) -> None:
+    """One of the badge's views is stored: the floor may rise to what its visitor saw, no more."""
+    stored, missing = taken("octocat", 3, 8)
+    alone = taken("hubot", 2)
+    lost = {keys.view(view.badge_id, view.ulid) for view in (missing, *alone)}
+
+    def lose(items: Sequence[Item]) -> None:
+        table.put_all([item for item in items if key_of(item) not in lost])
+        raise NotStored([item for item in items if key_of(item) in lost], "throttled")
+
+    faulty = FaultyTable(table, before_put=lose)
+    failed = storing.store([stored, missing, *alone], faulty, LIFETIME, NOON, map)
+    assert set(failed) == {missing, *alone}
+    assert all(isinstance(reason, NotStored) for reason in failed.values())
+    assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=3 + 1)
+    assert table.get(keys.user("hubot")) is None
+
+
+@pytest.mark.parametrize("failure", [Unavailable("out of reach"), Refused("no such table")])
+def test_where_nothing_is_stored_every_view_fails_with_the_reason(
+    table: SqliteTable, failure: Exception
+) -> None:
+    views = taken("octocat", 0, 1) + taken("hubot", 0)
+    faulty = FaultyTable(table, before_put=raising(failure))
+    assert storing.store(views, faulty, LIFETIME, NOON, map) == dict.fromkeys(views, failure)
+    assert faulty.written == []
+
+
+@pytest.mark.parametrize("failure", [Unavailable("throttled"), RuntimeError("a bug")])
+def test_a_badge_whose_floor_fails_has_its_views_delivered_again_and_delays_nobody(
+    table: SqliteTable, failure: Exception
+) -> None:
+    bad, good = taken("bad", 0, 1), taken("good", 0)
+
+    def fail_the_bad(writes: Sequence[Write]) -> None:
+        if writes[0].key == keys.user("bad"):
+            raise failure
+
+    faulty = FaultyTable(table, before_write=fail_the_bad)
+    assert storing.store(bad + good, faulty, LIFETIME, NOON, map) == dict.fromkeys(bad, failure)
+    assert badge(table, "good")["floor"] == 1
+    # Delivered again they are the same two views, and now the floor stands.
+    assert storing.store(bad, table, LIFETIME, NOON, map) == {}
+    assert counting.read(table, "bad") == Count(folded=0, live=2, floor=2)
+
+
+def test_many_badges_are_worked_through_at_once_each_with_its_own_floor(table: SqliteTable) -> None:
+    views = [view for place in range(40) for view in taken(f"badge-{place}", place)]
+    assert storing.store(views, table, LIFETIME, NOON, concurrently) == {}
+    assert [badge(table, f"badge-{place}")["floor"] for place in range(40)] == list(range(1, 41))
+
+
+def test_one_view_stored_alone_raises_what_fails_it(table: SqliteTable) -> None:
+    [view] = taken("octocat", 0)
+    storing.store_one(view, table, LIFETIME, NOON)
+    assert counting.read(table, "octocat").shown == 1
+    unwritable = FaultyTable(table, before_write=raising(Unavailable("throttled")))
+    with pytest.raises(Unavailable, match="throttled"):
+        storing.store_one(view, unwritable, LIFETIME, NOON)
+    lost = NotStored([{"PK": "USER#octocat", "SK": f"VIEW#{view.ulid}"}], "throttled")
+    with pytest.raises(NotStored):
+        storing.store_one(view, FaultyTable(table, before_put=raising(lost)), LIFETIME, NOON)
+
+
+def test_a_floor_is_one_conditional_update_and_nothing_is_added(table: SqliteTable) -> None:
+    watched = FaultyTable(table)
+    storing.store(taken("octocat", 0), watched, LIFETIME, NOON, map)
+    [(write,)] = watched.written
+    assert isinstance(write, Update)
+    assert write.condition is not None
+    assert not write.add  # sent again after a lost answer, it changes nothing
+
+
+@settings(max_examples=25)
+@given(st.lists(st.lists(st.integers(min_value=0, max_value=20), max_size=4), max_size=6))
+def test_the_floor_is_the_highest_of_all_batches_in_any_order(batches: list[list[int]]) -> None:
+    with sqlite_table() as table:
+        for shown in batches:
+            assert storing.store(taken("octocat", *shown), table, LIFETIME, NOON, map) == {}
+        count = counting.read(table, "octocat")
+    views = [shown for batch in batches for shown in batch]
+    assert count == Count(folded=0, live=len(views), floor=max(views, default=-1) + 1)

@@ -1,0 +1,212 @@
+"""What the program writes: JSON lines, and metrics that CloudWatch can read."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib import telemetry
+from tests.unit.fakes import logging_put_back
+
+MAX_DIMENSIONS = 30
+MAX_METRICS = 100
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_put_back() -> Iterator[None]:
+    with logging_put_back():
+        yield
+
+
+@pytest.fixture
+def out() -> io.StringIO:
+    stream = io.StringIO()
+    telemetry.write_to(stream, with_metrics=True)
+    return stream
+
+
+def lines(out: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().split("\n") if line]
+
+
+def formatted(created: float) -> dict[str, Any]:
+    record = logging.LogRecord("vu-mi", logging.INFO, "", 0, "an event", None, None)
+    record.created = created
+    line: dict[str, Any] = json.loads(telemetry.JsonFormatter().format(record))
+    return line
+
+
+def test_an_event_is_one_line_of_json_with_its_fields(out: io.StringIO) -> None:
+    telemetry.event(logging.WARNING, "a badge is not folded yet", badge="a\nb\u2028é", views=3)
+    assert out.getvalue().count("\n") == 1
+    [line] = lines(out)
+    assert line.pop("time").endswith("Z")
+    assert line == {
+        "level": "warning",
+        "message": "a badge is not folded yet",
+        "badge": "a\nb\u2028é",
+        "views": 3,
+    }
+
+
+def test_a_percent_sign_is_itself(out: io.StringIO) -> None:
+    telemetry.event(logging.WARNING, "100% of %s", badge="%d")
+    assert lines(out)[0]["message"] == "100% of %s"
+
+
+def test_a_field_that_json_does_not_know_is_written_as_text(out: io.StringIO) -> None:
+    telemetry.event(logging.WARNING, "failed", reason=ValueError("why"))
+    assert lines(out)[0]["reason"] == "why"
+
+
+def test_an_error_carries_the_exception_being_handled(out: io.StringIO) -> None:
+    try:
+        int("no number")
+    except ValueError:
+        telemetry.event(logging.ERROR, "a badge failed")
+    [line] = lines(out)
+    assert line["level"] == "error"
+    assert "ValueError: invalid literal" in line["error"]
+    assert "Traceback" in line["error"]
+
+
+def test_an_error_without_an_exception_and_a_warning_with_one_carry_none(out: io.StringIO) -> None:
+    telemetry.event(logging.ERROR, "dead letters", messages=2)
+    try:
+        int("no number")
+    except ValueError:
+        telemetry.event(logging.WARNING, "tried again")
+    assert ["error" in line for line in lines(out)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("created", "time"),
+    [
+        (0.0, "1970-01-01T00:00:00.000Z"),
+        (1_773_489_600.25, "2026-03-14T12:00:00.250Z"),
+        (1_773_489_600.0625, "2026-03-14T12:00:00.062Z"),
+    ],
+)
+def test_times_are_utc_with_milliseconds(created: float, time: str) -> None:
+    assert formatted(created)["time"] == time
+
+
+def test_the_last_half_millisecond_of_a_second_is_not_a_second_early() -> None:
+    assert formatted(1_773_489_600.9996)["time"] in {
+        "2026-03-14T12:00:00.999Z",
+        "2026-03-14T12:00:01.000Z",
+    }
+
+
+def check_embedded_metrics(document: dict[str, Any]) -> None:
+    """Source: the CloudWatch user guide, "Specification: Embedded metric format"."""
+    metadata = document["_aws"]
+    assert set(metadata) == {"Timestamp", "CloudWatchMetrics"}
+    assert type(metadata["Timestamp"]) is int  # milliseconds since 1970
+    for directive in metadata["CloudWatchMetrics"]:
+        assert set(directive) == {"Namespace", "Dimensions", "Metrics"}
+        assert 1 <= len(directive["Namespace"]) <= 1_024
+        for dimensions in directive["Dimensions"]:
+            assert len(dimensions) <= MAX_DIMENSIONS
+            for name in dimensions:
+                assert isinstance(document[name], str)
+                assert 1 <= len(document[name]) <= 1_024
+        assert 1 <= len(directive["Metrics"]) <= MAX_METRICS
+        for metric in directive["Metrics"]:
+            assert set(metric) == {"Name", "Unit"}
+            assert metric["Unit"] == "Count"
+            assert type(document[metric["Name"]]) is int
+
+
+def test_metrics_are_written_in_cloudwatchs_embedded_format(out: io.StringIO) -> None:
+    telemetry.count("fold_views", views_folded=7, duplicates_dropped=0, malformed=1)
+    assert out.getvalue().count("\n") == 1
+    [document] = lines(out)
+    check_embedded_metrics(document)
+    [directive] = document["_aws"]["CloudWatchMetrics"]
+    assert directive == {
+        "Namespace": "vu-mi",
+        "Dimensions": [["function"]],
+        "Metrics": [
+            {"Name": "views_folded", "Unit": "Count"},
+            {"Name": "duplicates_dropped", "Unit": "Count"},
+            {"Name": "malformed", "Unit": "Count"},
+        ],
+    }
+    values = {name: value for name, value in document.items() if name != "_aws"}
+    assert values == {
+        "function": "fold_views",
+        "views_folded": 7,
+        "duplicates_dropped": 0,
+        "malformed": 1,
+    }
+
+
+def test_a_metric_is_stamped_in_milliseconds() -> None:
+    record = logging.LogRecord("vu-mi.metrics", logging.INFO, "", 0, "metrics", None, None)
+    record.created = 1_773_489_600.25
+    record.__dict__["fields"] = {"function": "put_views", "views_put": 1}
+    document = json.loads(telemetry.JsonFormatter().format(record))
+    assert document["_aws"]["Timestamp"] == 1_773_489_600_250
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["views_put", "views_folded", "malformed"]), st.integers(min_value=0)
+    )
+)
+def test_metrics_are_written_where_one_is_above_0_and_nowhere_else(values: dict[str, int]) -> None:
+    out = io.StringIO()
+    telemetry.write_to(out, with_metrics=True)
+    telemetry.count("put_views", **values)
+    written = lines(out)
+    assert len(written) == (1 if sum(values.values()) > 0 else 0)
+    for document in written:
+        check_embedded_metrics(document)
+
+
+def test_without_metrics_events_are_still_written() -> None:
+    out = io.StringIO()
+    telemetry.write_to(out, with_metrics=False)
+    telemetry.count("put_views", views_put=1)
+    telemetry.event(logging.INFO, "started")
+    assert [line["message"] for line in lines(out)] == ["started"]
+
+
+def test_of_other_libraries_only_warnings_are_written(out: io.StringIO) -> None:
+    library = logging.getLogger("a.library")
+    library.info("chatter")
+    library.warning("look out: %s", "here")
+    [line] = lines(out)
+    assert line["message"] == "look out: here"
+
+
+def test_whatever_handler_the_process_had_is_replaced_so_that_no_line_comes_twice() -> None:
+    """Lambda's runtime puts a handler of its own on the root logger."""
+    before, out = io.StringIO(), io.StringIO()
+    logging.getLogger().addHandler(logging.StreamHandler(before))
+    telemetry.write_to(io.StringIO(), with_metrics=True)
+    telemetry.write_to(out, with_metrics=True)
+    telemetry.event(logging.WARNING, "once")
+    assert len(lines(out)) == 1
+    assert before.getvalue() == ""
+
+
+def test_on_lambda_lines_and_metrics_go_to_standard_output(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    telemetry.start_on_lambda()
+    telemetry.event(logging.INFO, "started")
+    telemetry.count("put_views", views_put=1)
+    sys.stdout.flush()
+    written = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line.get("message") for line in written] == ["started", None]
+    assert written[1]["views_put"] == 1
