@@ -44,7 +44,7 @@ def whole_number(
     environment: Mapping[str, str], name: str, default: int, least: int, most: int
 ) -> int:
     """The whole number a setting holds, its default where it is not set. Raises `SettingsError`."""
-    given = environment.get(name, str(default))
+    given = environment.get(name) or str(default)
     decimal = given.isascii() and given.isdecimal() and len(given) <= MAX_DIGITS
     if not (decimal and least <= int(given) <= most):
         raise SettingsError(f"{name} must be a whole number from {least} to {most}, not {given!r}")

@@ -36,7 +36,7 @@ class Ticket(Generic[Result]):
             raise
         except BaseException as error:
             self._error = error
-            if connection.total_changes != before:
+            if connection.total_changes != before or not connection.in_transaction:
                 raise _HalfDoneError from error
 
     def fail(self, error: BaseException) -> None:
@@ -53,6 +53,12 @@ class Ticket(Generic[Result]):
 
     def wake(self) -> None:
         self._asleep.release()
+
+
+class RolledBackError(sqlite3.OperationalError):
+    """SQLite undid the transaction by itself, as it does when the disk is full."""
+
+    sqlite_errorcode = sqlite3.SQLITE_FULL
 
 
 class _HalfDoneError(Exception):
@@ -108,14 +114,14 @@ class GroupCommit:
         """Where a common transaction fails, only those jobs may fail that fail alone too."""
         try:
             self._commit(tickets)
-        except (sqlite3.Error, _HalfDoneError):
+        except (sqlite3.Error, MemoryError, _HalfDoneError):
             for ticket in tickets:
                 self._commit_alone(ticket)
 
     def _commit_alone(self, ticket: Ticket[Any]) -> None:
         try:
             self._commit([ticket])
-        except sqlite3.Error as error:
+        except (sqlite3.Error, MemoryError) as error:
             ticket.fail(error)
         except _HalfDoneError:
             pass
@@ -125,7 +131,7 @@ class GroupCommit:
             self._connection.execute("BEGIN IMMEDIATE")
             for ticket in tickets:
                 ticket.run(self._connection)
-            _check_open(self._connection)
+                _check_open(self._connection)
             self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
@@ -149,6 +155,6 @@ def nested(connection: sqlite3.Connection, job: Job[Result]) -> Result:
 
 
 def _check_open(connection: sqlite3.Connection) -> None:
-    """SQLite undoes a transaction by itself when the disk is full: write nothing more then."""
+    """Write nothing more where the transaction is gone: it would be committed at once."""
     if not connection.in_transaction:
-        raise sqlite3.OperationalError("the transaction was rolled back under way")
+        raise RolledBackError("the transaction was rolled back under way")

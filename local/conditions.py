@@ -103,5 +103,5 @@ COMPARISONS: Mapping[str, Callable[..., bool]] = {
     "contains": _contains,
     "attribute_exists": lambda a: a is not None,
     "attribute_not_exists": lambda a: a is None,
-    "attribute_type": lambda a, name: isinstance(a, TYPES[name]),
+    "attribute_type": lambda a, name: isinstance(a, TYPES.get(name, ())),
 }

@@ -31,7 +31,6 @@ TRANSIENT = {
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 }
@@ -53,9 +52,17 @@ class Database:
         self._readers: list[sqlite3.Connection] = []
         with _translated():
             self._writer = self._open()
+        self._commits = GroupCommit(self._writer)
+        try:
+            self._set_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def _set_up(self) -> None:
+        with _translated():
             self._writer.execute("PRAGMA journal_mode = WAL")
             self._writer.execute("PRAGMA synchronous = FULL")
-        self._commits = GroupCommit(self._writer)
         self.write(_prepare)
         [self.stream_label] = self.read("SELECT label FROM stream")[0]
 
@@ -72,11 +79,12 @@ class Database:
         """
 
         def job(connection: sqlite3.Connection) -> Result:
+            outer = getattr(self._local, "inside", None)
             self._local.inside = connection
             try:
                 return function()
             finally:
-                self._local.inside = None
+                self._local.inside = outer
 
         return self.write(job)
 

@@ -55,7 +55,9 @@ class MessageDelivery:
 
     def _rest(self) -> float:
         visible = self._queue.next_visible()
-        return IDLE_SECONDS if visible is None else max(LINGER_SECONDS, visible - self._clock())
+        if visible is None:
+            return IDLE_SECONDS
+        return min(IDLE_SECONDS, max(LINGER_SECONDS, visible - self._clock()))
 
 
 class Expiry:

@@ -7,6 +7,7 @@ received `max_receives` times goes to the dead-letter queue, where it stays unti
 from __future__ import annotations
 
 import logging
+import math
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ class SqliteQueue:
         self._clock = clock
         self._visibility_timeout = visibility_timeout
         self._max_receives = max_receives
-        self._latest = clock()
+        self._latest = math.inf
         database.write(self._release)
 
     def send(self, body: str, *, delay: int = 0) -> None:
@@ -56,8 +57,9 @@ class SqliteQueue:
         now = self._clock()
         self._database.write(
             lambda connection: connection.execute(
-                "INSERT INTO messages (queue, body, sent_at, visible_at) VALUES (?, ?, ?, ?)",
-                (self.name, body, now, now + delay),
+                "INSERT INTO messages (queue, body, sent_at, visible_at, timed_at)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (self.name, body, now, now + delay, now),
             )
         )
         self.on_send()
@@ -69,11 +71,9 @@ class SqliteQueue:
         """
         now = self._clock()
         given_up, messages = self._database.write(
-            lambda connection: (
-                self._give_up(connection, now),
-                self._receive(connection, now, limit),
-            )
+            lambda connection: self._receive(connection, now, limit)
         )
+        self._latest = now
         if given_up:
             telemetry.event(logging.ERROR, "dead letters", queue=self.name, messages=given_up)
         return messages
@@ -94,8 +94,9 @@ class SqliteQueue:
         return self._database.write(
             lambda connection: (
                 connection.execute(
-                    "UPDATE messages SET queue = ?, visible_at = ?, receives = 1 WHERE queue = ?",
-                    (self.name, now, self.name + DEAD_LETTERS),
+                    "UPDATE messages SET queue = ?, visible_at = ?, timed_at = ?, receives = 0"
+                    " WHERE queue = ?",
+                    (self.name, now, now, self.name + DEAD_LETTERS),
                 ).rowcount
             )
         )
@@ -120,13 +121,19 @@ class SqliteQueue:
         return int(found)
 
     def _give_up(self, connection: sqlite3.Connection, now: float) -> int:
-        self._follow_clock(connection, now)
         return connection.execute(
             "UPDATE messages SET queue = ? WHERE queue = ? AND visible_at <= ? AND receives >= ?",
             (self.name + DEAD_LETTERS, self.name, now, self._max_receives),
         ).rowcount
 
-    def _receive(self, connection: sqlite3.Connection, now: float, limit: int) -> list[Message]:
+    def _receive(
+        self, connection: sqlite3.Connection, now: float, limit: int
+    ) -> tuple[int, list[Message]]:
+        if now < self._latest:
+            self._follow_clock(connection, now)
+        return self._give_up(connection, now), self._take(connection, now, limit)
+
+    def _take(self, connection: sqlite3.Connection, now: float, limit: int) -> list[Message]:
         rows = connection.execute(
             "SELECT id, body, sent_at, receives + 1, coalesce(first_received_at, ?) FROM messages"
             " WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, id LIMIT ?",
@@ -134,32 +141,28 @@ class SqliteQueue:
         ).fetchall()
         messages = [Message(*row) for row in rows]
         connection.executemany(
-            "UPDATE messages SET receives = ?, visible_at = ?, first_received_at = ? WHERE id = ?",
+            "UPDATE messages SET receives = ?, visible_at = ?, timed_at = ?, first_received_at = ?"
+            " WHERE id = ?",
             [
-                (m.receives, now + self._visibility_timeout, m.first_received_at, m.id)
+                (m.receives, now + self._visibility_timeout, now, m.first_received_at, m.id)
                 for m in messages
             ],
         )
         return messages
 
     def _follow_clock(self, connection: sqlite3.Connection, now: float) -> None:
-        """When the clock was set back, move what is timed by it back too, or it would wait on."""
-        if now < self._latest:
-            connection.execute(
-                "UPDATE messages SET visible_at = visible_at - ? WHERE queue = ?",
-                (self._latest - now, self.name),
-            )
-        self._latest = now
+        """What was timed by a clock that was set back since waits its whole time from now on."""
+        connection.execute(
+            "UPDATE messages SET visible_at = ? + visible_at - timed_at, timed_at = ?"
+            " WHERE queue = ? AND visible_at > ? AND timed_at > ?",
+            (now, now, self.name, now, now),
+        )
 
     def _release(self, connection: sqlite3.Connection) -> None:
-        """At the start nobody is handling a message: those of a killed process come at once.
-
-        A delayed message waits no longer than its delay from now, even if the clock was set back.
-        """
+        """At the start nobody is handling a message: those of a killed process come at once."""
         now = self._clock()
         connection.execute(
-            "UPDATE messages SET visible_at = CASE WHEN receives > 0 THEN min(visible_at, ?)"
-            " ELSE min(visible_at, ? + visible_at - sent_at) END WHERE queue = ?",
+            "UPDATE messages SET visible_at = ?, timed_at = ? WHERE queue = ? AND receives > 0",
             (now, now, self.name),
         )
 
@@ -170,7 +173,7 @@ def delivered_before(connection: sqlite3.Connection, queue: str) -> list[str]:
     Dead letters are among them, for they may be redriven.
     """
     rows = connection.execute(
-        "SELECT body FROM messages WHERE queue IN (?, ?) AND receives > 0",
+        "SELECT body FROM messages WHERE queue IN (?, ?) AND first_received_at IS NOT NULL",
         (queue, queue + DEAD_LETTERS),
     )
     return [body for (body,) in rows]

@@ -29,6 +29,7 @@ CREATE TABLE messages (
     body TEXT NOT NULL,
     sent_at REAL NOT NULL,
     visible_at REAL NOT NULL,
+    timed_at REAL NOT NULL,            -- when visible_at was set
     receives INTEGER NOT NULL DEFAULT 0,
     first_received_at REAL
 );

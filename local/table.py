@@ -25,6 +25,8 @@ from chalicelib.ports import (
 from local.conditions import holds
 from local.database import Database
 
+NEVER = 2**63
+"""SQLite's integers end here, and no clock gets there."""
 BEHIND_EVERY_TEXT = "\U0010ffff"
 """Sorts behind every sort key that is not itself made of it."""
 
@@ -122,10 +124,11 @@ def _updated(write: Update, before: Item | None) -> Item:
     return {name: value for name, value in after.items() if name not in write.remove}
 
 
-def _row(item: Item) -> tuple[str, str, int | None, str]:
+def _row(item: Item) -> tuple[str, str, Value | None, str]:
     key, ttl = key_of(item), item.get("ttl")
     rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
-    return key.pk, key.sk, ttl if isinstance(ttl, int) else None, json.dumps(rest)
+    expires = isinstance(ttl, int) and abs(ttl) < NEVER
+    return key.pk, key.sk, ttl if expires else None, json.dumps(rest)
 
 
 def _item(pk: str, sk: str, attributes: str) -> Item:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Protocol, TypeAlias
 
@@ -15,6 +17,7 @@ from chalice.config import Config
 from chalice.local import LocalChalice, LocalGateway, LocalGatewayException
 from waitress import wasyncore
 from waitress.server import BaseWSGIServer, create_server
+from waitress.task import ThreadedTaskDispatcher
 
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
@@ -90,12 +93,15 @@ def _answered(response: dict[str, Any]) -> Answer:
     headers = [(name, str(value)) for name, value in response["headers"].items()]
     for name, values in response["multiValueHeaders"].items():
         headers += [(name, str(value)) for value in values]
+    if response.get("isBase64Encoded"):
+        return status, headers, base64.b64decode(body)
     return status, headers, body.encode() if isinstance(body, str) else body
 
 
 def _refused(refusal: LocalGatewayException) -> Answer:
-    """API Gateway says 403 and "Missing Authentication Token" where it has no such route."""
-    if refusal.CODE == HTTPStatus.FORBIDDEN and b"Missing Authentication" in (refusal.body or b""):
+    """Where it has no such route, API Gateway says that the request is not authorized."""
+    kind = refusal.headers.get("x-amzn-ErrorType")
+    if (refusal.CODE, kind) == (HTTPStatus.FORBIDDEN, "UnauthorizedException"):
         return _error(404, "not_found", "there is no such route")
     return _error(refusal.CODE, "refused", (refusal.body or b"").decode())
 
@@ -114,7 +120,8 @@ def _phrase(status: int) -> str:
 
 def _headers(environ: dict[str, Any]) -> dict[str, str]:
     headers = {
-        name[5:].replace("_", "-").lower(): value
+        # What is not ASCII the gateway would stumble over; no header here may have it.
+        name[5:].replace("_", "-").lower(): value.encode("ascii", "replace").decode()
         for name, value in environ.items()
         if name.startswith("HTTP_")
     }
@@ -134,6 +141,17 @@ class WebServer:
     def __init__(self, application: Gateway, host: str, port: int) -> None:
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
         self._sockets: dict[int, Any] = {}
+        try:
+            self._dispatcher = self._listen(application, host, port)
+        except OSError:
+            wasyncore.close_all(self._sockets)
+            raise
+        self._listeners: list[Any] = [
+            entry for entry in self._sockets.values() if isinstance(entry, BaseWSGIServer)
+        ]
+        self._stopping = threading.Event()
+
+    def _listen(self, application: Gateway, host: str, port: int) -> ThreadedTaskDispatcher:
         server = create_server(
             application,
             map=self._sockets,
@@ -146,11 +164,7 @@ class WebServer:
             asyncore_use_poll=True,
             ident=None,
         )
-        self._dispatcher = server.task_dispatcher
-        self._listeners: list[Any] = [
-            entry for entry in self._sockets.values() if isinstance(entry, BaseWSGIServer)
-        ]
-        self._stopping = threading.Event()
+        return server.task_dispatcher
 
     @property
     def port(self) -> int:
@@ -173,7 +187,8 @@ class WebServer:
     def stop(self) -> None:
         """End `serve`; may be called by a signal's handler."""
         self._stopping.set()
-        self._listeners[0].pull_trigger()
+        with suppress(OSError):  # `serve` has ended already
+            self._listeners[0].pull_trigger()
 
     def _poll(self, seconds: float) -> None:
         wasyncore.loop(timeout=seconds, use_poll=True, map=self._sockets, count=1)

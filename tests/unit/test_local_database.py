@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -451,3 +453,39 @@ def test_after_a_kill_no_transaction_is_half_done(path: Path) -> None:
     assert counters == {worker: len(turns) for worker, turns in items.items()}
     for worker in BOTH_WORKERS:
         assert items.get(worker) == messages.get(worker)
+
+
+def test_what_comes_behind_a_job_that_swallowed_a_full_disk_is_done_once(
+    database: Database, table: SqliteTable
+) -> None:
+    """SQLite undoes the common transaction; a write behind it must not be committed on its own."""
+    key = Key("USER#a", "USER")
+    table.write(Put({"PK": key.pk, "SK": key.sk, "n": 0}))
+    fill_disk(database)
+
+    def swallowing() -> None:
+        with suppress(StorageError):
+            table.write(Put({"PK": "USER#big", "SK": "USER", "filler": BIG}))
+        with suppress(StorageError):
+            table.write(Update(key, add={"n": 1}))
+
+    with pytest.raises(Unavailable):
+        database.in_one_commit(swallowing)
+    assert number(table, key) == 0
+    with ThreadPoolExecutor(8) as pool:
+        swallowed = [pool.submit(database.in_one_commit, swallowing) for _ in range(4)]
+        added = [pool.submit(table.write, Update(key, add={"n": 1})) for _ in range(20)]
+    assert all(isinstance(future.exception(), Unavailable) for future in swallowed)
+    done = sum(future.exception() is None for future in added)
+    assert number(table, key) == done
+
+
+def test_a_commit_within_a_commit_is_part_of_it(database: Database, table: SqliteTable) -> None:
+    def outer() -> None:
+        database.each(lambda sk: table.write(Put({"PK": "USER#a", "SK": sk})), ["a", "b"])
+        table.write(Put({"PK": "USER#a", "SK": "c"}))
+
+    statements = watch(database)
+    database.in_one_commit(outer)
+    assert table.count("USER#a", limit=9) == 3
+    assert statements.count("COMMIT") == 1

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from chalicelib.ports import Refused
+from chalicelib.ports import Refused, Unavailable
+from local.commits import Job
 from local.database import Database
 from local.queue import Message, SqliteQueue, delivered_before
+
+Result = TypeVar("Result")
 
 START = 1_000_000.0
 VISIBILITY = 30.0
@@ -430,3 +436,57 @@ def test_the_id_of_a_deleted_message_is_never_used_again(path: Path, clock: Cloc
     database.close()
 
     assert second.id > first.id
+
+
+class Undoing(Database):
+    """A file whose transactions are undone while `undoes`."""
+
+    undoes = False
+
+    def write(self, job: Job[Result]) -> Result:
+        def undone(connection: sqlite3.Connection) -> Result:
+            job(connection)
+            raise Unavailable("undone")
+
+        return super().write(undone if self.undoes else job)
+
+
+def test_a_clock_set_back_is_followed_though_the_first_receive_was_undone(
+    path: Path, clock: Clock
+) -> None:
+    with closing(Undoing(path)) as database:
+        queue = open_queue(database, clock)
+        queue.send("x")
+        assert bodies(queue.receive(9)) == ["x"]
+        clock.now -= 500
+        database.undoes = True
+        with pytest.raises(Unavailable):
+            queue.receive(9)
+        database.undoes = False
+        assert queue.receive(9) == []
+        clock.now += VISIBILITY
+        assert bodies(queue.receive(9)) == ["x"]
+
+
+def test_a_delay_holds_though_the_clock_was_set_back(queue: SqliteQueue, clock: Clock) -> None:
+    """Sent before, it waits its 60 s anew; sent after, it waits its 60 s."""
+    queue.receive(9)
+    queue.send("before", delay=60)
+    clock.now -= 500
+    queue.send("after", delay=60)
+    assert queue.receive(9) == []
+    clock.now += 59
+    assert queue.receive(9) == []
+    clock.now += 1
+    assert sorted(bodies(queue.receive(9))) == ["after", "before"]
+
+
+def test_a_redriven_message_has_all_its_receives_again(database: Database, clock: Clock) -> None:
+    queue = SqliteQueue(database, "once", clock, visibility_timeout=VISIBILITY, max_receives=1)
+    queue.send("x")
+    for _ in range(2):
+        assert bodies(queue.receive(9)) == ["x"]
+        clock.now += VISIBILITY
+        assert queue.receive(9) == []
+        assert queue.redrive() == 1
+        assert database.write(lambda c: delivered_before(c, "once")) == ["x"]

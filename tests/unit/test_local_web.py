@@ -223,6 +223,15 @@ def test_a_route_that_does_not_exist_is_not_found(gateway: Gateway) -> None:
     assert answered.headers["Content-Type"] == "application/json"
 
 
+@pytest.mark.parametrize("header", ["Bearer x", "Bearer \u00fc"])
+def test_a_route_that_does_not_exist_is_not_found_with_a_token_either(
+    gateway: Gateway, header: str
+) -> None:
+    answered = call(gateway, environ("GET", "/nowhere", HTTP_AUTHORIZATION=header))
+    assert answered.status.startswith("404 ")
+    assert b"Bearer" not in answered.body
+
+
 def test_a_wrong_method_is_not_allowed_and_the_right_ones_are_named(gateway: Gateway) -> None:
     answered = call(gateway, environ("DELETE", "/echo"))
 
@@ -448,6 +457,14 @@ def test_a_stop_ends_serving_and_frees_the_port(gateway: Gateway) -> None:
             thread.join(PATIENCE)
 
         assert not thread.is_alive()
+        assert refuses(server.port)
+
+
+def test_a_second_stop_changes_nothing(gateway: Gateway) -> None:
+    with serving(gateway) as (server, thread):
+        server.stop()
+        thread.join()
+        server.stop()
         assert refuses(server.port)
 
 
