@@ -1,23 +1,33 @@
 """A load client: one process, many keep-alive connections, each with one request under way.
 
-It does as little as it can, for it shares the machine with the server it measures.
+It does as little as it can, for it shares the machine with the server it measures. `run` works
+within this process, `run_apart` in one of its own, which shares no interpreter with anybody.
 """
 
 from __future__ import annotations
 
+import json
 import selectors
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import asdict, dataclass
+
+from bench.measuring import ROOT
 
 END_OF_HEAD = b"\r\n\r\n"
+SILENCE_SECONDS = 30.0
+"""A server that answers nobody for so long hangs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What came of it: `seconds` from first request to last answer, `waits` of each in seconds."""
+    """What came of it: `seconds` from first request to last answer, `waits` of each in seconds.
+
+    An answer that is not 200, or is the badge of an error, is a failed one.
+    """
 
     answered: int
     failed: int
@@ -28,45 +38,94 @@ class Load:
     def per_second(self) -> float:
         return self.answered / self.seconds
 
-    def percentile(self, share: float) -> float:
-        """The wait that `share` of the requests did not exceed."""
-        return sorted(self.waits)[min(len(self.waits) - 1, int(share * len(self.waits)))]
+
+def percentile(waits: Sequence[float], share: float) -> float:
+    """The wait that `share` of the requests did not exceed."""
+    return sorted(waits)[min(len(waits) - 1, int(share * len(waits)))]
 
 
 def run(host: str, port: int, paths: Sequence[str], connections: int) -> Load:
-    """Ask for every path once, over so many connections."""
-    todo = iter(paths)
-    selector = selectors.DefaultSelector()
+    """Ask for every path once, over so many connections.
+
+    Raises `ConnectionError` where the server hangs up, `TimeoutError` where it hangs.
+    """
+    requests = (f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode() for path in paths)
+    open_connections = [_Connection(host, port) for _ in range(min(connections, len(paths)))]
     waits: list[float] = []
     failed = 0
     started = time.perf_counter()
-    open_connections = 0
-    for _ in range(connections):
-        open_connections += _ask(selector, socket.create_connection((host, port)), todo, host)
-    while open_connections:
-        for key, _ in selector.select():
-            sock, (sent_at, received) = cast("socket.socket", key.fileobj), key.data
-            received += sock.recv(65_536)
-            if not _complete(received):
-                selector.modify(sock, selectors.EVENT_READ, (sent_at, received))
-                continue
-            waits.append(time.perf_counter() - sent_at)
-            failed += not received.startswith(b"HTTP/1.1 200") or b'"isError"' in received
-            selector.unregister(sock)
-            open_connections -= not _ask(selector, sock, todo, host)
+    for answer, wait in _exchange(open_connections, requests):
+        waits.append(wait)
+        failed += not answer.startswith(b"HTTP/1.1 200") or b'"isError"' in answer
     return Load(len(waits) - failed, failed, time.perf_counter() - started, waits)
 
 
-def _ask(
-    selector: selectors.BaseSelector, sock: socket.socket, todo: Iterator[str], host: str
-) -> bool:
-    path = next(todo, None)
-    if path is None:
-        sock.close()
-        return False
-    sock.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
-    selector.register(sock, selectors.EVENT_READ, (time.perf_counter(), b""))
-    return True
+def run_apart(host: str, port: int, paths: Sequence[str], connections: int) -> Load:
+    """As `run`, in a process of its own."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "bench.load"],
+        input=json.dumps([host, port, paths, connections]),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return Load(**json.loads(finished.stdout))
+
+
+class _Connection:
+    """A keep-alive connection with at most one request under way."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        self.sent_at = 0.0
+
+    def ask(self, request: bytes) -> None:
+        self.sent_at, self._received = time.perf_counter(), b""
+        self._socket.sendall(request)
+
+    def receive(self) -> bytes | None:
+        """The answer, None while a part of it is missing."""
+        part = self._socket.recv(65_536)
+        if not part:
+            raise ConnectionError("the server closed a connection with a request under way")
+        self._received += part
+        return self._received if _complete(self._received) else None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _exchange(
+    connections: Sequence[_Connection], requests: Iterator[bytes]
+) -> Iterator[tuple[bytes, float]]:
+    """Every answer and how long it took, in the order in which they come."""
+    with selectors.DefaultSelector() as selector:
+        for connection in connections:
+            selector.register(connection, selectors.EVENT_READ, connection)
+            connection.ask(next(requests))
+        while selector.get_map():
+            for connection in _readable(selector):
+                if (answer := connection.receive()) is None:
+                    continue
+                yield answer, time.perf_counter() - connection.sent_at
+                if request := next(requests, None):
+                    connection.ask(request)
+                else:
+                    selector.unregister(connection)
+                    connection.close()
+
+
+def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
+    ready = selector.select(SILENCE_SECONDS)
+    if not ready:
+        raise TimeoutError(f"no answer for {SILENCE_SECONDS:.0f} s")
+    return [key.data for key, _ in ready]
 
 
 def _complete(received: bytes) -> bool:
@@ -75,3 +134,12 @@ def _complete(received: bytes) -> bool:
         return False
     length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
     return len(body) >= int(length)
+
+
+def main() -> None:
+    """Read the arguments of `run` from standard input as JSON, and write its `Load` to output."""
+    print(json.dumps(asdict(run(*json.load(sys.stdin)))))
+
+
+if __name__ == "__main__":
+    main()

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
+from chalicelib.cold_start import uncollected
+
 if TYPE_CHECKING:
     from boto3.dynamodb.conditions import Attr, ConditionBase
 
@@ -87,7 +89,8 @@ def attribute(name: str) -> Attr:
 
     Imported on use: the GET makes no condition, and at cold start need not pay for all of boto3.
     """
-    from boto3.dynamodb.conditions import Attr  # noqa: PLC0415
+    with uncollected():
+        from boto3.dynamodb.conditions import Attr  # noqa: PLC0415
 
     return Attr(name)
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib import telemetry
+from chalicelib.cold_start import uncollected
 from chalicelib.concurrency import Each, concurrently
 from chalicelib.settings import Settings, required
 
 if TYPE_CHECKING:
+    from botocore.session import Session
+
     from chalicelib.ports import Queue, Table
 
 CONNECT_SECONDS = 1.0
@@ -69,16 +72,26 @@ class AwsResources:
 
 def _client(service: str) -> Any:
     """A boto3 client, made by botocore itself: 20 ms of cold start less, the same object."""
-    import botocore.session  # noqa: PLC0415  paid for at cold start
-    from botocore.config import Config  # noqa: PLC0415  paid for at cold start
+    with uncollected():
+        from botocore.config import Config  # noqa: PLC0415  paid for at cold start
 
-    config = Config(
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
-        retries={"total_max_attempts": 1},
-        max_pool_connections=32,
-    )
-    return botocore.session.get_session().create_client(service, config=config)
+        config = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"total_max_attempts": 1},
+            max_pool_connections=32,
+            # Its own would be put together anew for every request: 0.2 ms.
+            user_agent="vu-mi",
+        )
+        return _session().create_client(service, config=config)
+
+
+@cache
+def _session() -> Session:
+    """One for all clients: each session reads botocore's data anew, for 35 ms of cold start."""
+    import botocore.session  # noqa: PLC0415  paid for at cold start
+
+    return botocore.session.get_session()
 
 
 class _Process:

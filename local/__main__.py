@@ -1,4 +1,7 @@
-"""`python -m local`: serve badges on one machine until SIGINT or SIGTERM."""
+"""`python -m local`: serve badges on one machine until SIGINT or SIGTERM.
+
+`python -m local redrive` sends the dead letters on their way again, whether or not it serves.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,17 @@ import errno
 import os
 import signal
 import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
 from urllib.parse import quote
 
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
 from chalicelib.settings import SettingsError
-from local.engine import AlreadyRunningError, Engine
+from local.database import FILE, Database
+from local.engine import VIEWS_QUEUE, AlreadyRunningError, Engine
+from local.queue import SqliteQueue
 from local.settings import LocalSettings
 from local.web import Gateway, WebServer
 
@@ -22,13 +30,16 @@ The thread that reads the sockets has little to do and must get its turn.
 """
 
 
-def main() -> int:
-    """Returns the exit status: 0 after a clean stop, 1 where it could not start."""
+def main(command: Sequence[str]) -> int:
+    """Returns the exit status: 0 for done, 1 where it could not start, 2 for no such command."""
+    run = COMMANDS.get(" ".join(command))
+    if run is None:
+        print("usage: python -m local [redrive]", file=sys.stderr)  # noqa: T201
+        return 2
     telemetry.write_to(sys.stderr, with_metrics=False)
-    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         settings = LocalSettings.from_environment(os.environ)
-        return _run(settings)
+        return run(settings)
     except (AlreadyRunningError, SettingsError) as error:
         return _fail(str(error))
     except StorageError as error:
@@ -37,7 +48,8 @@ def main() -> int:
         return _fail(_explain(error, settings))
 
 
-def _run(settings: LocalSettings) -> int:
+def _serve(settings: LocalSettings) -> int:
+    sys.setswitchinterval(SWITCH_SECONDS)
     from app import app  # noqa: PLC0415  only once the settings are known to be right
 
     engine = Engine(settings.folder, settings.product)
@@ -52,6 +64,19 @@ def _run(settings: LocalSettings) -> int:
         engine.stop()
     print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
     return 0
+
+
+def _redrive(settings: LocalSettings) -> int:
+    path = settings.folder / FILE
+    if not path.exists():
+        return _fail(f"there is no {path}; set DATA to the folder of the file")
+    with closing(Database(path)) as database:
+        redriven = SqliteQueue(database, VIEWS_QUEUE, time.time).redrive()
+    print(f"{redriven} dead letters are on their way again.")  # noqa: T201
+    return 0
+
+
+COMMANDS = {"": _serve, "redrive": _redrive}
 
 
 def _greet(settings: LocalSettings, port: int) -> None:
@@ -79,4 +104,4 @@ def _fail(message: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
@@ -31,7 +31,7 @@ class Ticket(Generic[Result]):
         """Do the job. Raises `_HalfDoneError` where it failed after it had changed something."""
         before = connection.total_changes
         try:
-            self._result, self._error = self._job(connection), None
+            self._result, self._error = _without_cursor(self._job(connection)), None
         except sqlite3.Error:
             raise
         except BaseException as error:
@@ -53,6 +53,15 @@ class Ticket(Generic[Result]):
 
     def wake(self) -> None:
         self._asleep.release()
+
+
+def _without_cursor(result: Result) -> Result:
+    """A cursor stays on the thread that leads.
+
+    Freed on another, it would reset its statement there while the next job is using it, for the
+    connection keeps one statement for all who execute the same text.
+    """
+    return cast("Result", None) if isinstance(result, sqlite3.Cursor) else result
 
 
 class RolledBackError(sqlite3.OperationalError):

@@ -56,6 +56,7 @@ class Engine:
         self._database = Database(folder / FILE)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(self._database, VIEWS_QUEUE, clock)
+        self.queue.release()
         put = Loop("put_views", MessageDelivery(self.queue, put_views, clock).step, LINGER_SECONDS)
         fold = Loop("fold_views", StreamDelivery(self._database, "fold_views", fold_views).step)
         expiry = Loop("expiry", Expiry(self._database, VIEWS_QUEUE, clock, fold.wake).step)

@@ -50,7 +50,6 @@ class SqliteQueue:
         self._visibility_timeout = visibility_timeout
         self._max_receives = max_receives
         self._latest = math.inf
-        database.write(self._release)
 
     def send(self, body: str, *, delay: int = 0) -> None:
         check_delay(delay)
@@ -83,6 +82,16 @@ class SqliteQueue:
         ids = [(message.id,) for message in messages]
         self._database.write(
             lambda connection: connection.executemany("DELETE FROM messages WHERE id = ?", ids)
+        )
+
+    def release(self) -> None:
+        """At the start nobody is handling a message: let those of a killed process come at once."""
+        now = self._clock()
+        self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE messages SET visible_at = ?, timed_at = ? WHERE queue = ? AND receives > 0",
+                (now, now, self.name),
+            )
         )
 
     def redrive(self) -> int:
@@ -156,14 +165,6 @@ class SqliteQueue:
             "UPDATE messages SET visible_at = ? + visible_at - timed_at, timed_at = ?"
             " WHERE queue = ? AND visible_at > ? AND timed_at > ?",
             (now, now, self.name, now, now),
-        )
-
-    def _release(self, connection: sqlite3.Connection) -> None:
-        """At the start nobody is handling a message: those of a killed process come at once."""
-        now = self._clock()
-        connection.execute(
-            "UPDATE messages SET visible_at = ?, timed_at = ? WHERE queue = ? AND receives > 0",
-            (now, now, self.name),
         )
 
 

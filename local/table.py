@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from chalicelib.ports import (
@@ -57,8 +57,10 @@ class SqliteTable:
             " WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk LIMIT ?",
             (partition, first, last or BEHIND_EVERY_TEXT, limit),
         )
-        items = [_item(*row) for row in rows]
-        return [_part(item, attributes) for item in items] if attributes else items
+        if not attributes:
+            return [_item(*row) for row in rows]
+        names = [json.dumps(name) for name in attributes]
+        return [_part(row, attributes, names) for row in rows]
 
     def count(self, partition: str, *, limit: int, after: str = "") -> int:
         [(found,)] = self._database.read(
@@ -137,7 +139,11 @@ def _item(pk: str, sk: str, attributes: str) -> Item:
     return item
 
 
-def _part(item: Mapping[str, Value], attributes: Sequence[str]) -> Item:
+def _part(row: tuple[str, str, str], attributes: Sequence[str], names: Sequence[str]) -> Item:
+    """The attributes asked for; what has none of their `names` in its JSON is not parsed."""
+    pk, sk, text = row
+    parsed = text if any(name in text for name in names) else "{}"
+    item = _item(pk, sk, parsed)
     return {name: item[name] for name in attributes if name in item}
 
 

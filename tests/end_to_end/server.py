@@ -21,11 +21,11 @@ PATIENCE_SECONDS = 30.0
 """How long a thing may take that takes a second at most on an idle machine."""
 
 
-def start(folder: Path, **settings: str) -> subprocess.Popen[str]:
+def start(folder: Path, *command: str, **settings: str) -> subprocess.Popen[str]:
     """The process, not waited for."""
     environment = {**os.environ, "PORT": "0", "DATA": str(folder), **settings}
-    return subprocess.Popen(
-        [sys.executable, "-m", "local"],
+    return subprocess.Popen(  # noqa: S603  our own words
+        [sys.executable, "-m", "local", *command],
         cwd=ROOT,
         env=environment,
         text=True,

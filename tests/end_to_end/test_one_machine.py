@@ -10,11 +10,17 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from local.database import FILE, VERSION
+from chalicelib.views.storing import Lifetime, store_one
+from chalicelib.views.view import View
+from local.database import FILE, VERSION, Database
+from local.engine import VIEWS_QUEUE
+from local.queue import DEAD_LETTERS, SqliteQueue
+from local.table import SqliteTable
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
@@ -217,6 +223,36 @@ def test_a_killed_instance_leaves_no_lock_behind(tmp_path: Path) -> None:
         server.process.wait()
     with running(tmp_path) as server:
         assert server.peek("a") == 0
+
+
+def test_dead_letters_are_redriven_while_it_serves_and_count_once(tmp_path: Path) -> None:
+    """One that was never stored, and one that was: 2 views."""
+    views = [View.taken("late", 0, time.time()) for _ in range(2)]
+    with running(tmp_path) as server:
+        with closing(Database(tmp_path / FILE)) as database:
+            dead = SqliteQueue(database, VIEWS_QUEUE + DEAD_LETTERS, time.time)
+            for view in views:
+                dead.send(view.to_message())
+            store_one(views[0], SqliteTable(database), Lifetime(300, 300), time.time())
+        assert server.peek("late") == 1
+        out, err = start(tmp_path, "redrive").communicate(timeout=PATIENCE_SECONDS)
+        assert (out, err) == ("2 dead letters are on their way again.\n", "")
+        server.badge("other")
+        server.wait_for("late", 2)
+
+
+@pytest.mark.parametrize("command", ["serve", "redrive now"])
+def test_an_unknown_command_is_refused(tmp_path: Path, command: str) -> None:
+    process = start(tmp_path, *command.split())
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out, err) == (2, "", "usage: python -m local [redrive]\n")
+
+
+def test_a_redrive_without_a_file_says_so(tmp_path: Path) -> None:
+    process = start(tmp_path, "redrive")
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    assert err == (f"vu-mi: there is no {tmp_path / FILE}; set DATA to the folder of the file\n")
 
 
 def test_a_busy_port_is_refused(tmp_path: Path) -> None:

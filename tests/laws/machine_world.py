@@ -60,6 +60,7 @@ class MachineWorld:
         self.database = FaultyDatabase(self._path)
         self.table = SqliteTable(self.database)
         self.queue = SqliteQueue(self.database, VIEWS_QUEUE, lambda: self.now, max_receives=3)
+        self.queue.release()
         clock = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
         self.put = MessageDelivery(self.queue, put_views, clock)
         self.fold = StreamDelivery(self.database, "fold_views", fold_views)

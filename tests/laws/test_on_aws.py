@@ -123,6 +123,6 @@ class AnyHistoryOnMoto(AnyHistory):
 
 
 TestOnSqlite = pytest.mark.filterwarnings("ignore::ResourceWarning")(AnyHistory.TestCase)
-TestOnSqlite.settings = settings(max_examples=60, stateful_step_count=60)
+TestOnSqlite.settings = settings(max_examples=40, stateful_step_count=200)
 TestOnMoto = AnyHistoryOnMoto.TestCase
-TestOnMoto.settings = settings(max_examples=6, stateful_step_count=40)
+TestOnMoto.settings = settings(max_examples=4, stateful_step_count=100)

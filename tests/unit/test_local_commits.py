@@ -422,3 +422,7 @@ def test_a_full_disk_fails_only_the_job_that_needs_the_room(bench: Bench) -> Non
     assert "full" in str(big.error)
     assert (first.result, last.result) == ("a", "c")
     assert bench.committed() == ["a", "c"]
+
+
+def test_no_cursor_leaves_the_thread_that_leads(bench: Bench) -> None:
+    assert bench.commits.run(lambda connection: connection.execute("SELECT 1")) is None

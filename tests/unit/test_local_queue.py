@@ -57,9 +57,11 @@ def queue(database: Database, clock: Clock) -> SqliteQueue:
 
 
 def open_queue(database: Database, clock: Clock, name: str = "views") -> SqliteQueue:
-    return SqliteQueue(
+    queue = SqliteQueue(
         database, name, clock, visibility_timeout=VISIBILITY, max_receives=MAX_RECEIVES
     )
+    queue.release()
+    return queue
 
 
 def bodies(messages: list[Message]) -> list[str]:

@@ -1,0 +1,40 @@
+"""`python -m bench [NAME ...]`: measure everything, or what is named, and print it as tables.
+
+The exit status is 1 where a measurement found a count that is wrong; an aim that was missed, which
+on a busy machine says little, only stands in its table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+from bench.measuring import machine
+from bench.report import Report
+from bench.stubbed_aws import isolate
+
+MEASUREMENTS = ("hits", "get_cpu", "cold_start", "fold")
+
+
+def main(names: Sequence[str]) -> int:
+    """Returns the exit status."""
+    unknown = [name for name in names if name not in MEASUREMENTS]
+    if unknown:
+        print(f"no {', '.join(unknown)}; there are {', '.join(MEASUREMENTS)}", file=sys.stderr)
+        return 2
+    isolate(os.environ)
+    print(f"# vu-mi, measured\n\n{machine()}", flush=True)
+    reports = [_measured(name) for name in names or MEASUREMENTS]
+    return int(any(report.failure for report in reports))
+
+
+def _measured(name: str) -> Report:
+    report: Report = importlib.import_module(f"bench.{name}").measure()
+    print(f"\n{report}", flush=True)
+    return report
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

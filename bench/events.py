@@ -1,0 +1,77 @@
+"""The events that AWS would send to the handlers that are measured."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ulid import ULID
+
+from local.events import queue_event, stream_event
+from local.queue import Message
+from local.table import Change
+
+PATH = "/api/v1/views"
+STREAM_LABEL = "2024-01-01T00:00:00.000"
+
+
+def get_views(badge_id: str) -> dict[str, Any]:
+    """A GET of a badge, as API Gateway's REST API hands it to Lambda."""
+    return {
+        "resource": PATH,
+        "path": PATH,
+        "httpMethod": "GET",
+        "headers": {"Accept": "*/*", "Host": "badges.example", "User-Agent": "github-camo"},
+        "multiValueHeaders": {
+            "Accept": ["*/*"],
+            "Host": ["badges.example"],
+            "User-Agent": ["github-camo"],
+        },
+        "queryStringParameters": {"id": badge_id},
+        "multiValueQueryStringParameters": {"id": [badge_id]},
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {
+            "resourcePath": PATH,
+            "httpMethod": "GET",
+            "path": f"/api{PATH}",
+            "stage": "api",
+            "identity": {"sourceIp": "192.0.2.1", "userAgent": "github-camo"},
+        },
+        "body": None,
+        "isBase64Encoded": False,
+    }
+
+
+def views(badge_ids: Sequence[str]) -> dict[str, Any]:
+    """A batch of SQS messages, a view of each badge."""
+    now = time.time()
+    return queue_event(
+        "vu-mi-views",
+        [
+            Message(place, _message(badge_id), now, 1, now)
+            for place, badge_id in enumerate(badge_ids)
+        ],
+    )
+
+
+def _message(badge_id: str) -> str:
+    return json.dumps({"id": badge_id, "view": str(ULID()), "shown": 0})
+
+
+def removals(badge_ids: Sequence[str], first: int = 1) -> dict[str, Any]:
+    """A batch of stream records, a view of each badge removed; `first` is the first sequence."""
+    now = time.time()
+    return stream_event(
+        STREAM_LABEL,
+        [
+            Change(first + place, now, _view(badge_id, int(now)))
+            for place, badge_id in enumerate(badge_ids)
+        ],
+    )
+
+
+def _view(badge_id: str, ttl: int) -> dict[str, Any]:
+    return {"PK": f"USER#{badge_id}", "SK": f"VIEW#{ULID()}", "ttl": ttl}

@@ -1,0 +1,50 @@
+"""The handlers in this process, over the storage that a measurement gives them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+
+from chalicelib import resources, telemetry
+from chalicelib.concurrency import Each
+from chalicelib.ports import Queue, Table
+from chalicelib.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A `resources.Resources` made of what is measured."""
+
+    table: Table
+    views_queue: Queue
+    each: Each
+    settings: Settings = field(default_factory=Settings)
+    clock: Callable[[], float] = time.time
+
+
+def client(service: str) -> Any:
+    """A client as `chalicelib.resources` makes it: of botocore alone, without retries."""
+    config = Config(retries={"total_max_attempts": 1})
+    return botocore.session.get_session().create_client(service, config=config)
+
+
+@contextmanager
+def handlers_over(given: Given) -> Iterator[None]:
+    """Let the handlers use these resources, and log all that they log on Lambda, to nowhere."""
+    with Path(os.devnull).open("w") as nowhere:
+        telemetry.write_to(nowhere, with_metrics=True)
+        resources.use(given)
+        try:
+            yield
+        finally:
+            resources.use(None)
+            telemetry.write_to(sys.stderr, with_metrics=False)

@@ -1,0 +1,62 @@
+"""Measuring on a machine that others use too: side by side, turn by turn, and the median.
+
+What else the machine does then slows all sides alike, and the ratio of two medians stands.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+ROOT = Path(__file__).parent.parent
+"""Where the programs that are measured start."""
+
+Figure = TypeVar("Figure")
+Side = TypeVar("Side", bound=Hashable)
+
+
+def interleaved(
+    rounds: int, sides: Mapping[Side, Callable[[], Figure]]
+) -> dict[Side, list[Figure]]:
+    """What every side measured, once a round: A B A B and so on."""
+    figures: dict[Side, list[Figure]] = {side: [] for side in sides}
+    for _ in range(rounds):
+        for side, measure in sides.items():
+            figures[side].append(measure())
+    return figures
+
+
+def medians(figures: Mapping[Side, Iterable[float]]) -> dict[Side, float]:
+    """The median of every side."""
+    return {side: median(measured) for side, measured in figures.items()}
+
+
+def cpu_seconds(call: Callable[[], object]) -> float:
+    """The processor time of a call, of all threads of this process."""
+    started = time.process_time()
+    call()
+    return time.process_time() - started
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """The time of a call by the clock on the wall."""
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def machine() -> str:
+    """What a figure depends on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "chalice", "waitress"))
+    return (
+        f"{os.cpu_count()} cores ({platform.system()} {platform.machine()}, load"
+        f" {os.getloadavg()[0]:.1f} before), {platform.python_implementation()}"
+        f" {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {packages}"
+    )

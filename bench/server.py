@@ -1,0 +1,90 @@
+"""`python -m local` as a process, on a port of its own and a folder that is given."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.measuring import ROOT
+from local.database import FILE
+
+STOP_SECONDS = 15.0
+SETTLE_SECONDS = 60.0
+"""How long putting, expiry and fold of a round may take; the views themselves live two seconds."""
+POLL_SECONDS = 0.05
+UNDER_WAY = (
+    "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM items WHERE ttl IS NOT NULL),"
+    " (SELECT count(*) FROM changes)"
+)
+"""Messages to put, views to expire and removals to fold, seen at one moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs."""
+
+    host: str
+    port: int
+    folder: Path
+
+    def settle(self) -> float:
+        """Wait until every view is folded; returns for how long, in seconds.
+
+        Raises `TimeoutError`.
+        """
+        started = time.monotonic()
+        while any(left := self._under_way()):
+            if time.monotonic() - started > SETTLE_SECONDS:
+                raise TimeoutError(f"messages, views and removals still under way: {left}")
+            time.sleep(POLL_SECONDS)
+        return time.monotonic() - started
+
+    def _under_way(self) -> tuple[int, int, int]:
+        with closing(sqlite3.connect(f"file:{self.folder / FILE}?mode=ro", uri=True)) as file:
+            messages, views, removals = file.execute(UNDER_WAY).fetchone()
+        return messages, views, removals
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Server]:
+    """A server whose views end on whole seconds, one second after they are stored."""
+    settings = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
+    settings |= {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "local"],
+        cwd=ROOT,
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            host, port = _address(process)
+            yield Server(host, port, folder)
+        finally:
+            _stop(process)
+
+
+def _address(process: subprocess.Popen[str]) -> tuple[str, int]:
+    """Where it listens, from the first line that it prints."""
+    line = process.stdout.readline() if process.stdout else ""
+    found = re.search(r"http://([^:/]+):(\d+)/", line)
+    if not found:
+        raise RuntimeError(f"python -m local did not start, it printed {line!r}")
+    return found[1], int(found[2])
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()

@@ -1,0 +1,112 @@
+"""What `put_views` and `fold_views` answer and count, over a real table."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chalicelib import resources, telemetry
+from chalicelib.concurrency import Each
+from chalicelib.ports import Key
+from chalicelib.settings import Settings
+from chalicelib.views.fold import fold_views
+from chalicelib.views.put import put_views
+from chalicelib.views.view import View
+from local.table import SqliteTable
+from tests import events
+from tests.unit.fakes import FakeQueue, sqlite_table
+
+NOW = 1_767_225_600.0
+REDELIVERY = 300
+
+
+@dataclass(frozen=True)
+class Use:
+    """A `resources.Resources`."""
+
+    table: SqliteTable
+    views_queue: FakeQueue
+    settings: Settings = Settings(redelivery_seconds=REDELIVERY)  # noqa: RUF009  it is frozen
+    each: Each = map
+
+    def clock(self) -> float:
+        return NOW
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[SqliteTable]:
+    with sqlite_table(tmp_path) as table:
+        resources.use(Use(table, FakeQueue()))
+        yield table
+        resources.use(None)
+
+
+@pytest.fixture
+def counted(caplog: pytest.LogCaptureFixture) -> Iterator[dict[str, int]]:
+    """The metrics of the one line that a handler writes."""
+    values: dict[str, int] = {}
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            line = json.loads(telemetry.JsonFormatter().format(record))
+            for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]:
+                values[metric["Name"]] = line[metric["Name"]]
+
+    handler = Collect()
+    caplog.set_level(logging.INFO, telemetry.metrics.name)
+    telemetry.metrics.addHandler(handler)
+    yield values
+    telemetry.metrics.removeHandler(handler)
+
+
+def message(age: float, badge_id: str = "a") -> str:
+    """A view taken so many seconds ago."""
+    return View.taken(badge_id, 0, NOW - age).to_message()
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("age", "receives", "late"),
+    [(301, 1, 0), (299, 2, 0), (300, 2, 0), (301, 2, 1), (86_400, 9, 1)],
+)
+def test_a_message_that_comes_again_after_the_bound_is_counted_as_late(
+    counted: dict[str, int], age: float, receives: int, late: int
+) -> None:
+    batch = {"m": message(age), "bad": "{"}
+    put_views(events.sqs_event(batch, receives=receives), None)
+    assert counted == {"views_put": 1, "malformed": 1, "late_redeliveries": late}
+
+
+def test_a_view_twice_in_a_batch_is_put_once_and_both_messages_are_done(
+    table: SqliteTable, counted: dict[str, int]
+) -> None:
+    body = message(0)
+    assert put_views(events.sqs_event({"m": body, "n": body}), None) == {"batchItemFailures": []}
+    assert table.count("USER#a", after="USER", limit=9) == 1
+    assert counted == {"views_put": 1, "malformed": 0, "late_redeliveries": 0}
+
+
+def test_an_empty_batch_is_a_success(table: SqliteTable) -> None:
+    assert put_views(events.sqs_event({}), None) == {"batchItemFailures": []}
+    assert fold_views(events.stream_event([]), None) == {"batchItemFailures": []}
+    assert table.query("USER#a", limit=9) == []
+
+
+def test_a_fold_counts_what_it_folded_dropped_and_could_not_read(
+    table: SqliteTable, counted: dict[str, int]
+) -> None:
+    """3 removals, one of them delivered before: 2 folded, 1 dropped, 1 malformed."""
+    views = [json.loads(message(age))["view"] for age in (3, 2, 1)]
+    records = [events.removal(n, "USER#a", f"VIEW#{ulid}") for n, ulid in enumerate(views, 9)]
+    fold_views(events.stream_event(records[:1]), None)
+    assert counted == {"views_folded": 1, "duplicates_dropped": 0, "malformed": 0}
+    fold_views(events.stream_event([*records, {"eventName": "REMOVE"}]), None)
+    assert counted == {"views_folded": 2, "duplicates_dropped": 1, "malformed": 1}
+    badge = table.get(Key("USER#a", "USER"))
+    assert badge is not None
+    assert badge["count"] == 3
