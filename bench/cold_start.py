@@ -69,7 +69,7 @@ def measure() -> Report:
             "first event handled ms",
             "original ms",
             "ratio",
-            "aim, both",
+            "aim, clients made",
         ),
         rows=[_row(name, ready, handled) for name in ours],
         notes=(f"median of {ROUNDS} processes each; the interpreter's own start is left out",),
@@ -101,12 +101,11 @@ def _first_events() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
 
 def _row(name: str, ready: Mapping[str, float], handled: Mapping[str, float]) -> Sequence[str]:
     aim, most = NO_WORSE if name == "api_handler" else CLEARLY_BETTER
-    ratios = [spent[name] / spent[f"original {name}"] for spent in (ready, handled)]
     return (
         name,
         *_cells(name, ready),
         *_cells(name, handled),
-        judged(aim, met=max(ratios) <= most),
+        judged(aim, met=ready[name] / ready[f"original {name}"] <= most),
     )
 
 

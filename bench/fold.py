@@ -22,10 +22,11 @@ from moto import mock_aws
 from moto.dynamodb.models.table import Table as MotoTable
 
 from bench import events
-from bench.in_process import Given, client, handlers_over
+from bench.in_process import Given, handlers_over
 from bench.measuring import interleaved, medians, seconds
 from bench.report import Report
 from bench.stubbed_aws import ENVIRONMENT
+from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Table, number
 from chalicelib.views import keys
@@ -103,7 +104,7 @@ def _engines() -> Iterator[Mapping[str, Given]]:
 
 
 def _moto_table() -> Table:
-    dynamodb = client("dynamodb")
+    dynamodb = resources.aws_client("dynamodb")
     name = ENVIRONMENT["TABLE_NAME"]
     dynamodb.create_table(
         TableName=name,

@@ -13,10 +13,11 @@ from typing import Any
 
 from app import app
 from bench import events, original
-from bench.in_process import Given, client, handlers_over
+from bench.in_process import Given, handlers_over
 from bench.measuring import cpu_seconds, interleaved, medians
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT, FOLDED, StubbedAws
+from chalicelib import resources
 from chalicelib.concurrency import concurrently
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.sqs import SqsQueue
@@ -53,7 +54,7 @@ def _given(aws: StubbedAws) -> Given:
 
 
 def _stubbed(service: str, aws: StubbedAws) -> Any:
-    stubbed = client(service)
+    stubbed = resources.aws_client(service)
     aws.attach(stubbed)
     return stubbed
 

@@ -9,10 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import botocore.session
-from botocore.config import Config
 
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
@@ -29,12 +25,6 @@ class Given:
     each: Each
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], float] = time.time
-
-
-def client(service: str) -> Any:
-    """A client as `chalicelib.resources` makes it: of botocore alone, without retries."""
-    config = Config(retries={"total_max_attempts": 1})
-    return botocore.session.get_session().create_client(service, config=config)
 
 
 @contextmanager

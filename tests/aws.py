@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import botocore.session
 import yaml
-from botocore.config import Config
 
 RESOURCES = Path(__file__).parent.parent / ".chalice" / "resources.yaml"
 CREATE_TABLE = (
@@ -18,12 +16,6 @@ CREATE_TABLE = (
     "LocalSecondaryIndexes",
 )
 """Properties that CloudFormation and CreateTable have in common."""
-
-
-def aws_client(service: str) -> Any:
-    """A client as the handlers make theirs, without retries of its own."""
-    config = Config(retries={"total_max_attempts": 1}, max_pool_connections=32)
-    return botocore.session.get_session().create_client(service, config=config)
 
 
 def table_properties() -> dict[str, Any]:

@@ -19,11 +19,12 @@ from moto import mock_aws
 
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Queue, Table
+from chalicelib.resources import aws_client
 from chalicelib.sqs import SqsQueue
 from local.database import FILE, Database
 from local.queue import SqliteQueue
 from local.table import SqliteTable
-from tests.aws import aws_client, create_table
+from tests.aws import create_table
 
 ENGINES = ["sqlite", "moto", *(["endpoint"] if "AWS_ENDPOINT_URL" in os.environ else [])]
 

@@ -14,12 +14,13 @@ from app import app
 from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Delete, Item, Key
+from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
 from chalicelib.sqs import SqsQueue
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from tests import events
-from tests.aws import aws_client, create_table
+from tests.aws import create_table
 
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app import app
 from chalicelib import resources
@@ -53,6 +53,8 @@ class MachineWorld:
         self.ledger = Ledger()
         self.faults = Faults()
         self._path = folder / FILE
+        self._last_seen = 0
+        self._sent: set[str] = set()
         self.start()
 
     def start(self) -> None:
@@ -109,7 +111,8 @@ class MachineWorld:
 
     def _taken(self, badge_id: str) -> set[str]:
         """Every view in the file, in whatever form; only what is folded is known by count alone."""
-        for (body,) in self._rows("SELECT body FROM messages"):
+        sent = self._rows("SELECT id, body FROM messages WHERE id > ?", (self._last_seen,))
+        for self._last_seen, body in sent:
             with suppress(MalformedError):
                 view = View.from_message(body)
                 self.ledger.take(view.badge_id, view.ulid)
@@ -125,10 +128,8 @@ class MachineWorld:
             self.ledger.put_done(view.badge_id, view.shown)
         self._sent = {body for body in waiting if "shown" in body}
 
-    _sent: set[str] = set()  # noqa: RUF012  replaced, never changed
-
-    def _rows(self, sql: str) -> list[tuple[str, ...]]:
-        return self.database.read(sql)
+    def _rows(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        return self.database.read(sql, arguments)
 
     def end(self) -> None:
         """All is quiet: every message handled, every view expired, every removal folded."""

@@ -6,7 +6,6 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -15,9 +14,10 @@ from moto import mock_aws
 from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Table
+from chalicelib.resources import aws_client
 from local.database import Database
 from local.table import SqliteTable
-from tests.aws import aws_client, create_table
+from tests.aws import create_table
 from tests.laws.aws_world import BADGES, MALFORMED_BODIES, MALFORMED_RECORDS, AwsWorld
 from tests.laws.faults import Fault
 
@@ -122,7 +122,7 @@ class AnyHistoryOnMoto(AnyHistory):
         return DynamoTable(client, "laws")
 
 
-TestOnSqlite = pytest.mark.filterwarnings("ignore::ResourceWarning")(AnyHistory.TestCase)
-TestOnSqlite.settings = settings(max_examples=40, stateful_step_count=200)
+TestOnSqlite = AnyHistory.TestCase
+TestOnSqlite.settings = settings(max_examples=60, stateful_step_count=200)
 TestOnMoto = AnyHistoryOnMoto.TestCase
 TestOnMoto.settings = settings(max_examples=4, stateful_step_count=100)

@@ -88,4 +88,4 @@ class AnyHistory(RuleBasedStateMachine):
 
 
 TestOnOneMachine = AnyHistory.TestCase
-TestOnOneMachine.settings = settings(max_examples=40, stateful_step_count=200)
+TestOnOneMachine.settings = settings(max_examples=50, stateful_step_count=200)
