@@ -24,23 +24,6 @@ ROOT = Path(__file__).parents[2]
 BIG = "b" * 1_000_000
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "file.sqlite3"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    database = Database(path)
-    yield database
-    database.close()
-
-
-@pytest.fixture
-def table(database: Database) -> SqliteTable:
-    return SqliteTable(database)
-
-
 def pragma(database: Database, text: str) -> Any:
     """What a pragma answers on the connection that writes."""
     return database.write(lambda connection: connection.execute(f"PRAGMA {text}").fetchone()[0])

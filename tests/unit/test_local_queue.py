@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,18 +36,6 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "queue.sqlite3"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    database = Database(path)
-    yield database
-    database.close()
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -13,23 +13,6 @@ from local.database import Database
 from local.table import Change, ChangeLog, SqliteTable, remove_expired
 
 NOW = 1_000_000
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "table.sqlite3"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
-    database = Database(path)
-    yield database
-    database.close()
-
-
-@pytest.fixture
-def table(database: Database) -> SqliteTable:
-    return SqliteTable(database)
 
 
 def put(table: SqliteTable, sk: str, ttl: int | None = None, pk: str = "p") -> Key:
