@@ -87,6 +87,7 @@ def healthz() -> Response:
     """200 while the table answers, 503 while it does not."""
     try:
         resources.current().table.get(PROBE)
-    except StorageError as failure:
-        return error(503, "unavailable", f"the table does not answer: {failure}")
+    except StorageError:
+        telemetry.event(logging.ERROR, "the table does not answer")
+        return error(503, "unavailable", "the table does not answer")
     return answer({"status": "ok"})
