@@ -37,11 +37,12 @@ class Faults:
     def plan(self, faults: Sequence[Fault]) -> None:
         self._plan = list(faults)
 
-    def next(self) -> Fault:
-        return self._plan.pop(0) if self._plan else Fault.NONE
+    def take(self, fault: Fault) -> bool:
+        """Whether this fault is the next one; it has then happened."""
+        return bool(self._plan[:1] == [fault] and self._plan.pop(0))
 
     def call(self, operation: Callable[[], Result]) -> Result:
-        fault = self.next()
+        fault = self._plan.pop(0) if self._plan else Fault.NONE
         if fault is Fault.MEANWHILE:
             rest, self._plan = self._plan, []
             self.meanwhile()
@@ -93,10 +94,10 @@ class FaultyTable:
         self._faults.call(lambda: self._table.write(*writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
-        self._faults.call(lambda: self._put(items))
-        if self._faults.next() is Fault.PARTLY and items:
-            # Said not to be stored, though it is: the worst that an unprocessed item can do.
-            raise NotStored(items[: len(items) // 2 + 1], "unprocessed")
+        left = len(items) // 2 + 1 if self._faults.take(Fault.PARTLY) else 0
+        self._faults.call(lambda: self._put(items[left:]))
+        if items[:left]:
+            raise NotStored(items[:left], "unprocessed")
 
     def _put(self, items: Sequence[Item]) -> None:
         self._table.put_all(items)

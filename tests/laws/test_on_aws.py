@@ -24,7 +24,8 @@ from tests.laws.faults import Fault
 badges = st.sampled_from(BADGES)
 plans = st.lists(st.sampled_from([Fault.NONE, *Fault]), max_size=8)
 throttles = st.integers(0, 5).map(lambda calls: [Fault.NONE] * calls + [Fault.THROTTLED] * 20)
-faults = st.one_of(st.just([]), plans, throttles)
+first = st.sampled_from(Fault).map(lambda fault: [fault])
+faults = st.one_of(st.just([]), first, plans, throttles)
 
 
 class AnyHistory(RuleBasedStateMachine):

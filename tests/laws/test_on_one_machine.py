@@ -68,6 +68,16 @@ class AnyHistory(RuleBasedStateMachine):
         world = self.world
         world.step(faults, world.put.step, world.removals.step, world.fold.step)
 
+    @rule(badge_id=badges, faulty=st.integers(0, 2), faults=faults)
+    def the_whole_way(self, badge_id: str, faulty: int, faults: list[Fault]) -> None:
+        """Views that get as far as the fold, with faults on one of its stages."""
+        world = self.world
+        world.get(badge_id, peek=False)
+        for stage in range(3):
+            loop = (world.put.step, world.removals.step, world.fold.step)[stage]
+            world.step(faults if stage == faulty else [], loop)
+            world.set_clock(3)
+
     @rule()
     def kill(self) -> None:
         self.world.restart()
