@@ -11,6 +11,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+
 from bench.measuring import machine
 from bench.report import Report
 from bench.stubbed_aws import isolate
