@@ -6,6 +6,7 @@ threads that repeat the steps are in `local.loops`.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -14,8 +15,8 @@ from chalicelib.views import keys
 from chalicelib.views.view import MalformedError, View
 from local import events
 from local.database import Database
-from local.queue import SqliteQueue, delivered_before
-from local.table import ChangeLog, remove_expired
+from local.queue import SqliteQueue, still_to_come
+from local.table import ChangeLog, any_expired, remove_expired
 
 Handler: TypeAlias = Callable[[dict[str, Any], Any], Any]
 
@@ -63,9 +64,9 @@ class MessageDelivery:
 class Expiry:
     """Removes the items whose time to live is over, as DynamoDB's TTL does.
 
-    A view stays while the queue holds a message of it that was delivered before: delivered again
-    after the view is gone and folded, it would count twice. Message and view are looked at in one
-    transaction, so this holds whatever the clock does and however long the machine was off.
+    A view stays while the queue holds a message of it: delivered after the view is gone and
+    folded, it would count twice. Message and view are looked at in one transaction, so this holds
+    whatever the clock does and however long the machine was off.
     """
 
     def __init__(
@@ -83,22 +84,21 @@ class Expiry:
     def step(self) -> float:
         """Remove one batch."""
         now = self._clock()
-        removed = self._database.write(
-            lambda connection: remove_expired(
-                connection,
-                now,
-                {key for body in delivered_before(connection, self._queue) for key in _held(body)},
-                REMOVALS_AT_ONCE,
-            )
-        )
-        if removed:
-            self._on_removal()
-            return 0.0
-        return EXPIRY_SECONDS
+        if not any_expired(self._database, now):
+            return EXPIRY_SECONDS
+        if not self._database.write(lambda connection: self._remove(connection, now)):
+            return EXPIRY_SECONDS
+        self._on_removal()
+        return 0.0
+
+    def _remove(self, connection: sqlite3.Connection, now: float) -> int:
+        messages = still_to_come(connection, self._queue, now)
+        held = {key for body in messages for key in _stored_by(body)}
+        return remove_expired(connection, now, held, REMOVALS_AT_ONCE)
 
 
-def _held(body: str) -> Iterator[Key]:
-    """The item that handling a message again would store again."""
+def _stored_by(body: str) -> Iterator[Key]:
+    """The item that the handler of a message stores."""
     try:
         view = View.from_message(body)
     except MalformedError:

@@ -156,6 +156,11 @@ class Change:
     item: Item
 
 
+def any_expired(database: Database, now: float) -> bool:
+    """Whether there is an item whose time to live is over."""
+    return bool(database.read("SELECT 1 FROM items WHERE ttl < ? LIMIT 1", (now,)))
+
+
 def remove_expired(
     connection: sqlite3.Connection, now: float, held: Collection[Key], limit: int
 ) -> int:

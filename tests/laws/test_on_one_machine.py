@@ -17,6 +17,7 @@ from tests.laws.machine_world import BADGES, MachineWorld
 badges = st.sampled_from(BADGES)
 faults: st.SearchStrategy[list[Fault]] = st.one_of(
     st.just([]),
+    st.sampled_from([[fault] for fault in Fault if fault is not Fault.PARTLY]),
     st.lists(st.sampled_from([fault for fault in Fault if fault is not Fault.PARTLY]), max_size=8),
     st.integers(0, 6).map(lambda calls: [Fault.NONE] * calls + [Fault.THROTTLED] * 20),
 )
@@ -99,3 +100,19 @@ class AnyHistory(RuleBasedStateMachine):
 
 TestOnOneMachine = AnyHistory.TestCase
 TestOnOneMachine.settings = settings(max_examples=50, stateful_step_count=200)
+
+
+def test_a_view_stored_directly_counts_once_though_the_queue_had_taken_it(tmp_path: Path) -> None:
+    """The queue's answer is lost, and its message comes only after the view has expired."""
+    world = MachineWorld(tmp_path)
+    try:
+        world.get("a", peek=False, faults=[Fault.ANSWER_LOST])
+        for _ in range(3):
+            world.set_clock(10)
+            world.step([], world.removals.step, world.fold.step)
+        world.step([], world.put.step)
+        world.end()
+        assert len(world.ledger.taken["a"]) == 1
+    finally:
+        world.close()
+        resources.use(None)

@@ -14,7 +14,7 @@ import pytest
 from chalicelib.ports import Refused, Unavailable
 from local.commits import Job
 from local.database import Database
-from local.queue import Message, SqliteQueue, delivered_before
+from local.queue import Message, SqliteQueue, still_to_come
 
 Result = TypeVar("Result")
 
@@ -63,7 +63,7 @@ def give_up(queue: SqliteQueue, clock: Clock) -> None:
 
 
 def held(database: Database, queue: str = "views") -> list[str]:
-    return database.write(lambda connection: delivered_before(connection, queue))
+    return database.write(lambda connection: still_to_come(connection, queue, START))
 
 
 def test_a_message_tells_when_it_was_sent_and_received(queue: SqliteQueue, clock: Clock) -> None:
@@ -285,7 +285,7 @@ def test_a_redrive_leaves_the_dead_letters_of_another_queue(
     assert timers.dead_letters() == 1
 
 
-def test_delivered_before_is_what_may_come_a_second_time(
+def test_what_was_received_and_not_deleted_is_still_to_come(
     database: Database, queue: SqliteQueue
 ) -> None:
     queue.send("received")
@@ -297,7 +297,7 @@ def test_delivered_before_is_what_may_come_a_second_time(
     assert held(database) == [received.body]
 
 
-def test_delivered_before_includes_dead_letters_and_redriven_ones(
+def test_still_to_come_are_dead_letters_and_redriven_ones(
     database: Database, queue: SqliteQueue, clock: Clock
 ) -> None:
     queue.send("bad")
@@ -310,7 +310,7 @@ def test_delivered_before_includes_dead_letters_and_redriven_ones(
     assert held(database) == ["bad"]
 
 
-def test_delivered_before_is_of_one_queue(database: Database, clock: Clock) -> None:
+def test_still_to_come_is_asked_of_one_queue(database: Database, clock: Clock) -> None:
     timers = open_queue(database, clock, "timers")
     timers.send("timer")
     timers.receive(10)
@@ -478,4 +478,13 @@ def test_a_redriven_message_has_all_its_receives_again(database: Database, clock
         clock.now += VISIBILITY
         assert queue.receive(9) == []
         assert queue.redrive() == 1
-        assert database.write(lambda c: delivered_before(c, "once")) == ["x"]
+        assert database.write(lambda c: still_to_come(c, "once", START)) == ["x"]
+
+
+def test_a_message_that_waits_for_longer_than_a_second_may_be_done_already(
+    database: Database, queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("x")
+    for waited, expected in ((0.0, []), (1.0, []), (1.001, ["x"])):
+        now = clock.now + waited
+        assert database.write(lambda c, now=now: still_to_come(c, "views", now)) == expected  # type: ignore[misc]
