@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from chalicelib.ports import Queue, Table
 
+ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
+"""Lambda sets it; elsewhere the logging of the process is its owner's."""
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 1.0
 """One answer of DynamoDB or SQS takes milliseconds; a badge can't wait for one that does not."""
@@ -101,7 +103,8 @@ class _Process:
 def current() -> Resources:
     """What this process uses; made from the environment where nothing was put in."""
     if _Process.resources is None:
-        telemetry.start_on_lambda()
+        if ON_LAMBDA in os.environ:
+            telemetry.start_on_lambda()
         _Process.resources = AwsResources(Settings.from_environment(os.environ))
     return _Process.resources
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -65,6 +66,17 @@ def test_without_anything_put_in_the_environment_says_what_is_used(
     monkeypatch.setenv("TABLE_NAME", "changed since")
     assert resources.current() is made
     assert resources.current().settings.table_name == "views"
+
+
+@pytest.mark.parametrize("function", [None, "api_handler"])
+def test_the_logging_of_the_process_is_taken_over_on_lambda_alone(
+    monkeypatch: pytest.MonkeyPatch, function: str | None
+) -> None:
+    if function is not None:
+        monkeypatch.setenv(resources.ON_LAMBDA, function)
+    before = list(logging.getLogger().handlers)
+    resources.current()
+    assert (logging.getLogger().handlers == before) is (function is None)
 
 
 def test_a_wrong_environment_is_told_and_leaves_nothing_behind(
