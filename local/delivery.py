@@ -6,6 +6,7 @@ threads that repeat the steps are in `local.loops`.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -121,11 +122,8 @@ class StreamDelivery:
             return IDLE_SECONDS
         answer = self._handler(events.stream_event(self._label, changes), None)
         failed = events.failed_identifiers(answer, [str(change.sequence) for change in changes])
-        done = [
-            c.sequence
-            for c in changes
-            if c.sequence < min(map(int, failed), default=c.sequence + 1)
-        ]
+        lowest = min(map(int, failed), default=math.inf)
+        done = [change.sequence for change in changes if change.sequence < lowest]
         if done:
             self._log.checkpoint(done[-1])
         return RETRY_SECONDS if failed else 0.0

@@ -182,7 +182,7 @@ def test_without_metrics_events_are_still_written() -> None:
 
 
 def test_of_other_libraries_only_warnings_are_written(out: io.StringIO) -> None:
-    library = logging.getLogger("a.library")
+    library = logging.getLogger("some.package")
     library.info("chatter")
     library.warning("look out: %s", "here")
     [line] = lines(out)
