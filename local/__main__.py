@@ -30,6 +30,10 @@ The thread that reads the sockets has little to do and must get its turn.
 """
 
 
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to, only named
+"""Where a server that listens on every address of the machine is reached from it."""
+
+
 def main(command: Sequence[str]) -> int:
     """Returns the exit status: 0 for done, 1 where it could not start, 2 for no such command."""
     run = COMMANDS.get(" ".join(command))
@@ -79,9 +83,15 @@ def _redrive(settings: LocalSettings) -> int:
 COMMANDS = {"": _serve, "redrive": _redrive}
 
 
+def badge_url(host: str, port: int) -> str:
+    """Where a badge is to be had from this machine."""
+    reachable = ANY_ADDRESS.get(host, host)
+    netloc = f"[{reachable}]:{port}" if ":" in reachable else f"{reachable}:{port}"
+    return f"http://{netloc}/api/v1/views?id=you%2Fyour-repo"
+
+
 def _greet(settings: LocalSettings, port: int) -> None:
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    badge = f"http://{host}:{port}/api/v1/views?id=you%2Fyour-repo"
+    badge = badge_url(settings.host, port)
     shields = f"https://img.shields.io/endpoint?url={quote(badge, safe='')}"
     print(f"vu-mi counts on {badge}", flush=True)  # noqa: T201
     print(f"Markdown, once it is reachable from outside: ![views]({shields})", flush=True)  # noqa: T201

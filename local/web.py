@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import logging
 import threading
@@ -146,6 +147,8 @@ class WebServer:
         except OSError:
             wasyncore.close_all(self._sockets)
             raise
+        except ValueError:  # waitress's word for a name that has no address
+            raise OSError(errno.EADDRNOTAVAIL, "no such host") from None
         self._listeners: list[Any] = [
             entry for entry in self._sockets.values() if isinstance(entry, BaseWSGIServer)
         ]

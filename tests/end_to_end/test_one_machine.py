@@ -71,6 +71,11 @@ def test_the_greeting_has_the_url_and_a_ready_markdown_line(tmp_path: Path) -> N
         )
 
 
+def test_the_greeting_names_the_host_that_was_set(tmp_path: Path) -> None:
+    with running(tmp_path, HOST="localhost") as server:
+        assert server.url == f"http://localhost:{server.port}/api/v1/views?id=you%2Fyour-repo"
+
+
 def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         status, headers, body = server.request("/api/v1/views?id=a", "HEAD")
@@ -274,6 +279,7 @@ def test_a_busy_port_is_refused(tmp_path: Path) -> None:
         ("REDELIVERY_SECONDS", "-1", "REDELIVERY_SECONDS must be a whole number from 1 to 86400"),
         ("DATA", "/dev/null/x", "set DATA to a folder that can be written"),
         ("HOST", "203.0.113.1", "can't listen on 203.0.113.1:0"),
+        ("HOST", "a..b", "can't listen on a..b:0: no such host; set HOST and PORT"),
     ],
 )
 def test_a_wrong_setting_is_refused_and_named(

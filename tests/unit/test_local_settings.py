@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.settings import Settings, SettingsError
+from local.__main__ import badge_url
 from local.settings import LocalSettings
 
 
@@ -51,3 +52,17 @@ def test_any_other_port_is_refused_by_name(given: str) -> None:
 def test_a_wrong_setting_of_the_product_is_refused_by_name() -> None:
     with pytest.raises(SettingsError, match="VIEW_WINDOW_SECONDS must be a whole number from 1"):
         LocalSettings.from_environment({"VIEW_WINDOW_SECONDS": "0"})
+
+
+@pytest.mark.parametrize(
+    ("host", "named"),
+    [
+        ("127.0.0.1", "127.0.0.1:80"),
+        ("views.lan", "views.lan:80"),
+        ("0.0.0.0", "127.0.0.1:80"),  # noqa: S104  only named
+        ("::", "[::1]:80"),
+        ("fd00::7", "[fd00::7]:80"),
+    ],
+)
+def test_the_url_names_an_address_that_can_be_asked(host: str, named: str) -> None:
+    assert badge_url(host, 80) == f"http://{named}/api/v1/views?id=you%2Fyour-repo"
