@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from chalicelib.ports import Item, Refused, Value, check_value
+from chalicelib.ports import Item, Key, Refused, Value, check_value
 
 WHOLE = re.compile(r"-?\d+")
 AttributeValue: TypeAlias = dict[str, Any]
@@ -53,6 +53,11 @@ def decode(value: Mapping[str, Any]) -> Value:
 def encode_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
     """A whole item, or a part of one, in the wire form."""
     return {name: encode(value) for name, value in item.items()}
+
+
+def encode_key(key: Key) -> dict[str, AttributeValue]:
+    """A primary key in the wire form."""
+    return encode_item({"PK": key.pk, "SK": key.sk})
 
 
 def decode_item(attributes: Mapping[str, Mapping[str, Any]]) -> Item:

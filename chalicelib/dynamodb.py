@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
-from chalicelib.attribute_values import decode_item, encode, encode_item
+from chalicelib.attribute_values import decode_item, encode, encode_item, encode_key
 from chalicelib.aws_errors import TRANSIENT, code_of, meaning, translated
 from chalicelib.dynamodb_writes import single_request, transaction_item
 from chalicelib.ports import (
@@ -48,9 +48,7 @@ class DynamoTable:
         self._retry = retry or Retry()
 
     def get(self, key: Key) -> Item | None:
-        answer = self._ask(
-            "get_item", Key=encode_item({"PK": key.pk, "SK": key.sk}), ConsistentRead=True
-        )
+        answer = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)
         return decode_item(answer["Item"]) if "Item" in answer else None
 
     def query(
@@ -140,20 +138,14 @@ class DynamoTable:
                 raise
 
     def _transact(self, writes: Sequence[Write]) -> None:
-        items = [transaction_item(write, self._name) for write in writes]
-        try:
-            with translated():
-                self._cancellable(items)
-        except _CancelledError as cancelled:
-            raise cancelled.meaning() from cancelled
-
-    def _cancellable(self, items: Sequence[Mapping[str, Any]]) -> None:
-        try:
-            self._client.transact_write_items(TransactItems=items)  # type: ignore[arg-type]
-        except ClientError as error:
-            if code_of(error) == "TransactionCanceledException":
-                raise _CancelledError(error) from error
-            raise
+        items: Any = [transaction_item(write, self._name) for write in writes]
+        with translated():
+            try:
+                self._client.transact_write_items(TransactItems=items)
+            except ClientError as error:
+                if code_of(error) == "TransactionCanceledException":
+                    raise _cancellation(error) from error
+                raise
 
     def _pages(self, request: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
         """The pages of a Query, each at most 1 MB, until `limit` items are read."""
@@ -178,25 +170,20 @@ class DynamoTable:
         return answer
 
 
-class _CancelledError(Exception):
-    """A cancelled transaction, with DynamoDB's reason for each write."""
+def _cancellation(error: ClientError) -> Exception:
+    """What a cancelled transaction means, by DynamoDB's reason for each write.
 
-    def __init__(self, error: ClientError) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]
-
-    def meaning(self) -> Exception:
-        """A conflict or a throttle hides what the conditions say: ask again, answer nothing."""
-        codes = [reason.get("Code") for reason in self.reasons]
-        if any(code in TRANSIENT for code in codes):
-            return Unavailable(str(self))
-        failed = {
-            position: _item_in(reason)
-            for position, reason in enumerate(self.reasons)
-            if reason.get("Code") == "ConditionalCheckFailed"
-        }
-        return ConditionFailed(failed) if failed else meaning(self.error)
+    A conflict or a throttle hides what the conditions say: ask again, answer nothing.
+    """
+    reasons: Any = error.response.get("CancellationReasons", [])
+    if any(reason.get("Code") in TRANSIENT for reason in reasons):
+        return Unavailable(str(error))
+    failed = {
+        position: _item_in(reason)
+        for position, reason in enumerate(reasons)
+        if reason.get("Code") == "ConditionalCheckFailed"
+    }
+    return ConditionFailed(failed) if failed else meaning(error)
 
 
 def _item_in(answer: Mapping[str, Any]) -> Item | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.attribute_values import encode, encode_item
-from chalicelib.ports import Check, Delete, Key, Put, Update, Value, Write
+from chalicelib.attribute_values import encode, encode_item, encode_key
+from chalicelib.ports import Check, Delete, Put, Update, Value, Write
 
 if TYPE_CHECKING:
     from boto3.dynamodb.conditions import ConditionBase
@@ -35,18 +35,14 @@ def _arguments(write: Write) -> dict[str, Any]:
         case Put():
             arguments["Item"] = encode_item(write.item)
         case Update():
-            arguments["Key"] = _key(write.key)
+            arguments["Key"] = encode_key(write.key)
             arguments["UpdateExpression"] = expression.update(write)
         case Delete() | Check():
-            arguments["Key"] = _key(write.key)
+            arguments["Key"] = encode_key(write.key)
     if write.condition is not None:
         arguments["ConditionExpression"] = expression.condition(write.condition)
         arguments |= OLD_ITEM
     return arguments | expression.placeholders()
-
-
-def _key(key: Key) -> dict[str, Any]:
-    return encode_item({"PK": key.pk, "SK": key.sk})
 
 
 @dataclass

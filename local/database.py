@@ -102,7 +102,7 @@ class Database:
         ]
 
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query over what is committed."""
+        """The rows of a query over what is committed, and over its own writes in a commit."""
         with _translated():
             connection = getattr(self._local, "inside", None) or self._reader()
             return connection.execute(sql, arguments).fetchall()

@@ -10,8 +10,8 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from chalicelib.attribute_values import encode_item
-from chalicelib.ports import Item
+from chalicelib.attribute_values import encode_item, encode_key
+from chalicelib.ports import key_of
 from local.queue import Message
 from local.table import Change
 
@@ -52,7 +52,7 @@ def stream_event(label: str, changes: Iterable[Change]) -> dict[str, Any]:
 
 
 def _stream_record(arn: str, change: Change) -> dict[str, Any]:
-    keys = encode_item(_keys(change.item))
+    keys = encode_key(key_of(change.item))
     image = encode_item(change.item)
     return {
         "eventID": hashlib.md5(
@@ -73,10 +73,6 @@ def _stream_record(arn: str, change: Change) -> dict[str, Any]:
         },
         "eventSourceARN": arn,
     }
-
-
-def _keys(item: Item) -> Item:
-    return {"PK": item["PK"], "SK": item["SK"]}
 
 
 def failed_identifiers(answer: Mapping[str, Any] | None, known: Sequence[str]) -> set[str]:

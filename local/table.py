@@ -38,9 +38,7 @@ class SqliteTable:
         self._database = database
 
     def get(self, key: Key) -> Item | None:
-        rows = self._database.read(
-            "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?", key
-        )
+        rows = self._database.read(FETCH, key)
         return _item(*rows[0]) if rows else None
 
     def query(
@@ -80,6 +78,7 @@ class SqliteTable:
         self._database.write(lambda connection: connection.executemany(STORE, rows))
 
 
+FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
 STORE = (
     "INSERT INTO items (pk, sk, ttl, attributes) VALUES (?, ?, ?, ?) ON CONFLICT (pk, sk)"
     " DO UPDATE SET ttl = excluded.ttl, attributes = excluded.attributes"
@@ -101,9 +100,7 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
 
 
 def _current(connection: sqlite3.Connection, key: Key) -> Item | None:
-    row = connection.execute(
-        "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?", key
-    ).fetchone()
+    row = connection.execute(FETCH, key).fetchone()
     return _item(*row) if row else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from chalice.app import Blueprint, SQSEvent
 
@@ -15,6 +15,9 @@ from chalicelib.views.storing import Lifetime
 from chalicelib.views.view import MalformedError, View, taken_at
 
 blueprint = Blueprint(__name__)
+
+Record: TypeAlias = Mapping[str, Any]
+"""A message as Lambda hands it on."""
 
 
 @blueprint.on_sqs_message(queue="vu-mi-views", batch_size=10, name="put_views")
@@ -28,49 +31,45 @@ def put_views(event: SQSEvent) -> dict[str, Any]:
     use = resources.current()
     now = use.clock()
     records = event.to_dict()["Records"]
-    messages, failures = _parse(records)
-    failed = storing.store(list(messages), use.table, Lifetime.of(use.settings), now, use.each)
-    for view, reason in failed.items():
+    views, malformed = _parse(records)
+    failed = storing.store(list(views), use.table, Lifetime.of(use.settings), now, use.each)
+    for reason in failed.values():
         telemetry.event(logging.WARNING, "a view is not stored yet", reason=str(reason))
-        failures += messages[view]
     telemetry.count(
         "put_views",
-        views_put=len(messages) - len(failed),
-        malformed=len(records) - sum(map(len, messages.values())),
-        late_redeliveries=_late(records, now - use.settings.redelivery_seconds),
+        views_put=len(views) - len(failed),
+        malformed=len(malformed),
+        late_redeliveries=_late(views, now - use.settings.redelivery_seconds),
     )
-    return {"batchItemFailures": [{"itemIdentifier": message} for message in failures]}
+    undone = malformed + [record for view in failed for record in views[view]]
+    return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in undone]}
 
 
-def _parse(records: Iterable[Mapping[str, Any]]) -> tuple[dict[View, list[str]], list[str]]:
-    """The views of a batch with the ids of their messages, and the ids of malformed messages."""
-    messages: defaultdict[View, list[str]] = defaultdict(list)
-    malformed: list[str] = []
+def _parse(records: Iterable[Record]) -> tuple[dict[View, list[Record]], list[Record]]:
+    """The views of a batch, each with the records that carry it, and the malformed records."""
+    views: defaultdict[View, list[Record]] = defaultdict(list)
+    malformed: list[Record] = []
     for record in records:
         try:
-            messages[View.from_message(record.get("body"))].append(record["messageId"])
+            views[View.from_message(record.get("body"))].append(record)
         except MalformedError:
             telemetry.event(logging.ERROR, "a malformed message", message_id=record["messageId"])
-            malformed.append(record["messageId"])
-    return messages, malformed
+            malformed.append(record)
+    return views, malformed
 
 
-def _late(records: Iterable[Mapping[str, Any]], horizon: float) -> int:
+def _late(views: Mapping[View, Iterable[Record]], horizon: float) -> int:
     """How many messages were delivered before and hold a view taken before a time.
 
     Such a view may have been removed and folded since it was first stored, and then counts twice:
     this is the most that can have been doubled.
     """
-    return sum(_delivered_before(record) and _taken_before(record, horizon) for record in records)
+    return sum(
+        _delivered_before(record) and taken_at(view.ulid).timestamp() < horizon
+        for view, records in views.items()
+        for record in records
+    )
 
 
-def _delivered_before(record: Mapping[str, Any]) -> bool:
+def _delivered_before(record: Record) -> bool:
     return int(record.get("attributes", {}).get("ApproximateReceiveCount", 1)) > 1
-
-
-def _taken_before(record: Mapping[str, Any], horizon: float) -> bool:
-    try:
-        view = View.from_message(record.get("body"))
-    except MalformedError:
-        return False
-    return taken_at(view.ulid).timestamp() < horizon
