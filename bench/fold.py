@@ -34,6 +34,7 @@ from chalicelib.views.fold import fold_views
 from local.database import FILE, Database
 from local.queue import SqliteQueue
 from local.table import SqliteTable
+from tests.aws import create_table
 
 ROUNDS = 5
 RECORDS = 1_000
@@ -106,15 +107,7 @@ def _engines() -> Iterator[Mapping[str, Given]]:
 def _moto_table() -> Table:
     dynamodb = resources.aws_client("dynamodb")
     name = ENVIRONMENT["TABLE_NAME"]
-    dynamodb.create_table(
-        TableName=name,
-        KeySchema=[
-            {"AttributeName": "PK", "KeyType": "HASH"},
-            {"AttributeName": "SK", "KeyType": "RANGE"},
-        ],
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("PK", "SK")],
-        BillingMode="PAY_PER_REQUEST",
-    )
+    create_table(dynamodb, name)
     return DynamoTable(dynamodb, name)
 
 

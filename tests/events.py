@@ -62,7 +62,11 @@ def stream_event(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def removal(
-    sequence: int, pk: str, sk: str, identity: Mapping[str, str] | None = BY_TTL, arn: str = ARN
+    sequence: int | str,
+    pk: str,
+    sk: str,
+    identity: Mapping[str, str] | None = BY_TTL,
+    arn: str = ARN,
 ) -> dict[str, Any]:
     """A REMOVE record; without an identity a program removed the item, not TTL."""
     keys = {"PK": {"S": pk}, "SK": {"S": sk}}

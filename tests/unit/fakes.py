@@ -21,11 +21,11 @@ from chalicelib.retry import Retry
 from chalicelib.views.removals import Removal, position
 from local.database import Database
 from local.table import SqliteTable
+from tests import events
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
 LABEL = "2026-03-01T00:00:00.000"
 STREAM = f"arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/{LABEL}"
-TTL_SERVICE = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 Request: TypeAlias = dict[str, Any]
 
@@ -226,22 +226,5 @@ def removal(
 
 
 def ttl_record(badge_id: str, ulid: str, sequence: str, arn: str = STREAM) -> dict[str, Any]:
-    """A stream record of a view that TTL removed (AWS Lambda's event of DynamoDB Streams)."""
-    keys = {"PK": {"S": f"USER#{badge_id}"}, "SK": {"S": f"VIEW#{ulid}"}}
-    return {
-        "eventID": f"event-{sequence}",
-        "eventName": "REMOVE",
-        "eventVersion": "1.1",
-        "eventSource": "aws:dynamodb",
-        "awsRegion": "us-east-1",
-        "userIdentity": dict(TTL_SERVICE),
-        "dynamodb": {
-            "ApproximateCreationDateTime": 1_773_490_000,
-            "Keys": keys,
-            "OldImage": keys | {"ttl": {"N": "1773489900"}},
-            "SequenceNumber": sequence,
-            "SizeBytes": 120,
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
-        },
-        "eventSourceARN": arn,
-    }
+    """A stream record of a view that TTL removed."""
+    return events.removal(sequence, f"USER#{badge_id}", f"VIEW#{ulid}", arn=arn)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from chalicelib.views import removals
 from chalicelib.views.removals import Removal, position
 from chalicelib.views.view import MalformedError
-from tests.unit.fakes import LABEL, NOON, STREAM, TTL_SERVICE, removal, ttl_record, ulid_of
+from tests import events
+from tests.unit.fakes import LABEL, NOON, STREAM, removal, ttl_record, ulid_of
 
 ULID_AT_NOON = ulid_of(NOON)
 SEQUENCES = st.integers(min_value=0, max_value=10**40 - 1)
@@ -64,8 +65,8 @@ def test_a_view_that_was_put_is_no_removal(name: str) -> None:
     [
         None,
         {},
-        TTL_SERVICE | {"type": "AssumedRole"},
-        TTL_SERVICE | {"principalId": "lambda.amazonaws.com"},
+        events.BY_TTL | {"type": "AssumedRole"},
+        events.BY_TTL | {"principalId": "lambda.amazonaws.com"},
         {"type": "Service"},
         {"principalId": "dynamodb.amazonaws.com"},
     ],
