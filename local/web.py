@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import errno
-import json
 import logging
 import threading
 import time
@@ -20,7 +19,7 @@ from waitress import wasyncore
 from waitress.server import BaseWSGIServer, create_server
 from waitress.task import ThreadedTaskDispatcher
 
-from chalicelib import telemetry
+from chalicelib import responses, telemetry
 from chalicelib.ports import StorageError
 
 THREADS = 40
@@ -84,13 +83,13 @@ class Gateway:
         except Exception:  # noqa: BLE001  the connection must get an answer
             telemetry.event(logging.ERROR, "a request failed")
             return _error(500, "internal", "an internal error, see the log")
+        if response["statusCode"] == HTTPStatus.METHOD_NOT_ALLOWED:
+            return _error(405, "method_not_allowed", f"use {response['headers']['Allow']}")
         return _answered(response)
 
 
 def _answered(response: dict[str, Any]) -> Answer:
     status, body = response["statusCode"], response["body"] or ""
-    if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        return _error(405, "method_not_allowed", f"use {response['headers']['Allow']}")
     headers = [(name, str(value)) for name, value in response["headers"].items()]
     for name, values in response["multiValueHeaders"].items():
         headers += [(name, str(value)) for value in values]
@@ -108,8 +107,7 @@ def _refused(refusal: LocalGatewayException) -> Answer:
 
 
 def _error(status: int, code: str, message: str) -> Answer:
-    body = json.dumps({"error": {"code": code, "message": message}}).encode()
-    return status, [("Content-Type", "application/json")], body
+    return _answered(responses.error(status, code, message).to_dict())
 
 
 def _phrase(status: int) -> str:
