@@ -9,7 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Mapping
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, TextIO
 
 NAMESPACE = "vu-mi"
@@ -18,21 +21,45 @@ log = logging.getLogger("vu-mi")
 metrics = logging.getLogger("vu-mi.metrics")
 
 
+_invocation: ContextVar[Mapping[str, str]] = ContextVar(
+    "invocation", default=MappingProxyType({"function": "vu-mi"})
+)
+"""The function that runs and its request id: they stand in every line it writes."""
+
+
+def begin(function: str, context: Any) -> None:
+    """Name what runs from here on, after Lambda's `context` where there is one.
+
+    Lambda's name of a function has the stage in it, so two stages never mix their metrics.
+    Source: the Lambda developer guide, "Using the Lambda context object to retrieve Python
+    function information".
+    """
+    name = getattr(context, "function_name", None) or function
+    request_id = getattr(context, "aws_request_id", None)
+    _invocation.set({"function": name} | ({"request_id": request_id} if request_id else {}))
+
+
 def event(level: int, what: str, **fields: Any) -> None:
     """Log that something happened, with what is needed to act on it."""
-    log.log(level, what, extra={"fields": fields}, exc_info=level >= logging.ERROR)
+    extra = {"fields": {**_invocation.get(), **fields}}
+    log.log(level, what, extra=extra, exc_info=level >= logging.ERROR)
 
 
-def count(function: str, **values: int) -> None:
-    """Add to the metrics of a function; a line is written only where one is above 0."""
+def count(**values: int) -> None:
+    """Add to the metrics of the function that runs; written only where one is above 0.
+
+    A metric whose name ends in `_seconds` has that unit, all others are counts.
+    """
     if any(values.values()):
-        metrics.info("metrics", extra={"fields": {"function": function, **values}})
+        metrics.info("metrics", extra={"fields": {**_invocation.get(), **values}})
 
 
 class JsonFormatter(logging.Formatter):
     """A log record as one line of JSON; a metrics record in CloudWatch's embedded metric format.
 
-    Source: the CloudWatch user guide, "Specification: Embedded metric format".
+    `timestamp` and `level` are what Lambda's own filter of log levels reads. Sources: the
+    CloudWatch user guide, "Specification: Embedded metric format"; the Lambda developer guide,
+    "Log-level filtering".
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -41,8 +68,8 @@ class JsonFormatter(logging.Formatter):
             return json.dumps(_embedded(record.created, fields))
         line = {
             **fields,
-            "time": _timestamp(record.created),
-            "level": record.levelname.lower(),
+            "timestamp": _timestamp(record.created),
+            "level": record.levelname,
             "message": record.getMessage(),
         }
         if record.exc_info and record.exc_info[0] is not None:
@@ -51,7 +78,11 @@ class JsonFormatter(logging.Formatter):
 
 
 def _embedded(created: float, fields: dict[str, Any]) -> dict[str, Any]:
-    named = [{"Name": name, "Unit": "Count"} for name in fields if name != "function"]
+    named = [
+        {"Name": name, "Unit": "Seconds" if name.endswith("_seconds") else "Count"}
+        for name, value in fields.items()
+        if isinstance(value, int)
+    ]
     directive = {"Namespace": NAMESPACE, "Dimensions": [["function"]], "Metrics": named}
     return {"_aws": {"Timestamp": int(created * 1000), "CloudWatchMetrics": [directive]}, **fields}
 

@@ -31,6 +31,7 @@ class BadOptionError(ValueError):
 @blueprint.route("/v1/api/views", methods=["GET", "HEAD"])
 def get_views() -> Response:
     """Count a view and answer the count before it; `peek=1` and HEAD count nothing."""
+    telemetry.begin("api_handler", blueprint.lambda_context)
     request = blueprint.current_request
     query: Mapping[str, Sequence[str]] = (
         request.to_original_event().get("multiValueQueryStringParameters") or {}
@@ -79,12 +80,13 @@ def _take(view: View, use: Resources) -> None:
     queued = counting.take(view, use.views_queue, use.table, lifetime, use.clock())
     if not queued:
         telemetry.event(logging.WARNING, "the queue failed, the view is stored directly")
-    telemetry.count("api_handler", views_taken=1, stored_directly=int(not queued))
+    telemetry.count(views_taken=1, stored_directly=int(not queued))
 
 
 @blueprint.route("/healthz", methods=["GET"])
 def healthz() -> Response:
     """200 while the table answers, 503 while it does not."""
+    telemetry.begin("api_handler", blueprint.lambda_context)
     try:
         resources.current().table.get(PROBE)
     except StorageError:

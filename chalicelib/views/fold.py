@@ -10,6 +10,7 @@ from typing import Any
 from chalice.app import Blueprint, DynamoDBEvent
 
 from chalicelib import resources, telemetry
+from chalicelib.event_sources import TABLE_STREAM
 from chalicelib.views import folding, removals
 from chalicelib.views.folding import Folded
 from chalicelib.views.removals import Removal
@@ -17,11 +18,14 @@ from chalicelib.views.view import MalformedError
 
 blueprint = Blueprint(__name__)
 
-STREAM = "arn:aws:dynamodb:us-east-1:000000000000:table/vu-mi/stream/label"
-"""Chalice wants a stream by its ARN, which exists only once the table does."""
 
-
-@blueprint.on_dynamodb_record(stream_arn=STREAM, batch_size=1000, name="fold_views")
+@blueprint.on_dynamodb_record(
+    stream_arn=TABLE_STREAM,
+    batch_size=1000,
+    maximum_batching_window_in_seconds=5,
+    starting_position="TRIM_HORIZON",
+    name="fold_views",
+)
 def fold_views(event: DynamoDBEvent) -> dict[str, Any]:
     """Fold a batch of removals; the partial batch response names where to deliver from again.
 
@@ -29,15 +33,16 @@ def fold_views(event: DynamoDBEvent) -> dict[str, Any]:
     all it needs; the badges that are folded by then drop what they have. Source: the Lambda
     developer guide, "Configuring partial batch response with DynamoDB and Lambda".
     """
+    telemetry.begin("fold_views", event.context)
     use = resources.current()
     badges, malformed = _by_badge(event.to_dict()["Records"])
     now = use.clock()
     outcomes = list(use.each(lambda badge: folding.fold(badge, use.table, now), badges))
     telemetry.count(
-        "fold_views",
         views_folded=sum(outcome.folded for outcome in outcomes),
         duplicates_dropped=sum(outcome.dropped for outcome in outcomes),
         malformed=malformed,
+        fold_lag_seconds=_lag(badges, now),
     )
     return {"batchItemFailures": _failures(outcomes)}
 
@@ -60,6 +65,12 @@ def _by_badge(records: Iterable[Mapping[str, Any]]) -> tuple[list[list[Removal]]
         if removal is not None:
             badges[removal.badge_id].append(removal)
     return list(badges.values()), malformed
+
+
+def _lag(badges: Iterable[Iterable[Removal]], now: float) -> int:
+    """How long the first removed view of a batch waited to be folded, in seconds."""
+    removed = [removal.removed_at or now for badge in badges for removal in badge]
+    return max(0, round(now - min(removed, default=now)))
 
 
 def _failures(outcomes: Iterable[Folded]) -> list[dict[str, str]]:

@@ -1,26 +1,34 @@
 """The fold: removed views become the count and the history of their badge, each exactly once.
 
-Two deliveries of one batch, drawn with the badge's `folded` before and after each write:
+Every item they are folded into, `USER` and each `DAY#`, keeps its own `folded`: the place in the
+stream up to which it has them. Two deliveries of one batch, drawn with the `folded` of an item
+before and after each write:
 
     folded   absent ──────────────▶ 7 ────────────────────────▶ 9
     first    [5 7] absent or < 5: folds 2
     second   [5 7 9] absent or < 5 fails, answers folded = 7
              drops 5 and 7         [9] folded is still 7: folds 1
+
+A batch whose fold died between two items, delivered again:
+
+    USER     absent ──▶ 7     [5 7] absent or < 5 fails, answers folded = 7: drops both
+    DAY#     absent           [5 7] absent or < 5: folds 2 ──▶ 7
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chalicelib.ports import (
-    MAX_TRANSACTION_WRITES,
     ConditionFailed,
+    Key,
     Table,
     Unavailable,
     Update,
+    Value,
     attribute,
     text,
 )
@@ -31,12 +39,16 @@ if TYPE_CHECKING:
     from boto3.dynamodb.conditions import ConditionBase
 
 TRIES = 5
-"""Each failed try means that another fold of the same badge came in between."""
+"""Each failed try means that another fold into the same item came in between."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """What became of the removals of one badge."""
+    """What became of the removals of one badge.
+
+    `folded` are new in its count; `dropped` were in it already, or twice in the batch; `failed`, in
+    the order of the stream, may not yet be in every item they belong to.
+    """
 
     folded: int = 0
     dropped: int = 0
@@ -44,41 +56,75 @@ class Folded:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one item takes of a batch: removals in the order of the stream, and what they add."""
+
+    key: Key
+    removals: Sequence[Removal]
+    sums: Callable[[Sequence[Removal]], Mapping[str, int]]
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+
+    def update(self, removals: Sequence[Removal], unfolded: ConditionBase) -> Update:
+        """Fold some of the removals, on a condition."""
+        return Update(
+            self.key,
+            values={"folded": removals[-1].position},
+            defaults=self.defaults,
+            add=self.sums(removals),
+            condition=unfolded,
+        )
+
+
 def fold(removals: Sequence[Removal], table: Table, now: float) -> Folded:
-    """Fold removals of one badge, in the order of the stream; a failure leaves the rest to fold."""
-    waiting = sorted(set(removals))
-    given, folded = len(removals), 0
+    """Fold removals of one badge; a failure at one of its items leaves the others to be done."""
+    if not removals:
+        return Folded()
+    outcomes = [_outcome(part, table) for part in _parts(sorted(set(removals)), now)]
+    user = outcomes[0]
+    return Folded(
+        user.folded,
+        len(removals) - user.folded - len(user.failed),
+        tuple(sorted({removal for outcome in outcomes for removal in outcome.failed})),
+        "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes if outcome.failed)),
+    )
+
+
+def _parts(removals: Sequence[Removal], now: float) -> Iterator[Part]:
+    """The badge first, then its days."""
+    badge_id = removals[0].badge_id
+    yield Part(keys.user(badge_id), removals, _count, {"created": int(now)})
+    days: defaultdict[Key, list[Removal]] = defaultdict(list)
+    for removal in removals:
+        days[keys.day(badge_id, removal.taken_at)].append(removal)
+    for day in sorted(days):
+        yield Part(day, days[day], _views_and_hours)
+
+
+def _count(removals: Sequence[Removal]) -> dict[str, int]:
+    return {"count": len(removals)}
+
+
+def _views_and_hours(removals: Sequence[Removal]) -> dict[str, int]:
+    return {"views": len(removals), **Counter(f"h{r.taken_at:%H}" for r in removals)}
+
+
+def _outcome(part: Part, table: Table) -> Folded:
     try:
-        for part in _transactions(waiting):
-            folded += _fold_part(part, table, now)
-            waiting = waiting[len(part) :]
-    except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay the others
-        failed = tuple(waiting)
-        return Folded(folded, given - folded - len(failed), failed, repr(failure))
-    return Folded(folded, given - folded)
+        return Folded(_fold_into_item(part, table))
+    except Exception as failure:  # noqa: BLE001  whatever fails one item must not delay the others
+        return Folded(failed=tuple(part.removals), reason=repr(failure))
 
 
-def _transactions(removals: Sequence[Removal]) -> Iterator[Sequence[Removal]]:
-    """Cut removals so that no transaction writes more than the badge and 99 days."""
-    start, days = 0, set[str]()
-    for place, removal in enumerate(removals):
-        day = keys.day(removal.badge_id, removal.taken_at).sk
-        if len(days | {day}) >= MAX_TRANSACTION_WRITES:
-            yield removals[start:place]
-            start, days = place, set()
-        days.add(day)
-    if removals:
-        yield removals[start:]
-
-
-def _fold_part(removals: Sequence[Removal], table: Table, now: float) -> int:
-    """Fold removals in one transaction; returns how many were not folded before."""
+def _fold_into_item(part: Part, table: Table) -> int:
+    """Fold removals into one item by one update; returns how many were not in it before."""
+    removals = part.removals
     unfolded: ConditionBase = attribute("folded").not_exists() | attribute("folded").lt(
         removals[0].position
     )
     for _ in range(TRIES):
         try:
-            table.write(*_writes(removals, unfolded, now))
+            table.write(part.update(removals, unfolded))
         except ConditionFailed as failed:
             position = text(failed.items[0] or {}, "folded")
             removals = [removal for removal in removals if removal.position > position]
@@ -88,19 +134,3 @@ def _fold_part(removals: Sequence[Removal], table: Table, now: float) -> int:
         else:
             return len(removals)
     raise Unavailable(f"{TRIES} other folds came in between")
-
-
-def _writes(removals: Sequence[Removal], unfolded: ConditionBase, now: float) -> Iterator[Update]:
-    """The badge first: its condition alone can fail."""
-    badge_id = removals[0].badge_id
-    yield Update(
-        keys.user(badge_id),
-        values={"folded": removals[-1].position},
-        defaults={"created": int(now)},
-        add={"count": len(removals)},
-        condition=unfolded,
-    )
-    hours = Counter((keys.day(badge_id, r.taken_at), f"h{r.taken_at:%H}") for r in removals)
-    for day in sorted({day for day, _ in hours}):
-        counts = {hour: views for (of_day, hour), views in hours.items() if of_day == day}
-        yield Update(day, add={"views": sum(counts.values()), **counts})

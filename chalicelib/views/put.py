@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from chalice.app import Blueprint, SQSEvent
 
 from chalicelib import resources, telemetry
+from chalicelib.event_sources import VIEWS_QUEUE
 from chalicelib.views import storing
 from chalicelib.views.storing import Lifetime
 from chalicelib.views.view import MalformedError, View, taken_at
@@ -20,7 +21,13 @@ Record: TypeAlias = Mapping[str, Any]
 """A message as Lambda hands it on."""
 
 
-@blueprint.on_sqs_message(queue="vu-mi-views", batch_size=10, name="put_views")
+@blueprint.on_sqs_message(
+    queue_arn=VIEWS_QUEUE,
+    batch_size=100,
+    maximum_batching_window_in_seconds=1,
+    maximum_concurrency=50,
+    name="put_views",
+)
 def put_views(event: SQSEvent) -> dict[str, Any]:
     """Store a batch of views; the partial batch response names the messages to deliver again.
 
@@ -28,6 +35,7 @@ def put_views(event: SQSEvent) -> dict[str, Any]:
     stored. Source of the response: the Lambda developer guide, "Handling errors for an SQS event
     source".
     """
+    telemetry.begin("put_views", event.context)
     use = resources.current()
     now = use.clock()
     records = event.to_dict()["Records"]
@@ -36,7 +44,6 @@ def put_views(event: SQSEvent) -> dict[str, Any]:
     for reason in failed.values():
         telemetry.event(logging.WARNING, "a view is not stored yet", reason=str(reason))
     telemetry.count(
-        "put_views",
         views_put=len(views) - len(failed),
         malformed=len(malformed),
         late_redeliveries=_late(views, now - use.settings.redelivery_seconds),

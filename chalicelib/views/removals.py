@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -21,12 +21,14 @@ class Removal:
 
     `position` orders the removals of a badge: the stream's label, then the sequence number padded
     with zeros, so that positions compare as texts and a new stream sorts behind the old one.
+    `removed_at` is in seconds since 1970, 0 where the record does not say.
     """
 
     position: str
     badge_id: str
     taken_at: datetime
     sequence: str
+    removed_at: float = field(default=0.0, compare=False)
 
 
 def parse(record: Mapping[str, Any]) -> Removal | None:
@@ -63,6 +65,7 @@ def _removal(record: Mapping[str, Any]) -> Removal:
         badge_id=key["PK"]["S"].removeprefix(keys.PARTITION),
         taken_at=taken_at(key["SK"]["S"].removeprefix(keys.VIEW)),
         sequence=sequence,
+        removed_at=float(record["dynamodb"].get("ApproximateCreationDateTime", 0)),
     )
 
 

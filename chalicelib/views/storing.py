@@ -1,9 +1,13 @@
-"""Storing views: each as an item of its own with a time to live, then the floor under the count."""
+"""Storing views: the floor under the count, then each view as an item with a time to live.
+
+In this order the put is the last that can fail: a view that is reported as failed is, but for a
+lost answer, not stored, and one whose badge has no floor above what it showed never was.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib.concurrency import Each
@@ -42,9 +46,13 @@ class Lifetime:
 
 
 def store_one(view: View, table: Table, lifetime: Lifetime, now: float) -> None:
-    """Store one view. Raises `StorageError`."""
-    for failure in store([view], table, lifetime, now, map).values():
-        raise failure
+    """Store a view that no queue has taken. Raises `StorageError`.
+
+    It is taken by its put alone, so here the put comes first: a floor that counted it would stay
+    if that failed, and the badge would show a view too many.
+    """
+    table.put_all([_item(view, lifetime.ttl(now))])
+    _raise_floor(view.badge_id, view.shown + 1, table, now)
 
 
 def store(
@@ -54,30 +62,55 @@ def store(
     now: float,
     each: Each,
 ) -> dict[View, Exception]:
-    """Store views and raise the floors of their badges; returns those that failed, and why.
+    """Raise the floors of the badges of views, then store these; returns who failed, and why.
 
+    The views are taken, by their messages, so that a floor may count them before they are stored.
     A failure of one badge leaves the others stored. Storing a view again changes nothing but
     when it expires. `each` works through the badges, concurrently if it likes.
     """
-    failed = _put(views, table, lifetime.ttl(now))
-    badges: defaultdict[str, list[View]] = defaultdict(list)
+    failed = _raise_floors(views, table, now, each)
+    return failed | _put([view for view in views if view not in failed], table, lifetime.ttl(now))
+
+
+def _raise_floors(
+    views: Sequence[View], table: Table, now: float, each: Each
+) -> dict[View, Exception]:
+    """Once a badge, to one above the highest count that a visitor of these views saw."""
+    floors: dict[str, int] = {}
     for view in views:
-        if view not in failed:
-            badges[view.badge_id].append(view)
-    outcomes = each(lambda stored: _raise_floor(stored, table, now), badges.values())
-    for stored, failure in zip(badges.values(), outcomes, strict=True):
-        if failure is not None:
-            failed |= dict.fromkeys(stored, failure)
-    return failed
+        floors[view.badge_id] = max(view.shown + 1, floors.get(view.badge_id, 0))
+    outcomes = each(lambda floor: _failure_to_raise(*floor, table, now), floors.items())
+    failures = dict(zip(floors, outcomes, strict=True))
+    return {view: why for view in views if (why := failures[view.badge_id]) is not None}
+
+
+def _failure_to_raise(badge_id: str, floor: int, table: Table, now: float) -> Exception | None:
+    try:
+        _raise_floor(badge_id, floor, table, now)
+    except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay the others
+        return failure
+    return None
+
+
+def _raise_floor(badge_id: str, floor: int, table: Table, now: float) -> None:
+    """Let a badge never again show less than this. Raises `StorageError`.
+
+    A floor that is as high already stays: the condition then fails, and that is well.
+    """
+    lower = attribute("floor").not_exists() | attribute("floor").lt(floor)
+    update = Update(
+        keys.user(badge_id),
+        values={"floor": floor},
+        defaults={"created": int(now)},
+        condition=lower,
+    )
+    with suppress(ConditionFailed):
+        table.write(update)
 
 
 def _put(views: Sequence[View], table: Table, ttl: int) -> dict[View, Exception]:
-    items: list[Item] = []
-    for view in views:
-        key = keys.view(view.badge_id, view.ulid)
-        items.append({"PK": key.pk, "SK": key.sk, "ttl": ttl})
     try:
-        table.put_all(items)
+        table.put_all([_item(view, ttl) for view in views])
     except NotStored as failure:
         missing = {key_of(item) for item in failure.items}
         return {view: failure for view in views if keys.view(view.badge_id, view.ulid) in missing}
@@ -86,23 +119,6 @@ def _put(views: Sequence[View], table: Table, ttl: int) -> dict[View, Exception]
     return {}
 
 
-def _raise_floor(stored: Sequence[View], table: Table, now: float) -> Exception | None:
-    """Let the badge of these views never again show less than any of their visitors saw, and one.
-
-    A floor that is as high already stays: the condition then fails, and that is well.
-    """
-    floor = max(view.shown for view in stored) + 1
-    lower = attribute("floor").not_exists() | attribute("floor").lt(floor)
-    update = Update(
-        keys.user(stored[0].badge_id),
-        values={"floor": floor},
-        defaults={"created": int(now)},
-        condition=lower,
-    )
-    try:
-        table.write(update)
-    except ConditionFailed:
-        return None
-    except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay the others
-        return failure
-    return None
+def _item(view: View, ttl: int) -> Item:
+    key = keys.view(view.badge_id, view.ulid)
+    return {"PK": key.pk, "SK": key.sk, "ttl": ttl}

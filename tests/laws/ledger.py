@@ -22,8 +22,8 @@ class Ledger:
         self.taken[badge_id].add(ulid)
 
     def put_done(self, badge_id: str, shown: int) -> None:
-        """The put of a shown count is done, so its visitor's view counts too."""
-        self.lowest[badge_id] = max(self.lowest[badge_id], shown + 1)
+        """The put of a shown count is done: no later response may be lower."""
+        self.lowest[badge_id] = max(self.lowest[badge_id], shown)
 
     def check_badge(self, badge_id: str, body: dict[str, Any], taken_before: int) -> None:
         """Laws 2 and 3 for one response."""

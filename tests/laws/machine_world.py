@@ -121,11 +121,11 @@ class MachineWorld:
         return self.ledger.taken[badge_id]
 
     def _note_puts(self) -> None:
-        """What is stored and no message any more was put; its count may not go down again."""
+        """What is stored and no message any more was put; its view counts from now on too."""
         waiting = {body for (body,) in self._rows("SELECT body FROM messages")}
         for body in self._sent - waiting:
             view = View.from_message(body)
-            self.ledger.put_done(view.badge_id, view.shown)
+            self.ledger.put_done(view.badge_id, view.shown + 1)
         self._sent = {body for body in waiting if "shown" in body}
 
     def _rows(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from itertools import product
 from pathlib import Path
 
 from hypothesis import settings
@@ -18,14 +19,21 @@ from chalicelib.resources import aws_client
 from local.database import Database
 from local.table import SqliteTable
 from tests.aws import create_table
-from tests.laws.aws_world import BADGES, MALFORMED_BODIES, MALFORMED_RECORDS, AwsWorld
+from tests.laws.aws_world import (
+    BADGES,
+    MALFORMED_BODIES,
+    MALFORMED_RECORDS,
+    REDELIVERY,
+    AwsWorld,
+)
 from tests.laws.faults import Fault
 
 badges = st.sampled_from(BADGES)
 plans = st.lists(st.sampled_from([Fault.NONE, *Fault]), max_size=8)
 throttles = st.integers(0, 5).map(lambda calls: [Fault.NONE] * calls + [Fault.THROTTLED] * 20)
+holes = st.lists(st.sampled_from([Fault.NONE, Fault.THROTTLED]), max_size=8)
 first = st.sampled_from(Fault).map(lambda fault: [fault])
-faults = st.one_of(st.just([]), first, plans, throttles)
+faults = st.one_of(st.just([]), first, plans, holes, throttles)
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -127,3 +135,27 @@ TestOnSqlite = AnyHistory.TestCase
 TestOnSqlite.settings = settings(max_examples=60, stateful_step_count=200)
 TestOnMoto = AnyHistoryOnMoto.TestCase
 TestOnMoto.settings = settings(max_examples=4, stateful_step_count=100)
+
+
+OUTCOMES = [fault for fault in Fault if fault not in (Fault.MEANWHILE, Fault.PARTLY)]
+
+
+def test_a_view_may_meet_any_fault_at_any_call_of_its_get(tmp_path: Path) -> None:
+    """The four calls: read, enqueue, and where that fails put and raise the floor. 5 ** 4 plans.
+
+    Every badge has one view that was stored directly before, so that there is a count to go down.
+    """
+    with closing(Database(tmp_path / "file")) as database, ExitStack() as cleanup:
+        cleanup.callback(resources.use, None)
+        world = AwsWorld(SqliteTable(database))
+        badge_ids = []
+        for place, plan in enumerate(product(OUTCOMES, repeat=4)):
+            badge_ids.append(f"badge-{place}")
+            world.get(badge_ids[-1], peek=False, faults=[Fault.NONE, Fault.THROTTLED])
+            world.get(badge_ids[-1], peek=False, faults=plan)
+            world.get(badge_ids[-1], peek=True)
+        world.pass_time(REDELIVERY * 2)
+        world.expire(world.expired())
+        for badge_id in badge_ids:
+            world.get(badge_id, peek=True)
+        world.end()

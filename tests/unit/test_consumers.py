@@ -104,9 +104,44 @@ def test_a_fold_counts_what_it_folded_dropped_and_could_not_read(
     views = [json.loads(message(age))["view"] for age in (3, 2, 1)]
     records = [events.removal(n, "USER#a", f"VIEW#{ulid}") for n, ulid in enumerate(views, 9)]
     fold_views(events.stream_event(records[:1]), None)
-    assert counted == {"views_folded": 1, "duplicates_dropped": 0, "malformed": 0}
+    assert counted == {
+        "views_folded": 1,
+        "duplicates_dropped": 0,
+        "malformed": 0,
+        "fold_lag_seconds": 0,
+    }
     fold_views(events.stream_event([*records, {"eventName": "REMOVE"}]), None)
-    assert counted == {"views_folded": 2, "duplicates_dropped": 1, "malformed": 1}
+    assert counted == {
+        "views_folded": 2,
+        "duplicates_dropped": 1,
+        "malformed": 1,
+        "fold_lag_seconds": 0,
+    }
     badge = table.get(Key("USER#a", "USER"))
     assert badge is not None
     assert badge["count"] == 3
+
+
+def test_the_lag_of_a_batch_is_that_of_its_first_removal(
+    table: SqliteTable, counted: dict[str, int]
+) -> None:
+    """One view removed 90 s ago, one 20 s ago, one the clock has not come to: 90."""
+    assert table.query("USER#a", limit=9) == []
+    records = [
+        events.removal(n, "USER#a", f"VIEW#{json.loads(message(400))['view']}") for n in range(3)
+    ]
+    for record, ago in zip(records, (20, 90, -5), strict=True):
+        record["dynamodb"]["ApproximateCreationDateTime"] = NOW - ago
+    fold_views(events.stream_event(records), None)
+    assert counted["fold_lag_seconds"] == 90
+
+
+def test_a_record_that_does_not_say_when_it_was_removed_has_no_lag(
+    table: SqliteTable, counted: dict[str, int]
+) -> None:
+    record = events.removal(1, "USER#a", f"VIEW#{json.loads(message(400))['view']}")
+    del record["dynamodb"]["ApproximateCreationDateTime"]
+    fold_views(events.stream_event([record]), None)
+    assert counted["views_folded"] == 1
+    assert counted["fold_lag_seconds"] == 0
+    assert table.count("USER#a", after="", limit=9) > 0

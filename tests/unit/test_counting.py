@@ -173,12 +173,15 @@ def test_a_message_taken_by_a_queue_that_failed_is_the_view_stored_at_once(
     assert counting.read(table, "octocat").shown == 1
 
 
-def test_a_view_that_queue_and_table_fail_is_an_error_for_its_visitor(table: SqliteTable) -> None:
+def test_a_view_that_queue_and_table_fail_is_an_error_for_its_visitor_and_never_shown(
+    table: SqliteTable,
+) -> None:
     broken = FaultyTable(table, before_put=raising(Unavailable("throttled")))
     with pytest.raises(Unavailable):
         counting.take(
             View.taken("octocat", 0, NOON), FakeQueue(Unavailable("too")), broken, LIFETIME, NOON
         )
+    assert counting.read(table, "octocat").shown == 0
 
 
 def test_days_and_owner_sort_before_the_badge_and_views_behind_it() -> None:

@@ -94,10 +94,26 @@ def test_no_views_are_no_writes(table: SqliteTable) -> None:
     watched = FaultyTable(table)
     assert storing.store([], watched, LIFETIME, NOON, concurrently) == {}
     assert watched.written == []
+    assert table.query("USER#octocat", limit=9) == []
 
 
-def test_views_that_are_not_stored_fail_and_raise_no_floor(table: SqliteTable) -> None:
-    """One of the badge's views is stored: the floor may rise to what its visitor saw, no more."""
+def test_the_floors_of_a_batch_are_raised_before_its_views_are_put(table: SqliteTable) -> None:
+    """Whoever dies between the two has stored none of the views that then come again."""
+    floors: list[object] = []
+
+    def look(_: object) -> None:
+        floors.extend(badge(table, badge_id)["floor"] for badge_id in ("octocat", "hubot"))
+
+    watched = FaultyTable(table, before_put=look)
+    views = taken("octocat", 3) + taken("hubot", 5)
+    assert storing.store(views, watched, LIFETIME, NOON, map) == {}
+    assert floors == [3 + 1, 5 + 1]
+
+
+def test_views_that_are_not_put_fail_alone_and_the_floor_that_counts_them_is_not_over(
+    table: SqliteTable,
+) -> None:
+    """The visitors saw 3, 8 and 2; whoever saw 8 was the 9th, and his message comes again."""
     stored, missing = taken("octocat", 3, 8)
     alone = taken("hubot", 2)
     lost = {keys.view(view.badge_id, view.ulid) for view in (missing, *alone)}
@@ -110,22 +126,24 @@ def test_views_that_are_not_stored_fail_and_raise_no_floor(table: SqliteTable) -
     failed = storing.store([stored, missing, *alone], faulty, LIFETIME, NOON, map)
     assert set(failed) == {missing, *alone}
     assert all(isinstance(reason, NotStored) for reason in failed.values())
-    assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=3 + 1)
-    assert table.get(keys.user("hubot")) is None
+    assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=8 + 1)
+    assert counting.read(table, "hubot") == Count(folded=0, live=0, floor=2 + 1)
+    assert storing.store(list(failed), table, LIFETIME, NOON, map) == {}
+    assert counting.read(table, "octocat") == Count(folded=0, live=2, floor=8 + 1)
 
 
 @pytest.mark.parametrize("failure", [Unavailable("out of reach"), Refused("no such table")])
-def test_where_nothing_is_stored_every_view_fails_with_the_reason(
+def test_where_nothing_is_put_every_view_fails_with_the_reason(
     table: SqliteTable, failure: Exception
 ) -> None:
     views = taken("octocat", 0, 1) + taken("hubot", 0)
     faulty = FaultyTable(table, before_put=raising(failure))
     assert storing.store(views, faulty, LIFETIME, NOON, map) == dict.fromkeys(views, failure)
-    assert faulty.written == []
+    assert counting.read(table, "octocat") == Count(folded=0, live=0, floor=1 + 1)
 
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), RuntimeError("a bug")])
-def test_a_badge_whose_floor_fails_has_its_views_delivered_again_and_delays_nobody(
+def test_a_badge_whose_floor_fails_has_its_views_not_put_and_delays_nobody(
     table: SqliteTable, failure: Exception
 ) -> None:
     bad, good = taken("bad", 0, 1), taken("good", 0)
@@ -136,8 +154,10 @@ def test_a_badge_whose_floor_fails_has_its_views_delivered_again_and_delays_nobo
 
     faulty = FaultyTable(table, before_write=fail_the_bad)
     assert storing.store(bad + good, faulty, LIFETIME, NOON, map) == dict.fromkeys(bad, failure)
-    assert badge(table, "good")["floor"] == 1
-    # Delivered again they are the same two views, and now the floor stands.
+    assert [[item["PK"] for item in items] for items in faulty.put] == [["USER#good"]]
+    assert counting.read(table, "good") == Count(folded=0, live=1, floor=1)
+    assert counting.read(table, "bad") == Count(folded=0, live=0, floor=0)
+    # Delivered again they are stored, and the floor stands.
     assert storing.store(bad, table, LIFETIME, NOON, map) == {}
     assert counting.read(table, "bad") == Count(folded=0, live=2, floor=2)
 
@@ -148,16 +168,33 @@ def test_many_badges_are_worked_through_at_once_each_with_its_own_floor(table: S
     assert [badge(table, f"badge-{place}")["floor"] for place in range(40)] == list(range(1, 41))
 
 
-def test_one_view_stored_alone_raises_what_fails_it(table: SqliteTable) -> None:
-    [view] = taken("octocat", 0)
+def test_a_view_stored_directly_leaves_a_floor_of_itself_and_what_its_visitor_saw(
+    table: SqliteTable,
+) -> None:
+    [view] = taken("octocat", 4)
     storing.store_one(view, table, LIFETIME, NOON)
-    assert counting.read(table, "octocat").shown == 1
-    unwritable = FaultyTable(table, before_write=raising(Unavailable("throttled")))
-    with pytest.raises(Unavailable, match="throttled"):
-        storing.store_one(view, unwritable, LIFETIME, NOON)
+    assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=4 + 1)
+
+
+@pytest.mark.parametrize("shown", [0, 4])
+def test_a_direct_store_whose_put_fails_raises_and_shows_no_view_too_many(
+    table: SqliteTable, shown: int
+) -> None:
+    """His visitor is told that he was not counted, and no floor counts him."""
+    [view] = taken("octocat", shown)
     lost = NotStored([{"PK": "USER#octocat", "SK": f"VIEW#{view.ulid}"}], "throttled")
     with pytest.raises(NotStored):
         storing.store_one(view, FaultyTable(table, before_put=raising(lost)), LIFETIME, NOON)
+    assert counting.read(table, "octocat") == Count(folded=0, live=0, floor=0)
+
+
+def test_a_direct_store_whose_floor_fails_raises(table: SqliteTable) -> None:
+    """The view is there; that the count may not fall while it is folded can't be promised."""
+    [view] = taken("octocat", 4)
+    unwritable = FaultyTable(table, before_write=raising(Unavailable("throttled")))
+    with pytest.raises(Unavailable, match="throttled"):
+        storing.store_one(view, unwritable, LIFETIME, NOON)
+    assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=0)
 
 
 def test_a_floor_is_one_conditional_update_and_nothing_is_added(table: SqliteTable) -> None:

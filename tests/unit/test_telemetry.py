@@ -23,6 +23,7 @@ MAX_METRICS = 100
 @pytest.fixture(autouse=True)
 def _logging_is_put_back() -> Iterator[None]:
     with logging_put_back():
+        telemetry.begin("fold_views", None)
         yield
 
 
@@ -48,10 +49,11 @@ def test_an_event_is_one_line_of_json_with_its_fields(out: io.StringIO) -> None:
     telemetry.event(logging.WARNING, "a badge is not folded yet", badge="a\nb\u2028é", views=3)
     assert out.getvalue().count("\n") == 1
     [line] = lines(out)
-    assert line.pop("time").endswith("Z")
+    assert line.pop("timestamp").endswith("Z")
     assert line == {
-        "level": "warning",
+        "level": "WARNING",
         "message": "a badge is not folded yet",
+        "function": "fold_views",
         "badge": "a\nb\u2028é",
         "views": 3,
     }
@@ -73,7 +75,7 @@ def test_an_error_carries_the_exception_being_handled(out: io.StringIO) -> None:
     except ValueError:
         telemetry.event(logging.ERROR, "a badge failed")
     [line] = lines(out)
-    assert line["level"] == "error"
+    assert line["level"] == "ERROR"
     assert "ValueError: invalid literal" in line["error"]
     assert "Traceback" in line["error"]
 
@@ -96,11 +98,11 @@ def test_an_error_without_an_exception_and_a_warning_with_one_carry_none(out: io
     ],
 )
 def test_times_are_utc_with_milliseconds(created: float, time: str) -> None:
-    assert formatted(created)["time"] == time
+    assert formatted(created)["timestamp"] == time
 
 
 def test_the_last_half_millisecond_of_a_second_is_not_a_second_early() -> None:
-    assert formatted(1_773_489_600.9996)["time"] in {
+    assert formatted(1_773_489_600.9996)["timestamp"] in {
         "2026-03-14T12:00:00.999Z",
         "2026-03-14T12:00:01.000Z",
     }
@@ -122,12 +124,12 @@ def check_embedded_metrics(document: dict[str, Any]) -> None:
         assert 1 <= len(directive["Metrics"]) <= MAX_METRICS
         for metric in directive["Metrics"]:
             assert set(metric) == {"Name", "Unit"}
-            assert metric["Unit"] == "Count"
+            assert metric["Unit"] in {"Count", "Seconds"}
             assert type(document[metric["Name"]]) is int
 
 
 def test_metrics_are_written_in_cloudwatchs_embedded_format(out: io.StringIO) -> None:
-    telemetry.count("fold_views", views_folded=7, duplicates_dropped=0, malformed=1)
+    telemetry.count(views_folded=7, duplicates_dropped=0, malformed=1)
     assert out.getvalue().count("\n") == 1
     [document] = lines(out)
     check_embedded_metrics(document)
@@ -150,6 +152,44 @@ def test_metrics_are_written_in_cloudwatchs_embedded_format(out: io.StringIO) ->
     }
 
 
+def test_a_metric_in_seconds_says_so(out: io.StringIO) -> None:
+    telemetry.count(views_folded=1, fold_lag_seconds=4)
+    [document] = lines(out)
+    check_embedded_metrics(document)
+    assert document["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [
+        {"Name": "views_folded", "Unit": "Count"},
+        {"Name": "fold_lag_seconds", "Unit": "Seconds"},
+    ]
+
+
+class Context:
+    """What Lambda hands to a handler beside the event."""
+
+    function_name = "vu-mi-prod-put_views"
+    aws_request_id = "8f5d"
+
+
+def test_lines_carry_lambdas_name_of_the_function_and_its_request_id(out: io.StringIO) -> None:
+    """So do metrics: two stages in one account never add to one metric."""
+    telemetry.begin("put_views", Context())
+    telemetry.event(logging.WARNING, "a view is not stored yet")
+    telemetry.count(views_put=1)
+    named = {"function": "vu-mi-prod-put_views", "request_id": "8f5d"}
+    for line in lines(out):
+        assert named.items() <= line.items()
+    [directive] = lines(out)[1]["_aws"]["CloudWatchMetrics"]
+    assert directive["Metrics"] == [{"Name": "views_put", "Unit": "Count"}]
+
+
+def test_lines_of_the_next_request_carry_its_own_id(out: io.StringIO) -> None:
+    telemetry.begin("put_views", Context())
+    telemetry.begin("put_views", None)
+    telemetry.event(logging.WARNING, "a view is not stored yet")
+    [line] = lines(out)
+    assert line["function"] == "put_views"
+    assert "request_id" not in line
+
+
 def test_a_metric_is_stamped_in_milliseconds() -> None:
     record = logging.LogRecord("vu-mi.metrics", logging.INFO, "", 0, "metrics", None, None)
     record.created = 1_773_489_600.25
@@ -166,7 +206,7 @@ def test_a_metric_is_stamped_in_milliseconds() -> None:
 def test_metrics_are_written_where_one_is_above_0_and_nowhere_else(values: dict[str, int]) -> None:
     out = io.StringIO()
     telemetry.write_to(out, with_metrics=True)
-    telemetry.count("put_views", **values)
+    telemetry.count(**values)
     written = lines(out)
     assert len(written) == (1 if sum(values.values()) > 0 else 0)
     for document in written:
@@ -176,7 +216,7 @@ def test_metrics_are_written_where_one_is_above_0_and_nowhere_else(values: dict[
 def test_without_metrics_events_are_still_written() -> None:
     out = io.StringIO()
     telemetry.write_to(out, with_metrics=False)
-    telemetry.count("put_views", views_put=1)
+    telemetry.count(views_put=1)
     telemetry.event(logging.INFO, "started")
     assert [line["message"] for line in lines(out)] == ["started"]
 
@@ -205,7 +245,7 @@ def test_on_lambda_lines_and_metrics_go_to_standard_output(
 ) -> None:
     telemetry.start_on_lambda()
     telemetry.event(logging.INFO, "started")
-    telemetry.count("put_views", views_put=1)
+    telemetry.count(views_put=1)
     sys.stdout.flush()
     written = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line.get("message") for line in written] == ["started", None]

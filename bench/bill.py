@@ -1,0 +1,106 @@
+"""What runs of the lambdas used, as AWS bills it, and what that costs by `prices.json`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bench.deployed import Deployed
+from bench.invoking import API, PUT, Invocation
+
+PRICES = Path(__file__).parent / "prices.json"
+GB, MB_IN_GB = 2**30, 1_024
+RECEIVED_AT_ONCE = 10
+"""Messages that one request to SQS receives or deletes at most (SQS API reference)."""
+
+Usage: TypeAlias = Mapping[str, float]
+"""Quantities by the names of their prices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Dollars by unit, what is free of it each month, and what was measured or is assumed."""
+
+    region: str
+    as_of: str
+    usd: Mapping[str, float]
+    free: Mapping[str, float]
+    measured: Mapping[str, Any]
+    assumed: Mapping[str, Any]
+
+    @classmethod
+    def read(cls) -> Prices:
+        content = json.loads(PRICES.read_text())
+        usd = {name: price["usd"] / price["per"] for name, price in content["prices"].items()}
+        free = {name: most for name, most in content["free_each_month"].items() if name in usd}
+        measured, assumed = content["measured"], content["assumed"]
+        return cls(content["region"], content["as_of"], usd, free, measured, assumed)
+
+    def cost(self, usage: Usage) -> float:
+        return sum(quantity * self.usd[name] for name, quantity in usage.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Turns what a design's runs used into what AWS bills."""
+
+    prices: Prices
+    deployed: Deployed
+    design: str
+
+    def usage(self, invocations: Iterable[Invocation]) -> Usage:
+        total: Counter[str] = Counter()
+        for invocation in invocations:
+            total.update(self._usage(invocation))
+        return total
+
+    def _usage(self, run: Invocation) -> dict[str, float]:
+        polls = 2 * math.ceil(run.records / RECEIVED_AT_ONCE) if run.function == PUT else 0
+        return {
+            "rest_api_request": float(run.function == API),
+            "lambda_request": 1.0,
+            f"lambda_{self.deployed.architecture}_gb_second": self.gb_seconds(run),
+            "sqs_request": float(run.sends + polls),
+            "read_unit": sum(request.read_units for request in run.requests),
+            "write_unit": float(sum(request.write_units for request in run.requests)),
+            "log_gb": run.log_bytes / GB,
+        }
+
+    def gb_seconds(self, run: Invocation) -> float:
+        """The memory, for as long as it ran: by whole milliseconds, its processor at its share."""
+        assumed, memory = self.prices.assumed, self.deployed.memory_mb
+        share = memory / assumed["vcpu_mb"]
+        waiting = len(run.requests) * assumed["waiting_ms"]["dynamodb"]
+        waiting += run.sends * assumed["waiting_ms"]["sqs"]
+        billed_ms = math.ceil(self._cpu_ms(run) / share + waiting)
+        return float(billed_ms / 1000 * memory / MB_IN_GB)
+
+    def _cpu_ms(self, run: Invocation) -> float:
+        measured = self.prices.measured["cpu_ms"][run.function][self.design]
+        return interpolated({int(size): ms for size, ms in measured.items()}, run.records)
+
+
+def interpolated(measured: Mapping[int, float], at: int) -> float:
+    """What was measured at two sizes on both sides of a third, on the straight line between."""
+    points = sorted(measured.items())
+    above = next((place for place, (size, _) in enumerate(points) if size >= at), len(points) - 1)
+    (low, first), (high, second) = points[max(above, 1) - 1 : max(above, 1) + 1]
+    return first + (second - first) * (at - low) / (high - low)
+
+
+def per_view(usage: Usage, views: int) -> Usage:
+    """The share of one view."""
+    return {name: quantity / views for name, quantity in usage.items()}
+
+
+def together(*usages: Usage) -> Usage:
+    """What all of them used."""
+    total: Counter[str] = Counter()
+    for usage in usages:
+        total.update(usage)
+    return total

@@ -1,0 +1,292 @@
+"""The tables of `cost`: what views cost, what they use, and what a stack costs that nobody uses."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
+
+from bench.bill import GB, MB_IN_GB, Prices, Usage
+from bench.counted import DAY, LIVE_VIEWS, RUNS, Counted
+from bench.invoking import FOLD, PUT, Invocation
+from bench.report import Report
+from chalicelib.settings import Settings
+from chalicelib.views import keys
+
+FEW_LIVE, MOST_LIVE, BUSY = min(LIVE_VIEWS), max(LIVE_VIEWS), max(RUNS)
+MILLION = 1_000_000
+SERVICES = {
+    "API Gateway": ("rest_api_request", "http_api_request"),
+    "Lambda": ("lambda_request", "lambda_arm64_gb_second", "lambda_x86_64_gb_second"),
+    "SQS": ("sqs_request",),
+    "reads": ("read_unit",),
+    "writes": ("write_unit",),
+    "logs": ("log_gb",),
+}
+"""The names of their prices; reads and writes are DynamoDB's."""
+PURPOSES = {
+    "the view": (PUT, keys.VIEW),
+    "the floor": (PUT, keys.USER),
+    "the count": (FOLD, keys.USER),
+    "the day": (FOLD, keys.DAY),
+}
+"""What a write is for: the function that makes it, and how its sort key begins."""
+STORED_OVERHEAD_BYTES = 100
+"""Of each item (DynamoDB developer guide, "Item sizes and formats")."""
+BADGES, DAYS = 1_000, 365
+
+
+def reports(designs: Sequence[Counted]) -> Iterator[Report]:
+    """All tables; the first design is this project's."""
+    yield _dollars(designs)
+    yield _gets(designs)
+    yield _views(designs)
+    yield _writes(designs)
+    yield _alternatives(designs)
+    yield _fixed(designs[0])
+
+
+def _dollars(designs: Sequence[Counted]) -> Report:
+    rows = [
+        _bill_row(counted, live_views, views_a_day)
+        for views_a_day in RUNS
+        for live_views in LIVE_VIEWS
+        for counted in designs
+    ]
+    return Report(
+        title="$ per million views",
+        head=("live views", "views a day", "design", *SERVICES, "together"),
+        rows=rows,
+        notes=(
+            "reads and writes are DynamoDB's",
+            f"so many views are live at {_rates(designs[0].bill.prices)} views a day",
+        ),
+    )
+
+
+def _bill_row(counted: Counted, live_views: int, views_a_day: int) -> Sequence[str]:
+    usage = counted.of_a_view(counted.gets[live_views], views_a_day)
+    costs = _by_service(usage, counted.bill.prices)
+    dollars = [_dollar(cost * MILLION) for cost in (*costs.values(), sum(costs.values()))]
+    return (f"{live_views:,}", f"{views_a_day:,}", counted.bill.design, *dollars)
+
+
+def _by_service(usage: Usage, prices: Prices) -> dict[str, float]:
+    return {
+        service: prices.cost({name: usage[name] for name in names if name in usage})
+        for service, names in SERVICES.items()
+    }
+
+
+def _rates(prices: Prices) -> str:
+    """Of views that live to the next mark, half a window on average, and until TTL removes them."""
+    settings = Settings()
+    seconds = settings.redelivery_seconds + settings.view_window_seconds / 2
+    seconds += prices.assumed["ttl_delay_seconds"]
+    rates = [f"{live_views * DAY / seconds:,.0f}" for live_views in LIVE_VIEWS]
+    return f"{', '.join(rates[:-1])} and {rates[-1]}"
+
+
+def _gets(designs: Sequence[Counted]) -> Report:
+    return Report(
+        title="A GET",
+        head=("live views", "design", "requests", "read units", "billed ms"),
+        rows=[_get_row(c, live_views) for live_views in LIVE_VIEWS for c in designs],
+    )
+
+
+def _get_row(counted: Counted, live_views: int) -> Sequence[str]:
+    get = counted.gets[live_views]
+    units = sum(request.read_units for request in get.requests)
+    return (
+        f"{live_views:,}",
+        counted.bill.design,
+        f"{len(get.requests)}",
+        f"{units:g}",
+        f"{_billed_ms(counted, [get]):.0f}",
+    )
+
+
+def _billed_ms(counted: Counted, runs: Iterable[Invocation]) -> float:
+    gb = counted.bill.deployed.memory_mb / MB_IN_GB
+    return sum(counted.bill.gb_seconds(run) for run in runs) / gb * 1000
+
+
+def _views(designs: Sequence[Counted]) -> Report:
+    return Report(
+        title="A view, from its GET to its fold",
+        head=(
+            "views a day",
+            "design",
+            "write units",
+            "read units but for the GET",
+            "requests to SQS",
+            "runs of functions",
+            "billed ms but for the GET",
+            "bytes of log",
+        ),
+        rows=[_view_row(counted, rate) for rate in RUNS for counted in designs],
+    )
+
+
+def _view_row(counted: Counted, views_a_day: int) -> Sequence[str]:
+    after = counted.after_the_get(views_a_day)
+    usage = counted.of_a_view(counted.gets[min(LIVE_VIEWS)], views_a_day)
+    consumed = counted.consumed[views_a_day]
+    return (
+        f"{views_a_day:,}",
+        counted.bill.design,
+        f"{usage['write_unit']:.3f}",
+        f"{after['read_unit']:.3f}",
+        f"{usage['sqs_request']:.3f}",
+        f"{usage['lambda_request']:.3f}",
+        f"{_billed_ms(counted, consumed) / RUNS[views_a_day][0]:.1f}",
+        f"{usage['log_gb'] * GB:,.0f}",
+    )
+
+
+def _writes(designs: Sequence[Counted]) -> Report:
+    columns = [(counted, rate) for counted in designs for rate in RUNS]
+    rows = [
+        (purpose, *(f"{_spent_on(purpose, *column):.3f}" for column in columns))
+        for purpose in PURPOSES
+    ]
+    return Report(
+        title="What the write units of a view are spent on",
+        head=("", *(f"{counted.bill.design}, {rate:,} a day" for counted, rate in columns)),
+        rows=rows,
+    )
+
+
+def _spent_on(purpose: str, counted: Counted, views_a_day: int) -> float:
+    function, prefix = PURPOSES[purpose]
+    units = [
+        write.units
+        for run in counted.consumed[views_a_day]
+        if run.function == function
+        for request in run.requests
+        for write in request.written
+        if write.key.sk.startswith(prefix)
+    ]
+    return sum(units) / RUNS[views_a_day][0]
+
+
+def _alternatives(designs: Sequence[Counted]) -> Report:
+    columns: Mapping[str, Callable[[Counted], str]] = {
+        f"$ per million views: {FEW_LIVE} live, {BUSY:,} a day": lambda c: _total(_busy(c), c),
+        "the same behind an HTTP API": lambda c: _total(_behind_http_api(_busy(c)), c),
+        "the same without the metrics line of each GET": _without_metrics_of_get,
+        f"$ per million views: {MOST_LIVE:,} live, {BUSY:,} a day": _of_hot_badge,
+        "of these, the reads of the GET": _reads_of_hot_badge,
+        "live views at which reads cost as much as all else": _equal_share,
+    }
+    return Report(
+        title="Alternatives, and where the reads take over",
+        head=("", *(counted.bill.design for counted in designs)),
+        rows=[(what, *map(cell, designs)) for what, cell in columns.items()],
+    )
+
+
+def _busy(counted: Counted) -> Usage:
+    return counted.of_a_view(counted.gets[FEW_LIVE], BUSY)
+
+
+def _behind_http_api(usage: Usage) -> Usage:
+    renamed = {"rest_api_request": "http_api_request"}
+    return {renamed.get(name, name): quantity for name, quantity in usage.items()}
+
+
+def _without_metrics_of_get(counted: Counted) -> str:
+    get = counted.gets[FEW_LIVE]
+    if not get.metrics:
+        return ""
+    return _total(counted.of_a_view(replace(get, log_bytes=0), BUSY), counted)
+
+
+def _of_hot_badge(counted: Counted) -> str:
+    return _total(counted.of_a_view(counted.gets[MOST_LIVE], BUSY), counted)
+
+
+def _reads_of_hot_badge(counted: Counted) -> str:
+    usage = counted.bill.usage([counted.gets[MOST_LIVE]])
+    return _total({"read_unit": usage["read_unit"]}, counted)
+
+
+def _equal_share(counted: Counted) -> str:
+    """Reads grow with each live view, all else hardly: so the first is found by halving."""
+
+    def reached(live_views: int) -> bool:
+        usage = counted.of_a_view(counted.get_of(live_views), BUSY)
+        costs = _by_service(usage, counted.bill.prices)
+        return costs["reads"] >= sum(costs.values()) / 2
+
+    return f"{bisect_left(range(MOST_LIVE + 1), True, key=reached):,}"  # noqa: FBT003
+
+
+def _total(usage: Usage, counted: Counted) -> str:
+    return _dollar(counted.bill.prices.cost(usage) * MILLION)
+
+
+def _fixed(counted: Counted) -> Report:
+    prices, deployed = counted.bill.prices, counted.bill.deployed
+    unused = {
+        "alarm metrics": ("alarm_metric_month", deployed.alarm_metrics),
+        "dashboards": ("dashboard_month", deployed.dashboards),
+        "polls of the empty queue": ("sqs_request", _polls(prices)),
+    }
+    used = {
+        "custom metrics, each written every hour": ("custom_metric_month", _metrics(counted)),
+        f"a year of {BADGES:,} badges, GB stored": ("stored_gb_month", _stored_gb(counted)),
+        "the same for point-in-time recovery, GB": ("pitr_gb_month", _stored_gb(counted)),
+    }
+    usage = dict(unused.values())
+    together = sum(prices.cost({name: quantity}) for name, quantity in usage.items())
+    beyond = sum(_beyond_free(name, quantity, prices) for name, quantity in usage.items())
+    return Report(
+        title="$ a month of a stack that nobody uses, and what use adds beside the views",
+        head=("", "a month", "$", "free a month", "$ beyond"),
+        rows=[
+            *(_fixed_row(what, *entry, prices) for what, entry in unused.items()),
+            ("together, unused", "", _dollar(together), "", _dollar(beyond)),
+            *(_fixed_row(what, *entry, prices) for what, entry in used.items()),
+        ],
+    )
+
+
+def _fixed_row(what: str, name: str, quantity: float, prices: Prices) -> Sequence[str]:
+    return (
+        what,
+        f"{quantity:,.3g}" if quantity < 1 else f"{quantity:,.0f}",
+        _dollar(prices.cost({name: quantity})),
+        f"{prices.free.get(name, 0):,}",
+        _dollar(_beyond_free(name, quantity, prices)),
+    )
+
+
+def _beyond_free(name: str, quantity: float, prices: Prices) -> float:
+    return prices.cost({name: max(0, quantity - prices.free.get(name, 0))})
+
+
+def _polls(prices: Prices) -> float:
+    assumed = prices.assumed
+    seconds = assumed["hours_a_month"] * 3_600
+    return float(seconds / assumed["poll_seconds"] * assumed["pollers"])
+
+
+def _metrics(counted: Counted) -> int:
+    """A metric of each function is one of its own (CloudWatch pricing, "Metrics")."""
+    runs = [*counted.gets.values(), *counted.consumed[BUSY]]
+    return len({(run.function, metric) for run in runs for metric in run.metrics})
+
+
+def _stored_gb(counted: Counted) -> float:
+    badge, day = counted.sizes[keys.USER], counted.sizes[keys.DAY]
+    overhead = (1 + DAYS) * STORED_OVERHEAD_BYTES
+    return BADGES * (badge + DAYS * day + overhead) / GB
+
+
+def _dollar(dollars: float) -> str:
+    """To the cent; half a cent, which binary fractions only come close to, is one."""
+    exact = Decimal(dollars).quantize(Decimal("1e-6"))
+    return f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):,}"

@@ -1,0 +1,306 @@
+"""What a view costs: the page says what the program prints, and the program counts what is so."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+import pytest
+import yaml
+
+from bench import deployed as deploying
+from bench.bill import PRICES, Bill, Prices, interpolated, per_view, together
+from bench.cost import BEGIN, END, put_into
+from bench.cost_tables import SERVICES
+from bench.day import START, Badge, badge_of
+from bench.deployed import Deployed
+from bench.invoking import API, FOLD, PUT, Design, Invocation
+from bench.metering import Request, Written
+from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
+from chalicelib.ports import Key, number
+from tests.unit.fakes import logging_put_back
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "COST.md"
+NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
+PARTITION = f"USER#{BADGE_ID}"
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_put_back() -> Iterator[None]:
+    with logging_put_back():
+        yield
+
+
+@pytest.fixture(scope="module")
+def deployed() -> Deployed:
+    return Deployed.read()
+
+
+@pytest.fixture
+def badge(deployed: Deployed) -> Iterator[Badge]:
+    with badge_of(Design.vu_mi, deployed) as badge:
+        yield badge
+
+
+@contextmanager
+def badge_of_the_original(deployed: Deployed, environment: pytest.MonkeyPatch) -> Iterator[Badge]:
+    for name in ("TABLE_NAME", "VIEWS_QUEUE_URL"):
+        environment.setenv(name, ENVIRONMENT[name])
+    with badge_of(Design.original, deployed) as badge:
+        yield badge
+
+
+def runs_of(function: str, invocations: list[Invocation]) -> list[Invocation]:
+    return [run for run in invocations if run.function == function]
+
+
+def writes_of(run: Invocation) -> list[tuple[str, int]]:
+    """The sort keys a run wrote, of views only the prefix, and the units each took."""
+    return [
+        (re.sub("VIEW#.*", "VIEW#", written.key.sk), written.units)
+        for request in run.requests
+        for written in request.written
+    ]
+
+
+def test_the_page_has_what_the_program_prints() -> None:
+    """`python -m bench.cost docs/COST.md` puts it there."""
+    program = [sys.executable, "-m", "bench.cost"]
+    finished = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  our own
+    _, printed = PAGE.read_text().split(BEGIN)
+    assert finished.stdout == printed.split(END)[0]
+
+
+def test_the_page_reads_no_figure_into_its_tables() -> None:
+    tables, reading = PAGE.read_text().split(BEGIN)[1].split(END)
+    assert set(NUMBER.findall(reading)) <= set(NUMBER.findall(tables))
+
+
+def test_tables_take_the_place_of_those_that_stand_in_a_page() -> None:
+    page = f"before\n{BEGIN}old\n{END}after\n"
+    assert put_into(page, "new\n") == f"before\n{BEGIN}new\n{END}after\n"
+    assert put_into(put_into(page, "a\n"), "b\n") == put_into(page, "b\n")
+
+
+def test_one_view_is_one_get_one_put_and_one_fold(badge: Badge) -> None:
+    get, put, fold = badge.take(views=1, seconds=86_400)
+    assert [get.function, put.function, fold.function] == [API, PUT, FOLD]
+    assert (get.sends, put.sends, fold.sends) == (1, 0, 0)
+    assert [request.operation for request in get.requests] == ["Query"]
+    assert get.requests[0].read_units == 1
+    assert writes_of(get) == []
+    assert sorted(writes_of(put)) == [("USER", 1), ("VIEW#", 1)]
+    assert sum(request.read_units for run in (put, fold) for request in run.requests) == 0
+
+
+def test_a_fold_of_one_badge_costs_its_user_and_its_day(badge: Badge) -> None:
+    """One unit each, however many views: 60 in a minute end at one mark."""
+    [fold] = runs_of(FOLD, badge.take(views=60, seconds=60))
+    assert fold.records == 60
+    assert [request.operation for request in fold.requests] == ["UpdateItem", "UpdateItem"]
+    assert writes_of(fold) == [("USER", 1), ("DAY#2026-01-01", 1)]
+
+
+def test_a_fold_over_midnight_costs_each_of_its_days(badge: Badge) -> None:
+    """Two views of the second before midnight and two of that behind it are put after it."""
+    badge.agenda.now = START + 86_399
+    [fold] = runs_of(FOLD, badge.take(views=4, seconds=2))
+    assert writes_of(fold) == [("USER", 1), ("DAY#2026-01-01", 1), ("DAY#2026-01-02", 1)]
+
+
+def test_a_put_costs_a_unit_a_view_and_one_for_the_floor(badge: Badge) -> None:
+    """Five views in 2 s: those at 0.2, 0.6, 1.0 fill one second, those at 1.4 and 1.8 the next."""
+    puts = runs_of(PUT, badge.take(views=5, seconds=2))
+    assert [put.records for put in puts] == [3, 2]
+    assert [sorted(writes_of(put)) for put in puts] == [
+        [("USER", 1), *[("VIEW#", 1)] * 3],
+        [("USER", 1), *[("VIEW#", 1)] * 2],
+    ]
+
+
+def test_views_of_one_mark_are_folded_together_and_of_another_alone(badge: Badge) -> None:
+    """Put at 76, 226, 376 and 526 s, they live 300 s at least: until 600, 600, 900 and 900."""
+    folds = runs_of(FOLD, badge.take(views=4, seconds=600))
+    assert [fold.records for fold in folds] == [2, 2]
+
+
+def test_after_its_day_a_badge_has_counted_every_view(badge: Badge) -> None:
+    badge.take(views=30, seconds=86_400)
+    user = badge.runner.table.get(Key(PARTITION, "USER"))
+    assert user is not None
+    assert number(user, "count") == 30
+    assert badge.runner.table.count(PARTITION, after="USER", limit=99) == 0
+
+
+def test_a_get_costs_by_the_views_that_are_live(badge: Badge) -> None:
+    """A view is 67 bytes here: 100 are 6,700 and 2 units, 50 more 3,350 and 1 by their own."""
+    few, many = badge.get_with(10), badge.get_with(150)
+    assert [request.read_units for request in few.requests] == [1]
+    assert [request.read_units for request in many.requests] == [2, 1]
+    assert (few.records, many.records) == (10, 150)
+
+
+def test_log_bytes_are_those_of_the_lines_that_were_written(badge: Badge) -> None:
+    for run in badge.take(views=1, seconds=86_400):
+        assert 300 < run.log_bytes < 600
+        assert run.metrics >= {
+            {API: "views_taken", PUT: "views_put", FOLD: "views_folded"}[run.function]
+        }
+
+
+def test_the_original_puts_and_gets_and_puts(
+    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with badge_of_the_original(deployed, monkeypatch) as badge:
+        get, put, fold = badge.take(views=1, seconds=86_400)
+    assert [(r.operation, r.read_units) for r in get.requests] == [("Query", 1)]
+    assert writes_of(put) == [("VIEW#", 1)]
+    assert [(r.operation, r.read_units, r.write_units) for r in fold.requests] == [
+        ("GetItem", 1, 0),
+        ("PutItem", 0, 1),
+    ]
+
+
+def test_a_design_that_loses_views_is_not_billed(badge: Badge) -> None:
+    badge.runner.table.put_all([{"PK": PARTITION, "SK": "USER", "count": 1}])
+    with pytest.raises(RuntimeError, match="2 views were counted"):
+        badge.take(views=2, seconds=60)
+
+
+# ---- what is billed for it
+
+
+def prices(**assumed: Any) -> Prices:
+    """A processor of 1 ms a run and 0.1 ms a record; 5 ms for DynamoDB and 10 ms for SQS."""
+    cpu_ms = {function: {"vu-mi": {"0": 1.0, "100": 11.0}} for function in (API, PUT, FOLD)}
+    waiting = {"waiting_ms": {"dynamodb": 5, "sqs": 10}, "vcpu_mb": 1_769}
+    usd = {name: 1.0 for names in SERVICES.values() for name in names}
+    return Prices("here", "now", usd, {}, {"cpu_ms": cpu_ms}, {**waiting, **assumed})
+
+
+@pytest.fixture
+def bill(deployed: Deployed) -> Bill:
+    return Bill(prices(), deployed, "vu-mi")
+
+
+def test_a_run_is_billed_for_its_processor_at_its_share_and_for_its_waiting(bill: Bill) -> None:
+    """1 ms at 512 / 1,769 of a vCPU is 3.46 ms; one query, one send: 18.46, billed as 19.
+
+    19 ms of half a GB.
+    """
+    run = Invocation(API, 0, (Request("Query", 1),), sends=1)
+    assert bill.gb_seconds(run) == pytest.approx(0.019 * 0.5)
+
+
+def test_a_batch_is_billed_for_its_records(bill: Bill) -> None:
+    """1 ms and 20 x 0.1 ms are 3; at the share 10.37, and two requests: 20.37, billed as 21."""
+    run = Invocation(PUT, 20, (Request("UpdateItem"), Request("BatchWriteItem")))
+    assert bill.gb_seconds(run) == pytest.approx(0.021 * 0.5)
+
+
+def test_a_get_is_billed_for_a_request_a_message_and_its_units(bill: Bill) -> None:
+    run = Invocation(API, 0, (Request("Query", 2), Request("Query", 1)), sends=1, log_bytes=2**20)
+    usage = bill.usage([run])
+    assert usage["rest_api_request"] == usage["lambda_request"] == usage["sqs_request"] == 1
+    assert (usage["read_unit"], usage["write_unit"]) == (3, 0)
+    assert usage["log_gb"] == 1 / 1024
+
+
+@pytest.mark.parametrize(("records", "polls"), [(1, 2), (10, 2), (11, 4), (100, 20)])
+def test_a_batch_is_received_and_deleted_by_tens(bill: Bill, records: int, polls: int) -> None:
+    assert bill.usage([Invocation(PUT, records)])["sqs_request"] == polls
+    assert bill.usage([Invocation(FOLD, records)])["sqs_request"] == 0
+
+
+def test_runs_are_billed_together_and_by_view(bill: Bill) -> None:
+    write = Request("UpdateItem", written=(Written(Key("a", "b"), 3),))
+    usage = bill.usage([Invocation(PUT, 1, (write,)), Invocation(FOLD, 1, (write, write))])
+    assert (usage["write_unit"], usage["lambda_request"]) == (9, 2)
+    assert per_view(usage, 2)["write_unit"] == 4.5
+    assert together(usage, {"write_unit": 1.0})["write_unit"] == 10
+
+
+@pytest.mark.parametrize(("at", "ms"), [(0, 1), (5, 2), (10, 3), (15, 4), (20, 5), (40, 9)])
+def test_between_two_sizes_the_processor_is_on_a_line(at: int, ms: float) -> None:
+    assert interpolated({0: 1.0, 10: 3.0, 20: 5.0}, at) == ms
+
+
+def test_every_price_says_where_it_was_checked() -> None:
+    content = json.loads(PRICES.read_text())
+    assert all(price["usd"] > 0 and price["source"] for price in content["prices"].values())
+    assert {name for names in SERVICES.values() for name in names} <= set(content["prices"])
+    assert set(content["free_each_month"]) - {"source"} <= {
+        *content["prices"],
+        "lambda_gb_second",
+    }
+
+
+# ---- of what is deployed
+
+
+def test_an_alarm_costs_by_its_metrics(deployed: Deployed) -> None:
+    """One metric named by itself, and three in an expression, are four."""
+    config, template = files()
+    resources = template["Resources"]
+    for name in [name for name in resources if name.endswith("Alarm")]:
+        del resources[name]
+    resources["One"] = alarm(MetricName="Latency")
+    metrics = [{"Id": f"m{n}", "MetricStat": {}} for n in range(3)]
+    resources["Three"] = alarm(Metrics=[{"Id": "all", "Expression": "m0 + m1 + m2"}, *metrics])
+    assert Deployed.of(config, template).alarm_metrics == 4
+    assert deployed.alarm_metrics > 4
+
+
+def test_functions_are_called_what_the_template_calls_them(deployed: Deployed) -> None:
+    """Their names stand in each line of the log."""
+    assert set(deployed.function_names) == {API, PUT, FOLD}
+    assert all(name.startswith("vu-mi-prod") for name in deployed.function_names.values())
+
+
+def unfiltered(resources: dict[str, Any]) -> None:
+    [source] = resources["FoldViews"]["Properties"]["Events"].values()
+    del source["Properties"]["FilterCriteria"]
+
+
+def logging_each_run(resources: dict[str, Any]) -> None:
+    resources["PutViews"]["Properties"]["LoggingConfig"]["SystemLogLevel"] = "INFO"
+
+
+def with_a_composite_alarm(resources: dict[str, Any]) -> None:
+    resources["Any"] = {"Type": "AWS::CloudWatch::CompositeAlarm", "Properties": {}}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (unfiltered, "not filtered"),
+        (logging_each_run, "logs each run of put_views"),
+        (with_a_composite_alarm, "no price"),
+    ],
+)
+def test_what_would_cost_otherwise_is_not_passed_over(
+    change: Callable[[dict[str, Any]], None], says: str
+) -> None:
+    config, template = files()
+    change(template["Resources"])
+    with pytest.raises(RuntimeError, match=says):
+        Deployed.of(config, template)
+
+
+def alarm(**properties: Any) -> dict[str, Any]:
+    return {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
+
+
+def files() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Both, to be changed; through JSON, so that no two parts of the template are one."""
+    template = yaml.safe_load((deploying.FOLDER / "resources.yaml").read_text())
+    config = json.loads((deploying.FOLDER / "config.json").read_text())
+    return config, json.loads(json.dumps(template))
