@@ -5,11 +5,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# On AWS: STAGE is prod, dev or a name of your own; BUCKET holds the package, EMAIL is told of alarms.
+STAGE ?= dev
+STACK ?= vu-mi-$(STAGE)
+BUILT := build/$(STAGE)
+PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
+AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
+
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types tests format bench clean
+.PHONY: help run test lint types tests format bench cost clean
+.PHONY: package deploy chalice-deploy redrive restore
 
 help: ## list what make can do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## serve badges on this machine; HOST, PORT and DATA say where
 	@exec $(BIN)/python -m local
@@ -23,7 +31,7 @@ lint: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
-tests: $(VENV)/dev.stamp
+tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
 	$(BIN)/pytest
 
 format: $(VENV)/dev.stamp ## put the code into the one style
@@ -33,8 +41,36 @@ format: $(VENV)/dev.stamp ## put the code into the one style
 bench: $(VENV)/dev.stamp ## measure, and print what was measured as tables
 	$(BIN)/python -m bench
 
+cost: $(VENV)/dev.stamp ## count what a view costs on AWS, and print it as tables
+	$(BIN)/python -m bench.cost
+
+package: $(VENV)/dev.stamp ## make the template and the zip of one stack: STAGE=prod
+	$(BIN)/python -m deploy package --stage $(STAGE) --out $(BUILT)
+
+deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
+	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of an S3 bucket of yours in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
+	$(AWS) cloudformation package --template-file $(BUILT)/sam.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --output-template-file $(BUILT)/packaged.yaml
+	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	@$(AWS) cloudformation describe-stacks --stack-name $(STACK) --query "Stacks[0].Outputs[?OutputKey=='BadgeURL'].OutputValue" --output text
+
+chalice-deploy: $(VENV)/dev.stamp ## deploy with `chalice deploy`, to try things out: STAGE=dev
+	$(BIN)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
+	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(BIN)/python -m deploy names --stage $(STAGE) --stack $(STACK)
+	$(BIN)/chalice deploy --stage $(STAGE)
+	$(BIN)/python -m deploy complete --stage $(STAGE)
+	@$(BIN)/python -m deploy url --stage $(STAGE)
+
+redrive: $(VENV)/dev.stamp ## store the views of dead letters that are not counted yet: STAGE=prod
+	$(BIN)/python -m deploy redrive --stage $(STAGE) --stack $(STACK) --unproven $(or $(UNPROVEN),keep)
+
+restore: $(VENV)/dev.stamp ## go on with the table as it was: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z
+	$(BIN)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT)
+	$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)"
+	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
+
 clean: ## remove what make made, never your data
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build .chalice/deployments .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made.stamp:
@@ -50,4 +86,9 @@ $(VENV)/run.stamp: requirements.txt requirements-local.txt constraints.txt | $(V
 # After run.stamp, so that two pips never work on one environment under make -j.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
+	$(PYTHON) -m venv $(VENV)/emulator
+	$(VENV)/emulator/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-emulator.txt
 	@touch $@

@@ -1,0 +1,172 @@
+"""`python -m deploy`: what the Makefile's targets for AWS call, one step each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.dynamodb import DynamoTable
+from chalicelib.ports import StorageError
+from chalicelib.resources import aws_client
+from chalicelib.settings import Settings, SettingsError
+from chalicelib.views.storing import Lifetime
+from deploy import completion, package, redrive, restore, stage, template
+
+WRONG = (
+    BotoCoreError,
+    ClientError,
+    OSError,
+    SettingsError,
+    StorageError,
+    completion.IncompleteError,
+    package.PackagingError,
+    restore.NotRestoredError,
+)
+"""What the operator is told in one line; anything else is a fault of ours."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do one step; returns the exit status."""
+    given = _parser().parse_args(arguments)
+    try:
+        given.step(given)
+    except WRONG as wrong:
+        sys.stderr.write(f"{wrong}\n")
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m deploy", description=__doc__)
+    steps = parser.add_subparsers(required=True, metavar="STEP")
+    for name, step in STEPS.items():
+        adding = steps.add_parser(name, help=step.__doc__, description=step.__doc__)
+        adding.set_defaults(step=step)
+        adding.add_argument("--stage", required=True, help="dev, prod or one of your own")
+        if step in {_package, _resources, _restore}:
+            adding.add_argument("--out", type=Path, required=True, help="the folder to write into")
+        if step not in {_package, _resources}:
+            adding.add_argument("--stack", help="the stack's name; vu-mi-STAGE if left out")
+        if step is _restore:
+            adding.add_argument(
+                "--at",
+                type=_moment,
+                required=True,
+                help="as the table was then: 2026-11-20T10:00:00Z",
+            )
+        if step is _redrive:
+            adding.add_argument(
+                "--unproven",
+                choices=redrive.ON_UNPROVEN,
+                default="keep",
+                help="what to do with views that may have been counted before",
+            )
+    return parser
+
+
+def _package(given: argparse.Namespace) -> None:
+    """Make the template and the zip of one stack."""
+    package.package(given.stage, given.out)
+    size = (given.out / "deployment.zip").stat().st_size
+    print(f"{given.out}: sam.yaml and deployment.zip, {size / 1000:.0f} KB")
+
+
+def _resources(given: argparse.Namespace) -> None:
+    """Write the template of the table and the queues alone."""
+    alone = template.stand_alone(template.for_stage(template.load(), given.stage))
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "resources.yaml").write_text(template.dump(alone))
+
+
+def _names(given: argparse.Namespace) -> None:
+    """Write the names of a stack's resources into .chalice/config.json."""
+    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    stage.write_names(given.stage, found, stage.Folder())
+
+
+def _complete(given: argparse.Namespace) -> None:
+    """Set on the functions and event source mappings of a stage what Chalice can't."""
+    done = completion.Completion(boto3.client("lambda"), stage.Folder()).run(given.stage)
+    for function, options in done.items():
+        print(f"{function}: {', '.join(options)}")
+
+
+def _url(given: argparse.Namespace) -> None:
+    """Print the URL of a badge of a stage that `chalice deploy` deployed."""
+    deployed = json.loads(stage.Folder().deployed(given.stage).read_text())["resources"]
+    api = next(resource for resource in deployed if resource["resource_type"] == "rest_api")
+    print(f"{api['rest_api_url']}api/v1/views?id=hello")
+
+
+def _redrive(given: argparse.Namespace) -> None:
+    """Store the views of dead letters that are certainly not counted yet."""
+    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    job = redrive.Redrive(
+        boto3.client("sqs"),
+        found["ViewsDeadLettersUrl"],
+        DynamoTable(aws_client("dynamodb"), found["TableName"]),
+        Lifetime.of(Settings.from_environment(os.environ)),
+        redrive.ON_UNPROVEN[given.unproven],
+    )
+    outcomes = job.run(time.time)
+    for outcome, messages in outcomes.items():
+        print(f"{messages} {outcome.value}")
+    print(f"{sum(outcomes.values())} dead letters in all")
+
+
+def _restore(given: argparse.Namespace) -> None:
+    """Stop the consumers and restore the table; `make restore` goes on from there."""
+    source = stage.outputs(boto3.client("cloudformation"), _stack(given))["TableName"]
+    restored = _restoring(given).run(source, given.at)
+    given.out.mkdir(parents=True, exist_ok=True)
+    (given.out / "restored").write_text(restored.parameters() + "\n")
+    print(f"{source} as it was at {given.at:%Y-%m-%d %H:%M:%S %Z} is {restored.table}")
+
+
+def _resume(given: argparse.Namespace) -> None:
+    """Let the consumers run again."""
+    _restoring(given).enable_consumers(enabled=True)
+
+
+def _restoring(given: argparse.Namespace) -> restore.Restore:
+    return restore.Restore(boto3.client("dynamodb"), boto3.client("lambda"), _stack(given))
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no time with its zone; give one like 2026-11-20T10:00:00Z"
+        )
+    return moment.astimezone(UTC)
+
+
+def _stack(given: argparse.Namespace) -> str:
+    return given.stack or f"vu-mi-{given.stage}"
+
+
+STEPS = {
+    "package": _package,
+    "resources": _resources,
+    "names": _names,
+    "complete": _complete,
+    "url": _url,
+    "redrive": _redrive,
+    "restore": _restore,
+    "resume": _resume,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

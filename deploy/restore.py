@@ -1,0 +1,111 @@
+"""The restore: a stack goes on with its table as it was at a time.
+
+DynamoDB restores into a new table, whose stream sorts behind the old one, so the fold goes on from
+what the restored items hold. The consumers rest meanwhile: what is enqueued waits in the queue,
+what the old table's stream has belongs to the old table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from deploy import template
+from deploy.completion import FUNCTIONS, PATIENCE_SECONDS
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+    from types_boto3_lambda import LambdaClient
+
+LOOK_SECONDS = 10.0
+"""How often to look whether a table is restored, which can take hours."""
+
+
+class NotRestoredError(Exception):
+    """A restore can't go on; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The table to go on with, as the template's parameters have it."""
+
+    table: str
+    stream: str
+
+    def parameters(self) -> str:
+        return f"RestoredTable={self.table} RestoredStream={self.stream}"
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """Stops the consumers of a stack, restores its table, lets them run again."""
+
+    tables: DynamoDBClient
+    functions: LambdaClient
+    stack: str
+    pause: Callable[[float], None] = time.sleep
+
+    def run(self, source: str, moment: datetime) -> Restored:
+        """Restore a table as it was; the consumers are stopped then. Raises `NotRestoredError`."""
+        self.enable_consumers(enabled=False)
+        target = f"{self.stack}-{moment:%Y%m%dT%H%M%S}"
+        self.tables.restore_table_to_point_in_time(
+            SourceTableName=source, TargetTableName=target, RestoreDateTime=moment
+        )
+        self._wait_until_active(target)
+        self._configure(target)
+        stream = self.tables.describe_table(TableName=target)["Table"]["LatestStreamArn"]
+        return Restored(target, stream)
+
+    def enable_consumers(self, *, enabled: bool) -> None:
+        """Let the event source mappings of the stack run or rest, and wait until they do."""
+        mappings = list(self._mappings())
+        for mapping in mappings:
+            self.functions.update_event_source_mapping(UUID=mapping, Enabled=enabled)
+        wanted = "Enabled" if enabled else "Disabled"
+        for mapping in mappings:
+            self._wait_for_mapping(mapping, wanted)
+
+    def _mappings(self) -> Iterator[str]:
+        for function in FUNCTIONS:
+            name = f"{self.stack}-{function}"
+            listed = self.functions.list_event_source_mappings(FunctionName=name)
+            for mapping in listed["EventSourceMappings"]:
+                yield mapping["UUID"]
+
+    def _wait_for_mapping(self, mapping: str, wanted: str) -> None:
+        for _ in range(PATIENCE_SECONDS):
+            if self.functions.get_event_source_mapping(UUID=mapping)["State"] == wanted:
+                return
+            self.pause(1.0)
+        raise NotRestoredError(f"the event source mapping {mapping} does not become {wanted}")
+
+    def _wait_until_active(self, table: str) -> None:
+        while (state := self._state(table)) != "ACTIVE":
+            if state not in {"CREATING", "UPDATING"}:
+                raise NotRestoredError(f"the table {table} is {state}")
+            self.pause(LOOK_SECONDS)
+
+    def _state(self, table: str) -> str:
+        return self.tables.describe_table(TableName=table)["Table"]["TableStatus"]
+
+    def _configure(self, table: str) -> None:
+        """What a restored table does not bring along: stream, TTL, backups, protection."""
+        properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
+        stream: Any = {"StreamEnabled": True, **properties["StreamSpecification"]}
+        self.tables.update_table(
+            TableName=table,
+            StreamSpecification=stream,
+            DeletionProtectionEnabled=properties["DeletionProtectionEnabled"],
+        )
+        self._wait_until_active(table)
+        self.tables.update_time_to_live(
+            TableName=table, TimeToLiveSpecification=properties["TimeToLiveSpecification"]
+        )
+        self.tables.update_continuous_backups(
+            TableName=table,
+            PointInTimeRecoverySpecification=properties["PointInTimeRecoverySpecification"],
+        )

@@ -1,0 +1,102 @@
+"""A stage of `chalice deploy`: what Chalice must be told of the resources that it can't make.
+
+Their names go into `.chalice/config.json`, and the policies of the functions get the names that
+they allow.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deploy import template
+
+if TYPE_CHECKING:
+    from types_boto3_cloudformation import CloudFormationClient
+
+SETTINGS = {
+    "TABLE_NAME": "TableName",
+    "TABLE_STREAM_ARN": "TableStreamArn",
+    "VIEWS_QUEUE_ARN": "ViewsQueueArn",
+    "VIEWS_QUEUE_URL": "ViewsQueueUrl",
+}
+"""Environment variables of the functions, and the outputs of the stack that they come from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """`.chalice`: what Chalice reads and what it leaves behind."""
+
+    path: Path = template.ROOT / ".chalice"
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.json"
+
+    def policy(self, function: str, stage: str = "") -> Path:
+        return self.path / "policies" / stage / f"{function}.json"
+
+    def deployed(self, stage: str) -> Path:
+        return self.path / "deployed" / f"{stage}.json"
+
+
+def outputs(client: CloudFormationClient, stack: str) -> dict[str, str]:
+    """The outputs of a stack, by name."""
+    described = client.describe_stacks(StackName=stack)["Stacks"][0]
+    return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
+
+
+def write_names(stage: str, given: Mapping[str, str], folder: Folder) -> None:
+    """Put the names of a stack's resources where `chalice deploy --stage` looks for them."""
+    config = json.loads(folder.config.read_text())
+    functions = list(config["lambda_functions"])
+    names = _names(f"{config['app_name']}-{stage}", given)
+    for function in functions:
+        policy = json.loads(folder.policy(function).read_text())
+        _write_json(folder.policy(function, stage), template.resolved(policy, names))
+    settings = config["stages"].setdefault(stage, {"api_gateway_stage": stage})
+    settings.setdefault("environment_variables", {}).update(
+        {setting: given[output] for setting, output in SETTINGS.items()}
+    )
+    settings["lambda_functions"] = {
+        function: {"iam_policy_file": f"policies/{stage}/{function}.json"} for function in functions
+    }
+    _write_json(folder.config, config)
+
+
+def forget_names(folder: Folder) -> None:
+    """Take out what `write_names` put there: a package has resources of its own."""
+    config = json.loads(folder.config.read_text())
+    for settings in config["stages"].values():
+        settings.pop("lambda_functions", None)
+        variables = settings.pop("environment_variables", {})
+        if own := {name: variables[name] for name in variables if name not in SETTINGS}:
+            settings["environment_variables"] = own
+    _write_json(folder.config, config)
+
+
+def _names(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What the policies refer to, read off the ARN of the stream.
+
+    Chalice names logs APP-STAGE-FUNCTION, whatever the stack of the table is called. The ARN has
+    the form arn:PARTITION:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL.
+    """
+    stream = given["TableStreamArn"]
+    _, partition, _, region, account, _ = stream.split(":", 5)
+    return {
+        "AWS::AccountId": account,
+        "AWS::Partition": partition,
+        "AWS::Region": region,
+        "AWS::StackName": prefix,
+        "Table.Arn": stream.split("/stream/")[0],
+        "Table.StreamArn": stream,
+        "ViewsQueue.Arn": given["ViewsQueueArn"],
+    }
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=2) + "\n")

@@ -1,0 +1,122 @@
+"""AWS on loopback: an emulator as a process, and the project's own targets run against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import boto3
+
+ROOT = Path(__file__).parent.parent.parent
+BIN = Path(sys.executable).parent
+EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
+DEPLOYED = ("app.py", "chalicelib", "deploy", ".chalice", "Makefile", "constraints.txt")
+"""What the targets need of the project; the copy leaves the project's own stages alone."""
+PATIENCE_SECONDS = 60.0
+"""How long a thing may take that takes a second or two on an idle machine."""
+
+Found = TypeVar("Found")
+
+
+def until(look: Callable[[], Found | None], what: str) -> Found:
+    """What is there once it is there."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.1)
+    raise AssertionError(f"{what}: not within {PATIENCE_SECONDS:.0f} s")
+
+
+class Emulator:
+    """A running emulator, and a copy of the project that deploys to it."""
+
+    def __init__(self, endpoint: str, folder: Path) -> None:
+        self.endpoint = endpoint
+        self.folder = folder
+
+    def client(self, service: str) -> Any:
+        return boto3.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+
+    def make(self, target: str, **variables: str) -> str:
+        """Run a target of the Makefile; returns what it printed."""
+        given = [f"{name}={value}" for name, value in variables.items()]
+        finished = subprocess.run(  # noqa: S603  our own words
+            ["make", target, f"VENV={BIN.parent}", f"AWS={BIN / 'aws'}", *given],  # noqa: S607
+            cwd=self.folder,
+            env={**os.environ, "AWS_ENDPOINT_URL": self.endpoint},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+        return finished.stdout
+
+    def get(self, api: str, stage: str, path: str) -> dict[str, Any]:
+        """Ask a deployed REST API over HTTP; the answer of shields.io's endpoint."""
+        url = f"{self.endpoint}/restapis/{api}/{stage}/_user_request_{path}"
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
+            assert answer.status == 200
+            badge: dict[str, Any] = json.load(answer)
+            return badge
+
+    def invocations(self, function: str) -> int:
+        """How often a function ran, by its log."""
+        client = self.client("logs")
+        events = client.filter_log_events(logGroupName=f"/aws/lambda/{function}")["events"]
+        return sum(event["message"].startswith("START") for event in events)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Emulator]:
+    """Start the emulator on a free port; it ends with the block."""
+    assert EMULATOR.exists(), "the emulator is not installed; run: make test"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port)}
+    with (folder / "emulator.log").open("w") as log:
+        process = subprocess.Popen(  # noqa: S603  our own words
+            [EMULATOR], cwd=folder, env={**os.environ, **settings}, stdout=log, stderr=log
+        )
+    try:
+        endpoint = f"http://127.0.0.1:{port}"
+        until(lambda: _answers(endpoint), "the emulator")
+        yield Emulator(endpoint, _copy(folder / "project"))
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def _answers(endpoint: str) -> bool:
+    try:
+        with urllib.request.urlopen(endpoint, timeout=1):  # noqa: S310
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+def _copy(folder: Path) -> Path:
+    """The project as it is committed: of a stage that somebody deployed nothing is left."""
+    folder.mkdir()
+    left_out = shutil.ignore_patterns("__pycache__", "deployed", "deployments")
+    for source in (*map(ROOT.joinpath, DEPLOYED), *ROOT.glob("requirements*.txt")):
+        if source.is_dir():
+            shutil.copytree(source, folder / source.name, ignore=left_out)
+        else:
+            shutil.copy2(source, folder / source.name)
+    return folder

@@ -1,0 +1,210 @@
+"""Both ways to AWS, run to their end against an emulator, and what stands there then.
+
+The emulator runs the REST API, the functions from the very zip, the queue's and the stream's event
+source mappings. It can't show: removals by TTL in the stream (they are handed to the deployed
+function as AWS words them), IAM (`test_policies.py` holds calls against policies), throttling,
+alarms that fire, and Chalice's own import of a REST API (the stack's is the same document).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chalicelib.views.view import View
+from deploy.completion import FUNCTIONS, mapping_options
+from tests import events
+from tests.end_to_end.emulator import Emulator, running, until
+
+BADGE = "/api/v1/views?id=octocat"
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    with running(tmp_path_factory.mktemp("emulator")) as emulator:
+        yield emulator
+
+
+def outputs(aws: Emulator, stack: str) -> dict[str, str]:
+    described = aws.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
+    return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
+
+
+def items(aws: Emulator, table: str, badge: str = "octocat") -> dict[str, dict[str, Any]]:
+    """The items of a badge by their sort keys, in DynamoDB's form."""
+    scanned = aws.client("dynamodb").scan(TableName=table, ConsistentRead=True)["Items"]
+    return {item["SK"]["S"]: item for item in scanned if item["PK"]["S"] == f"USER#{badge}"}
+
+
+def views(aws: Emulator, table: str, badge: str = "octocat") -> list[str]:
+    return sorted(key for key in items(aws, table, badge) if key.startswith("VIEW#"))
+
+
+def delete(aws: Emulator, table: str, view: str, badge: str = "octocat") -> None:
+    key = {"PK": {"S": f"USER#{badge}"}, "SK": {"S": view}}
+    aws.client("dynamodb").delete_item(TableName=table, Key=key)
+
+
+def fold(aws: Emulator, function: str, stream: str, keys: list[str]) -> dict[str, Any]:
+    """Hand the deployed function removals by TTL, as the stream would."""
+    records = [events.removal(n, "USER#octocat", key, arn=stream) for n, key in enumerate(keys, 1)]
+    answer = aws.client("lambda").invoke(
+        FunctionName=function, Payload=json.dumps(events.stream_event(records))
+    )
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    folded: dict[str, Any] = json.load(answer["Payload"])
+    return folded
+
+
+def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
+    aws.client("s3").create_bucket(Bucket="packages")
+    printed = aws.make("deploy", STAGE="prod", BUCKET="packages", EMAIL="ops@example.org")
+    url = printed.splitlines()[-1]
+    found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/prod/api/v1/views\?id=hello", url)
+    assert found, f"no badge's URL at the end of {printed}"
+    api, stack = found[1], outputs(aws, "vu-mi-prod")
+    table, stream = stack["TableName"], stack["TableStreamArn"]
+
+    assert aws.get(api, "prod", "/healthz") == {"status": "ok"}
+    for taken in range(3):
+        badge = aws.get(api, "prod", BADGE)
+        assert badge == {
+            "schemaVersion": 1,
+            "label": "views",
+            "message": str(taken),
+            "color": "blue",
+        }
+        until(lambda taken=taken: len(views(aws, table)) == taken + 1, "the view is put")  # type: ignore[misc]
+    until(lambda: items(aws, table)["USER"]["floor"]["N"] == "3", "the floor is raised")
+
+    removed = views(aws, table)
+    for view in removed:
+        delete(aws, table, view)
+    assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "3", "between removal and fold"
+    assert fold(aws, "vu-mi-prod-fold_views", stream, removed) == {"batchItemFailures": []}
+    assert fold(aws, "vu-mi-prod-fold_views", stream, removed) == {"batchItemFailures": []}
+    badge_item = items(aws, table)["USER"]
+    assert badge_item["count"]["N"] == "3", "delivered twice, folded once"
+    assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "3"
+
+
+def test_the_stream_reaches_the_fold_and_its_filter_leaves_out_all_but_removals_by_ttl(
+    aws: Emulator,
+) -> None:
+    """A view is put and removed by hand, then a witness, for which the filter gets a second part.
+
+    The stream is in order: when the witness has come, all before it was looked at.
+    """
+    stack, mapping = outputs(aws, "vu-mi-prod"), _mapping(aws, "vu-mi-prod-fold_views")
+    table, ran = stack["TableName"], aws.invocations("vu-mi-prod-fold_views")
+    witness = {"eventName": ["REMOVE"], "dynamodb": {"Keys": {"SK": {"S": ["WITNESS"]}}}}
+    filters = [*mapping()["FilterCriteria"]["Filters"], {"Pattern": json.dumps(witness)}]
+    aws.client("lambda").update_event_source_mapping(
+        UUID=mapping()["UUID"], FilterCriteria={"Filters": filters}
+    )
+    body = View.taken("hand", 0, 1_767_225_600.0).to_message()
+    aws.client("sqs").send_message(QueueUrl=stack["ViewsQueueUrl"], MessageBody=body)
+    [view] = until(lambda: views(aws, table, "hand"), "the view is put")
+    delete(aws, table, view, "hand")
+    aws.client("dynamodb").put_item(
+        TableName=table, Item={"PK": {"S": "USER#hand"}, "SK": {"S": "WITNESS"}}
+    )
+    delete(aws, table, "WITNESS", "hand")
+    until(lambda: aws.invocations("vu-mi-prod-fold_views") > ran, "the function runs")
+    until(lambda: mapping()["LastProcessingResult"].startswith("OK"), "the mapping says so")
+    assert mapping()["LastProcessingResult"] == "OK - 1 records"
+    assert aws.invocations("vu-mi-prod-fold_views") == ran + 1
+    assert "count" not in items(aws, table, "hand")["USER"]
+
+
+def _mapping(aws: Emulator, function: str) -> Any:
+    client = aws.client("lambda")
+    return lambda: client.list_event_source_mappings(FunctionName=function)["EventSourceMappings"][
+        0
+    ]
+
+
+def test_chalice_deploy_runs_to_its_end_and_a_message_reaches_the_handler(aws: Emulator) -> None:
+    aws.make("chalice-deploy", STAGE="dev")
+    stack = outputs(aws, "vu-mi-dev")
+    body = View.taken("octocat", 0, 1_767_225_600.0).to_message()
+    aws.client("sqs").send_message(QueueUrl=stack["ViewsQueueUrl"], MessageBody=body)
+    [view] = until(lambda: views(aws, stack["TableName"]), "the view is put")
+    assert view == f"VIEW#{json.loads(body)['view']}"
+    delete(aws, stack["TableName"], view)
+    answer = fold(aws, "vu-mi-dev-fold_views", stack["TableStreamArn"], [view])
+    assert answer == {"batchItemFailures": []}
+    assert items(aws, stack["TableName"])["USER"]["count"]["N"] == "1"
+
+
+@pytest.mark.parametrize("function", ["put_views", "fold_views"])
+def test_the_mappings_of_chalice_deploy_have_what_those_of_the_stack_have(
+    aws: Emulator, function: str
+) -> None:
+    options = mapping_options(function)
+    assert options["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    deployed = _mapping(aws, f"vu-mi-dev-{function}")()
+    assert {option: deployed.get(option) for option in options} == options
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_functions_of_chalice_deploy_log_json_to_a_group_that_is_kept_for_a_month(
+    aws: Emulator, function: str
+) -> None:
+    name = "vu-mi-dev" if function == "api_handler" else f"vu-mi-dev-{function}"
+    logging = aws.client("lambda").get_function_configuration(FunctionName=name)["LoggingConfig"]
+    assert logging["LogFormat"] == "JSON"
+    [group] = aws.client("logs").describe_log_groups(logGroupNamePrefix=logging["LogGroup"])[
+        "logGroups"
+    ]
+    assert group["retentionInDays"] == 30
+
+
+def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:
+    """3 dead letters: one of a view never stored, one that may have been counted, one no view."""
+    stack = outputs(aws, "vu-mi-prod")
+    long_ago = 1_767_225_600.0
+    bodies = [
+        View.taken("never", 0, long_ago).to_message(),
+        View.taken("octocat", 0, long_ago).to_message(),
+        "no view",
+    ]
+    for body in bodies:
+        aws.client("sqs").send_message(QueueUrl=stack["ViewsDeadLettersUrl"], MessageBody=body)
+    printed = aws.make("redrive", STAGE="prod")
+    assert "1 stored: never counted before" in printed
+    assert "1 kept: their views may have been counted" in printed
+    assert "1 kept: they are no views" in printed
+    assert "3 dead letters in all" in printed
+    [view] = views(aws, stack["TableName"], "never")
+    assert view == f"VIEW#{json.loads(bodies[0])['view']}"
+    assert views(aws, stack["TableName"]) == []
+
+
+def test_a_restored_stack_goes_on_counting_from_what_the_backup_holds(aws: Emulator) -> None:
+    """3 folded; then 1 more in the restored table, folded from its own stream: 4."""
+    before = outputs(aws, "vu-mi-prod")
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    aws.make("restore", STAGE="prod", BUCKET="packages", AT=now)
+    after = outputs(aws, "vu-mi-prod")
+    table, stream = after["TableName"], after["TableStreamArn"]
+    assert table != before["TableName"]
+    assert stream.split("/stream/")[1] > before["TableStreamArn"].split("/stream/")[1]
+    described = aws.client("dynamodb").describe_table(TableName=table)["Table"]
+    assert described["DeletionProtectionEnabled"]
+    ttl = aws.client("dynamodb").describe_time_to_live(TableName=table)
+    assert ttl["TimeToLiveDescription"]["AttributeName"] == "ttl"
+
+    assert aws.get(before["RestAPIId"], "prod", BADGE)["message"] == "3"
+    [view] = until(lambda: views(aws, table), "the view is put into the restored table")
+    delete(aws, table, view)
+    assert fold(aws, "vu-mi-prod-fold_views", stream, [view]) == {"batchItemFailures": []}
+    assert aws.get(before["RestAPIId"], "prod", BADGE + "&peek=1")["message"] == "4"
+    mapped = _mapping(aws, "vu-mi-prod-fold_views")()
+    assert mapped["EventSourceArn"] == stream
+    assert mapped["State"] == "Enabled"

@@ -1,0 +1,232 @@
+"""What is done to the functions and mappings of a stage that `chalice deploy` has deployed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+import pytest
+from botocore.exceptions import ParamValidationError
+from botocore.validate import ParamValidator
+
+from deploy import template
+from deploy.completion import FUNCTIONS, Completion, IncompleteError, mapping_options
+from deploy.stage import Folder
+
+ARN = "arn:aws:lambda:us-east-1:123456789012:function:"
+FUNCTION_ARNS = {
+    "api_handler": f"{ARN}vu-mi-dev",
+    "put_views": f"{ARN}vu-mi-dev-put_views",
+    "fold_views": f"{ARN}vu-mi-dev-fold_views",
+}
+UUIDS = {"put_views": f"{1:036}", "fold_views": f"{2:036}"}
+LOGGING = {"LogFormat": "JSON", "ApplicationLogLevel": "INFO", "SystemLogLevel": "WARN"}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "put_views": {
+        "BatchSize": 100,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "MaximumBatchingWindowInSeconds": 1,
+        "ScalingConfig": {"MaximumConcurrency": 50},
+    },
+    "fold_views": {
+        "BatchSize": 1000,
+        "BisectBatchOnFunctionError": True,
+        "FilterCriteria": {
+            "Filters": [
+                {
+                    "Pattern": '{"eventName": ["REMOVE"], "userIdentity": {"type": ["Service"], '
+                    '"principalId": ["dynamodb.amazonaws.com"]}, '
+                    '"dynamodb": {"Keys": {"SK": {"S": [{"prefix": "VIEW#"}]}}}}'
+                }
+            ]
+        },
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "MaximumBatchingWindowInSeconds": 5,
+        "MaximumRecordAgeInSeconds": -1,
+        "MaximumRetryAttempts": -1,
+        "ParallelizationFactor": 1,
+    },
+}
+"""What of the template Chalice can't say or might say otherwise; the rest it has made."""
+
+MODEL: Any = botocore.session.get_session().get_service_model("lambda")
+
+
+@dataclass
+class FakeLambda:
+    """Lambda's functions and mappings; each is not ready for so many looks at it.
+
+    Raises what botocore raises for a request that Lambda has no such form of, and refuses, as
+    Lambda does, to change what is not ready.
+    """
+
+    busy: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mapping_state: str = "Enabled"
+
+    def get_function_configuration(self, FunctionName: str) -> dict[str, str]:  # noqa: N803
+        return {"LastUpdateStatus": self._look(FunctionName, "Successful", "InProgress")}
+
+    def get_event_source_mapping(self, UUID: str) -> dict[str, str]:  # noqa: N803
+        return {"State": self._look(UUID, self.mapping_state, "Creating")}
+
+    def update_function_configuration(self, FunctionName: str, **options: Any) -> None:  # noqa: N803
+        self._update("UpdateFunctionConfiguration", "FunctionName", FunctionName, options)
+
+    def update_event_source_mapping(self, UUID: str, **options: Any) -> None:  # noqa: N803
+        self._update("UpdateEventSourceMapping", "UUID", UUID, options)
+
+    def _look(self, name: str, ready: str, busy: str) -> str:
+        if not self.busy.get(name):
+            return ready
+        self.busy[name] -= 1
+        return busy
+
+    def _update(self, operation: str, key: str, name: str, options: dict[str, Any]) -> None:
+        assert not self.busy.get(name), f"ResourceConflictException: {name} is being changed"
+        shape = MODEL.operation_model(operation).input_shape
+        report = ParamValidator().validate({key: name, **options}, shape)
+        if report.has_errors():
+            raise ParamValidationError(report=report.generate_report())
+        self.settings.setdefault(name, {}).update(options)
+        self.busy[name] = 2
+
+
+@dataclass
+class Pauses:
+    """Takes the place of sleeping."""
+
+    lengths: list[float] = field(default_factory=list)
+
+    def __call__(self, seconds: float) -> None:
+        self.lengths.append(seconds)
+
+
+def deployed() -> list[dict[str, str]]:
+    """What Chalice 1.34 writes down of a stage; only the names that are asked for matter."""
+    functions = [
+        part
+        for name, arn in FUNCTION_ARNS.items()
+        for part in (
+            {
+                "name": f"{name}-log-group",
+                "resource_type": "log_group",
+                "log_group_name": f"/aws/lambda/vu-mi-dev-{name}",
+            },
+            {"name": f"{name}_role", "resource_type": "iam_role", "role_arn": "arn:aws:iam::1:r"},
+            {"name": name, "resource_type": "lambda_function", "lambda_arn": arn},
+        )
+    ]
+    mappings = [
+        {
+            "name": f"{name}-{kind}-event-source",
+            "resource_type": f"{kind}_event",
+            "event_uuid": UUIDS[name],
+            "lambda_arn": FUNCTION_ARNS[name],
+        }
+        for name, kind in (("put_views", "sqs"), ("fold_views", "dynamodb"))
+    ]
+    api = {"name": "rest_api", "resource_type": "rest_api", "rest_api_url": "https://a/dev/"}
+    return [*functions, *mappings, api]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    folder = Folder(tmp_path)
+    path = folder.deployed("dev")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"resources": deployed(), "schema_version": "2.0"}))
+    return folder
+
+
+def complete(client: FakeLambda, folder: Folder, pause: Pauses | None = None) -> dict[str, Any]:
+    given: Any = client
+    done: dict[str, Any] = Completion(given, folder, pause or Pauses()).run("dev")
+    return done
+
+
+def test_functions_and_mappings_get_what_the_template_says_and_chalice_can_not(
+    folder: Folder,
+) -> None:
+    client = FakeLambda()
+    complete(client, folder)
+    logging = {
+        FUNCTION_ARNS[function]: {
+            "LoggingConfig": {**LOGGING, "LogGroup": f"/aws/lambda/vu-mi-dev-{function}"}
+        }
+        for function in FUNCTION_ARNS
+    }
+    assert client.settings == logging | {UUIDS[name]: OPTIONS[name] for name in UUIDS}
+
+
+@pytest.mark.parametrize("function", ["put_views", "fold_views"])
+def test_the_options_are_those_of_the_event_source_but_for_what_stands_once_it_is_made(
+    function: str,
+) -> None:
+    events = template.load()["Resources"][FUNCTIONS[function]]["Properties"]["Events"]
+    [source] = events.values()
+    given, options = set(source["Properties"]), mapping_options(function)
+    assert options == OPTIONS[function]
+    assert given - set(options) <= {"Queue", "Stream", "StartingPosition"}
+
+
+def test_the_operator_is_told_which_options_are_set(folder: Folder) -> None:
+    assert complete(FakeLambda(), folder) == {name: sorted(OPTIONS[name]) for name in UUIDS}
+
+
+def test_what_is_just_being_made_is_waited_for_second_by_second(folder: Folder) -> None:
+    """3 s for a function, then 5 s for a mapping."""
+    client = FakeLambda(busy={FUNCTION_ARNS["put_views"]: 3, UUIDS["fold_views"]: 5})
+    pauses = Pauses()
+    complete(client, folder, pauses)
+    assert pauses.lengths == [1.0] * (3 + 5)
+    assert set(client.settings) == {*FUNCTION_ARNS.values(), *UUIDS.values()}
+
+
+def test_what_is_ready_is_not_waited_for(folder: Folder) -> None:
+    pauses = Pauses()
+    complete(FakeLambda(), folder, pauses)
+    assert pauses.lengths == []
+
+
+def test_a_mapping_that_is_switched_off_is_completed_too(folder: Folder) -> None:
+    client = FakeLambda(mapping_state="Disabled")
+    complete(client, folder)
+    assert client.settings[UUIDS["put_views"]] == OPTIONS["put_views"]
+
+
+def test_completing_again_changes_nothing(folder: Folder) -> None:
+    client = FakeLambda()
+    first = complete(client, folder)
+    settings = json.dumps(client.settings, sort_keys=True)
+    assert complete(client, folder) == first
+    assert json.dumps(client.settings, sort_keys=True) == settings
+
+
+@pytest.mark.parametrize(
+    ("stuck", "says"),
+    [
+        (FUNCTION_ARNS["api_handler"], "api_handler is InProgress for 120 s; try again later"),
+        (UUIDS["put_views"], f"{UUIDS['put_views']} is Creating for 120 s; try again later"),
+    ],
+)
+def test_what_is_never_ready_is_given_up_after_two_minutes_by_name(
+    folder: Folder, stuck: str, says: str
+) -> None:
+    client, pauses = FakeLambda(busy={stuck: 1_000_000}), Pauses()
+    with pytest.raises(IncompleteError) as gave_up:
+        complete(client, folder, pauses)
+    assert str(gave_up.value) == says
+    assert sum(pauses.lengths) == 120
+    assert stuck not in client.settings
+
+
+def test_a_stage_that_is_not_deployed_is_refused_and_what_to_run_is_said(tmp_path: Path) -> None:
+    client = FakeLambda()
+    with pytest.raises(IncompleteError) as refused:
+        complete(client, Folder(tmp_path))
+    assert str(refused.value) == "stage dev is not deployed; run: chalice deploy --stage dev"
+    assert client.settings == {}

@@ -1,0 +1,217 @@
+"""What `chalice deploy` is told of a stack's resources, and that it reads it so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chalice.config import Config
+
+from deploy import template
+from deploy.stage import SETTINGS, Folder, forget_names, outputs, write_names
+from tests.unit.fakes import script
+
+FUNCTIONS = ("api_handler", "put_views", "fold_views")
+CHINA = {
+    "TableName": "views-Table-1A2B",
+    "TableStreamArn": "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/views-Table-1A2B/stream/"
+    "2026-01-01T00:00:00.000",
+    "ViewsQueueArn": "arn:aws-cn:sqs:cn-north-1:123456789012:views-ViewsQueue-3C4D",
+    "ViewsQueueUrl": "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/views-ViewsQueue-3C4D",
+    "ViewsDeadLettersUrl": "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/views-Dead-5E6F",
+}
+"""The outputs of a stack, in the partition that most readers forget."""
+VIRGINIA = {
+    name: value.replace("amazonaws.com.cn", "amazonaws.com")
+    .replace("arn:aws-cn", "arn:aws")
+    .replace("cn-north-1", "us-east-1")
+    for name, value in CHINA.items()
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """`.chalice` as it is in the repository, without the stages of whoever runs the tests."""
+    given, copied = Folder(), Folder(tmp_path)
+    (tmp_path / "policies").mkdir()
+    for function in FUNCTIONS:
+        shutil.copy(given.policy(function), copied.policy(function))
+    shutil.copy(given.config, copied.config)
+    forget_names(copied)
+    return copied
+
+
+def config(folder: Folder) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(folder.config.read_text())
+    return read
+
+
+def resources(folder: Folder, function: str, stage: str = "dev") -> dict[str, object]:
+    """What a policy allows something to be done to, by its statements' names."""
+    policy = json.loads(folder.policy(function, stage).read_text())
+    return {statement["Sid"]: statement["Resource"] for statement in policy["Statement"]}
+
+
+def everything(folder: Folder) -> dict[str, str]:
+    return {str(path): path.read_text() for path in folder.path.rglob("*.json")}
+
+
+def test_the_settings_of_a_stage_are_the_names_of_its_stack(folder: Folder) -> None:
+    write_names("dev", VIRGINIA, folder)
+    assert config(folder)["stages"]["dev"] == {
+        "api_gateway_stage": "dev",
+        "environment_variables": {
+            "TABLE_NAME": "views-Table-1A2B",
+            "TABLE_STREAM_ARN": VIRGINIA["TableStreamArn"],
+            "VIEWS_QUEUE_ARN": "arn:aws:sqs:us-east-1:123456789012:views-ViewsQueue-3C4D",
+            "VIEWS_QUEUE_URL": VIRGINIA["ViewsQueueUrl"],
+        },
+        "lambda_functions": {
+            function: {"iam_policy_file": f"policies/dev/{function}.json"} for function in FUNCTIONS
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "partition", "region"),
+    [(VIRGINIA, "aws", "us-east-1"), (CHINA, "aws-cn", "cn-north-1")],
+)
+def test_a_policy_names_the_table_the_stream_the_queue_and_the_functions_own_log(
+    folder: Folder, given: dict[str, str], partition: str, region: str
+) -> None:
+    """In every partition: China's is aws-cn."""
+    write_names("dev", given, folder)
+    table = f"arn:{partition}:dynamodb:{region}:123456789012:table/views-Table-1A2B"
+    queue = f"arn:{partition}:sqs:{region}:123456789012:views-ViewsQueue-3C4D"
+    log = f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/lambda/vu-mi-dev-"
+    assert resources(folder, "api_handler") == {
+        "ReadBadges": table,
+        "StoreViewsThatTheQueueRefuses": table,
+        "EnqueueViews": queue,
+        "WriteItsLog": f"{log}api_handler:*",
+    }
+    assert resources(folder, "put_views") == {
+        "StoreViewsAndRaiseFloors": table,
+        "ReceiveViews": queue,
+        "WriteItsLog": f"{log}put_views:*",
+    }
+    assert resources(folder, "fold_views") == {
+        "FoldViews": table,
+        "ReadTheStream": f"{table}/stream/2026-01-01T00:00:00.000",
+        "FindTheStream": f"{table}/stream/*",
+        "WriteItsLog": f"{log}fold_views:*",
+    }
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_policy_of_a_stage_allows_what_the_stacks_does_and_refers_to_nothing(
+    folder: Folder, function: str
+) -> None:
+    """IAM knows no `Fn::GetAtt`: what is left of one is refused, or names nothing."""
+    write_names("dev", VIRGINIA, folder)
+    written = folder.policy(function, "dev").read_text()
+    for word in ('"Fn::', '"Ref"', "${"):
+        assert word not in written
+    given = json.loads(folder.policy(function).read_text())
+    named = json.loads(written)
+    for statement in (*given["Statement"], *named["Statement"]):
+        del statement["Resource"]
+    assert named == given
+
+
+def test_names_are_written_into_a_folder_that_has_none_and_again_to_the_same_bytes(
+    folder: Folder,
+) -> None:
+    write_names("dev", VIRGINIA, folder)
+    first = everything(folder)
+    write_names("dev", VIRGINIA, folder)
+    assert everything(folder) == first
+
+
+def test_another_stack_takes_the_place_of_the_one_before(folder: Folder) -> None:
+    write_names("dev", CHINA, folder)
+    write_names("dev", VIRGINIA, folder)
+    assert not [path for path, written in everything(folder).items() if "aws-cn" in written]
+
+
+def test_other_stages_and_all_else_stay_as_they_are(folder: Folder) -> None:
+    write_names("prod", CHINA, folder)
+    before, policies = config(folder), everything(folder)
+    write_names("dev", VIRGINIA, folder)
+    after = config(folder)
+    assert after["stages"].pop("dev") != before["stages"].pop("dev")
+    assert after == before
+    del policies[str(folder.config)]
+    assert policies.items() <= everything(folder).items()
+
+
+def test_a_stage_of_ones_own_is_added_and_its_api_has_its_name(folder: Folder) -> None:
+    before = config(folder)
+    write_names("mine", VIRGINIA, folder)
+    after = config(folder)
+    added = after["stages"].pop("mine")
+    assert added["api_gateway_stage"] == "mine"
+    assert set(added["environment_variables"]) == set(SETTINGS)
+    assert after == before
+    assert str(resources(folder, "put_views", "mine")["WriteItsLog"]).endswith(
+        "/aws/lambda/vu-mi-mine-put_views:*"
+    )
+
+
+def test_what_else_an_operator_has_set_for_a_stage_stays(folder: Folder) -> None:
+    own = config(folder)
+    own["stages"]["dev"] |= {
+        "environment_variables": {"REDELIVERY_SECONDS": "600", "TABLE_NAME": "old"},
+        "lambda_memory_size": 1024,
+    }
+    folder.config.write_text(json.dumps(own))
+    write_names("dev", VIRGINIA, folder)
+    stage = config(folder)["stages"]["dev"]
+    assert stage["lambda_memory_size"] == 1024
+    assert stage["environment_variables"]["REDELIVERY_SECONDS"] == "600"
+    assert stage["environment_variables"]["TABLE_NAME"] == "views-Table-1A2B"
+
+
+def test_forgetting_the_names_leaves_what_was_there_before(folder: Folder) -> None:
+    own = config(folder)
+    own["stages"]["dev"] |= {"environment_variables": {"REDELIVERY_SECONDS": "600"}}
+    folder.config.write_text(json.dumps(own))
+    for stage in ("dev", "prod"):
+        write_names(stage, VIRGINIA, folder)
+    forget_names(folder)
+    assert config(folder) == own
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_chalice_reads_the_names_and_still_what_is_said_of_a_function(
+    folder: Folder, function: str
+) -> None:
+    """What is said of a function in a stage stands before what is said of it for all stages."""
+    for_all = config(folder)["lambda_functions"][function]
+    write_names("dev", VIRGINIA, folder)
+    read = Config(chalice_stage="dev", function_name=function, config_from_disk=config(folder))
+    assert folder.path / read.iam_policy_file == folder.policy(function, "dev")
+    assert read.environment_variables["TABLE_NAME"] == "views-Table-1A2B"
+    assert all(type(value) is str for value in read.environment_variables.values())
+    assert read.lambda_timeout == for_all["lambda_timeout"]
+    assert read.autogen_policy is False
+
+
+def test_a_stack_without_a_name_that_is_needed_changes_no_policy_to_half_of_one(
+    folder: Folder,
+) -> None:
+    policy = folder.policy("put_views")
+    policy.write_text(policy.read_text().replace('"ViewsQueue"', '"OtherQueue"'))
+    with pytest.raises(template.UnknownNameError, match=r"OtherQueue\.Arn"):
+        write_names("dev", VIRGINIA, folder)
+    assert not folder.policy("put_views", "dev").exists()
+
+
+def test_the_outputs_of_a_stack_come_by_their_names() -> None:
+    described = [{"OutputKey": name, "OutputValue": value} for name, value in VIRGINIA.items()]
+    client: Any = script({"Stacks": [{"StackName": "vu-mi-dev", "Outputs": described}]})
+    assert outputs(client, "vu-mi-dev") == VIRGINIA
+    assert client.calls == [("describe_stacks", {"StackName": "vu-mi-dev"})]

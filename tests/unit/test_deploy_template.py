@@ -1,0 +1,250 @@
+"""`.chalice/resources.yaml` as names, as a stack of its own, and for another stage than prod."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy import stage, template
+from deploy.template import UnknownNameError, names_in, resolved
+
+NAMES = {
+    "Table": "vu-mi",
+    "Table.Arn": "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi",
+    "Table.StreamArn": "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/label",
+    "AWS::Region": "us-east-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        ({"Ref": "Table"}, ["Table"]),
+        ({"Ref": "RestAPI.Stage"}, ["RestAPI"]),
+        ({"Ref": "AWS::Region"}, []),
+        ({"Fn::GetAtt": ["Table", "Arn"]}, ["Table"]),
+        ({"Fn::Sub": "${Queue.QueueName} in ${AWS::Region} and ${Table}"}, ["Queue", "Table"]),
+        ({"Fn::Sub": ["${Used} ${Own.Arn}", {"Used": {"Ref": "Table"}}]}, ["Own", "Table"]),
+        ({"Fn::Sub": "${!Table} is a text, and so is $Table"}, []),
+        ({"a": [{"b": {"Ref": "Table"}}, 7, None], "c": {"Ref": "Queue"}}, ["Table", "Queue"]),
+        ({"Fn::If": ["Told", {"Ref": "Topic"}, {"Ref": "AWS::NoValue"}]}, ["Topic"]),
+        ("a text that says ${Table}", []),
+        ([], []),
+    ],
+)
+def test_the_names_in_a_part_are_those_that_it_refers_to(part: object, names: list[str]) -> None:
+    assert list(names_in(part)) == names
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ({"Ref": "Table"}, "vu-mi"),
+        ({"Ref": "AWS::Region"}, "us-east-1"),
+        ({"Fn::GetAtt": ["Table", "Arn"]}, NAMES["Table.Arn"]),
+        ({"Fn::Sub": "${Table.Arn}/stream/*"}, NAMES["Table.Arn"] + "/stream/*"),
+        ({"Fn::Sub": "${AWS::Region}:${Table}:${Table}"}, "us-east-1:vu-mi:vu-mi"),
+        ({"Fn::If": ["Told", {"Ref": "Unknown"}, {"Ref": "Table"}]}, "vu-mi"),
+        ({"a": [{"Ref": "Table"}, 7, None, True]}, {"a": ["vu-mi", 7, None, True]}),
+        ({"Action": "sqs:SendMessage"}, {"Action": "sqs:SendMessage"}),
+    ],
+)
+def test_a_resolved_part_has_values_where_it_referred_to_names(part: object, value: object) -> None:
+    """And of a choice that which stands where no condition holds."""
+    before = copy.deepcopy(part)
+    assert resolved(part, NAMES) == value
+    assert part == before
+
+
+@pytest.mark.parametrize(
+    ("part", "unknown"),
+    [
+        ({"Ref": "Queue"}, "Queue"),
+        ({"Fn::GetAtt": ["Table", "Name"]}, "Table.Name"),
+        ({"Fn::If": ["Told", {"Ref": "Table"}, {"Ref": "Queue"}]}, "Queue"),
+        ({"Statement": [{"Resource": {"Fn::Sub": "arn:${AWS::Partition}"}}]}, "AWS::Partition"),
+    ],
+)
+def test_a_name_without_a_value_is_refused_by_name_and_the_known_are_listed(
+    part: object, unknown: str
+) -> None:
+    with pytest.raises(UnknownNameError) as refused:
+        resolved(part, NAMES)
+    known = "AWS::Region, Table, Table.Arn, Table.StreamArn"
+    assert str(refused.value) == f"{unknown} is not among {known}"
+
+
+# ---- a stack of its own
+
+SMALL: dict[str, Any] = {
+    "Parameters": {"Used": {"Type": "String"}, "UsedByWhatGoes": {"Type": "String"}},
+    "Conditions": {"Told": {"Fn::Equals": [{"Ref": "Used"}, ""]}},
+    "Resources": {
+        "Function": {"Properties": {"Runtime": "python3.13"}},
+        "Alarm": {"Type": "Alarm", "Properties": {"Of": {"Ref": "Function"}}},
+        "Board": {
+            "Type": "Board",
+            "Properties": {"Of": {"Fn::Sub": "${Alarm.Arn} ${UsedByWhatGoes}"}},
+        },
+        "Table": {"Type": "Table"},
+        "Stream": {"Type": "Stream", "Condition": "Told", "Of": {"Fn::GetAtt": ["Table", "Arn"]}},
+    },
+    "Outputs": {
+        "TableName": {"Value": {"Ref": "Table"}},
+        "BoardName": {"Value": {"Ref": "Board"}},
+    },
+}
+"""Board needs Alarm, Alarm needs Function, and Function is Chalice's to make."""
+
+
+def test_what_refers_to_something_that_goes_goes_with_it() -> None:
+    before = copy.deepcopy(SMALL)
+    alone = template.stand_alone(SMALL)
+    assert set(alone["Resources"]) == {"Table", "Stream"}
+    assert alone["Outputs"] == {"TableName": {"Value": {"Ref": "Table"}}}
+    assert alone["Parameters"] == {"Used": {"Type": "String"}}
+    assert alone["Conditions"] == SMALL["Conditions"]
+    assert before == SMALL
+
+
+def test_the_stack_of_its_own_has_the_storage_and_the_alarms_that_need_no_function() -> None:
+    """No function, no API and so no alarm on one; the dashboard shows functions too."""
+    assert set(alone()["Resources"]) == {
+        "Table",
+        "ViewsQueue",
+        "ViewsDeadLetters",
+        "AlarmTopic",
+        "AlarmSubscription",
+        "DeadLettersAlarm",
+        "QueueAgeAlarm",
+        "TableReadsThrottledAlarm",
+        "TableWritesThrottledAlarm",
+    }
+
+
+def test_the_stack_of_its_own_takes_its_parts_as_they_are() -> None:
+    whole, part = template.load(), alone()
+    for section in ("Resources", "Outputs", "Parameters"):
+        assert part[section].items() <= whole[section].items()
+    assert all("Type" in resource for resource in part["Resources"].values())
+
+
+def test_the_stack_of_its_own_is_told_of_nothing_that_it_does_not_use() -> None:
+    assert set(alone()["Parameters"]) == {"AlarmEmail", "RestoredTable", "RestoredStream"}
+
+
+@pytest.mark.parametrize("kind", ["prod", "dev"])
+def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> None:
+    part = template.stand_alone(template.for_stage(template.load(), kind))
+    known = {*part["Resources"], *part["Parameters"]}
+    referred = set(names_in(part))
+    assert {"ViewsDeadLetters", "AlarmTopic", "AlarmEmail"} <= referred <= known
+    conditions = set(conditions_in([part["Resources"], part["Outputs"]]))
+    assert conditions == {"SomebodyIsTold", "IsRestored"} <= set(part["Conditions"])
+
+
+def test_the_stack_of_its_own_tells_the_names_that_the_next_steps_ask_for() -> None:
+    """Those of the functions' settings, and the queue that the redrive reads."""
+    asked = {*stage.SETTINGS.values(), "ViewsDeadLettersUrl"}
+    assert set(alone()["Outputs"]) == asked
+
+
+def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
+    """CloudFormation reads none. Source: its user guide, "CloudFormation template formats"."""
+    written = template.dump(template.load())
+    assert yaml.safe_load(written) == template.load()
+    events = {type(event) for event in yaml.parse(written)}
+    assert yaml.AliasEvent not in events
+    assert yaml.AliasEvent in {type(event) for event in yaml.parse(template.RESOURCES.read_text())}
+
+
+def test_every_reference_in_the_file_is_written_in_a_form_that_is_read() -> None:
+    """CloudFormation knows more forms: a `GetAtt` of one text, `DependsOn`, `Fn::ImportValue`."""
+    for part in parts_of(template.load()):
+        assert "DependsOn" not in part
+        if "Fn::GetAtt" in part:
+            name, attribute = part["Fn::GetAtt"]
+            assert (type(name), type(attribute)) == (str, str)
+        match part.get("Fn::Sub", ""):
+            case str() | [str(), dict()]:
+                pass
+            case other:
+                pytest.fail(f"Fn::Sub of {other!r}")
+        assert isinstance(part.get("Ref", ""), str)
+        assert "Fn::ImportValue" not in part
+
+
+def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
+    whole = template.load()
+    assert set(names_in(whole)) <= {*whole["Resources"], *whole["Parameters"]}
+    assert set(conditions_in([whole["Resources"], whole["Outputs"]])) <= set(whole["Conditions"])
+
+
+# ---- other stages than prod
+
+
+def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
+    """And its dead letters, which are views that nobody has counted."""
+    whole = template.for_stage(template.load(), "prod")
+    assert whole == template.load()
+    kept = {
+        name: (part["DeletionPolicy"], part["UpdateReplacePolicy"])
+        for name, part in whole["Resources"].items()
+        if "DeletionPolicy" in part
+    }
+    assert kept == dict.fromkeys(["Table", "ViewsDeadLetters"], ("Retain", "Retain"))
+    assert whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"] is True
+
+
+@pytest.mark.parametrize("name", ["dev", "staging", "Prod", "production"])
+def test_any_other_stage_goes_whole_when_its_stack_is_deleted(name: str) -> None:
+    given = template.load()
+    whole = template.for_stage(given, name)
+    assert given == template.load()
+    written = json.dumps(whole)
+    for word in ("Retain", "DeletionPolicy", "UpdateReplacePolicy", "DeletionProtectionEnabled"):
+        assert f'"{word}' not in written
+
+
+def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone() -> None:
+    whole = template.load()
+    for name in ("Table", "ViewsDeadLetters"):
+        del whole["Resources"][name]["DeletionPolicy"]
+        del whole["Resources"][name]["UpdateReplacePolicy"]
+    del whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"]
+    assert template.for_stage(template.load(), "dev") == whole
+
+
+def test_a_resource_without_properties_stays_without() -> None:
+    """CloudFormation's own example: `AWS::SNS::Topic` needs none."""
+    given = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "DeletionPolicy": "Retain"}}}
+    assert template.disposable(given) == {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+
+
+def alone() -> template.Template:
+    return template.stand_alone(template.load())
+
+
+def parts_of(value: object) -> Iterator[dict[str, Any]]:
+    """Every map within a part of a template, itself included."""
+    match value:
+        case dict():
+            yield value
+            for part in value.values():
+                yield from parts_of(part)
+        case list():
+            for part in value:
+                yield from parts_of(part)
+
+
+def conditions_in(value: object) -> Iterator[str]:
+    for part in parts_of(value):
+        if isinstance(part.get("Condition"), str):
+            yield part["Condition"]
+        if "Fn::If" in part:
+            yield part["Fn::If"][0]
