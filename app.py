@@ -4,9 +4,15 @@ from chalice.app import Chalice
 
 from chalicelib.views import api as views_api
 from chalicelib.views import fold as views_fold
+from chalicelib.views import history_api as views_history_api
+from chalicelib.views import owner_api as views_owner_api
+from chalicelib.views import page as views_page
 from chalicelib.views import put as views_put
 
 app = Chalice(app_name="vu-mi", configure_logs=False)
 app.register_blueprint(views_api.blueprint)
+app.register_blueprint(views_history_api.blueprint)
+app.register_blueprint(views_owner_api.blueprint)
+app.register_blueprint(views_page.blueprint)
 app.register_blueprint(views_put.blueprint)
 app.register_blueprint(views_fold.blueprint)

@@ -21,6 +21,11 @@ def badge(body: dict[str, Any]) -> Response:
     return Response(body, headers={"Content-Type": "application/json", **BADGE_HEADERS})
 
 
+def svg(text: str) -> Response:
+    """A picture, answered as a badge is."""
+    return Response(text, headers={"Content-Type": "image/svg+xml;charset=utf-8", **BADGE_HEADERS})
+
+
 def answer(body: dict[str, Any], status: int = 200) -> Response:
     """Anything that is no badge."""
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}

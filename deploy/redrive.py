@@ -6,6 +6,7 @@ folded: stored again, it would count twice. So each is held against the table fi
     the view is in the table                       counted already: nothing to do
     it was taken within REDELIVERY_SECONDS         too young to have been removed: never stored
     the badge's floor is not above what it showed  a put raises the floor first: never stored
+    (of the same count: none that began anew since, or moved under another name)
     else                                           may have been counted: kept, unless told
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,7 @@ class Redrive:
     table: Table
     lifetime: Lifetime
     on_unproven: Outcome = Outcome.UNPROVEN
+    first_read: dict[str, Item] = field(default_factory=dict)
 
     def run(self, clock: Callable[[], float]) -> Counter[Outcome]:
         """Settle every dead letter once; raises `StorageError`, and then the rest is still there.
@@ -119,5 +121,16 @@ class Redrive:
         age = now - taken_at(view.ulid).timestamp()
         if age < self.lifetime.redelivery - MARGIN_SECONDS:
             return True
-        badge = self.table.get(keys.user(view.badge_id)) or {}
-        return number(badge, "floor") <= view.shown
+        badge = self._as_first_read(view.badge_id)
+        same_count = number(badge, "reset") == view.reset and "alias" not in badge
+        return same_count and number(badge, "floor") <= view.shown
+
+    def _as_first_read(self, badge_id: str) -> Item:
+        """The badge before this run stored anything of it, which raises its floor.
+
+        After an outage the dead letters of a badge have all seen one count; the first would take
+        the proof from the others. Nobody else stores a view whose message is here.
+        """
+        if badge_id not in self.first_read:
+            self.first_read[badge_id] = self.table.get(keys.user(badge_id)) or {}
+        return self.first_read[badge_id]

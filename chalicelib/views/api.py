@@ -1,9 +1,9 @@
-"""`api_handler`'s routes for the view badge: show the count, take the view."""
+"""`api_handler`'s routes for the view badge, JSON and SVG: show the count, take the view."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from chalice.app import Blueprint, Response
@@ -11,10 +11,12 @@ from chalice.app import Blueprint, Response
 from chalicelib import resources, telemetry
 from chalicelib.ports import Key, StorageError
 from chalicelib.resources import Resources
-from chalicelib.responses import answer, badge, error
+from chalicelib.responses import answer, badge, error, svg
 from chalicelib.views import badge as badges
 from chalicelib.views import counting, ids
-from chalicelib.views.storing import Lifetime
+from chalicelib.views.badge import PLAIN
+from chalicelib.views.options import BadOptionError, Options, Query, parse
+from chalicelib.views.storing import FloorNotRaised, Lifetime
 from chalicelib.views.view import View
 
 blueprint = Blueprint(__name__)
@@ -23,64 +25,82 @@ PROBE = Key("HEALTH", "HEALTH")
 """An item that never exists: reading it shows that the table answers."""
 
 
-class BadOptionError(ValueError):
-    """A query parameter is wrong; the message says which and what to give."""
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a badge says, and how: JSON and SVG are made of it."""
+
+    body: dict[str, Any]
+    options: Options = PLAIN
+
+
+VIEW_TAKEN = Drawn(badges.error("count unavailable, view taken"))
 
 
 @blueprint.route("/api/v1/views", methods=["GET", "HEAD"])
 @blueprint.route("/v1/api/views", methods=["GET", "HEAD"])
 def get_views() -> Response:
     """Count a view and answer the count before it; `peek=1` and HEAD count nothing."""
+    return badge(_asked().body)
+
+
+@blueprint.route("/api/v1/views.svg", methods=["GET", "HEAD"])
+def get_views_svg() -> Response:
+    """The same as a picture."""
+    from chalicelib.views.picture import picture  # noqa: PLC0415  the JSON badge needs none
+
+    drawn = _asked()
+    return svg(picture(drawn.body, drawn.options))
+
+
+def _asked() -> Drawn:
     telemetry.begin("api_handler", blueprint.lambda_context)
     request = blueprint.current_request
-    query: Mapping[str, Sequence[str]] = (
-        request.to_original_event().get("multiValueQueryStringParameters") or {}
-    )
-    return badge(_answer(query, counted=request.method == "GET"))
+    query: Query = request.to_original_event().get("multiValueQueryStringParameters") or {}
+    return _answer(query, counted=request.method == "GET")
 
 
-def _answer(query: Mapping[str, Sequence[str]], *, counted: bool) -> dict[str, Any]:
+def _answer(query: Query, *, counted: bool) -> Drawn:
     try:
+        options = parse(query)
         badge_id = ids.parse(query.get("id", ()))
-        counted = counted and not _peeked(query)
-        return _show_and_take(badge_id, resources.current(), counted=counted)
+        return _show_and_take(badge_id, options, resources.current(), counted=counted)
     except (ids.BadIdError, BadOptionError) as wrong:
-        return badges.error(str(wrong))
+        return Drawn(badges.error(str(wrong)))
     except Exception:  # noqa: BLE001  a badge is drawn whatever happens
         telemetry.event(logging.ERROR, "a badge failed")
-        return badges.error("out of order, not counted: try again")
+        return Drawn(badges.error("out of order, not counted: try again"))
 
 
-def _peeked(query: Mapping[str, Sequence[str]]) -> bool:
-    match query.get("peek", ()):
-        case [] | () | ["0"]:
-            return False
-        case ["1"]:
-            return True
-        case _:
-            raise BadOptionError("give peek=1, or leave peek out")
-
-
-def _show_and_take(badge_id: str, use: Resources, *, counted: bool) -> dict[str, Any]:
-    shown, body = 0, badges.error("count unavailable, view taken")
+def _show_and_take(badge_id: str, options: Options, use: Resources, *, counted: bool) -> Drawn:
+    """The view is taken at a time before the count is read: a reset in between comes after both."""
+    now = use.clock()
+    counted = counted and not options.peek
     try:
-        shown = counting.read(use.table, badge_id).shown
-        body = badges.views(shown)
+        count = counting.read(use.table, badge_id)
     except StorageError:
         telemetry.event(logging.ERROR, "the count can't be read", badge=badge_id)
         if not counted:
-            return badges.error("count unavailable: try again")
-    if counted:
-        _take(View.taken(badge_id, shown, use.clock()), use)
-    return body
+            return Drawn(badges.error("count unavailable: try again"))
+        _take(View.taken(badge_id, 0, now), use)
+        return VIEW_TAKEN
+    if counted and not count.frozen:
+        view = View.taken(count.badge_id, count.counted, now, count.reset)
+        if not _take(view, use):
+            return VIEW_TAKEN
+    return Drawn(badges.views(count.shown, options), options)
 
 
-def _take(view: View, use: Resources) -> None:
-    lifetime = Lifetime.of(use.settings)
-    queued = counting.take(view, use.views_queue, use.table, lifetime, use.clock())
+def _take(view: View, use: Resources) -> bool:
+    """Take a view; returns whether the count may be shown, as one that never falls again."""
+    queued, floor_raised, lifetime = False, True, Lifetime.of(use.settings)
+    try:
+        queued = counting.take(view, use.views_queue, use.table, lifetime, use.clock())
+    except FloorNotRaised:
+        floor_raised = False
     if not queued:
         telemetry.event(logging.WARNING, "the queue failed, the view is stored directly")
     telemetry.count(views_taken=1, stored_directly=int(not queued))
+    return floor_raised
 
 
 @blueprint.route("/healthz", methods=["GET"])

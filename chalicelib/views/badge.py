@@ -8,12 +8,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from chalicelib.views.options import Options
+
 LABEL = "views"
+COLOR = "blue"
+PLAIN = Options()
 
 
-def views(count: int) -> dict[str, Any]:
-    """The badge of a count."""
-    return {"schemaVersion": 1, "label": LABEL, "message": str(count), "color": "blue"}
+def views(count: int, options: Options = PLAIN) -> dict[str, Any]:
+    """The badge of a count, as it is wanted."""
+    given = {
+        "labelColor": options.label_color,
+        "style": options.style,
+        "namedLogo": options.logo,
+    }
+    return {
+        "schemaVersion": 1,
+        "label": LABEL if options.label is None else options.label,
+        "message": options.message(count),
+        "color": options.color or COLOR,
+        **{key: value for key, value in given.items() if value},
+    }
 
 
 def error(reason: str) -> dict[str, Any]:

@@ -2,49 +2,78 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from chalicelib.ports import Queue, StorageError, Table, number, text
+from chalicelib.ports import Item, Queue, StorageError, Table, number, text
 from chalicelib.views import keys, storing
 from chalicelib.views.storing import Lifetime
-from chalicelib.views.view import View
+from chalicelib.views.view import View, earliest
 
 MAX_ITEMS = 8_000
 """Items read of one badge, `USER` included: 7,999 live views."""
 FIRST_READ = 100
 """A badge with fewer items costs one read; what lies behind is counted, not decoded."""
+ATTRIBUTES = ("SK", "count", "floor", "base", "reset", "frozen", "alias")
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The views of a badge: folded into the count, still live, and the floor under both."""
+    """The views of a badge: folded into the count, still live, and the floor under both.
+
+    `badge_id` is where they are: another id than the one asked for, if that was its new name.
+    `base` is what the owner adds to what is shown, `frozen` that he counts nothing more. `reset` is
+    when he let the count begin anew, in milliseconds since 1970: no view before it counts.
+    """
 
     folded: int
     live: int
     floor: int
+    base: int = 0
+    reset: int = 0
+    frozen: bool = False
+    badge_id: str = field(default="", compare=False)
 
     @property
-    def shown(self) -> int:
+    def counted(self) -> int:
         """Never less than the floor: a removed view that is not yet folded is in neither sum."""
         return max(self.folded + self.live, self.floor)
 
+    @property
+    def shown(self) -> int:
+        return self.base + self.counted
+
 
 def read(table: Table, badge_id: str) -> Count:
-    """Count the views of a badge. Raises `StorageError`.
+    """Count the views of a badge, whichever of its names is given. Raises `StorageError`.
 
     `USER` is read no later than the views, so that a fold in between makes the sum too low, where
     the floor holds, and never too high.
     """
     partition = keys.partition(badge_id)
-    items = table.query(
-        partition, first=keys.USER, limit=FIRST_READ, attributes=("SK", "count", "floor")
+    items = table.query(partition, first=keys.USER, limit=FIRST_READ, attributes=ATTRIBUTES)
+    user = items[0] if items and items[0]["SK"] == keys.USER else {}
+    if alias := text(user, "alias"):
+        return read(table, alias)
+    reset = number(user, "reset")
+    return Count(
+        folded=number(user, "count"),
+        live=_live(table, partition, items, keys.VIEW + earliest(reset)),
+        floor=number(user, "floor"),
+        base=number(user, "base"),
+        reset=reset,
+        frozen=number(user, "frozen") == 1,
+        badge_id=badge_id,
     )
-    live = sum(text(item, "SK").startswith(keys.VIEW) for item in items)
+
+
+def _live(table: Table, partition: str, items: Sequence[Item], first: str) -> int:
+    """Live views with a sort key from `first` on: those decoded, and behind them those counted."""
+    live = sum(text(item, "SK") >= first for item in items)
     if len(items) == FIRST_READ:
         last = text(items[-1], "SK")
-        live += table.count(partition, after=last, limit=MAX_ITEMS - FIRST_READ)
-    user = items[0] if items and items[0]["SK"] == keys.USER else {}
-    return Count(number(user, "count"), live, number(user, "floor"))
+        live += table.count(partition, after=max(last, first), limit=MAX_ITEMS - FIRST_READ)
+    return live
 
 
 def take(view: View, queue: Queue, table: Table, lifetime: Lifetime, now: float) -> bool:

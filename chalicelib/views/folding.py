@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from chalicelib.ports import (
@@ -30,6 +31,7 @@ from chalicelib.ports import (
     Update,
     Value,
     attribute,
+    number,
     text,
 )
 from chalicelib.views import keys
@@ -77,11 +79,17 @@ class Part:
 
 
 def fold(removals: Sequence[Removal], table: Table, now: float) -> Folded:
-    """Fold removals of one badge; a failure at one of its items leaves the others to be done."""
+    """Fold removals of one badge; a failure at one of its days leaves the others to be done.
+
+    The badge comes first: it knows when its count began anew, and what was taken before that
+    belongs to no day either.
+    """
     if not removals:
         return Folded()
-    outcomes = [_outcome(part, table) for part in _parts(sorted(set(removals)), now)]
-    user = outcomes[0]
+    waiting = sorted(set(removals))
+    user = _outcome(_badge(waiting, now), table)
+    days = [_outcome(day, table) for day in _days(user.counting)]
+    outcomes = [user, *days]
     return Folded(
         user.folded,
         len(removals) - user.folded - len(user.failed),
@@ -90,13 +98,14 @@ def fold(removals: Sequence[Removal], table: Table, now: float) -> Folded:
     )
 
 
-def _parts(removals: Sequence[Removal], now: float) -> Iterator[Part]:
-    """The badge first, then its days."""
-    badge_id = removals[0].badge_id
-    yield Part(keys.user(badge_id), removals, _count, {"created": int(now)})
+def _badge(removals: Sequence[Removal], now: float) -> Part:
+    return Part(keys.user(removals[0].badge_id), removals, _count, {"created": int(now)})
+
+
+def _days(removals: Sequence[Removal]) -> Iterator[Part]:
     days: defaultdict[Key, list[Removal]] = defaultdict(list)
     for removal in removals:
-        days[keys.day(badge_id, removal.taken_at)].append(removal)
+        days[keys.day(removal.badge_id, removal.taken_at)].append(removal)
     for day in sorted(days):
         yield Part(day, days[day], _views_and_hours)
 
@@ -109,28 +118,58 @@ def _views_and_hours(removals: Sequence[Removal]) -> dict[str, int]:
     return {"views": len(removals), **Counter(f"h{r.taken_at:%H}" for r in removals)}
 
 
-def _outcome(part: Part, table: Table) -> Folded:
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a part: how many are new in its item, and those that count by its reset."""
+
+    folded: int = 0
+    counting: Sequence[Removal] = ()
+    failed: tuple[Removal, ...] = ()
+    reason: str = ""
+
+
+def _outcome(part: Part, table: Table) -> Outcome:
     try:
-        return Folded(_fold_into_item(part, table))
+        return _fold_into_item(part, table)
     except Exception as failure:  # noqa: BLE001  whatever fails one item must not delay the others
-        return Folded(failed=tuple(part.removals), reason=repr(failure))
+        return Outcome(failed=tuple(part.removals), reason=repr(failure))
 
 
-def _fold_into_item(part: Part, table: Table) -> int:
-    """Fold removals into one item by one update; returns how many were not in it before."""
-    removals = part.removals
-    unfolded: ConditionBase = attribute("folded").not_exists() | attribute("folded").lt(
-        removals[0].position
-    )
+def _fold_into_item(part: Part, table: Table) -> Outcome:
+    """Fold removals into one item by one update."""
+    counting = removals = part.removals
+    unfolded = _before(removals[0].position) & _begun_by(min(r.taken_at for r in removals))
     for _ in range(TRIES):
         try:
             table.write(part.update(removals, unfolded))
         except ConditionFailed as failed:
-            position = text(failed.items[0] or {}, "folded")
-            removals = [removal for removal in removals if removal.position > position]
+            item = failed.items[0] or {}
+            position, reset = text(item, "folded"), number(item, "reset")
+            counting = [
+                removal for removal in part.removals if _milliseconds(removal.taken_at) >= reset
+            ]
+            removals = [removal for removal in counting if removal.position > position]
             if not removals:
-                return 0
-            unfolded = attribute("folded").eq(position)
+                return Outcome(0, counting)
+            unfolded = _is("folded", position) & _is("reset", reset)
         else:
-            return len(removals)
+            return Outcome(len(removals), counting)
     raise Unavailable(f"{TRIES} other folds came in between")
+
+
+def _milliseconds(moment: datetime) -> int:
+    """Since 1970, as a ULID has it."""
+    return round(moment.timestamp() * 1000)
+
+
+def _before(position: str) -> ConditionBase:
+    return attribute("folded").not_exists() | attribute("folded").lt(position)
+
+
+def _begun_by(taken_at: datetime) -> ConditionBase:
+    return attribute("reset").not_exists() | attribute("reset").lte(_milliseconds(taken_at))
+
+
+def _is(name: str, value: str | int) -> ConditionBase:
+    """An attribute is still what it was; nothing, if it was not there."""
+    return attribute(name).eq(value) if value else attribute(name).not_exists()

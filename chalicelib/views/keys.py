@@ -10,6 +10,7 @@ PARTITION = "USER#"
 USER = "USER"
 VIEW = "VIEW#"
 DAY = "DAY#"
+OWNER = "OWNER"
 
 
 def partition(badge_id: str) -> str:
@@ -20,6 +21,11 @@ def partition(badge_id: str) -> str:
 def user(badge_id: str) -> Key:
     """The badge itself: its count, floor and fold position."""
     return Key(partition(badge_id), USER)
+
+
+def owner(badge_id: str) -> Key:
+    """Who may change a badge."""
+    return Key(partition(badge_id), OWNER)
 
 
 def view(badge_id: str, ulid: str) -> Key:

@@ -6,9 +6,10 @@ lost answer, not stored, and one whose badge has no floor above what it showed n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from chalicelib.concurrency import Each
 from chalicelib.ports import (
@@ -20,10 +21,14 @@ from chalicelib.ports import (
     Update,
     attribute,
     key_of,
+    text,
 )
 from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.views.view import View
+
+if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import ConditionBase
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +50,24 @@ class Lifetime:
         return int(-(-(now + self.redelivery) // self.window) * self.window)
 
 
+class FloorNotRaised(StorageError):
+    """The view is stored; that no later count is lower than with it can't be promised."""
+
+
 def store_one(view: View, table: Table, lifetime: Lifetime, now: float) -> None:
-    """Store a view that no queue has taken. Raises `StorageError`.
+    """Store a view that no queue has taken. Raises `FloorNotRaised` and `StorageError`.
 
     It is taken by its put alone, so here the put comes first: a floor that counted it would stay
     if that failed, and the badge would show a view too many.
     """
-    table.put_all([_item(view, lifetime.ttl(now))])
-    _raise_floor(view.badge_id, view.shown + 1, table, now)
+    ttl = lifetime.ttl(now)
+    table.put_all([_item(view, view.badge_id, ttl)])
+    try:
+        badge_id = _raise_floor(view.badge_id, [view], table, now)
+    except StorageError as failure:
+        raise FloorNotRaised(str(failure)) from failure
+    if badge_id != view.badge_id:
+        table.put_all([_item(view, badge_id, ttl)])
 
 
 def store(
@@ -68,57 +83,68 @@ def store(
     A failure of one badge leaves the others stored. Storing a view again changes nothing but
     when it expires. `each` works through the badges, concurrently if it likes.
     """
-    failed = _raise_floors(views, table, now, each)
-    return failed | _put([view for view in views if view not in failed], table, lifetime.ttl(now))
-
-
-def _raise_floors(
-    views: Sequence[View], table: Table, now: float, each: Each
-) -> dict[View, Exception]:
-    """Once a badge, to one above the highest count that a visitor of these views saw."""
-    floors: dict[str, int] = {}
+    badges: defaultdict[str, list[View]] = defaultdict(list)
     for view in views:
-        floors[view.badge_id] = max(view.shown + 1, floors.get(view.badge_id, 0))
-    outcomes = each(lambda floor: _failure_to_raise(*floor, table, now), floors.items())
-    failures = dict(zip(floors, outcomes, strict=True))
-    return {view: why for view in views if (why := failures[view.badge_id]) is not None}
+        badges[view.badge_id].append(view)
+    outcomes = each(lambda badge: _floor_raised(*badge, table, now), badges.items())
+    stored_under = dict(zip(badges, outcomes, strict=True))
+    places = {view: stored_under[view.badge_id] for view in views}
+    items = {v: _item(v, at, lifetime.ttl(now)) for v, at in places.items() if isinstance(at, str)}
+    failed = {view: at for view, at in places.items() if isinstance(at, Exception)}
+    return failed | _put(items, table)
 
 
-def _failure_to_raise(badge_id: str, floor: int, table: Table, now: float) -> Exception | None:
+def _floor_raised(
+    badge_id: str, views: Sequence[View], table: Table, now: float
+) -> str | Exception:
     try:
-        _raise_floor(badge_id, floor, table, now)
+        return _raise_floor(badge_id, views, table, now)
     except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay the others
         return failure
-    return None
 
 
-def _raise_floor(badge_id: str, floor: int, table: Table, now: float) -> None:
-    """Let a badge never again show less than this. Raises `StorageError`.
+def _raise_floor(badge_id: str, views: Sequence[View], table: Table, now: float) -> str:
+    """Let a badge never again show less than the visitors of these views saw, and one.
 
-    A floor that is as high already stays: the condition then fails, and that is well.
+    Returns the id to store them under: another, where the badge has it by this name now.
+    A floor that is as high already stays, and one of a count that has begun anew is of no use: the
+    condition then fails, and that is well. Raises `StorageError`.
     """
-    lower = attribute("floor").not_exists() | attribute("floor").lt(floor)
+    reset = max(view.reset for view in views)
+    floor = max(view.shown for view in views if view.reset == reset) + 1
     update = Update(
         keys.user(badge_id),
         values={"floor": floor},
         defaults={"created": int(now)},
-        condition=lower,
+        condition=_lower(floor) & _begun_at(reset) & attribute("alias").not_exists(),
     )
-    with suppress(ConditionFailed):
-        table.write(update)
-
-
-def _put(views: Sequence[View], table: Table, ttl: int) -> dict[View, Exception]:
     try:
-        table.put_all([_item(view, ttl) for view in views])
+        table.write(update)
+    except ConditionFailed as failed:
+        if alias := text(failed.items[0] or {}, "alias"):
+            return _raise_floor(alias, views, table, now)
+    return badge_id
+
+
+def _lower(floor: int) -> ConditionBase:
+    return attribute("floor").not_exists() | attribute("floor").lt(floor)
+
+
+def _begun_at(reset: int) -> ConditionBase:
+    return attribute("reset").eq(reset) if reset else attribute("reset").not_exists()
+
+
+def _put(items: Mapping[View, Item], table: Table) -> dict[View, Exception]:
+    try:
+        table.put_all(list(items.values()))
     except NotStored as failure:
         missing = {key_of(item) for item in failure.items}
-        return {view: failure for view in views if keys.view(view.badge_id, view.ulid) in missing}
+        return {view: failure for view, item in items.items() if key_of(item) in missing}
     except StorageError as failure:
-        return dict.fromkeys(views, failure)
+        return dict.fromkeys(items, failure)
     return {}
 
 
-def _item(view: View, ttl: int) -> Item:
-    key = keys.view(view.badge_id, view.ulid)
+def _item(view: View, badge_id: str, ttl: int) -> Item:
+    key = keys.view(badge_id, view.ulid)
     return {"PK": key.pk, "SK": key.sk, "ttl": ttl}

@@ -22,30 +22,36 @@ class View:
     """One view of a badge.
 
     `ulid` tells it from every other and says when it was taken. `shown` is the count that its
-    visitor saw, so that with this view there are at least `shown + 1`.
+    visitor saw, so that with this view there are at least `shown + 1`, and `reset` the beginning of
+    that count: how often a badge is begun anew, what was seen before says nothing of it.
     """
 
     badge_id: str
     ulid: str
     shown: int
+    reset: int = 0
 
     @classmethod
-    def taken(cls, badge_id: str, shown: int, now: float) -> View:
-        """A new view at a time in seconds since 1970."""
-        return cls(badge_id, str(ULID.from_timestamp(float(now))), shown)
+    def taken(cls, badge_id: str, shown: int, now: float, reset: int = 0) -> View:
+        """A new view at a time in seconds since 1970, not before the badge's reset (milliseconds).
+
+        A clock that was set back since the reset would else take views that don't count.
+        """
+        return cls(badge_id, str(ULID.from_timestamp(max(int(now * 1000), reset))), shown, reset)
 
     def to_message(self) -> str:
         """The body of its message: JSON."""
-        return json.dumps({"id": self.badge_id, "view": self.ulid, "shown": self.shown})
+        body = {"id": self.badge_id, "view": self.ulid, "shown": self.shown}
+        return json.dumps(body | ({"reset": self.reset} if self.reset else {}))
 
     @classmethod
     def from_message(cls, body: object) -> View:
         """The view that a message carries. Raises `MalformedError`."""
         try:
             fields = json.loads(body)  # type: ignore[arg-type]
-            view = cls(fields["id"], fields["view"], fields["shown"])
+            view = cls(fields["id"], fields["view"], fields["shown"], fields.get("reset", 0))
             view._check()
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise MalformedError(f"{EXPECTED}: {error!r}") from error
         return view
 
@@ -53,8 +59,9 @@ class View:
         if ids.normalise(self.badge_id) != self.badge_id:
             raise ValueError(f"id {self.badge_id!r} is not normalised")
         taken_at(self.ulid)
-        if type(self.shown) is not int or self.shown < 0:
-            raise ValueError(f"shown {self.shown!r} is no whole number from 0")
+        for name, value in (("shown", self.shown), ("reset", self.reset)):
+            if type(value) is not int or value < 0:
+                raise ValueError(f"{name} {value!r} is no whole number from 0")
 
 
 def taken_at(ulid: str) -> datetime:
@@ -63,3 +70,8 @@ def taken_at(ulid: str) -> datetime:
     if str(parsed) != ulid:
         raise ValueError(f"{ulid!r} is no ULID in its canonical form")
     return datetime.fromtimestamp(parsed.milliseconds / 1000, UTC)
+
+
+def earliest(milliseconds: int) -> str:
+    """The least ULID of a time in milliseconds since 1970: none made before sorts behind it."""
+    return str(ULID.from_bytes(milliseconds.to_bytes(6, "big") + bytes(10)))

@@ -152,8 +152,8 @@ def test_peek_and_head_count_nothing(aws: Aws) -> None:
         ({"id": ["x" * 201]}, "the id has 201 characters: give at most 200"),
         ({"id": ["a\nb"]}, "the id has a control character: leave it out"),
         ({"id": ["a\ud800b"]}, "the id has half a surrogate pair: leave it out"),
-        ({"id": ["a"], "peek": ["yes"]}, "give peek=1, or leave peek out"),
-        ({"id": ["a"], "peek": ["1", "1"]}, "give peek=1, or leave peek out"),
+        ({"id": ["a"], "peek": ["yes"]}, "peek: give 1 or 0, not 'yes'"),
+        ({"id": ["a"], "peek": ["1", "1"]}, "peek: give one, not 2"),
     ],
 )
 def test_bad_input_gets_a_badge_that_says_what_to_give(

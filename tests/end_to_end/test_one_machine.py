@@ -91,7 +91,7 @@ def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(tmp_path: Pa
     ("path", "method", "status", "code"),
     [
         ("/nowhere", "GET", 404, "not_found"),
-        ("/", "GET", 404, "not_found"),
+        ("/", "POST", 405, "method_not_allowed"),
         ("/api/v1/views?id=a", "POST", 405, "method_not_allowed"),
         ("/healthz", "DELETE", 405, "method_not_allowed"),
     ],

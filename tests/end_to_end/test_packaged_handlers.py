@@ -1,64 +1,158 @@
-"""Each lambda's handler string works in a process of its own, with only what is packaged."""
+"""Each handler of the template works in a process that has the zip, boto3 and nothing else."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
 
 import pytest
+import yaml
 
-ROOT = Path(__file__).parent.parent.parent
-PACKAGED = ("app.py", "chalicelib")
+from app import app
+from tests import events
+
 HANDLERS = ("app.app", "chalicelib.views.put.put_views", "chalicelib.views.fold.fold_views")
-
-IMPORT = """
-import importlib, sys
-module, name = sys.argv[1].rsplit(".", 1)
+CONSUMERS = HANDLERS[1:]
+OF_THE_RUNTIME = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
+"""boto3 and what it needs: what Lambda's Python runtime has beside the standard library."""
+RUN = """
+import importlib, json, sys
+given = json.loads(sys.stdin.read())
+sys.path += given["path"]
+module, name = given["handler"].rsplit(".", 1)
 handler = getattr(importlib.import_module(module), name)
-assert callable(handler), handler
-print(*sorted(sys.modules))
+imported = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+answer = handler(given["event"], None)
+print(json.dumps({"imported": imported, "answer": answer, "later": sorted(sys.modules)}))
 """
 
 
-def modules_of(handler: str, folder: Path) -> set[str]:
-    """What is imported in a clean process that has the package and nothing else of ours."""
-    for name in PACKAGED:
-        (folder / name).symlink_to(ROOT / name)
-    finished = subprocess.run(  # noqa: S603  our own words
-        [sys.executable, "-P", "-c", IMPORT, handler],
-        cwd=folder,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    return set(finished.stdout.split())
+@dataclass(frozen=True)
+class Ran:
+    """What a handler imported before its event, and from where; its answer; all it then has."""
+
+    imported: dict[str, str | None]
+    answer: dict[str, Any]
+    later: set[str]
+
+
+@dataclass(frozen=True)
+class Lambda:
+    """Two folders: the unzipped package, and what the runtime brings."""
+
+    package: Path
+    runtime: Path
+
+    def run(self, handler: str, event: dict[str, Any]) -> Ran:
+        """One cold start in a process that sees no other folder: -I and -S leave all out."""
+        path = [str(self.package), str(self.runtime)]
+        finished = subprocess.run(  # noqa: S603  our own words
+            [sys.executable, "-I", "-S", "-B", "-c", RUN],
+            input=json.dumps({"path": path, "handler": handler, "event": event}),
+            cwd=self.package,
+            env={
+                "PATH": os.environ["PATH"],
+                "AWS_DEFAULT_REGION": "us-east-1",
+                "TABLE_NAME": "vu-mi",
+                "VIEWS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/views",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert finished.returncode == 0, finished.stderr
+        told = json.loads(finished.stdout.splitlines()[-1])
+        return Ran(told["imported"], told["answer"], set(told["later"]))
+
+
+@pytest.fixture(scope="module")
+def aws(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Lambda:
+    folder = tmp_path_factory.mktemp("lambda")
+    with ZipFile(packages["prod"] / "deployment.zip") as zipped:
+        zipped.extractall(folder / "package")
+    (folder / "runtime").mkdir()
+    for name in OF_THE_RUNTIME:
+        found = importlib.util.find_spec(name)
+        assert found is not None
+        assert found.origin is not None
+        source = Path(found.origin)
+        source = source.parent if source.name == "__init__.py" else source
+        (folder / "runtime" / source.name).symlink_to(source)
+    return Lambda(folder / "package", folder / "runtime")
+
+
+@pytest.fixture(scope="module")
+def ran(aws: Lambda) -> dict[str, Ran]:
+    """Each handler with an event that asks AWS for nothing: no id, no message, no record."""
+    given = {
+        "app.app": events.http_event(),
+        "chalicelib.views.put.put_views": events.sqs_event({}),
+        "chalicelib.views.fold.fold_views": events.stream_event([]),
+    }
+    return {handler: aws.run(handler, event) for handler, event in given.items()}
+
+
+def test_these_are_the_handlers_of_the_template_and_of_the_app(packages: dict[str, Path]) -> None:
+    """The API's and those of the event sources."""
+    for folder in packages.values():
+        resources = yaml.safe_load((folder / "sam.yaml").read_text())["Resources"].values()
+        deployed = [
+            resource["Properties"]["Handler"]
+            for resource in resources
+            if resource["Type"] == "AWS::Serverless::Function"
+        ]
+        assert sorted(deployed) == sorted(HANDLERS)
+    assert {source.handler_string for source in app.event_sources} == set(CONSUMERS)
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
-def test_a_handler_imports_alone(tmp_path: Path, handler: str) -> None:
-    modules = modules_of(handler, tmp_path)
-    assert "chalice.app" in modules
-    assert not {name for name in modules if name.split(".")[0] in ("local", "tests", "waitress")}
+def test_a_handler_has_all_that_it_needs_from_the_package_alone(
+    aws: Lambda, ran: dict[str, Ran], handler: str
+) -> None:
+    files = {name: Path(file) for name, file in ran[handler].imported.items() if file}
+    for name in ("chalice.app", "chalicelib.resources", "ulid"):
+        assert files[name].is_relative_to(aws.package)
+    ours = {"local", "tests", "deploy", "bench"}
+    assert not {name for name in files if name.split(".")[0] in ours | {"waitress"}}
+    assert not {name for name, file in files.items() if "site-packages" in file.parts}
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
-def test_importing_a_handler_loads_no_aws_client_library(tmp_path: Path, handler: str) -> None:
+def test_a_handler_answers_its_first_event(ran: dict[str, Ran], handler: str) -> None:
+    answer = ran[handler].answer
+    if handler in CONSUMERS:
+        assert answer == {"batchItemFailures": []}
+    else:
+        assert answer["statusCode"] == 200
+        assert json.loads(answer["body"])["message"] == "give an id: ?id=owner/name"
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_importing_a_handler_loads_no_aws_client_library(ran: dict[str, Ran], handler: str) -> None:
     """boto3 is paid for on first use, by the functions that need it."""
-    assert not {"boto3", "botocore", "moto"} & modules_of(handler, tmp_path)
+    assert not {"boto3", "botocore", "moto"} & set(ran[handler].imported)
 
 
-def test_the_consumers_do_not_import_the_app(tmp_path: Path) -> None:
-    for handler in HANDLERS[1:]:
-        folder = tmp_path / handler
-        folder.mkdir()
-        assert not {"app", "chalicelib.views.api"} & modules_of(handler, folder)
+def test_a_client_is_made_of_what_the_runtime_brings(ran: dict[str, Ran]) -> None:
+    """`put_views` makes one for DynamoDB; a bad id is answered without."""
+    assert {"botocore", "urllib3"} <= ran["chalicelib.views.put.put_views"].later
+    assert "botocore" not in ran["app.app"].later
 
 
-def test_these_are_the_handlers_that_the_app_registers() -> None:
-    from app import app  # noqa: PLC0415
+@pytest.mark.parametrize("handler", CONSUMERS)
+def test_the_consumers_do_not_import_the_app(ran: dict[str, Ran], handler: str) -> None:
+    assert not {"app", "chalicelib.views.api"} & ran[handler].later
 
-    assert {source.handler_string for source in app.event_sources} == set(HANDLERS[1:])
+
+def test_the_process_of_these_tests_sees_nothing_else(aws: Lambda) -> None:
+    """A handler that needs what is only in development's environment fails here."""
+    (aws.package / "needs_yaml.py").write_text("import yaml\n")
+    with pytest.raises(AssertionError, match="No module named 'yaml'"):
+        aws.run("needs_yaml.handler", {})

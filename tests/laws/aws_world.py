@@ -17,10 +17,11 @@ from typing import Any
 from app import app
 from chalicelib import resources
 from chalicelib.concurrency import Each
-from chalicelib.ports import Delete, Item, Key, Queue, Table, number, text
+from chalicelib.ports import Delete, Item, Key, Queue, StorageError, Table, number, text
 from chalicelib.settings import Settings
-from chalicelib.views import keys
+from chalicelib.views import keys, owner
 from chalicelib.views.fold import fold_views
+from chalicelib.views.owner import Owned
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from tests import events
@@ -28,6 +29,8 @@ from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
 from tests.laws.ledger import Ledger
 
 BADGES = ["plain", 'quo"te/ü', "plain#"]
+OWNED = "mine"
+OTHER_NAME = "mine too"
 REDELIVERY = 300
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "shown": 0}', "null"]
 MALFORMED_RECORDS: list[dict[str, Any]] = [
@@ -71,6 +74,8 @@ class AwsWorld:
         self.sequence = 10**20
         self.faults = Faults()
         self.engine = table
+        self.owned: Owned | None = None
+        self.places: dict[str, str] = {}
         self.resources = World(
             Settings(redelivery_seconds=REDELIVERY),
             lambda: self.now,
@@ -86,14 +91,15 @@ class AwsWorld:
         del delay
         view = View.from_message(body)
         self.messages[view.ulid] = Message(view)
-        self.ledger.take(view.badge_id, view.ulid)
+        self.ledger.take(self.places.get(view.badge_id, view.badge_id), view.ulid)
 
     def _stored(self, items: Sequence[Item]) -> None:
         for item in items:
             key = Key(text(item, "PK"), text(item, "SK"))
             self.expiring[key] = number(item, "ttl")
             ulid = key.sk.removeprefix(keys.VIEW)
-            self.ledger.take(key.pk.removeprefix(keys.PARTITION), ulid)
+            stored_under = key.pk.removeprefix(keys.PARTITION)
+            self.ledger.take(self.places.get(stored_under, stored_under), ulid)
             if ulid in self.messages:
                 self.messages[ulid].put_at = self.now
 
@@ -102,15 +108,18 @@ class AwsWorld:
     def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
         """A visitor looks; the count shown is the one before his own view."""
         query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
+        badge_id = self.places.get(badge_id, badge_id)
         before, queued = len(self.ledger.taken[badge_id]), len(self.messages)
+        reset, places = self.ledger.reset[badge_id], dict(self.places)
         with self._under(faults):
             answer = app(events.http_event(query), None)
             assert answer["statusCode"] == 200
             body = json.loads(answer["body"])
-            taken = not peek and not _refused(body)
-            self.ledger.acknowledged[badge_id] += taken
             if Fault.MEANWHILE not in faults:
                 self.ledger.check_badge(badge_id, body, before)
+            if (reset, places) != (self.ledger.reset[badge_id], self.places):
+                return
+            self.ledger.acknowledged[badge_id] += not peek and not _refused(body)
             if peek:
                 assert len(self.ledger.taken[badge_id]) >= before
             elif len(self.messages) == queued and not body.get("isError"):
@@ -134,7 +143,9 @@ class AwsWorld:
             for message_id, view in batch.items():
                 if message_id not in failed:
                     self.messages[view.ulid].done = True
-                    self.ledger.put_done(view.badge_id, view.shown + 1)
+                    badge_id = self.places.get(view.badge_id, view.badge_id)
+                    if view.reset == self.ledger.reset[badge_id]:
+                        self.ledger.put_done(badge_id, view.shown + 1)
 
     def may_come(self) -> list[str]:
         """The messages that SQS may deliver (again) now, within the bound of law 4."""
@@ -188,6 +199,43 @@ class AwsWorld:
             [lowest] = failed
             numbers = [r.get("dynamodb", {}).get("SequenceNumber") for r in batch]
             self.delivered = max(self.delivered, start + numbers.index(lowest))
+
+    def claim(self) -> None:
+        """Somebody claims a badge of his own, if nobody has."""
+        if self.owned is None:
+            with suppress(owner.TakenError):
+                secret = owner.claim(self.engine, OWNED, 0, self.now)
+                self.owned = owner.authenticate(self.engine, OWNED, secret)
+
+    def change(self, wanted: owner.Change, faults: Sequence[Fault] = ()) -> None:
+        """The owner changes it; whether that was done, the table tells."""
+        if self.owned is None:
+            return
+        with self._under(faults), suppress(StorageError, owner.TakenError):
+            owner.change(self.resources.table, self.owned, wanted, self.now)
+        self._note_change()
+
+    def delete(self, faults: Sequence[Fault] = ()) -> None:
+        """The owner deletes it."""
+        if self.owned is None:
+            return
+        with self._under(faults), suppress(StorageError, owner.TakenError):
+            owner.delete(self.resources.table, self.owned, self.now)
+        self._note_change()
+
+    def _note_change(self) -> None:
+        self.now += 0.002  # the clock goes on: a view whose count can't be read knows no reset
+        for badge_id in (OWNED, OTHER_NAME):
+            user = self.engine.get(keys.user(badge_id)) or {}
+            if number(user, "reset") != self.ledger.reset[badge_id]:
+                self.ledger.begin_anew(badge_id, number(user, "reset"))
+            if "alias" in user and badge_id not in self.places:
+                self.ledger.move(badge_id, OWNED)
+                self.places[badge_id] = OWNED
+            if "alias" not in user:
+                self.places.pop(badge_id, None)
+        item = self.engine.get(keys.owner(OWNED))
+        self.owned = Owned(OWNED, item) if item else None
 
     def pass_time(self, seconds: float) -> None:
         """A message that was put and not deleted goes to the dead letters before the bound ends."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from datetime import UTC, datetime
 from typing import Any
 
 from chalicelib.ports import Table, number
 from chalicelib.views import counting, keys
+from chalicelib.views.view import earliest
 
 
 class Ledger:
@@ -16,10 +18,25 @@ class Ledger:
         self.taken: defaultdict[str, set[str]] = defaultdict(set)
         self.lowest: defaultdict[str, int] = defaultdict(int)
         self.acknowledged: defaultdict[str, int] = defaultdict(int)
+        self.reset: defaultdict[str, int] = defaultdict(int)
 
     def take(self, badge_id: str, ulid: str) -> None:
         """The storage has this view, as a message or as an item."""
-        self.taken[badge_id].add(ulid)
+        if ulid >= earliest(self.reset[badge_id]):
+            self.taken[badge_id].add(ulid)
+
+    def begin_anew(self, badge_id: str, reset: int) -> None:
+        """Its owner let the count begin anew: what was taken before is forgotten."""
+        self.reset[badge_id] = reset
+        first = earliest(reset)
+        self.taken[badge_id] = {ulid for ulid in self.taken[badge_id] if ulid >= first}
+        self.lowest[badge_id] = self.acknowledged[badge_id] = 0
+
+    def move(self, badge_id: str, to: str) -> None:
+        """A badge has this id as its name now: views of it that were on their way are its views."""
+        for ulid in self.taken.pop(badge_id, set()):
+            self.take(to, ulid)
+        self.acknowledged[badge_id] = 0
 
     def put_done(self, badge_id: str, shown: int) -> None:
         """The put of a shown count is done: no later response may be lower."""
@@ -41,11 +58,13 @@ class Ledger:
             assert count.folded == len(views), f"{count.folded} counted, {len(views)} taken"
             assert count.shown == len(views)
             assert self.acknowledged[badge_id] <= len(views)
-            assert _history(table, badge_id) == len(views)
+            assert _history(table, badge_id, self.reset[badge_id]) == len(views)
 
 
-def _history(table: Table, badge_id: str) -> int:
-    days = table.query(keys.partition(badge_id), first=keys.DAY, last=keys.DAY + "~", limit=10_000)
+def _history(table: Table, badge_id: str, reset: int) -> int:
+    """The views of all days from the one on at which the count began."""
+    first = keys.day(badge_id, datetime.fromtimestamp(reset / 1000, UTC)).sk
+    days = table.query(keys.partition(badge_id), first=first, last=keys.DAY + "~", limit=10_000)
     for day in days:
         hours = sum(number(day, name) for name in day if name.startswith("h"))
         assert hours == number(day, "views")

@@ -16,6 +16,7 @@ from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Table
 from chalicelib.resources import aws_client
+from chalicelib.views.owner import Change
 from local.database import Database
 from local.table import SqliteTable
 from tests.aws import create_table
@@ -23,12 +24,16 @@ from tests.laws.aws_world import (
     BADGES,
     MALFORMED_BODIES,
     MALFORMED_RECORDS,
+    OTHER_NAME,
+    OWNED,
     REDELIVERY,
     AwsWorld,
 )
 from tests.laws.faults import Fault
 
-badges = st.sampled_from(BADGES)
+ALL = [*BADGES, OWNED, OTHER_NAME]
+badges = st.sampled_from(ALL)
+changes = st.just(Change(reset=True)) | st.just(Change(name=OTHER_NAME))
 plans = st.lists(st.sampled_from([Fault.NONE, *Fault]), max_size=8)
 throttles = st.integers(0, 5).map(lambda calls: [Fault.NONE] * calls + [Fault.THROTTLED] * 20)
 holes = st.lists(st.sampled_from([Fault.NONE, Fault.THROTTLED]), max_size=8)
@@ -45,6 +50,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.cleanup.callback(resources.use, None)
         self.world = AwsWorld(self.make_table())
         self.world.faults.meanwhile = self.everything_else
+        self.owner_does: list[Change] = []
 
     def make_table(self) -> Table:
         folder = self.cleanup.enter_context(tempfile.TemporaryDirectory())
@@ -54,8 +60,10 @@ class AnyHistory(RuleBasedStateMachine):
 
     def everything_else(self) -> None:
         """What can come between any two storage calls of a request or a batch."""
-        for badge_id in BADGES:
+        for badge_id in ALL:
             self.world.get(badge_id, peek=True)
+        for change in self.owner_does:
+            self.world.change(change)
         self.world.deliver(self.world.may_come()[:3], [], [])
         self.world.expire(self.world.expired()[:3])
         self.world.fold(0, self.world.delivered + 4)
@@ -104,13 +112,30 @@ class AnyHistory(RuleBasedStateMachine):
         start = max(0, self.world.delivered - again)
         self.world.fold(start, start + records, faults)
 
+    @rule()
+    def claim(self) -> None:
+        self.world.claim()
+
+    @rule(wanted=changes, faults=faults)
+    def change(self, wanted: Change, faults: list[Fault]) -> None:
+        self.world.change(wanted, faults)
+
+    @rule(wanted=st.lists(changes, max_size=1))
+    def change_meanwhile(self, wanted: list[Change]) -> None:
+        """From now on the owner does this whenever everything else happens."""
+        self.owner_does = wanted
+
+    @rule(faults=faults)
+    def delete(self, faults: list[Fault]) -> None:
+        self.world.delete(faults)
+
     @rule(seconds=st.sampled_from([1, 60, 299, 301, 600, 3_600, 86_400, 172_800]))
     def pass_time(self, seconds: int) -> None:
         self.world.pass_time(seconds)
 
     @invariant()
     def every_badge_is_right(self) -> None:
-        for badge_id in BADGES:
+        for badge_id in ALL:
             self.world.get(badge_id, peek=True)
 
     def teardown(self) -> None:

@@ -1,4 +1,4 @@
-"""One SQLite file, as the tests of the embedded engine open it."""
+"""One SQLite file, as the tests of the embedded engine open it, and no request under way."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from chalicelib import telemetry
 from local.database import FILE, Database
 from local.table import SqliteTable
+
+
+@pytest.fixture(autouse=True)
+def _no_request_is_under_way() -> None:
+    """Lines are named for the last request; here that may be another test's."""
+    telemetry.begin("vu-mi", None)
 
 
 @pytest.fixture

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.views import badge, ids
+from chalicelib.views import badge, colors, ids
 from chalicelib.views.ids import BadIdError
+from chalicelib.views.options import FORMATS, MAX_BASE, STYLES, BadOptionError, Options, parse
 
 TEXTS = {"label", "message", "color", "labelColor", "style", "namedLogo", "logoSvg", "logoColor"}
 KEYS = TEXTS | {"schemaVersion", "isError", "logoSize", "cacheSeconds"}
@@ -65,3 +66,79 @@ def test_badges_are_made_anew_so_that_changing_one_changes_no_other() -> None:
     badge.views(1)["label"] = "changed"
     badge.error("x")["label"] = "changed"
     assert badge.views(1)["label"] == badge.error("x")["label"] == "views"
+
+
+def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
+    options = Options(
+        label="Besuche",
+        color="#ff0000",
+        label_color="#000000",
+        style="flat-square",
+        logo="github",
+        format="comma",
+        base=1_200,
+    )
+    assert badge.views(34, options) == {
+        "schemaVersion": 1,
+        "label": "Besuche",
+        "message": "1,234",
+        "color": "#ff0000",
+        "labelColor": "#000000",
+        "style": "flat-square",
+        "namedLogo": "github",
+    }
+
+
+def test_an_empty_label_stays_empty_and_one_that_is_not_given_says_views() -> None:
+    assert badge.views(0, Options(label=""))["label"] == ""
+    assert badge.views(0, Options())["label"] == "views"
+
+
+COLORS = ["green", "4c1", "#4C1", "007ec6", " Blue ", "rebeccapurple", "lightgrey"]
+LABELS = st.text(max_size=20)
+QUERIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "peek": st.sampled_from(["", "0", "1"]),
+        "label": LABELS,
+        "color": st.sampled_from(COLORS) | st.just(""),
+        "labelColor": st.sampled_from(COLORS) | st.just(""),
+        "style": st.sampled_from([*STYLES, ""]),
+        "logo": st.from_regex("[a-z0-9]{0,50}", fullmatch=True),
+        "format": st.sampled_from([*FORMATS, ""]),
+        "base": st.integers(0, MAX_BASE).map(str) | st.just(""),
+    },
+)
+
+
+@given(QUERIES, st.integers(0, 10**15))
+def test_whatever_options_are_accepted_the_badge_keeps_the_schema(
+    query: dict[str, str], count: int
+) -> None:
+    try:
+        options = parse({name: [text] for name, text in query.items()})
+    except BadOptionError as refused:
+        assert str(refused).startswith("label: ")  # noqa: PT017  all other values are good
+        check_schema(badge.error(str(refused)))
+        return
+    body = badge.views(count, options)
+    check_schema(body)
+    assert body["label"] == query.get("label", "views")
+    assert body["message"]
+    for name in ("color", "labelColor"):
+        if query.get(name):
+            assert body[name] == colors.parse(query[name])
+    assert body.get("namedLogo", "") == query.get("logo", "")
+    assert body.get("style", "") == query.get("style", "")
+
+
+@given(st.dictionaries(st.sampled_from(["peek", "style", "format", "base"]), st.text(), min_size=1))
+def test_every_refusal_of_an_option_can_be_drawn(query: dict[str, str]) -> None:
+    try:
+        options = parse({name: [text] for name, text in query.items()})
+    except BadOptionError as refused:
+        body = badge.error(str(refused))
+    else:
+        body = badge.views(0, options)
+    check_schema(body)
+    assert body["message"].encode()

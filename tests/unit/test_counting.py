@@ -188,3 +188,67 @@ def test_days_and_owner_sort_before_the_badge_and_views_behind_it() -> None:
     day = keys.day("octocat", removal(1).taken_at).sk
     view = keys.view("octocat", ulid_of(NOON)).sk
     assert max(day, "OWNER") < keys.user("octocat").sk < view
+
+
+AT_NOON = int(NOON * 1000)
+
+
+def alias(badge_id: str, of: str) -> Put:
+    return Put({"PK": f"USER#{badge_id}", "SK": "USER", "alias": of})
+
+
+def test_a_base_is_shown_and_not_counted(table: SqliteTable) -> None:
+    """1000 + max(40 + 2, 45) = 1045, of which 45 are views."""
+    table.write(user(count=40, floor=45, base=1_000))
+    table.put_all(view_items(2))
+    count = counting.read(table, "octocat")
+    assert count == Count(folded=40, live=2, floor=45, base=1_000)
+    assert (count.counted, count.shown) == (45, 1_045)
+
+
+@pytest.mark.parametrize(
+    ("stored", "frozen"), [({}, False), ({"frozen": 0}, False), ({"frozen": 1}, True)]
+)
+def test_a_badge_is_frozen_where_its_owner_says_so(
+    table: SqliteTable, stored: dict[str, int], *, frozen: bool
+) -> None:
+    table.write(user(count=3, **stored))
+    assert counting.read(table, "octocat") == Count(3, 0, 0, frozen=frozen)
+
+
+@pytest.mark.parametrize(("reset", "live"), [(AT_NOON, 3), (AT_NOON + 1, 0)])
+def test_live_views_count_from_the_millisecond_of_a_reset_on(
+    table: SqliteTable, reset: int, live: int
+) -> None:
+    table.write(user(reset=reset))
+    table.put_all(view_items(3))
+    assert counting.read(table, "octocat") == Count(0, live, 0, reset=reset)
+
+
+@pytest.mark.parametrize("before", [0, 1, 98, 99, 100, 150])
+@pytest.mark.parametrize("since", [0, 1, 98, 99, 100, 150])
+def test_views_of_before_a_reset_do_not_count_wherever_the_first_read_ends(
+    table: SqliteTable, before: int, since: int
+) -> None:
+    table.write(user(reset=AT_NOON))
+    items: list[Item] = [
+        {"PK": PARTITION, "SK": f"VIEW#{ulid_of(at, f'{place:016}')}"}
+        for at, views in ((NOON - 0.001, before), (NOON, since))
+        for place in range(1, 1 + views)
+    ]
+    table.put_all(items)
+    assert counting.read(table, "octocat") == Count(0, since, 0, reset=AT_NOON)
+
+
+def test_a_name_shows_the_badge_it_leads_to_and_says_which(table: SqliteTable) -> None:
+    table.write(user(count=7, base=100, frozen=1))
+    table.write(alias("mona", "octocat"))
+    table.put_all(view_items(2))
+    table.put_all(view_items(1, "mona"))  # stored directly: there is one in the badge too
+    count = counting.read(table, "mona")
+    assert count == counting.read(table, "octocat") == Count(7, 2, 0, base=100, frozen=True)
+    assert count.badge_id == counting.read(table, "octocat").badge_id == "octocat"
+
+
+def test_a_badge_without_an_item_is_where_it_is_asked_for(table: SqliteTable) -> None:
+    assert counting.read(table, "octocat").badge_id == "octocat"

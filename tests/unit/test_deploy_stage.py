@@ -90,6 +90,7 @@ def test_a_policy_names_the_table_the_stream_the_queue_and_the_functions_own_log
     assert resources(folder, "api_handler") == {
         "ReadBadges": table,
         "StoreViewsThatTheQueueRefuses": table,
+        "ChangeBadgesForTheirOwners": table,
         "EnqueueViews": queue,
         "WriteItsLog": f"{log}api_handler:*",
     }

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from chalicelib.ports import (
     ConditionFailed,
     Item,
+    Key,
     Put,
     Refused,
     Unavailable,
@@ -231,7 +232,7 @@ def test_another_fold_between_the_first_and_the_second_try_is_seen_too(table: Sq
 def test_other_folds_before_every_try_leave_the_batch_to_be_delivered_again(
     table: SqliteTable,
 ) -> None:
-    """They come before every try at the badge; the day has 2 tries, and 10 views at once."""
+    """They come before every try at the badge; its day is not tried."""
     batch = run(*range(1, 11))
     others = iter(range(1, 11))
 
@@ -244,8 +245,8 @@ def test_other_folds_before_every_try_leave_the_batch_to_be_delivered_again(
     assert outcome.failed == tuple(batch)
     assert (outcome.folded, outcome.dropped) == (0, 0)
     assert "Unavailable" in outcome.reason
-    assert len(raced.written) == TRIES + 2
-    assert (counted(table), history(table)[0]["views"]) == (TRIES, 10)
+    assert len(raced.written) == TRIES
+    assert (counted(table), history(table)[0]["views"]) == (TRIES, TRIES)
     assert fold(batch, table, NOON) == Folded(folded=10 - TRIES, dropped=TRIES)
     assert (counted(table), history(table)[0]["views"]) == (10, 10)
 
@@ -291,13 +292,13 @@ def test_whatever_fails_a_badge_is_answered_and_never_raised(
 
 
 @pytest.mark.parametrize("failure", FAILURES)
-def test_a_badge_that_fails_leaves_its_days_to_be_folded_and_catches_up(
+def test_a_badge_that_fails_lets_its_days_wait_with_it(
     table: SqliteTable, failure: Exception
 ) -> None:
     faulty = FaultyTable(table, before_write=failing_at("USER", failure))
     assert fold(run(1, 2), faulty, NOON) == Folded(failed=tuple(run(1, 2)), reason=repr(failure))
     assert counted(table) == 0
-    assert history(table) == [{"SK": "DAY#2026-03-14", "views": 2, "h12": 2}]
+    assert history(table) == []
     assert fold(run(1, 2, 3), table, NOON) == Folded(folded=3)
     assert counted(table) == 3
     assert history(table) == [{"SK": "DAY#2026-03-14", "views": 3, "h12": 3}]
@@ -324,8 +325,15 @@ def test_a_day_that_fails_is_told_though_the_count_is_right_and_catches_up_alone
 
 def test_the_reasons_of_all_items_that_failed_are_told(table: SqliteTable) -> None:
     first, second = Unavailable("throttled"), Refused("no right")
-    faulty = FaultyTable(table, before_write=raising(first, second))
-    assert fold(run(1), faulty, NOON).reason == f"{first!r}; {second!r}"
+
+    def at_days(writes: Sequence[Write]) -> None:
+        day = writes[0].key.sk
+        if day != keys.USER:
+            raise {"DAY#2026-03-14": first, "DAY#2026-03-15": second}[day]
+
+    faulty = FaultyTable(table, before_write=at_days)
+    outcome = fold([removal(1, NOON), removal(2, NOON + DAY)], faulty, NOON)
+    assert outcome.reason == f"{first!r}; {second!r}"
 
 
 def test_what_fails_is_told_in_the_order_of_the_stream_and_once(table: SqliteTable) -> None:
@@ -381,19 +389,17 @@ def test_many_views_of_few_days_are_one_update_an_item(table: SqliteTable) -> No
     assert [day["views"] for day in history(table)] == [500, 500]
 
 
-@pytest.mark.parametrize(("at_badge", "at_day"), [(4, 2), (2, 4), (0, 5), (5, 0), (3, 3)])
+@pytest.mark.parametrize(("at_badge", "at_day"), [(4, 2), (5, 0), (3, 3), (5, 5), (0, 0)])
 def test_badge_and_day_each_fold_on_from_where_they_stand(
     table: SqliteTable, at_badge: int, at_day: int
 ) -> None:
-    """So many of 5 views of one day are in the one and in the other."""
-    stream, day = run(1, 2, 3, 4, 5), "DAY#2026-03-14"
-    for come, other in ((at_badge, day), (at_day, "USER")):
-        alone = FaultyTable(table, before_write=failing_at(other, Unavailable("throttled")))
-        fold(stream[:come], alone, NOON)
-    assert (counted(table), sum(number(day, "views") for day in history(table))) == (
-        at_badge,
-        at_day,
-    )
+    """So many of 5 views of one day are in the one and in the other; the day is never ahead."""
+    stream = run(1, 2, 3, 4, 5)
+    day_fails = failing_at("DAY#2026-03-14", Unavailable("throttled"))
+    fold(stream[:at_day], table, NOON)
+    fold(stream[:at_badge], FaultyTable(table, before_write=day_fails), NOON)
+    days = sum(number(day, "views") for day in history(table))
+    assert (counted(table), days) == (at_badge, at_day)
     assert fold(stream, table, NOON) == Folded(folded=5 - at_badge, dropped=at_badge)
     check_complete(table, stream)
 
@@ -573,3 +579,54 @@ def fold_under(
         return fold(batch, faulty, NOON)
     except Crash:
         return None
+
+
+def began_anew(table: SqliteTable, key: Key, at: float) -> None:
+    """What a reset leaves of an item."""
+    item: Item = {"PK": key.pk, "SK": key.sk, "reset": int(at * 1000)}
+    table.write(Put(item))
+
+
+def test_views_taken_before_a_reset_are_in_no_count_and_in_no_day(table: SqliteTable) -> None:
+    """Taken at 12:00:00, :01, :02 and :03; reset at :02: 2 of 4 count."""
+    began_anew(table, keys.user("octocat"), NOON + 2)
+    stream = [removal(place, NOON + place) for place in range(4)]
+    assert fold(stream, table, NOON) == Folded(folded=2, dropped=2)
+    assert counted(table) == 2
+    assert history(table) == [{"SK": "DAY#2026-03-14", "views": 2, "h12": 2}]
+    assert fold(stream, table, NOON) == Folded(dropped=4)
+    assert counted(table) == 2
+    assert history(table) == [{"SK": "DAY#2026-03-14", "views": 2, "h12": 2}]
+
+
+def test_a_batch_that_is_all_from_before_a_reset_changes_nothing(table: SqliteTable) -> None:
+    began_anew(table, keys.user("octocat"), NOON + 60)
+    before = table.get(keys.user("octocat"))
+    assert fold(run(1, 2), table, NOON) == Folded(dropped=2)
+    assert table.get(keys.user("octocat")) == before
+    assert history(table) == []
+
+
+def test_a_reset_between_badge_and_day_takes_the_day_too(table: SqliteTable) -> None:
+    day = keys.day("octocat", run(1)[0].taken_at)
+
+    def begin_anew(writes: Sequence[Write]) -> None:
+        if writes[0].key == day:
+            began_anew(table, day, NOON + 60)
+
+    fold(run(1, 2), FaultyTable(table, before_write=begin_anew), NOON)
+    assert history(table) == [{"SK": day.sk, "reset": int((NOON + 60) * 1000)}]
+
+
+def test_a_reset_between_two_tries_is_seen_by_the_second(table: SqliteTable) -> None:
+    resets = iter([NOON + 1])
+
+    def begin_anew(writes: Sequence[Write]) -> None:
+        if writes[0].key.sk == keys.USER:
+            for at in resets:
+                began_anew(table, keys.user("octocat"), at)
+
+    stream = [removal(1, NOON), removal(2, NOON + 1)]
+    raced = FaultyTable(table, before_write=begin_anew)
+    assert fold(stream, raced, NOON) == Folded(folded=1, dropped=1)
+    assert counted(table) == 1

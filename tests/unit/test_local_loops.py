@@ -242,7 +242,7 @@ def test_a_step_that_raises_is_logged_and_repeated(
 
     [record] = caplog.records
     assert record.getMessage() == "a loop failed"
-    assert record.__dict__["fields"] == {"loop": "under test"}
+    assert record.__dict__["fields"] == {"function": "vu-mi", "loop": "under test"}
     assert record.exc_info is not None
     assert record.exc_info[0] is OSError
 

@@ -217,7 +217,8 @@ def test_a_message_received_too_often_becomes_a_dead_letter(
 
     assert (queue.size(), queue.dead_letters()) == (0, 1)
     assert [record.getMessage() for record in caplog.records] == ["dead letters"]
-    assert caplog.records[0].__dict__["fields"] == {"queue": "views", "messages": 1}
+    fields = {"function": "vu-mi", "queue": "views", "messages": 1}
+    assert caplog.records[0].__dict__["fields"] == fields
 
 
 def test_a_message_is_not_given_up_while_its_last_delivery_is_under_way(

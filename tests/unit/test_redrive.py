@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.ports import Delete, Item, Key, StorageError, Table, Unavailable, number
@@ -222,16 +222,18 @@ def test_a_view_that_was_put_removed_and_folded_is_kept(table: SqliteTable) -> N
     assert counting.read(table, "octocat") == counted(folded=1, live=0, floor=1)
 
 
-def test_of_two_old_views_whose_visitors_saw_the_same_the_second_is_unproven(
-    table: SqliteTable,
-) -> None:
-    """The first, now stored, has itself raised the floor above what both saw."""
-    first, second = view(OLD), view(OLD)
-    outcomes, kept = settled(table, first.to_message(), second.to_message())
-    assert (outcomes, kept) == (
-        {Outcome.STORED: 1, Outcome.UNPROVEN: 1},
-        [second.to_message()],
-    )
+def test_old_views_whose_visitors_saw_the_same_are_all_stored(table: SqliteTable) -> None:
+    """The first, now stored, has itself raised the floor above what all of them saw."""
+    bodies = [view(OLD).to_message() for _ in range(3)]
+    assert settled(table, *bodies) == ({Outcome.STORED: 3}, [])
+
+
+def test_a_view_of_a_count_that_began_anew_since_is_unproven(table: SqliteTable) -> None:
+    """The floor of the new count says nothing of the old one."""
+    old = view(OLD)
+    reset = Put({"PK": f"USER#{old.badge_id}", "SK": "USER", "reset": 1})
+    table.write(reset)
+    assert settled(table, old.to_message()) == ({Outcome.UNPROVEN: 1}, [old.to_message()])
 
 
 @pytest.mark.parametrize(
@@ -252,6 +254,17 @@ def test_a_malformed_letter_is_kept_and_delays_nobody(table: SqliteTable, body: 
     assert outcomes == {Outcome.MALFORMED: 1, Outcome.STORED: 2}
     assert kept == [body]
     assert counting.read(table, "octocat").live == 2
+
+
+def test_a_view_that_was_stored_directly_removed_and_folded_is_kept(table: SqliteTable) -> None:
+    """The queue had its message all the same, and none of ten deliveries put it."""
+    gone = view(900)
+    storing.store_one(gone, table, LIFETIME, NOON - 900)
+    table.write(Delete(keys.view("octocat", gone.ulid)))
+    folding.fold([removal(1, NOON - 900)], table, NOON)
+    body = gone.to_message()
+    assert settled(table, body) == ({Outcome.UNPROVEN: 1}, [body])
+    assert counting.read(table, "octocat") == counted(folded=1, live=0, floor=1)
 
 
 # ---- what the operator asks for
@@ -381,12 +394,18 @@ class World:
     def __post_init__(self) -> None:
         self.letters = DeadLetters(lambda: self.now)
 
-    def take(self) -> None:
-        """A visitor sees the count, and his message is in the queue."""
+    def take(self, how: str) -> None:
+        """A visitor sees the count, and his message is in the queue.
+
+        Where the queue's answer is lost the GET stores the view itself as well.
+        """
         shown = counting.read(self.table, "octocat").shown
         taken = View("octocat", ulid_of(self.now, f"{len(self.taken):016}"), shown)
         self.taken.add(taken.ulid)
         self.queue[taken.ulid] = taken
+        if how == "answer lost":
+            storing.store_one(taken, self.table, LIFETIME, self.now)
+            self.put_at[taken.ulid] = self.now
 
     def deliver(self, how: str) -> None:
         """The oldest message that may come is delivered, and whatever comes of it, stays."""
@@ -488,7 +507,8 @@ def phrase(*steps: st.SearchStrategy[list[Step]]) -> st.SearchStrategy[list[Step
     return st.tuples(*steps).map(lambda parts: list(chain.from_iterable(parts)))
 
 
-take, bury, expire, fold = step("take"), step("bury"), step("expire"), step("fold")
+take = step("take", ["enqueued", "enqueued", "answer lost"])
+bury, expire, fold = step("bury"), step("expire"), step("fold")
 deliver = step("deliver", ["done", "not deleted", "no floor", "no put", "lost answer"])
 wait = step("wait", [1, 130, OLD, 302, 601, 90_000])
 run = step("redrive", [-59, 0, 59], ["well", "well", *ENDS])
@@ -503,8 +523,25 @@ histories = st.lists(
 )
 
 
-@settings(max_examples=250)
+WELL: Step = ("redrive", 0, "well")
+LATER: list[Step] = [("wait", 90_000), ("expire",), ("fold",)]
+SHORTEST_LIFE: list[Step] = [
+    ("wait_for_a_mark",),
+    ("take", "enqueued"),
+    ("deliver", "not deleted"),
+    ("bury",),
+    ("wait", 302),
+    ("expire",),
+    ("fold",),
+]
+
+
+@settings(max_examples=100)
 @given(histories)
+@example([SHORTEST_LIFE, [WELL]])
+@example([[("take", "enqueued"), ("bury",), ("redrive", 0, "no put")]])
+@example([[("take", "enqueued"), ("bury",), ("redrive", 0, "before a delete")], LATER, [WELL]])
+@example([[("take", "answer lost"), ("bury",)], LATER, [WELL]])
 def test_in_any_history_no_view_counts_twice_and_none_that_left_the_queue_is_lost(
     history: list[list[Step]],
 ) -> None:

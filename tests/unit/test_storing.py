@@ -192,7 +192,7 @@ def test_a_direct_store_whose_floor_fails_raises(table: SqliteTable) -> None:
     """The view is there; that the count may not fall while it is folded can't be promised."""
     [view] = taken("octocat", 4)
     unwritable = FaultyTable(table, before_write=raising(Unavailable("throttled")))
-    with pytest.raises(Unavailable, match="throttled"):
+    with pytest.raises(storing.FloorNotRaised, match="throttled"):
         storing.store_one(view, unwritable, LIFETIME, NOON)
     assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=0)
 
@@ -215,3 +215,92 @@ def test_the_floor_is_the_highest_of_all_batches_in_any_order(batches: list[list
         count = counting.read(table, "octocat")
     views = [shown for batch in batches for shown in batch]
     assert count == Count(folded=0, live=len(views), floor=max(views, default=-1) + 1)
+
+
+AT_NOON = int(NOON * 1000)
+
+
+def of_reset(reset: int, *shown: int) -> list[View]:
+    return [View.taken("octocat", count, NOON, reset) for count in shown]
+
+
+@pytest.mark.parametrize(
+    ("stored", "views", "floor"),
+    [
+        (0, [(0, 4)], 4 + 1),
+        (AT_NOON, [(AT_NOON, 4)], 4 + 1),
+        # Seen in a count that is over, or in one that is not known to have begun.
+        (AT_NOON, [(0, 99)], 0),
+        (AT_NOON, [(AT_NOON - 1, 99)], 0),
+        (AT_NOON, [(AT_NOON + 1, 99)], 0),
+        (0, [(AT_NOON, 99)], 0),
+        # Of one batch only those of the latest reset say anything.
+        (AT_NOON, [(0, 99), (AT_NOON, 4), (AT_NOON - 1, 50)], 4 + 1),
+        (AT_NOON, [(AT_NOON, 4), (AT_NOON, 6), (0, 99)], 6 + 1),
+    ],
+)
+def test_a_floor_is_raised_by_views_of_its_own_count_alone(
+    table: SqliteTable, stored: int, views: list[tuple[int, int]], floor: int
+) -> None:
+    item: Item = {"PK": "USER#octocat", "SK": "USER", "created": 1}
+    table.write(Put({**item, **({"reset": stored} if stored else {})}))
+    batch = [view for reset, shown in views for view in of_reset(reset, shown)]
+    assert storing.store(batch, table, LIFETIME, NOON, map) == {}
+    assert counting.read(table, "octocat").floor == floor
+
+
+def alias(table: SqliteTable, name: str, of: str) -> None:
+    table.write(Put({"PK": f"USER#{name}", "SK": "USER", "alias": of}))
+
+
+def test_views_of_a_name_are_stored_where_it_leads_with_their_floor(table: SqliteTable) -> None:
+    """The highest that one of the 3 saw is 6."""
+    alias(table, "mona", "octocat")
+    views = taken("mona", 2, 6) + taken("octocat", 3)
+    assert storing.store(views, table, LIFETIME, NOON, map) == {}
+    assert counting.read(table, "octocat") == Count(folded=0, live=3, floor=6 + 1)
+    assert [item["SK"] for item in table.query("USER#mona", limit=9)] == ["USER"]
+
+
+def test_a_view_of_a_name_whose_floor_stands_already_goes_there_all_the_same(
+    table: SqliteTable,
+) -> None:
+    alias(table, "mona", "octocat")
+    table.write(Put({"PK": "USER#octocat", "SK": "USER", "floor": 50}))
+    assert storing.store(taken("mona", 2), table, LIFETIME, NOON, map) == {}
+    assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=50)
+
+
+def test_views_of_a_name_whose_badge_fails_are_not_put_and_come_again(table: SqliteTable) -> None:
+    alias(table, "mona", "octocat")
+    views, failure = taken("mona", 0, 1), Unavailable("throttled")
+
+    def fail_the_badge(writes: Sequence[Write]) -> None:
+        if writes[0].key == keys.user("octocat"):
+            raise failure
+
+    faulty = FaultyTable(table, before_write=fail_the_badge)
+    assert storing.store(views, faulty, LIFETIME, NOON, map) == dict.fromkeys(views, failure)
+    assert counting.read(table, "octocat").live == 0
+    assert storing.store(views, table, LIFETIME, NOON, map) == {}
+    assert counting.read(table, "octocat") == Count(folded=0, live=2, floor=2)
+
+
+def test_a_view_stored_directly_by_a_name_is_stored_where_it_leads(table: SqliteTable) -> None:
+    """It is put before anybody knows that its name leads on: under both, and shown once."""
+    alias(table, "mona", "octocat")
+    [view] = taken("mona", 4)
+    storing.store_one(view, table, LIFETIME, NOON)
+    assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=4 + 1)
+    assert counting.read(table, "mona").shown == 4 + 1
+    assert table.get(keys.view("mona", view.ulid)) is not None
+
+
+def test_a_view_stored_directly_whose_second_put_fails_is_an_error(table: SqliteTable) -> None:
+    """Its visitor is told, though by then the floor may count him."""
+    alias(table, "mona", "octocat")
+    [view] = taken("mona", 4)
+    lost = NotStored([{"PK": "USER#octocat", "SK": f"VIEW#{view.ulid}"}], "throttled")
+    with pytest.raises(NotStored):
+        storing.store_one(view, FaultyTable(table, before_put=raising(None, lost)), LIFETIME, NOON)
+    assert counting.read(table, "octocat").live == 0

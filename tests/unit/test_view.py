@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chalicelib.views import ids
 from chalicelib.views.ids import BadIdError
-from chalicelib.views.view import MalformedError, View, taken_at
+from chalicelib.views.view import MalformedError, View, earliest, taken_at
 from tests.unit.fakes import NOON, ulid_of
 
 ULID_AT_NOON = ulid_of(NOON)
@@ -99,6 +99,11 @@ def test_views_sort_by_the_time_they_were_taken() -> None:
         message(shown="7"),
         message(shown=None),
         message(shown=True),
+        message(reset=-1),
+        message(reset=1.0),
+        message(reset="7"),
+        message(reset=None),
+        message(reset=True),
     ],
 )
 def test_what_is_no_view_is_malformed_whatever_it_is(body: object) -> None:
@@ -137,3 +142,46 @@ def test_any_message_is_a_view_or_malformed_and_nothing_else(fields: Any) -> Non
 def test_a_key_cannot_be_forged_by_an_id_in_place_of_a_ulid() -> None:
     with pytest.raises(ValueError, match="26 characters"):
         taken_at(f"{ULID_AT_NOON}#USER")
+
+
+AT_NOON = int(NOON * 1000)
+
+
+def test_a_view_of_a_count_that_never_began_anew_says_nothing_of_it() -> None:
+    """Messages that were enqueued before there was a reset are read as ever."""
+    assert set(json.loads(View.taken("octocat", 7, NOON).to_message())) == {"id", "view", "shown"}
+    assert View.from_message(message()).reset == 0
+
+
+@given(st.integers(min_value=1, max_value=2**47))
+def test_a_message_carries_the_reset_that_its_visitor_saw(reset: int) -> None:
+    view = View.taken("octocat", 7, NOON, reset)
+    assert json.loads(view.to_message())["reset"] == reset
+    assert View.from_message(view.to_message()) == view
+
+
+@pytest.mark.parametrize(
+    ("reset", "milliseconds"),
+    [
+        (0, AT_NOON),
+        (AT_NOON - 1, AT_NOON),
+        (AT_NOON, AT_NOON),
+        (AT_NOON + 1, AT_NOON + 1),
+        (AT_NOON + 3_600_000, AT_NOON + 3_600_000),
+    ],
+)
+def test_a_view_is_taken_no_sooner_than_its_reset_whatever_the_clock_says(
+    reset: int, milliseconds: int
+) -> None:
+    ulid = View.taken("octocat", 0, NOON, reset).ulid
+    assert round(taken_at(ulid).timestamp() * 1000) == milliseconds
+    assert ulid >= earliest(reset)
+
+
+@given(st.integers(min_value=0, max_value=4_102_444_800_000))
+def test_earliest_parts_the_views_of_before_from_those_of_a_millisecond(moment: int) -> None:
+    first = earliest(moment)
+    assert round(taken_at(first).timestamp() * 1000) == moment
+    assert first.endswith("0" * 16)
+    assert View.taken("octocat", 0, moment / 1000, moment).ulid >= first
+    assert earliest(moment) > ulid_of(max(0, moment - 1) / 1000, "Z" * 16) or moment == 0

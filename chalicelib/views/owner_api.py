@@ -1,0 +1,164 @@
+"""`api_handler`'s routes for who owns a badge: claim, change, delete."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from chalice.app import Blueprint, Response
+
+from chalicelib import resources, telemetry
+from chalicelib.ports import StorageError, Table
+from chalicelib.responses import answer, error
+from chalicelib.views import ids
+from chalicelib.views.options import MAX_BASE
+
+blueprint = Blueprint(__name__)
+
+ANY = ["*/*"]
+"""The body is JSON, whatever its type says: so says this module, in its own words."""
+CLAIM = {"id", "base"}
+CHANGE = {"base", "reset", "frozen", "rename"}
+
+
+class BadRequestError(ValueError):
+    """A request is wrong; the message says what to give."""
+
+
+@blueprint.route("/api/v1/badges", methods=["POST"], content_types=ANY)
+def post_badge() -> Response:
+    """Claim an id that has no views; answers its secret, once."""
+    return _answered(_claim)
+
+
+@blueprint.route("/api/v1/badges/{badge_id}", methods=["PATCH"], content_types=ANY)
+def patch_badge(badge_id: str) -> Response:
+    """Set the base, begin anew, freeze, rename."""
+    return _answered(lambda table, now: _change(table, now, unquote(badge_id)))
+
+
+@blueprint.route("/api/v1/badges/{badge_id}", methods=["DELETE"], content_types=ANY)
+def delete_badge(badge_id: str) -> Response:
+    """Remove a badge and all it has."""
+    return _answered(lambda table, now: _delete(table, now, unquote(badge_id)))
+
+
+def _answered(do: Callable[[Table, float], Response]) -> Response:
+    from chalicelib.views import owner  # noqa: PLC0415  no view needs it
+
+    telemetry.begin("api_handler", blueprint.lambda_context)
+    use = resources.current()
+    try:
+        return do(use.table, use.clock())
+    except (BadRequestError, ids.BadIdError) as wrong:
+        return error(400, "bad_request", str(wrong))
+    except owner.OwnerError as refusal:
+        return _refused(refusal)
+    except StorageError:
+        telemetry.event(logging.ERROR, "an owner's request failed")
+        return _unavailable()
+    except Exception:  # noqa: BLE001  Chalice would answer it in a form of its own
+        telemetry.event(logging.ERROR, "an owner's request failed")
+        return error(500, "internal", "an internal error, see the log")
+
+
+def _refused(refusal: Exception) -> Response:
+    from chalicelib.views import owner  # noqa: PLC0415
+
+    match refusal:
+        case owner.TakenError():
+            return error(409, "taken", str(refusal))
+        case owner.NotClaimedError():
+            return error(404, "not_claimed", str(refusal))
+        case owner.NoSecretError():
+            refused = error(401, "unauthorized", str(refusal))
+            refused.headers["WWW-Authenticate"] = "Bearer"
+            return refused
+        case _:
+            return error(403, "wrong_secret", str(refusal))
+
+
+def _unavailable() -> Response:
+    refused = error(
+        503, "unavailable", "the table does not answer; nothing is half-done: try again"
+    )
+    refused.headers["Retry-After"] = "1"
+    return refused
+
+
+def _claim(table: Table, now: float) -> Response:
+    from chalicelib.views import owner  # noqa: PLC0415
+
+    fields = _fields(CLAIM)
+    badge_id = _id(fields.get("id"), "id")
+    secret = owner.claim(table, badge_id, _base(fields.get("base", 0)), now)
+    return answer({"id": badge_id, "secret": secret}, 201)
+
+
+def _change(table: Table, now: float, badge_id: str) -> Response:
+    from chalicelib.views import owner  # noqa: PLC0415
+
+    owned = owner.authenticate(table, ids.normalise(badge_id), _secret())
+    fields = _fields(CHANGE)
+    wanted = owner.Change(
+        base=_base(fields["base"]) if "base" in fields else None,
+        reset=_flag(fields.get("reset", False), "reset"),
+        frozen=_flag(fields["frozen"], "frozen") if "frozen" in fields else None,
+        name=_id(fields["rename"], "rename") if "rename" in fields else None,
+    )
+    if wanted == owner.Change():
+        raise BadRequestError(f"give at least one of {', '.join(sorted(CHANGE))}")
+    owner.change(table, owned, wanted, now)
+    return answer({"id": wanted.name or owned.names[-1]})
+
+
+def _delete(table: Table, now: float, badge_id: str) -> Response:
+    from chalicelib.views import owner  # noqa: PLC0415
+
+    owner.delete(table, owner.authenticate(table, ids.normalise(badge_id), _secret()), now)
+    return Response("", status_code=204, headers={"Cache-Control": "no-store"})
+
+
+def _fields(known: set[str]) -> Mapping[str, Any]:
+    """The body: a JSON object of known fields."""
+    try:
+        fields = json.loads(blueprint.current_request.raw_body)
+    except (ValueError, RecursionError):
+        raise BadRequestError("the body must be a JSON object") from None
+    if not isinstance(fields, dict):
+        raise BadRequestError("the body must be a JSON object")
+    if unknown := sorted(fields.keys() - known):
+        raise BadRequestError(f"no field {unknown[0]!r}: there are {', '.join(sorted(known))}")
+    return fields
+
+
+def _id(given: object, name: str) -> str:
+    if not isinstance(given, str):
+        raise BadRequestError(f"{name}: give an id, a text of 1 to {ids.MAX_CHARACTERS} characters")
+    return ids.normalise(given)
+
+
+def _base(given: object) -> int:
+    if type(given) is not int or not 0 <= given <= MAX_BASE:
+        raise BadRequestError(f"base: give a whole number from 0 to {MAX_BASE}")
+    return given
+
+
+def _flag(given: object, name: str) -> bool:
+    if not isinstance(given, bool):
+        raise BadRequestError(f"{name}: give true or false")
+    return given
+
+
+def _secret() -> str:
+    """What stands behind `Authorization: Bearer`."""
+    from chalicelib.views import owner  # noqa: PLC0415
+
+    given: str = blueprint.current_request.headers.get("authorization", "")
+    kind, _, secret = given.partition(" ")
+    if kind.lower() != "bearer" or not secret.strip():
+        raise owner.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
+    return secret.strip()

@@ -1,0 +1,53 @@
+"""A browser that visits the page of a real `python -m local`, and nothing but that server."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.visit import Visit
+from tests.end_to_end.server import Server, running
+
+ARGUMENTS = (
+    "--no-sandbox",  # it visits our own page alone, and root has no sandbox
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    executable = shutil.which("chromium")
+    if executable is None:
+        missing = (
+            "the page is tested in Chromium, which make can't install: apt-get install chromium"
+        )
+        (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("data")
+    with running(folder) as started:
+        yield started
+
+
+@pytest.fixture
+def visit(browser: Browser, server: Server) -> Iterator[Visit]:
+    """Fails at its end if the browser complained of anything, or asked any other host."""
+    with Visit.of(browser, server) as opened:
+        yield opened
+        assert opened.complaints == []

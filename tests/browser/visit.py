@@ -1,0 +1,84 @@
+"""What a visitor of the page does and sees, and what his browser complains of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from playwright.sync_api import Browser, Locator, Page, Route, expect
+
+from tests.end_to_end.server import Server
+
+DESKTOP = (1200, 800)
+DRAWN = "image => image.complete && image.naturalWidth > 0"
+
+
+@dataclass
+class Visit:
+    """One tab. `complaints` has the console's errors, broken scripts, and refused requests."""
+
+    page: Page
+    server: Server
+    complaints: list[str] = field(default_factory=list)
+
+    @classmethod
+    @contextmanager
+    def of(cls, browser: Browser, server: Server, **settings: Any) -> Iterator[Visit]:
+        width, height = settings.pop("size", DESKTOP)
+        context = browser.new_context(viewport={"width": width, "height": height}, **settings)
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        visit = cls(context.new_page(), server)
+        visit.listen()
+        yield visit
+        context.close()
+
+    def listen(self) -> None:
+        self.page.on("console", lambda said: self.complain(said.type, said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.route("**/*", self.pass_own)
+
+    def complain(self, kind: str, text: str) -> None:
+        if kind in {"error", "warning"}:
+            self.complaints.append(text)
+
+    def pass_own(self, route: Route) -> None:
+        """Nothing leaves for another host, and a try is a complaint."""
+        if route.request.url.startswith(f"{self.root}/"):
+            route.continue_()
+        else:
+            self.complaints.append(f"asked {route.request.url}")
+            route.abort()
+
+    @property
+    def root(self) -> str:
+        return f"http://{self.server.host}:{self.server.port}"
+
+    def open(self, fragment: str = "") -> Visit:
+        """Until the script has run; the pictures may still be on their way."""
+        self.page.goto(f"{self.root}/{fragment}", wait_until="domcontentloaded")
+        return self
+
+    def field(self, name: str) -> Locator:
+        return self.page.get_by_label(name, exact=True)
+
+    def copy(self, language: str) -> str:
+        """Press the button of a line, and read the clipboard."""
+        self.page.evaluate("navigator.clipboard.writeText('')")
+        self.page.get_by_role("button", name=f"Copy {language}").click()
+        expect(self.page.get_by_role("status")).to_have_text(f"Copied the {language} line.")
+        return self.clipboard()
+
+    def clipboard(self) -> str:
+        text: str = self.page.evaluate("navigator.clipboard.readText()")
+        return text
+
+    def shows_badge(self, alt: str) -> None:
+        """Wait for the preview: drawn, and with these words."""
+        expect(self.page.locator("#badge")).to_have_attribute("alt", alt)
+        self.is_drawn("#badge")
+
+    def is_drawn(self, picture: str) -> None:
+        handle = self.page.locator(picture).element_handle()
+        self.page.wait_for_function(DRAWN, arg=handle)

@@ -1,0 +1,18 @@
+"""What is deployed, packaged once for all tests that look at it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deploy.package import package
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By stage, the folder with its `sam.yaml` and `deployment.zip`."""
+    made = {stage: tmp_path_factory.mktemp(stage) for stage in ("prod", "dev")}
+    for stage, folder in made.items():
+        package(stage, folder)
+    return made

@@ -1,0 +1,540 @@
+"""Each function may do what it does, to what it does it to, and nothing else.
+
+The handlers run over moto through every path they have. What they ask AWS for is held against the
+policies in both directions: a right that is missing fails a path, one that nobody uses is too many.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias, get_args
+
+import botocore.session
+import pytest
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from moto import mock_aws
+
+from app import app
+from chalicelib import resources
+from chalicelib.dynamodb import DynamoTable
+from chalicelib.dynamodb_writes import transaction_item
+from chalicelib.ports import Check, Delete, Key, Put, Update, Write, attribute, number
+from chalicelib.resources import aws_client
+from chalicelib.settings import Settings
+from chalicelib.sqs import SqsQueue
+from chalicelib.views.fold import fold_views
+from chalicelib.views.put import put_views
+from chalicelib.views.view import View
+from deploy import template
+from deploy.completion import FUNCTIONS
+from tests import events
+from tests.aws import create_table
+
+FOLDER = template.ROOT / ".chalice"
+NOW = 1_767_225_600.0
+
+Right: TypeAlias = tuple[str, str]
+"""An action, and what to: a name of the template, or a text with such names in it."""
+
+RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
+TABLE = {False: "Table.Arn", True: RESTORED}
+STREAM = {False: "Table.StreamArn", True: f"{RESTORED}/stream/*"}
+STREAMS = {False: "${Table.Arn}/stream/*", True: f"{RESTORED}/stream/*"}
+"""By whether the table was restored; then it is none of the template's."""
+QUEUE = "ViewsQueue.Arn"
+LOG = (
+    "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}"
+    ":log-group:/aws/lambda/${AWS::StackName}-"
+)
+
+SINGLE = {
+    "dynamodb": {"BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
+    "sqs": {"SendMessage"},
+}
+"""Operations that need the action of their own name.
+
+Source: the service authorization reference, "Actions, resources, and condition keys".
+"""
+TRANSACTED = {
+    "ConditionCheck": "dynamodb:ConditionCheckItem",
+    "Delete": "dynamodb:DeleteItem",
+    "Put": "dynamodb:PutItem",
+    "Update": "dynamodb:UpdateItem",
+}
+"""What a transaction needs for each of its writes.
+
+Source: the DynamoDB developer guide, "Using IAM with DynamoDB transactions".
+"""
+
+
+def lambdas_own(function: str, *, restored: bool) -> set[Right]:
+    """What Lambda itself does as the function: read its events, write its log.
+
+    Sources: the SQS developer guide, "Configuring an Amazon SQS queue to trigger an AWS Lambda
+    function"; the DynamoDB developer guide, "IAM policy to allow an AWS Lambda function to access
+    DynamoDB stream records"; the Lambda developer guide, "Sending Lambda function logs to
+    CloudWatch Logs". The log group is the stack's, so none has to be made.
+    """
+    log = {
+        (f"logs:{action}", f"{LOG}{function}:*") for action in ("CreateLogStream", "PutLogEvents")
+    }
+    reads: dict[str, set[Right]] = {
+        "api_handler": set(),
+        "put_views": {
+            (f"sqs:{action}", QUEUE)
+            for action in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
+        },
+        "fold_views": {
+            ("dynamodb:DescribeStream", STREAM[restored]),
+            ("dynamodb:GetRecords", STREAM[restored]),
+            ("dynamodb:GetShardIterator", STREAM[restored]),
+            ("dynamodb:ListStreams", STREAMS[restored]),
+        },
+    }
+    return log | reads[function]
+
+
+def policy(function: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((FOLDER / "policies" / f"{function}.json").read_text())
+    return read
+
+
+def rights(function: str, *, restored: bool) -> set[Right]:
+    """What a policy allows, each action with each resource."""
+    return {
+        (action, _name(statement["Resource"], restored=restored))
+        for statement in policy(function)["Statement"]
+        for action in statement["Action"]
+    }
+
+
+def _name(resource: Any, *, restored: bool) -> str:
+    match resource:
+        case {"Fn::GetAtt": [str(name), str(attribute)]}:
+            return f"{name}.{attribute}"
+        case {"Fn::Sub": str(text)}:
+            return text
+        case {"Fn::If": ["IsRestored", then, otherwise]}:
+            return _name(then if restored else otherwise, restored=restored)
+    raise AssertionError(f"a policy names what it is about, not {resource!r}")
+
+
+# ---- what the handlers ask for
+
+
+@dataclass
+class Aws:
+    """A deployed table and queue; a `resources.Resources` that notes what its clients ask for."""
+
+    dynamodb: Any
+    sqs: Any
+    stream: str
+    url: str
+    settings: Settings = field(default_factory=Settings)
+    asked: dict[str, set[Right]] = field(
+        default_factory=lambda: {name: set() for name in FUNCTIONS}
+    )
+    routes: set[tuple[str, str]] = field(default_factory=set)
+    running: str = ""
+
+    each = staticmethod(map)
+
+    def __post_init__(self) -> None:
+        self.table = DynamoTable(self.dynamodb, "vu-mi")
+        self.views_queue = SqsQueue(self.sqs, self.url)
+        for client in (self.dynamodb, self.sqs):
+            client.meta.events.register("provide-client-params", self._note)
+
+    def clock(self) -> float:
+        return NOW
+
+    def _note(self, params: Mapping[str, Any], model: Any, **_: object) -> None:
+        if not self.running:
+            return
+        service = model.service_model.service_name
+        assert set(_named(params)) <= {"vu-mi", self.url}
+        where = QUEUE if service == "sqs" else TABLE[False]
+        rights = {(action, where) for action in actions(service, model.name, params)}
+        self.asked[self.running] |= rights
+
+    @contextmanager
+    def _noting(self, function: str) -> Iterator[None]:
+        self.running = function
+        yield
+        self.running = ""
+
+    def ask(self, path: str = "/api/v1/views", method: str = "GET", **query: str) -> Any:
+        """The message of a badge, or the body of whatever else is answered."""
+        body = self._answer(
+            events.http_event({name: [value] for name, value in query.items()}, method, path)
+        )
+        return body.get("message", body) if isinstance(body, dict) else body
+
+    def own(self, method: str, badge_id: str, secret: str = "", **fields: Any) -> Any:
+        """The answer to an owner, of whom a new one has no secret."""
+        path = "/api/v1/badges" if method == "POST" else "/api/v1/badges/{badge_id}"
+        body = {"id": badge_id, **fields} if method == "POST" else fields
+        return self._answer(
+            {
+                **events.http_event(None, method, path),
+                "pathParameters": {"badge_id": badge_id},
+                "headers": {"Authorization": f"Bearer {secret}"},
+                "body": json.dumps(body),
+            }
+        )
+
+    def _answer(self, event: dict[str, Any]) -> Any:
+        self.routes.add((event["httpMethod"], event["resource"]))
+        with self._noting("api_handler"):
+            answer = app(event, None)
+        is_json = answer["body"].startswith("{")
+        return json.loads(answer["body"]) if is_json else answer["body"]
+
+    def put(self, *views: View, malformed: int = 0, receives: int = 1) -> None:
+        bodies: dict[str, object] = {f"m-{n}": view.to_message() for n, view in enumerate(views)}
+        bad = {f"bad-{n}": "{" for n in range(malformed)}
+        with self._noting("put_views"):
+            answer = put_views(events.sqs_event(bodies | bad, receives), None)
+        assert answer == {"batchItemFailures": [{"itemIdentifier": name} for name in bad]}
+
+    def fold(self, *views: View) -> None:
+        records = [
+            events.removal(n, f"USER#{view.badge_id}", f"VIEW#{view.ulid}", arn=self.stream)
+            for n, view in enumerate(views, start=1)
+        ]
+        with self._noting("fold_views"):
+            answer = fold_views(events.stream_event(records), None)
+        assert answer == {"batchItemFailures": []}
+
+    def live(self, badge_id: str) -> int:
+        return self.table.count(f"USER#{badge_id}", after="USER", limit=1_000)
+
+    def folded(self, badge_id: str) -> int:
+        return number(self.table.get(Key(f"USER#{badge_id}", "USER")) or {}, "count")
+
+
+def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]:
+    """What a request needs the right to."""
+    if operation == "TransactWriteItems":
+        return {TRANSACTED[kind] for item in params["TransactItems"] for kind in item}
+    assert operation in SINGLE[service], f"no action is known for {operation}"
+    return {f"{service}:{operation}"}
+
+
+def _named(params: Mapping[str, Any]) -> Iterator[str]:
+    """The tables and queues that a request is about."""
+    yield from (params[name] for name in ("TableName", "QueueUrl") if name in params)
+    yield from params.get("RequestItems", ())
+    for item in params.get("TransactItems", ()):
+        yield from (write["TableName"] for write in item.values())
+
+
+def views(count: int, badge_id: str = "a", shown: int = 0, age: float = 0) -> list[View]:
+    return [View.taken(badge_id, shown, NOW - age) for _ in range(count)]
+
+
+def put_on_every_path(aws: Aws) -> None:
+    """One view and many, of new badges and of old ones, again, and malformed."""
+    aws.put(*views(1))
+    aws.put(*views(30), *views(150, "b", shown=7), malformed=1)
+    again = views(2, shown=9)
+    aws.put(*again)
+    aws.put(*again, receives=2)
+    aws.put()
+    assert (aws.live("a"), aws.live("b")) == (1 + 30 + 2, 150)
+
+
+def fold_on_every_path(aws: Aws) -> None:
+    """A badge's first fold, the same again, more of it, two days, two badges, and nothing."""
+    first = views(3)
+    aws.fold(*first)
+    aws.fold(*first)
+    aws.fold(*first, *views(2, age=86_400), *views(1, "b"))
+    aws.fold()
+    assert (aws.folded("a"), aws.folded("b")) == (3 + 2, 1)
+
+
+def ask_on_every_path(aws: Aws) -> None:
+    """Few views, more than one read has, and a queue that refuses."""
+    # 33 live and 5 folded; 150 and 1.
+    assert (aws.ask(id="a"), aws.ask(id="b")) == ("38", "151")
+    assert aws.ask("/v1/api/views", id="a") == aws.ask("/v1/api/views", "HEAD", id="a") == "38"
+    assert aws.ask(id="a", peek="1") == aws.ask(method="HEAD", id="a") == "38"
+    assert aws.ask() == "give an id: ?id=owner/name"
+    assert aws.ask("/healthz") == {"status": "ok"}
+    for method in ("GET", "HEAD"):
+        assert aws.ask("/", method).startswith("<!doctype html>")
+        assert aws.ask("/api/v1/views.svg", method, id="a").startswith("<svg")
+        assert aws.ask("/api/v1/views/history.svg", method, id="a").startswith("<svg")
+        assert aws.ask("/api/v1/views/history", method, id="a")["total"] > 0
+    aws.sqs.delete_queue(QueueUrl=aws.url)
+    assert (aws.ask(id="a"), aws.ask(id="a"), aws.ask(id="new")) == ("38", "39", "0")
+
+
+def own_on_every_path(aws: Aws) -> None:
+    """Claimed, changed in every way, deleted, with history of two days to forget."""
+    aws.fold(*views(1, "mine"), *views(1, "mine", age=86_400))
+    assert aws.own("POST", "mine")["error"]["code"] == "taken"
+    secret = aws.own("POST", "my own", base=7)["secret"]
+    assert aws.own("PATCH", "my own", "another", base=1)["error"]["code"] == "wrong_secret"
+    assert aws.own("PATCH", "my own", secret, base=1, frozen=True) == {"id": "my own"}
+    assert aws.own("PATCH", "my own", secret, rename="renamed") == {"id": "renamed"}
+    assert aws.ask(id="renamed") == aws.ask("/api/v1/views", id="my own", peek="1") == "1"
+    aws.fold(*views(2, "my own"), *views(2, "my own", age=86_400))
+    assert aws.own("PATCH", "renamed", secret, reset=True) == {"id": "renamed"}
+    assert aws.own("DELETE", "renamed", secret) == ""
+
+
+def refuse_batches(aws: Aws) -> None:
+    """DynamoDB refuses a batch for one of its items: then each is put alone."""
+
+    class Raw(io.BytesIO):
+        def stream(self, **_: object) -> Iterator[bytes]:
+            yield self.read()
+
+    refusal = {"__type": "com.amazon.coral.validate#ValidationException", "message": "an item"}
+
+    def refuse(request: Any, **_: object) -> AWSResponse:
+        return AWSResponse(request.url, 400, HTTPHeaders(), Raw(json.dumps(refusal).encode()))
+
+    event = "before-send.dynamodb.BatchWriteItem"
+    aws.dynamodb.meta.events.register_first(event, refuse)
+    aws.put(*views(1, "refused"))
+    aws.ask(id="refused")
+    aws.dynamodb.meta.events.unregister(event, refuse)
+    assert aws.live("refused") == 1 + 1
+
+
+def walk_without_a_table(aws: Aws) -> None:
+    """And without a queue."""
+    aws.dynamodb.delete_table(TableName="vu-mi")
+    assert aws.ask(id="a") == "out of order, not counted: try again"
+    assert aws.ask(id="a", peek="1") == "count unavailable: try again"
+    assert aws.ask("/healthz")["error"]["code"] == "unavailable"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What each function asks for, and the routes that the API was asked by: method and path."""
+
+    rights: dict[str, set[Right]]
+    routes: set[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def all_asked() -> Asked:
+    with ExitStack() as stack:
+        stack.enter_context(mock_aws())
+        dynamodb, sqs = (stack.enter_context(closing(aws_client(n))) for n in ("dynamodb", "sqs"))
+        stream = create_table(dynamodb, "vu-mi")
+        url = sqs.create_queue(QueueName="vu-mi-views")["QueueUrl"]
+        aws = Aws(dynamodb, sqs, stream, url)
+        stack.callback(resources.use, None)
+        resources.use(aws)
+        walks = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
+        for walk in (*walks, refuse_batches, walk_without_a_table):
+            walk(aws)
+    return Asked(aws.asked, aws.routes)
+
+
+@pytest.fixture
+def asked(all_asked: Asked) -> dict[str, set[Right]]:
+    """What each function asks for on all its paths."""
+    return all_asked.rights
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_may_do_what_it_does_and_nothing_else(
+    asked: dict[str, set[Right]], function: str
+) -> None:
+    assert asked[function]
+    allowed = rights(function, restored=False)
+    own = lambdas_own(function, restored=False)
+    assert own <= allowed
+    assert allowed - own == asked[function]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_may_do_the_same_to_a_restored_table_and_no_more_to_the_old_one(
+    asked: dict[str, set[Right]], function: str
+) -> None:
+    allowed = rights(function, restored=True)
+    expected = {
+        (action, TABLE[True] if where == TABLE[False] else where)
+        for action, where in asked[function]
+    }
+    assert allowed == expected | lambdas_own(function, restored=True)
+
+
+def test_every_route_of_the_api_is_walked(all_asked: Asked) -> None:
+    """A route that is new has a path of its own, with rights of its own: walk it above."""
+    routes = {(method, path) for path, methods in app.routes.items() for method in methods}
+    assert all_asked.routes == routes
+
+
+def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Right]]) -> None:
+    """Written out, so that a path that is no longer walked is missed here."""
+    assert {function: {action for action, _ in rights} for function, rights in asked.items()} == {
+        "api_handler": {
+            "dynamodb:BatchWriteItem",
+            "dynamodb:ConditionCheckItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+            "sqs:SendMessage",
+        },
+        "put_views": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "fold_views": {"dynamodb:UpdateItem"},
+    }
+
+
+# ---- what the policies may say
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_policy_only_allows_and_each_statement_says_what_for(function: str) -> None:
+    read = policy(function)
+    assert set(read) == {"Version", "Statement"}
+    assert read["Version"] == "2012-10-17"
+    statements = read["Statement"]
+    for statement in statements:
+        assert set(statement) == {"Sid", "Effect", "Action", "Resource"}
+        assert statement["Effect"] == "Allow"
+    assert len({statement["Sid"] for statement in statements}) == len(statements)
+    given = [action for statement in statements for action in statement["Action"]]
+    assert len(set(given)) == len(given)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_no_statement_is_about_everything(function: str) -> None:
+    """A star stands only behind what is the function's own: its log, its table's streams."""
+    for statement in policy(function)["Statement"]:
+        assert isinstance(statement["Action"], list)
+        assert not [action for action in statement["Action"] if "*" in action]
+    for restored in (False, True):
+        named = {where for _, where in rights(function, restored=restored)}
+        with_stars = {where for where in named if "*" in where}
+        assert with_stars <= {f"{LOG}{function}:*", STREAMS[restored]}
+        assert named <= {TABLE[restored], STREAM[restored], QUEUE} | with_stars
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_policy_names_only_what_the_template_has_and_the_functions_own_log(function: str) -> None:
+    whole = template.load()
+    assert set(template.names_in(policy(function))) <= {"Table", "ViewsQueue", "RestoredTable"}
+    assert {"Table", "ViewsQueue"} <= set(whole["Resources"])
+    assert "RestoredTable" in whole["Parameters"]
+    name = whole["Resources"][FUNCTIONS[function]]["Properties"]["FunctionName"]
+    assert name == {"Fn::Sub": f"${{AWS::StackName}}-{function}"}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_every_action_is_an_operation_that_aws_has(function: str) -> None:
+    """A misspelt action allows nothing, and IAM does not say so."""
+    known = {
+        f"{prefix}:{operation}"
+        for prefix, services in (
+            ("dynamodb", ("dynamodb", "dynamodbstreams")),
+            ("sqs", ("sqs",)),
+            ("logs", ("logs",)),
+        )
+        for service in services
+        for operation in SESSION.get_service_model(service).operation_names
+    }
+    known |= set(TRANSACTED.values())
+    assert {action for action, _ in rights(function, restored=False)} <= known
+
+
+def test_chalice_takes_these_policies_and_adds_nothing() -> None:
+    config = json.loads((FOLDER / "config.json").read_text())
+    assert config["autogen_policy"] is False
+    assert {
+        function: settings["iam_policy_file"]
+        for function, settings in config["lambda_functions"].items()
+    } == {function: f"policies/{function}.json" for function in FUNCTIONS}
+
+
+# ---- no operation slips by
+
+SESSION: Any = botocore.session.get_session()
+SOURCES = [template.ROOT / "app.py", *sorted((template.ROOT / "chalicelib").rglob("*.py"))]
+
+
+def words(path: Path) -> set[str]:
+    """Every attribute and every text in a module's code."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return attributes | {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def operations(service: str, *modules: str) -> set[str]:
+    """The operations of a service that modules name, as a method of its client or as a text."""
+    with mock_aws():
+        client = aws_client(service)
+        methods: dict[str, str] = client.meta.method_to_api_mapping
+        client.close()
+    named = set().union(*(words(template.ROOT / "chalicelib" / name) for name in modules))
+    return {methods[name] for name in named & set(methods)}
+
+
+def test_the_right_that_each_operation_of_the_adapters_needs_is_known() -> None:
+    """Here an operation that is new is missed, whether a path above comes to it or not."""
+    assert operations("dynamodb", "dynamodb.py", "dynamodb_writes.py") == {
+        *SINGLE["dynamodb"],
+        "TransactWriteItems",
+    }
+    assert operations("sqs", "sqs.py") == SINGLE["sqs"]
+
+
+def test_a_transaction_has_no_other_writes_than_those_whose_rights_are_known() -> None:
+    key = Key("a", "b")
+    condition = attribute("x").exists()
+    writes: list[Write] = [
+        Put({"PK": "a", "SK": "b"}),
+        Update(key, values={"x": 1}),
+        Delete(key),
+        Check(key, condition),
+    ]
+    kinds = {kind for write in writes for kind in transaction_item(write, "vu-mi")}
+    assert kinds == set(TRANSACTED)
+    assert len(writes) == len(get_args(Write))
+
+
+def test_clients_are_made_in_one_place_and_used_in_two() -> None:
+    """So that these tests see every request: nobody else holds a client."""
+    for path in SOURCES:
+        found = words(path)
+        name = path.relative_to(template.ROOT).as_posix()
+        assert ("create_client" in found) == (name == "chalicelib/resources.py")
+        assert ("_client" in found) == (name in {"chalicelib/dynamodb.py", "chalicelib/sqs.py"})
+        assert not {"client", "resource", "Session"} & found
+
+
+def test_of_boto3_only_conditions_are_used() -> None:
+    imported = {
+        name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+        if name.split(".")[0] == "boto3"
+    }
+    assert imported == {"boto3.dynamodb.conditions"}

@@ -1,0 +1,619 @@
+"""The package as it is made: its bytes, and what SAM makes of its template."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+from zipfile import ZipFile
+
+import pytest
+import yaml
+from cfnlint.api import lint_file  # type: ignore[import-untyped]
+from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]
+from samtranslator.translator.translator import Translator  # type: ignore[import-untyped]
+
+from app import app
+from chalicelib import telemetry
+from chalicelib.settings import Settings
+from chalicelib.views import removals
+from deploy import __main__ as deploying
+from deploy import template
+from deploy.completion import FUNCTIONS
+from deploy.stage import Folder, write_names
+from tests import events
+
+STAGES = ["prod", "dev"]
+MOST_BYTES = 400_000
+"""Lambda unpacks it at a cold start; boto3 alone would be some 15 MB."""
+
+Resources: TypeAlias = dict[str, dict[str, Any]]
+
+
+def read(folder: Path) -> dict[str, Any]:
+    template: dict[str, Any] = yaml.safe_load((folder / "sam.yaml").read_text())
+    return template
+
+
+def names(folder: Path) -> list[str]:
+    with ZipFile(folder / "deployment.zip") as zipped:
+        return zipped.namelist()
+
+
+@pytest.fixture(scope="module")
+def stacks(packages: dict[str, Path]) -> dict[str, Resources]:
+    """By stage, the resources that CloudFormation gets to see: SAM's own are translated.
+
+    The package's place in S3 is what `aws cloudformation package` would write there.
+    """
+    stacks = {}
+    for stage, folder in packages.items():
+        given = read(folder)
+        for resource in given["Resources"].values():
+            if resource["Type"] == "AWS::Serverless::Function":
+                assert resource["Properties"]["CodeUri"] == "./deployment.zip"
+                resource["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
+        stacks[stage] = Translator({}, Parser()).translate(given, {})["Resources"]
+    return stacks
+
+
+@pytest.fixture(params=STAGES)
+def stack(request: pytest.FixtureRequest, stacks: dict[str, Resources]) -> Resources:
+    return stacks[request.param]
+
+
+@pytest.fixture
+def prod(stacks: dict[str, Resources]) -> Resources:
+    return stacks["prod"]
+
+
+def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of the resources of a type."""
+    return {name: part["Properties"] for name, part in stack.items() if part["Type"] == kind}
+
+
+# ---- the package
+
+
+def test_packaged_elsewhere_and_after_a_chalice_deploy_it_is_the_same_bytes(
+    packages: dict[str, Path], tmp_path: Path
+) -> None:
+    """The names of another stack's table have no place in a package that brings its own."""
+    for name in ("app.py", "requirements.txt", "constraints.txt"):
+        shutil.copy(template.ROOT / name, tmp_path)
+    for name in ("chalicelib", "deploy", ".chalice"):
+        shutil.copytree(template.ROOT / name, tmp_path / name)
+    arn = "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label"
+    write_names("dev", OUTPUTS | {"TableStreamArn": arn}, Folder(tmp_path / ".chalice"))
+    subprocess.run(
+        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    for name in ("sam.yaml", "deployment.zip"):
+        again = (tmp_path / "made" / name).read_bytes()
+        assert again == (packages["dev"] / name).read_bytes()
+
+
+OUTPUTS = dict.fromkeys(["TableName", "ViewsQueueArn", "ViewsQueueUrl"], "of another stack")
+
+
+def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
+    prod, dev = ((packages[stage] / "deployment.zip").read_bytes() for stage in STAGES)
+    assert prod == dev
+
+
+def test_nothing_is_left_beside_the_package(packages: dict[str, Path]) -> None:
+    for folder in packages.values():
+        assert {path.name for path in folder.iterdir()} == {"sam.yaml", "deployment.zip"}
+
+
+def test_the_zip_is_small(packages: dict[str, Path]) -> None:
+    size = (packages["prod"] / "deployment.zip").stat().st_size
+    assert size < MOST_BYTES, f"deployment.zip has {size:,} of at most {MOST_BYTES:,} bytes"
+
+
+def test_the_zip_has_the_app_chalices_runtime_and_what_is_required(
+    packages: dict[str, Path],
+) -> None:
+    """python-ulid needs typing_extensions before Python 3.12."""
+    older = {"typing_extensions.py"} if sys.version_info < (3, 12) else set()
+    tops = {name.split("/")[0] for name in names(packages["prod"])}
+    modules = {name for name in tops if not name.endswith(".dist-info")}
+    assert modules == {"app.py", "chalice", "chalicelib", "ulid", *older}
+
+
+def test_the_zip_has_the_sources_as_they_are(packages: dict[str, Path]) -> None:
+    files = [template.ROOT / "app.py", *(template.ROOT / "chalicelib").rglob("*.*")]
+    sources = {
+        path.relative_to(template.ROOT).as_posix(): path.read_bytes()
+        for path in files
+        if path.suffix != ".pyc"
+    }
+    with ZipFile(packages["prod"] / "deployment.zip") as zipped:
+        ours = [name for name in zipped.namelist() if name.startswith(("app.py", "chalicelib/"))]
+        assert {name: zipped.read(name) for name in ours} == sources
+
+
+def test_the_zip_has_neither_bytecode_nor_machine_code(packages: dict[str, Path]) -> None:
+    """So it runs on any processor, and on another Python than the one that packaged it."""
+    endings = {Path(name).suffix for name in names(packages["prod"])}
+    assert not {".pyc", ".so", ".pyd", ".dylib"} & endings
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_template_has_no_findings(packages: dict[str, Path], stage: str) -> None:
+    assert lint_file(packages[stage] / "sam.yaml") == []
+
+
+def test_the_template_of_the_table_and_the_queues_alone_has_no_findings(tmp_path: Path) -> None:
+    assert deploying.main(["resources", "--stage", "prod", "--out", str(tmp_path)]) == 0
+    written = tmp_path / "resources.yaml"
+    assert yaml.safe_load(written.read_text()) == template.stand_alone(template.load())
+    assert lint_file(written) == []
+
+
+# ---- the functions
+
+BATCHES_IN_PART = ["ReportBatchItemFailures"]
+FILTER = {
+    "eventName": ["REMOVE"],
+    "userIdentity": {"type": ["Service"], "principalId": ["dynamodb.amazonaws.com"]},
+    "dynamodb": {"Keys": {"SK": {"S": [{"prefix": "VIEW#"}]}}},
+}
+TABLE_IN_USE = {"Fn::If": ["IsRestored", {"Ref": "RestoredTable"}, {"Ref": "Table"}]}
+
+
+def test_put_views_gets_its_batches_from_the_views_queue(stack: Resources) -> None:
+    mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
+    assert mappings["PutViewsPutViewsSqsEventSource"] == {
+        "FunctionName": {"Ref": "PutViews"},
+        "EventSourceArn": {"Fn::GetAtt": ["ViewsQueue", "Arn"]},
+        "BatchSize": 100,
+        "MaximumBatchingWindowInSeconds": 1,
+        "FunctionResponseTypes": BATCHES_IN_PART,
+        "ScalingConfig": {"MaximumConcurrency": 50},
+    }
+
+
+def test_fold_views_gets_every_removal_by_ttl_from_the_tables_stream(stack: Resources) -> None:
+    """From the first record on, in halves where one fails, never giving one up."""
+    mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
+    assert len(mappings) == 2
+    properties = copy.deepcopy(mappings["FoldViewsFoldViewsDynamodbEventSource"])
+    [entry] = properties.pop("FilterCriteria")["Filters"]
+    assert json.loads(entry["Pattern"]) == FILTER
+    stream = {"Fn::GetAtt": ["Table", "StreamArn"]}
+    assert properties == {
+        "FunctionName": {"Ref": "FoldViews"},
+        "EventSourceArn": {"Fn::If": ["IsRestored", {"Ref": "RestoredStream"}, stream]},
+        "StartingPosition": "TRIM_HORIZON",
+        "BatchSize": 1000,
+        "MaximumBatchingWindowInSeconds": 5,
+        "MaximumRetryAttempts": -1,
+        "MaximumRecordAgeInSeconds": -1,
+        "BisectBatchOnFunctionError": True,
+        "FunctionResponseTypes": BATCHES_IN_PART,
+        "ParallelizationFactor": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("function", "role", "timeout", "settings"),
+    [
+        ("api_handler", "ApiHandlerRole", 10, {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}),
+        ("put_views", "PutViewsRole", 20, {}),
+        ("fold_views", "FoldViewsRole", 60, {}),
+    ],
+)
+def test_a_function_is_made_as_it_is_meant(
+    stack: Resources, function: str, role: str, timeout: int, settings: dict[str, Any]
+) -> None:
+    functions = of_type(stack, "AWS::Lambda::Function")
+    assert set(functions) == set(FUNCTIONS.values())
+    properties = dict(functions[FUNCTIONS[function]])
+    for elsewhere in ("Handler", "Tags"):
+        del properties[elsewhere]
+    assert properties == {
+        "FunctionName": {"Fn::Sub": f"${{AWS::StackName}}-{function}"},
+        "Code": {"S3Bucket": "bucket", "S3Key": "deployment.zip"},
+        "Runtime": "python3.13",
+        "Architectures": ["arm64"],
+        "MemorySize": 512,
+        "Timeout": timeout,
+        "Role": {"Fn::GetAtt": [role, "Arn"]},
+        "Environment": {"Variables": {"TABLE_NAME": TABLE_IN_USE, **settings}},
+        "LoggingConfig": {
+            "LogFormat": "JSON",
+            "ApplicationLogLevel": "INFO",
+            "SystemLogLevel": "WARN",
+        },
+        "TracingConfig": {"Mode": "PassThrough"},
+    }
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_has_a_role_of_its_own_with_its_policy_alone(
+    stack: Resources, function: str
+) -> None:
+    roles = of_type(stack, "AWS::IAM::Role")
+    [name, _] = stack[FUNCTIONS[function]]["Properties"]["Role"]["Fn::GetAtt"]
+    assert len(roles) == len(FUNCTIONS)
+    [policy] = roles[name]["Policies"]
+    assert policy["PolicyDocument"] == json.loads(Folder().policy(function).read_text())
+    [trust] = roles[name]["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
+    assert set(roles[name]) == {"AssumeRolePolicyDocument", "Policies"}
+
+
+def test_every_function_has_a_log_group_that_is_cleared_in_time(stack: Resources) -> None:
+    groups = [*of_type(stack, "AWS::Logs::LogGroup").values()]
+    assert len(groups) == len(FUNCTIONS)
+    for function in FUNCTIONS.values():
+        name = {"Fn::Sub": f"/aws/lambda/${{{function}}}"}
+        assert {"LogGroupName": name, "RetentionInDays": 30} in groups
+
+
+# ---- the API
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_api_is_throttled_and_logs_no_visitor(stacks: dict[str, Resources], stage: str) -> None:
+    """No access log, no execution log, no trace: each would have addresses in it."""
+    [(_, properties)] = of_type(stacks[stage], "AWS::ApiGateway::Stage").items()
+    del properties["DeploymentId"]
+    assert properties == {
+        "RestApiId": {"Ref": "RestAPI"},
+        "StageName": stage,
+        "TracingEnabled": False,
+        "MethodSettings": [
+            {
+                "ResourcePath": "/*",
+                "HttpMethod": "*",
+                "ThrottlingRateLimit": {"Ref": "RequestsPerSecond"},
+                "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"},
+                "LoggingLevel": "OFF",
+                "DataTraceEnabled": False,
+            }
+        ],
+    }
+
+
+def test_the_api_has_the_routes_of_the_app_and_may_call_its_function_alone(
+    stack: Resources,
+) -> None:
+    body = stack["RestAPI"]["Properties"]["Body"]
+    routes = {path: {*map(str.upper, methods)} for path, methods in body["paths"].items()}
+    assert routes == {path: {*methods} for path, methods in app.routes.items()}
+    assert routes["/api/v1/views"] >= {"GET", "HEAD"}
+    called = {
+        method["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
+        for methods in body["paths"].values()
+        for method in methods.values()
+    }
+    assert [uri.split("/functions/")[1] for uri in called] == ["${APIHandler.Arn}/invocations"]
+    [permission] = of_type(stack, "AWS::Lambda::Permission").values()
+    assert permission["FunctionName"] == {"Ref": "APIHandler"}
+    assert permission["Principal"] == "apigateway.amazonaws.com"
+    assert set(template.names_in(permission["SourceArn"])) == {"RestAPI"}
+
+
+# ---- who is told of what
+
+METRICS = {
+    "AWS/SQS": (
+        {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
+        ["QueueName"],
+    ),
+    "AWS/Lambda": (
+        {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"},
+        ["FunctionName"],
+    ),
+    "AWS/DynamoDB": (
+        {
+            "ConsumedReadCapacityUnits",
+            "ConsumedWriteCapacityUnits",
+            "ReadThrottleEvents",
+            "TimeToLiveDeletedItemCount",
+            "WriteThrottleEvents",
+        },
+        ["TableName"],
+    ),
+    "AWS/ApiGateway": ({"Count", "Latency", "4XXError", "5XXError"}, ["ApiName", "Stage"]),
+}
+"""Metrics that AWS emits, and their dimensions.
+
+Sources: the SQS, Lambda, DynamoDB and API Gateway developer guides, each on CloudWatch metrics.
+"""
+KINDS = {
+    "QueueName": "AWS::SQS::Queue",
+    "FunctionName": "AWS::Lambda::Function",
+    "function": "AWS::Lambda::Function",
+    "TableName": "AWS::DynamoDB::Table",
+    "Stage": "AWS::ApiGateway::Stage",
+}
+"""What a dimension names."""
+CONSUMERS = {"put.py": "PutViews", "fold.py": "FoldViews"}
+"""The modules of the other functions; all else runs in `APIHandler`."""
+
+Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""Namespace, name, and the dimensions: each with the one name that its value refers to."""
+
+
+def counted() -> set[tuple[str, str]]:
+    """What the handlers count, by function: the keywords of `telemetry.count(...)`."""
+    found = set()
+    for path in (template.ROOT / "chalicelib").rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "telemetry.count":
+                function = CONSUMERS.get(path.name, "APIHandler")
+                found |= {(function, keyword.arg or "") for keyword in call.keywords}
+    return found
+
+
+def alarms(stack: Resources) -> dict[str, dict[str, Any]]:
+    return of_type(stack, "AWS::CloudWatch::Alarm")
+
+
+def watched(stack: Resources) -> set[Metric]:
+    """The metrics that alarms look at."""
+    return {
+        (
+            alarm["Namespace"],
+            alarm["MetricName"],
+            tuple((part["Name"], _named(part["Value"])) for part in alarm["Dimensions"]),
+        )
+        for alarm in alarms(stack).values()
+    }
+
+
+def _named(value: Any) -> str:
+    """The one resource that a dimension names; the table's may be a restored one."""
+    if isinstance(value, str) and "${" not in value:
+        return value
+    found = set(template.names_in(value if isinstance(value, dict) else {"Fn::Sub": value}))
+    [name] = found - {"RestoredTable"}
+    return {"TableInUse": "Table"}.get(name, name)
+
+
+def drawn(stack: Resources) -> set[Metric]:
+    """The metrics that the dashboard shows."""
+    return {
+        (namespace, name, tuple(zip(dimensions[::2], map(_named, dimensions[1::2]), strict=True)))
+        for widget in dashboard(stack)["widgets"]
+        for namespace, name, *dimensions in _spelt_out(widget["properties"]["metrics"])
+    }
+
+
+def _spelt_out(metrics: Sequence[Sequence[Any]]) -> Iterator[list[str]]:
+    """Without abbreviations: "." is what stands above, "..." all that stands above up to there.
+
+    Source: the CloudWatch API reference, "Dashboard body structure and syntax".
+    """
+    above: list[str] = []
+    for metric in metrics:
+        words = [word for word in metric if isinstance(word, str)]
+        if words[0] == "...":
+            words = above[: len(above) - len(words) + 1] + words[1:]
+        above = [above[place] if word == "." else word for place, word in enumerate(words)]
+        yield above
+
+
+def dashboard(stack: Resources) -> dict[str, Any]:
+    """Its body; what is between `${` and `}` are names as good as any other to JSON."""
+    [properties] = of_type(stack, "AWS::CloudWatch::Dashboard").values()
+    body, given = properties["DashboardBody"]["Fn::Sub"]
+    assert given == {"TableInUse": TABLE_IN_USE}
+    shown: dict[str, Any] = json.loads(body)
+    return shown
+
+
+def test_the_handlers_own_metrics_are_shown_each_of_the_function_that_counts_it(
+    stack: Resources,
+) -> None:
+    own = {
+        (function, name)
+        for namespace, name, dimensions in drawn(stack)
+        if namespace == telemetry.NAMESPACE
+        for _, function in dimensions
+    }
+    assert own == counted()
+
+
+@pytest.mark.parametrize("look", [watched, drawn])
+def test_only_metrics_that_somebody_emits_are_looked_at(stack: Resources, look: Any) -> None:
+    """A misspelt one is an alarm that never fires, a line that is never drawn."""
+    emitted: set[tuple[str, str]] = set()
+    for namespace, name, dimensions in look(stack):
+        if namespace == telemetry.NAMESPACE:
+            [(dimension, function)] = dimensions
+            assert (dimension, (function, name) in counted()) == ("function", True)
+        else:
+            known, named = METRICS[namespace]
+            assert name in known
+            assert [dimension for dimension, _ in dimensions] == named
+        emitted.add((namespace, name))
+    assert emitted
+
+
+@pytest.mark.parametrize("look", [watched, drawn])
+def test_what_is_looked_at_is_there(stack: Resources, look: Any) -> None:
+    for _, _, dimensions in look(stack):
+        for dimension, name in dimensions:
+            if dimension == "ApiName":
+                assert name == stack["RestAPI"]["Properties"]["Body"]["info"]["title"]
+            else:
+                assert stack[name]["Type"] == KINDS[dimension]
+
+
+def test_the_dimension_of_our_own_metrics_is_the_one_that_they_are_written_with() -> None:
+    record = telemetry.metrics.makeRecord(
+        telemetry.metrics.name, 20, "", 0, "metrics", (), None, extra={"fields": {"views_put": 1}}
+    )
+    written = json.loads(telemetry.JsonFormatter().format(record))
+    [directive] = written["_aws"]["CloudWatchMetrics"]
+    assert (directive["Namespace"], directive["Dimensions"]) == ("vu-mi", [["function"]])
+
+
+def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
+    stack: Resources,
+) -> None:
+    for alarm in alarms(stack).values():
+        assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}]
+        assert alarm["AlarmDescription"].strip().endswith(".")
+        assert alarm["TreatMissingData"] == "notBreaching"
+    assert stack["AlarmSubscription"] == {
+        "Type": "AWS::SNS::Subscription",
+        "Condition": "SomebodyIsTold",
+        "Properties": {
+            "TopicArn": {"Ref": "AlarmTopic"},
+            "Protocol": "email",
+            "Endpoint": {"Ref": "AlarmEmail"},
+        },
+    }
+
+
+def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
+    seen = {(name, what) for _, name, dimensions in watched(prod) for _, what in dimensions}
+    for function in FUNCTIONS.values():
+        assert {("Errors", function), ("Throttles", function)} <= seen
+    assert ("ApproximateNumberOfMessagesVisible", "ViewsDeadLetters") in seen
+    assert ("ApproximateAgeOfOldestMessage", "ViewsQueue") in seen
+    assert ("IteratorAge", "FoldViews") in seen
+    assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
+
+
+def test_the_operators_guide_says_of_every_alarm_what_to_do(prod: Resources) -> None:
+    guide = (template.ROOT / "docs" / "OPERATIONS.md").read_text()
+    assert set(alarms(prod)) == set(re.findall(r"`(\w+Alarm)`", guide))
+
+
+def test_no_widget_covers_another(prod: Resources) -> None:
+    """The dashboard is 24 units wide."""
+    taken = [
+        (x, y)
+        for widget in dashboard(prod)["widgets"]
+        for x in range(widget["x"], widget["x"] + widget["width"])
+        for y in range(widget["y"], widget["y"] + widget["height"])
+    ]
+    assert len(set(taken)) == len(taken)
+    assert max(x for x, _ in taken) < 24
+
+
+# ---- what holds it together
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_name_is_that_of_something_in_the_stack(
+    packages: dict[str, Path], stacks: dict[str, Resources], stage: str
+) -> None:
+    given = read(packages[stage])
+    own = {*given["Resources"], *given["Parameters"]}
+    assert set(template.names_in([given["Resources"], given["Outputs"]])) <= own
+    made = stacks[stage]
+    assert set(template.names_in(made)) <= {*made, *given["Parameters"]}
+
+
+def test_prods_data_outlives_its_stack_and_no_other_stages_does(
+    stacks: dict[str, Resources],
+) -> None:
+    for stage, stack in stacks.items():
+        kept = {name for name, part in stack.items() if part.get("DeletionPolicy") == "Retain"}
+        protected = stack["Table"]["Properties"].get("DeletionProtectionEnabled", False)
+        expected = ({"Table", "ViewsDeadLetters"}, True) if stage == "prod" else (set(), False)
+        assert (kept, protected) == expected
+
+
+def test_a_message_stops_coming_while_its_view_is_still_there(stack: Resources) -> None:
+    """Law 4: 25 s x 10 receives = 250 s, below the 300 s that a view lives at least."""
+    queue = stack["ViewsQueue"]["Properties"]
+    receives = queue["RedrivePolicy"]["maxReceiveCount"]
+    assert queue["VisibilityTimeout"] * receives < Settings().redelivery_seconds
+    assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {
+        "Fn::GetAtt": ["ViewsDeadLetters", "Arn"]
+    }
+
+
+def test_a_message_does_not_come_again_while_its_batch_is_filled_and_handled(
+    stack: Resources,
+) -> None:
+    """1 s to fill + 20 s to run = 21 s, within 25 s."""
+    window = stack["PutViewsPutViewsSqsEventSource"]["Properties"]["MaximumBatchingWindowInSeconds"]
+    timeout = stack["PutViews"]["Properties"]["Timeout"]
+    assert window + timeout <= stack["ViewsQueue"]["Properties"]["VisibilityTimeout"]
+
+
+def test_a_dead_letter_is_kept_no_shorter_than_a_message(stack: Resources) -> None:
+    """Its age counts from when it was first sent; 14 days is the most that SQS keeps one.
+
+    Source: the SQS developer guide, "Using dead-letter queues in Amazon SQS".
+    """
+    kept = [
+        stack[queue]["Properties"]["MessageRetentionPeriod"]
+        for queue in ("ViewsQueue", "ViewsDeadLetters")
+    ]
+    assert kept == [14 * 86_400] * 2
+
+
+# ---- what reaches the fold
+
+ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+BY_HAND = None
+BY_ANOTHER_SERVICE = {"type": "Service", "principalId": "replication.dynamodb.amazonaws.com"}
+
+
+def accepts(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
+    """As much of Lambda's event filtering as is used here: values, prefixes, and maps of them.
+
+    Source: the Lambda developer guide, "Control which events Lambda sends to your function".
+    """
+    return all(
+        name in event
+        and (
+            accepts(rule, event[name])
+            if isinstance(rule, dict)
+            else any(_holds(choice, event[name]) for choice in rule)
+        )
+        for name, rule in pattern.items()
+    )
+
+
+def _holds(choice: Any, value: Any) -> bool:
+    if isinstance(choice, dict):
+        assert set(choice) == {"prefix"}, f"{choice} is not known here"
+        return isinstance(value, str) and value.startswith(choice["prefix"])
+    return bool(choice == value)
+
+
+@pytest.mark.parametrize(
+    ("record", "reaches"),
+    [
+        (events.removal(1, "USER#a", f"VIEW#{ULID}"), True),
+        (events.removal(1, "USER#ü/VIEW#", f"VIEW#{ULID}"), True),
+        (events.removal(1, "USER#a", f"VIEW#{ULID}", identity=BY_HAND), False),
+        (events.removal(1, "USER#a", f"VIEW#{ULID}", identity=BY_ANOTHER_SERVICE), False),
+        ({**events.removal(1, "USER#a", f"VIEW#{ULID}"), "eventName": "INSERT"}, False),
+        ({**events.removal(1, "USER#a", f"VIEW#{ULID}"), "eventName": "MODIFY"}, False),
+        (events.removal(1, "USER#a", "USER"), False),
+        (events.removal(1, "USER#a", "DAY#2026-01-01"), False),
+        (events.removal(1, "WALLET#a", "TX#1"), False),
+    ],
+)
+def test_the_filter_lets_removals_of_views_by_ttl_through_and_no_other_record(
+    stack: Resources,
+    record: dict[str, Any],
+    reaches: bool,  # noqa: FBT001
+) -> None:
+    """And keeps back nothing that the fold would count."""
+    mapping = stack["FoldViewsFoldViewsDynamodbEventSource"]["Properties"]
+    patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
+    assert any(accepts(pattern, record) for pattern in patterns) == reaches
+    assert (removals.parse(record) is not None) == reaches
