@@ -834,7 +834,7 @@ def test_what_fails_before_the_write_changes_nothing(
 def test_what_fails_after_the_write_has_changed_all(
     table: Table, wanted: Change | None, place: int
 ) -> None:
-    """The answer is lost; or the days of before stay, which belong to no count: that is no fault."""
+    """The answer is lost; or the days of before stay, of no count any more: that is no fault."""
     owned = claimed(table, base=2)
     folded(table, NOON - DAY, 3)
     failures: list[Exception | None] = [None] * place + [Unavailable("no answer")]

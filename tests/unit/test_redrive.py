@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.ports import Delete, Item, Key, StorageError, Table, Unavailable, number
+from chalicelib.ports import Delete, Item, Key, Put, StorageError, Table, Unavailable, number
 from chalicelib.views import counting, folding, keys, storing
 from chalicelib.views.counting import Count
 from chalicelib.views.storing import Lifetime

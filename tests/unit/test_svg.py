@@ -222,6 +222,17 @@ def test_without_a_label_there_is_one_half() -> None:
     assert (half.attrib["x"], half.attrib["width"]) == ("0", "41")
 
 
+@pytest.mark.parametrize(
+    ("logo", "label_color", "x"), [("", "", "20.5"), ("git", "", "38.5"), ("git", "red", "43.5")]
+)
+def test_without_a_label_the_message_stands_where_badge_maker_puts_it(
+    logo: str, label_color: str, x: str
+) -> None:
+    badge = Badge("", "1,234", "blue", label_color, "flat-square", logo)
+    (text,) = elements(badge, "text")
+    assert text.attrib["x"] == x
+
+
 def test_a_social_badge_without_a_message_has_no_bubble() -> None:
     assert not elements(Badge("views", "", style="social"), "path")
     assert len(elements(Badge("views", "1", style="social"), "path")) == 1
