@@ -128,7 +128,6 @@ def _sent(request: Mapping[str, Any]) -> dict[str, Any]:
 OTHERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "BatchWriteItem": lambda _: {"UnprocessedItems": {}},
     "SendMessage": _sent,
-    "TransactWriteItems": lambda _: {},
     "UpdateItem": lambda _: {},
 }
 """The answers of the operations that read nothing."""

@@ -53,10 +53,16 @@ class Emulator:
     def make(self, target: str, **variables: str) -> str:
         """Run a target of the Makefile; returns what it printed."""
         given = [f"{name}={value}" for name, value in variables.items()]
+        # Of the make that runs the tests nothing: its flags would be this one's.
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("MAKE", "MFLAGS"))
+        }
         finished = subprocess.run(  # noqa: S603  our own words
             ["make", target, f"VENV={BIN.parent}", f"AWS={BIN / 'aws'}", *given],  # noqa: S607
             cwd=self.folder,
-            env={**os.environ, "AWS_ENDPOINT_URL": self.endpoint},
+            env={**inherited, "AWS_ENDPOINT_URL": self.endpoint},
             capture_output=True,
             text=True,
             check=False,

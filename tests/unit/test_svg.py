@@ -129,13 +129,19 @@ def test_texts_stand_where_badge_maker_puts_them(
 
 @pytest.mark.parametrize(
     ("style", "place"),
-    [("flat", "5 3"), ("flat-square", "5 3"), ("plastic", "5 2"), ("for-the-badge", "9 7")],
+    [
+        ("flat", "5 3"),
+        ("flat-square", "5 3"),
+        ("plastic", "5 2"),
+        ("for-the-badge", "9 7"),
+        ("social", "5 3"),
+    ],
 )
 def test_a_logo_stands_where_badge_maker_puts_it(style: str, place: str) -> None:
-    (logo,) = elements(Badge("views", "1", style=style, logo="github"), "path")
+    (*_, logo) = elements(Badge("views", "1", style=style, logo="github"), "path")
     # 14 / 24 = .58333
     assert logo.attrib["transform"] == f"translate({place})scale(0.58333)"
-    assert logo.attrib["fill"] == "whitesmoke"
+    assert logo.attrib["fill"] == ("#181717" if style == "social" else "whitesmoke")
 
 
 @pytest.mark.parametrize(("style", "radius"), [("flat", "3"), ("plastic", "4")])
@@ -236,6 +242,8 @@ def test_without_a_label_the_message_stands_where_badge_maker_puts_it(
 def test_a_social_badge_without_a_message_has_no_bubble() -> None:
     assert not elements(Badge("views", "", style="social"), "path")
     assert len(elements(Badge("views", "1", style="social"), "path")) == 1
+    # the button is 31 + 10, and its line half a pixel on each side
+    assert size(Badge("views", "", style="social")) == (42, 20)
 
 
 def test_texts_are_written_as_the_style_writes_them() -> None:
