@@ -95,6 +95,11 @@ def attribute(name: str) -> Attr:
     return Attr(name)
 
 
+def unchanged(name: str, value: Value) -> ConditionBase:
+    """An attribute is still what it was read as; missing, where that was 0 or empty."""
+    return attribute(name).eq(value) if value else attribute(name).not_exists()
+
+
 def number(item: Mapping[str, Value], name: str) -> int:
     """The whole number `name` of an item, 0 where it has none."""
     value = item.get(name, 0)

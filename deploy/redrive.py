@@ -109,8 +109,7 @@ class Redrive:
 
     def _is_there(self, view: View, now: float) -> bool:
         """Whether the table has the view; it then keeps it as if just put."""
-        pk, sk = keys.view(view.badge_id, view.ulid)
-        item: Item = {"PK": pk, "SK": sk, "ttl": self.lifetime.ttl(now)}
+        item = storing.to_item(view, view.badge_id, self.lifetime.ttl(now))
         try:
             self.table.write(Put(item, condition=attribute("SK").exists()))
         except ConditionFailed:

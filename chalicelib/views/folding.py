@@ -33,6 +33,7 @@ from chalicelib.ports import (
     attribute,
     number,
     text,
+    unchanged,
 )
 from chalicelib.views import keys
 from chalicelib.views.removals import Removal
@@ -151,7 +152,7 @@ def _fold_into_item(part: Part, table: Table) -> Outcome:
             removals = [removal for removal in counting if removal.position > position]
             if not removals:
                 return Outcome(0, counting)
-            unfolded = _is("folded", position) & _is("reset", reset)
+            unfolded = unchanged("folded", position) & unchanged("reset", reset)
         else:
             return Outcome(len(removals), counting)
     raise Unavailable(f"{TRIES} other folds came in between")
@@ -168,8 +169,3 @@ def _before(position: str) -> ConditionBase:
 
 def _begun_by(taken_at: datetime) -> ConditionBase:
     return attribute("reset").not_exists() | attribute("reset").lte(_milliseconds(taken_at))
-
-
-def _is(name: str, value: str | int) -> ConditionBase:
-    """An attribute is still what it was; nothing, if it was not there."""
-    return attribute(name).eq(value) if value else attribute(name).not_exists()

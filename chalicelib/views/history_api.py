@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chalice.app import Blueprint, Response
@@ -12,7 +13,7 @@ from chalicelib import resources, telemetry
 from chalicelib.ports import StorageError
 from chalicelib.responses import answer, error, svg
 from chalicelib.views import ids
-from chalicelib.views.options import SHOWN, BadOptionError, Query
+from chalicelib.views.options import SHOWN, BadOptionError, Query, one
 
 if TYPE_CHECKING:
     from chalicelib.views.chart import Look
@@ -31,12 +32,13 @@ WIDTHS, HEIGHTS = range(200, 1201), range(80, 401)
 @blueprint.route("/api/v1/views/history", methods=["GET", "HEAD"])
 def get_history() -> Response:
     """The views of each of the last `days` days, or with `by=hour` of each of their hours."""
-    from chalicelib.views.history import document
+    from chalicelib.views.history import By, document
 
     try:
         query = _query()
         badge_id = ids.parse(query.get("id", ()))
-        return answer(document(badge_id, _read(badge_id, query, _by(query))))
+        by = one(query, "by", _by, default=By.DAY)
+        return answer(document(badge_id, _read(badge_id, query, by)))
     except Exception as failure:  # noqa: BLE001  Chalice would answer it in a shape of its own
         return _refused(failure)
 
@@ -67,9 +69,10 @@ def _read(badge_id: str, query: Query, by: By) -> History:
     from chalicelib.views import history
 
     known = range(1, by.most_days + 1)
-    days = _whole(query, "days", known, f"with by={by} " if by is history.By.HOUR else "")
+    where = f"with by={by} " if by is history.By.HOUR else ""
+    days = one(query, "days", partial(_whole, known, where=where), default=DAYS)
     use = resources.current()
-    return history.read(use.table, badge_id, days or DAYS, use.clock(), by)
+    return history.read(use.table, badge_id, days, use.clock(), by)
 
 
 def _refused(failure: Exception) -> Response:
@@ -98,43 +101,25 @@ def _look(query: Query) -> Look:
     from chalicelib.views import chart, colors
 
     usual = chart.Look()
-    try:
-        color = _one(query, "color")
-        return chart.Look(
-            width=_whole(query, "width", WIDTHS) or usual.width,
-            height=_whole(query, "height", HEIGHTS) or usual.height,
-            color=colors.parse(color) if color else usual.color,
-        )
-    except colors.BadColorError as wrong:
-        raise BadOptionError(f"color: {wrong}") from None
-
-
-def _by(query: Query) -> By:
-    from chalicelib.views.history import By
-
-    given = _one(query, "by")
-    if given in set(By):
-        return By(given)
-    if given:
-        raise BadOptionError(f"by: give day or hour, not {given[:SHOWN]!r}")
-    return By.DAY
-
-
-def _whole(query: Query, name: str, known: range, where: str = "") -> int | None:
-    """A whole number above 0; None where it is not given."""
-    given = _one(query, name)
-    if not given:
-        return None
-    if re.fullmatch("[0-9]{1,4}", given) and int(given) in known:
-        return int(given)
-    raise BadOptionError(
-        f"{name}: {where}give a whole number from {known[0]} to {known[-1]}, not {given[:SHOWN]!r}"
+    return chart.Look(
+        width=one(query, "width", partial(_whole, WIDTHS), default=usual.width),
+        height=one(query, "height", partial(_whole, HEIGHTS), default=usual.height),
+        color=one(query, "color", colors.parse, default=usual.color),
     )
 
 
-def _one(query: Query, name: str) -> str:
-    """An option is given once; empty is as good as not."""
-    values = query.get(name, ())
-    if len(values) > 1:
-        raise BadOptionError(f"{name}: give one, not {len(values)}")
-    return values[0] if values else ""
+def _by(given: str) -> By:
+    from chalicelib.views.history import By
+
+    if given not in set(By):
+        raise ValueError(f"give day or hour, not {given[:SHOWN]!r}")
+    return By(given)
+
+
+def _whole(known: range, given: str, where: str = "") -> int:
+    """A whole number from 0."""
+    if re.fullmatch("[0-9]{1,4}", given) and int(given) in known:
+        return int(given)
+    raise ValueError(
+        f"{where}give a whole number from {known[0]} to {known[-1]}, not {given[:SHOWN]!r}"
+    )

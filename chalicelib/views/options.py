@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from chalicelib.views.ids import REFUSED_CATEGORIES
 
@@ -21,8 +21,6 @@ MAX_BASE = 10**15
 SHOWN = 20
 """So much of a wrong value stands in the refusal, which has to fit on a badge."""
 THOUSANDS = ("", "k", "M", "B", "T")
-
-Parsed = TypeVar("Parsed")
 
 
 class BadOptionError(ValueError):
@@ -57,14 +55,14 @@ class Options:
 def parse(query: Query) -> Options:
     """The options in a query. Raises `BadOptionError`."""
     return Options(
-        peek=_one(query, "peek", _flag, default=False),
-        label=_one(query, "label", _label, default=None),
-        color=_one(query, "color", _color, default=""),
-        label_color=_one(query, "labelColor", _color, default=""),
-        style=_one(query, "style", partial(_among, STYLES), default=""),
-        logo=_one(query, "logo", _logo, default=""),
-        format=_one(query, "format", partial(_among, FORMATS), default="plain"),
-        base=_one(query, "base", _base, default=0),
+        peek=one(query, "peek", _flag, default=False),
+        label=one(query, "label", _label, default=None),
+        color=one(query, "color", _color, default=""),
+        label_color=one(query, "labelColor", _color, default=""),
+        style=one(query, "style", partial(_among, STYLES), default=""),
+        logo=one(query, "logo", _logo, default=""),
+        format=one(query, "format", partial(_among, FORMATS), default="plain"),
+        base=one(query, "base", _base, default=0),
     )
 
 
@@ -77,8 +75,11 @@ def short(count: int) -> str:
     return f"{whole}{point}{THOUSANDS[power]}"
 
 
-def _one(query: Query, name: str, read: Callable[[str], Any], *, default: Any) -> Any:
-    """The option `name`, or its default where the query has none; an option is given once."""
+def one(query: Query, name: str, read: Callable[[str], Any], *, default: Any) -> Any:
+    """The option `name`, or its default where the query has none; an option is given once.
+
+    Empty is as good as not given, but for the label. Raises `BadOptionError`.
+    """
     values = query.get(name, ())
     if len(values) > 1:
         raise BadOptionError(f"{name}: give one, not {len(values)}")

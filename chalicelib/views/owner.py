@@ -38,6 +38,7 @@ from chalicelib.ports import (
     attribute,
     number,
     text,
+    unchanged,
 )
 from chalicelib.views import counting, keys
 
@@ -105,9 +106,7 @@ class Owned:
     def held_by_these_names(self) -> ConditionBase:
         """Nor renamed in between: a name that the list of names lacks would outlive the badge."""
         given = self.owner.get("names")
-        return self.held & (
-            attribute("names").eq(given) if given else attribute("names").not_exists()
-        )
+        return self.held & unchanged("names", given or "")
 
 
 def claim(table: Table, badge_id: str, base: int, now: float) -> str:
@@ -301,5 +300,4 @@ def _unused() -> ConditionBase:
 
 def _still(user: Item) -> ConditionBase:
     """No other reset came in between; then it would be the later one that counts."""
-    reset = number(user, "reset")
-    return attribute("reset").eq(reset) if reset else attribute("reset").not_exists()
+    return unchanged("reset", number(user, "reset"))

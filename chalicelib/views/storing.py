@@ -22,6 +22,7 @@ from chalicelib.ports import (
     attribute,
     key_of,
     text,
+    unchanged,
 )
 from chalicelib.settings import Settings
 from chalicelib.views import keys
@@ -61,13 +62,13 @@ def store_one(view: View, table: Table, lifetime: Lifetime, now: float) -> None:
     if that failed, and the badge would show a view too many.
     """
     ttl = lifetime.ttl(now)
-    table.put_all([_item(view, view.badge_id, ttl)])
+    table.put_all([to_item(view, view.badge_id, ttl)])
     try:
         badge_id = _raise_floor(view.badge_id, [view], table, now)
     except StorageError as failure:
         raise FloorNotRaised(str(failure)) from failure
     if badge_id != view.badge_id:
-        table.put_all([_item(view, badge_id, ttl)])
+        table.put_all([to_item(view, badge_id, ttl)])
 
 
 def store(
@@ -89,7 +90,9 @@ def store(
     outcomes = each(lambda badge: _floor_raised(*badge, table, now), badges.items())
     stored_under = dict(zip(badges, outcomes, strict=True))
     places = {view: stored_under[view.badge_id] for view in views}
-    items = {v: _item(v, at, lifetime.ttl(now)) for v, at in places.items() if isinstance(at, str)}
+    items = {
+        v: to_item(v, at, lifetime.ttl(now)) for v, at in places.items() if isinstance(at, str)
+    }
     failed = {view: at for view, at in places.items() if isinstance(at, Exception)}
     return failed | _put(items, table)
 
@@ -116,7 +119,7 @@ def _raise_floor(badge_id: str, views: Sequence[View], table: Table, now: float)
         keys.user(badge_id),
         values={"floor": floor},
         defaults={"created": int(now)},
-        condition=_lower(floor) & _begun_at(reset) & attribute("alias").not_exists(),
+        condition=_lower(floor) & unchanged("reset", reset) & attribute("alias").not_exists(),
     )
     try:
         table.write(update)
@@ -130,10 +133,6 @@ def _lower(floor: int) -> ConditionBase:
     return attribute("floor").not_exists() | attribute("floor").lt(floor)
 
 
-def _begun_at(reset: int) -> ConditionBase:
-    return attribute("reset").eq(reset) if reset else attribute("reset").not_exists()
-
-
 def _put(items: Mapping[View, Item], table: Table) -> dict[View, Exception]:
     try:
         table.put_all(list(items.values()))
@@ -145,6 +144,7 @@ def _put(items: Mapping[View, Item], table: Table) -> dict[View, Exception]:
     return {}
 
 
-def _item(view: View, badge_id: str, ttl: int) -> Item:
+def to_item(view: View, badge_id: str, ttl: int) -> Item:
+    """A view as it is stored under an id."""
     key = keys.view(badge_id, view.ulid)
     return {"PK": key.pk, "SK": key.sk, "ttl": ttl}
