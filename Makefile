@@ -14,7 +14,7 @@ AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint types tests format bench cost clean
-.PHONY: package deploy chalice-deploy redrive restore
+.PHONY: package deploy chalice-deploy import redrive restore
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,10 @@ chalice-deploy: $(VENV)/dev.stamp ## deploy with `chalice deploy`, to try things
 	$(BIN)/chalice deploy --stage $(STAGE)
 	$(BIN)/python -m deploy complete --stage $(STAGE)
 	@$(BIN)/python -m deploy url --stage $(STAGE)
+
+import: $(VENV)/dev.stamp ## set the counts of a CSV file on AWS: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
+	@test -n "$(FILE)" || { echo "FILE is not set; it must be the path of a CSV file of id,count: make import STAGE=$(STAGE) FILE=counts.csv" >&2; exit 1; }
+	$(BIN)/python -m deploy import --stage $(STAGE) --stack $(STACK) $(OPTIONS) -- "$(FILE)"
 
 redrive: $(VENV)/dev.stamp ## store the views of dead letters that are not counted yet: STAGE=prod
 	$(BIN)/python -m deploy redrive --stage $(STAGE) --stack $(STACK) --unproven $(or $(UNPROVEN),keep)

@@ -7,13 +7,16 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+from admin import command, counts_file
+from admin.importing import Import
+from chalicelib.concurrency import concurrently
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import StorageError
 from chalicelib.resources import aws_client
@@ -27,7 +30,9 @@ WRONG = (
     OSError,
     SettingsError,
     StorageError,
+    command.CutShortError,
     completion.IncompleteError,
+    counts_file.WrongFileError,
     package.PackagingError,
     restore.NotRestoredError,
 )
@@ -63,6 +68,8 @@ def _parser() -> argparse.ArgumentParser:
                 required=True,
                 help="as the table was then: 2026-11-20T10:00:00Z",
             )
+        if step is _import:
+            command.add_options(adding)
         if step is _redrive:
             adding.add_argument(
                 "--unproven",
@@ -107,13 +114,20 @@ def _url(given: argparse.Namespace) -> None:
     print(f"{api['rest_api_url']}api/v1/views?id=hello")
 
 
+def _import(given: argparse.Namespace) -> None:
+    """Import counts from a CSV file: each becomes the base of its badge."""
+    rows = counts_file.read(given.file)
+    table = _table(stage.outputs(boto3.client("cloudformation"), _stack(given)))
+    command.run(rows, Import(table, concurrently, time.time, given.replace, given.dry_run))
+
+
 def _redrive(given: argparse.Namespace) -> None:
     """Store the views of dead letters that are certainly not counted yet."""
     found = stage.outputs(boto3.client("cloudformation"), _stack(given))
     job = redrive.Redrive(
         boto3.client("sqs"),
         found["ViewsDeadLettersUrl"],
-        DynamoTable(aws_client("dynamodb"), found["TableName"]),
+        _table(found),
         Lifetime.of(Settings.from_environment(os.environ)),
         redrive.ON_UNPROVEN[given.unproven],
     )
@@ -153,6 +167,10 @@ def _moment(text: str) -> datetime:
     return moment.astimezone(UTC)
 
 
+def _table(outputs: Mapping[str, str]) -> DynamoTable:
+    return DynamoTable(aws_client("dynamodb"), outputs["TableName"])
+
+
 def _stack(given: argparse.Namespace) -> str:
     return given.stack or f"vu-mi-{given.stage}"
 
@@ -163,6 +181,7 @@ STEPS = {
     "names": _names,
     "complete": _complete,
     "url": _url,
+    "import": _import,
     "redrive": _redrive,
     "restore": _restore,
     "resume": _resume,

@@ -1,19 +1,22 @@
 """`python -m local`: serve badges on one machine until SIGINT or SIGTERM.
 
-`python -m local redrive` sends the dead letters on their way again, whether or not it serves.
+Its other commands work on the same file, whether or not it serves.
 """
 
 from __future__ import annotations
 
+import argparse
 import errno
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from urllib.parse import quote
 
+from admin import command, counts_file
+from admin.importing import Import
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
 from chalicelib.settings import SettingsError
@@ -21,6 +24,7 @@ from local.database import FILE, Database
 from local.engine import VIEWS_QUEUE, AlreadyRunningError, Engine
 from local.queue import SqliteQueue
 from local.settings import LocalSettings
+from local.table import SqliteTable
 from local.web import Gateway, WebServer
 
 SWITCH_SECONDS = 0.0005
@@ -34,25 +38,50 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to,
 """Where a server that listens on every address of the machine is reached from it."""
 
 
-def main(command: Sequence[str]) -> int:
-    """Returns the exit status: 0 for done, 1 where it could not start, 2 for no such command."""
-    run = COMMANDS.get(" ".join(command))
-    if run is None:
-        print("usage: python -m local [redrive]", file=sys.stderr)  # noqa: T201
-        return 2
+class NoFileError(Exception):
+    """There is no file to work on; the message says where one was looked for."""
+
+
+WRONG = (
+    AlreadyRunningError,
+    NoFileError,
+    SettingsError,
+    command.CutShortError,
+    counts_file.WrongFileError,
+)
+"""What is told in one line, in its own words."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit status: 0 for done, 1 for not, 2 for no such command."""
+    given = _parser().parse_args(arguments)
     telemetry.write_to(sys.stderr, with_metrics=False)
     try:
         settings = LocalSettings.from_environment(os.environ)
-        return run(settings)
-    except (AlreadyRunningError, SettingsError) as error:
+        given.run(settings, given)
+    except WRONG as error:
         return _fail(str(error))
     except StorageError as error:
         return _fail(f"the file in {settings.folder}/ can't be opened: {error}")
     except OSError as error:
         return _fail(_explain(error, settings))
+    return 0
 
 
-def _serve(settings: LocalSettings) -> int:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m local", description=_serve.__doc__)
+    parser.set_defaults(run=_serve)
+    commands = parser.add_subparsers(metavar="COMMAND")
+    for name, run in COMMANDS.items():
+        adding = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
+        adding.set_defaults(run=run)
+        if run is _import:
+            command.add_options(adding)
+    return parser
+
+
+def _serve(settings: LocalSettings, _: argparse.Namespace) -> None:
+    """Serve badges until SIGINT or SIGTERM."""
     sys.setswitchinterval(SWITCH_SECONDS)
     from app import app  # noqa: PLC0415  only once the settings are known to be right
 
@@ -67,20 +96,35 @@ def _serve(settings: LocalSettings) -> int:
     finally:
         engine.stop()
     print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
-    return 0
 
 
-def _redrive(settings: LocalSettings) -> int:
-    path = settings.folder / FILE
-    if not path.exists():
-        return _fail(f"there is no {path}; set DATA to the folder of the file")
-    with closing(Database(path)) as database:
+def _redrive(settings: LocalSettings, _: argparse.Namespace) -> None:
+    """Send the dead letters on their way again."""
+    with _file(settings) as database:
         redriven = SqliteQueue(database, VIEWS_QUEUE, time.time).redrive()
     print(f"{redriven} dead letters are on their way again.")  # noqa: T201
-    return 0
 
 
-COMMANDS = {"": _serve, "redrive": _redrive}
+def _import(settings: LocalSettings, given: argparse.Namespace) -> None:
+    """Import counts from a CSV file: each becomes the base of its badge."""
+    rows = counts_file.read(given.file)
+    with _file(settings) as database:
+        table = SqliteTable(database)
+        job = Import(table, database.each, time.time, given.replace, given.dry_run)
+        command.run(rows, job)
+
+
+COMMANDS = {"redrive": _redrive, "import": _import}
+
+
+@contextmanager
+def _file(settings: LocalSettings) -> Iterator[Database]:
+    """The file, which must be there: a command on a new one would be a mistake in DATA."""
+    path = settings.folder / FILE
+    if not path.exists():
+        raise NoFileError(f"there is no {path}; set DATA to the folder of the file")
+    with closing(Database(path)) as database:
+        yield database
 
 
 def badge_url(host: str, port: int) -> str:

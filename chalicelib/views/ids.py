@@ -27,7 +27,7 @@ def normalise(raw: str) -> str:
     """An id as it is stored. Raises `BadIdError`."""
     badge_id = unicodedata.normalize("NFC", raw)
     if not badge_id:
-        raise BadIdError("the id is empty: give ?id=owner/name")
+        raise BadIdError("the id is empty: give one like owner/name")
     if len(badge_id) > MAX_CHARACTERS:
         raise BadIdError(f"the id has {len(badge_id)} characters: give at most {MAX_CHARACTERS}")
     for category in map(unicodedata.category, badge_id):

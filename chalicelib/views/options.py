@@ -62,7 +62,7 @@ def parse(query: Query) -> Options:
         style=one(query, "style", partial(_among, STYLES), default=""),
         logo=one(query, "logo", _logo, default=""),
         format=one(query, "format", partial(_among, FORMATS), default="plain"),
-        base=one(query, "base", _base, default=0),
+        base=one(query, "base", base, default=0),
     )
 
 
@@ -126,7 +126,8 @@ def _logo(given: str) -> str:
     return given
 
 
-def _base(given: str) -> int:
+def base(given: str) -> int:
+    """A count to start from. Raises `ValueError`, which says what to give."""
     decimal = given.isascii() and given.isdecimal() and len(given) <= len(str(MAX_BASE))
     if not (decimal and int(given) <= MAX_BASE):
         raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {_shown(given)}")

@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,6 +185,22 @@ def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) 
     [view] = views(aws, stack["TableName"], "never")
     assert view == f"VIEW#{json.loads(bodies[0])['view']}"
     assert views(aws, stack["TableName"]) == []
+
+
+def test_counts_are_imported_by_one_command_and_again_without_effect(
+    aws: Emulator, tmp_path: Path
+) -> None:
+    file = tmp_path / "counts.csv"
+    file.write_text("id,count\nmoved/here,1000\n")
+    api = outputs(aws, "vu-mi-prod")["RestAPIId"]
+    for options, told, shown in (
+        ("--dry-run", "1 imported", "0"),
+        ("", "1 imported", "1000"),
+        ("", "1 there already", "1000"),
+    ):
+        assert told in aws.make("import", STAGE="prod", FILE=str(file), OPTIONS=options)
+        badge = aws.get(api, "prod", "/api/v1/views?id=moved%2Fhere&peek=1")
+        assert badge["message"] == shown
 
 
 def test_a_restored_stack_goes_on_counting_from_what_the_backup_holds(aws: Emulator) -> None:

@@ -147,7 +147,7 @@ def test_peek_and_head_count_nothing(aws: Aws) -> None:
     [
         (None, "give an id: ?id=owner/name"),
         ({"other": ["x"]}, "give an id: ?id=owner/name"),
-        ({"id": [""]}, "the id is empty: give ?id=owner/name"),
+        ({"id": [""]}, "the id is empty: give one like owner/name"),
         ({"id": ["a", "b"]}, "give one id, not 2"),
         ({"id": ["x" * 201]}, "the id has 201 characters: give at most 200"),
         ({"id": ["a\nb"]}, "the id has a control character: leave it out"),

@@ -250,11 +250,88 @@ def test_dead_letters_are_redriven_while_it_serves_and_count_once(tmp_path: Path
 def test_an_unknown_command_is_refused(tmp_path: Path, command: str) -> None:
     process = start(tmp_path, *command.split())
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
-    assert (process.returncode, out, err) == (2, "", "usage: python -m local [redrive]\n")
+    assert (process.returncode, out) == (2, "")
+    assert err.startswith("usage: python -m local [-h] COMMAND ...\n")
 
 
-def test_a_redrive_without_a_file_says_so(tmp_path: Path) -> None:
-    process = start(tmp_path, "redrive")
+COUNTS = 'id,count\na/b,1000\n"x, y",5\n'
+
+
+def test_counts_are_imported_while_it_serves_and_again_without_effect(tmp_path: Path) -> None:
+    file = tmp_path / "counts.csv"
+    file.write_text(COUNTS)
+    with running(tmp_path) as server:
+        server.badge("a/b")
+        server.wait_for("a/b", 1)
+        for arguments, shown, told in (
+            (["--dry-run"], 1, "a dry run, nothing was changed; without --dry-run:\n2 imported\n"),
+            ([], 1001, "2 imported\n0 there already\n0 replaced\n0 kept as they are\n"),
+            ([], 1001, "0 imported\n2 there already\n0 replaced\n0 kept as they are\n"),
+        ):
+            process = start(tmp_path, "import", str(file), *arguments)
+            out, err = process.communicate(timeout=PATIENCE_SECONDS)
+            assert (process.returncode, err) == (0, "")
+            assert out.startswith(told)
+            assert server.peek("a/b") == shown
+    file.write_text("a/b,999\n")
+    for arguments, outcome, told in (
+        ([], "kept as they are", "1 kept as they are\n"),
+        (["--replace"], "replaced", "1 replaced\n"),
+    ):
+        process = start(tmp_path, "import", str(file), *arguments)
+        out, _ = process.communicate(timeout=PATIENCE_SECONDS)
+        first = f"line 1: a/b {outcome}: its base is 1000, the file says 999\n"
+        assert out.startswith(first)
+        assert told in out
+    with running(tmp_path) as server:
+        assert server.peek("a/b") == 1000
+
+
+def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
+    """5,000 badges, killed 3 times on the way: each has its count once."""
+    with running(tmp_path) as server:
+        server.stop()
+    file = tmp_path / "counts.csv"
+    file.write_text("".join(f"b{n},{n + 1}\n" for n in range(5000)))
+    done = 0
+    for _ in range(3):
+        process = start(tmp_path, "import", str(file))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while process.poll() is None and _badges(tmp_path) <= done:
+            assert time.monotonic() < deadline
+        process.kill()
+        process.communicate()
+        done = _badges(tmp_path)
+    out, _ = start(tmp_path, "import", str(file)).communicate(timeout=PATIENCE_SECONDS)
+    assert out == (
+        f"{5000 - done} imported\n{done} there already\n0 replaced\n0 kept as they are\n"
+    )
+    with running(tmp_path) as server:
+        assert [server.peek(f"b{n}") for n in (0, 1, 2500, 4999)] == [1, 2, 2501, 5000]
+
+
+def _badges(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        [found] = connection.execute("SELECT count(*) FROM items WHERE sk = 'USER'").fetchone()
+    return int(found)
+
+
+def test_a_wrong_file_is_told_line_by_line_and_nothing_imported(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        file = tmp_path / "counts.csv"
+        file.write_text("a,1\nb,-1\n")
+        process = start(tmp_path, "import", str(file))
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        assert (process.returncode, out) == (1, "")
+        assert err.startswith(f"vu-mi: {file}: nothing was imported\n  line 2: give a whole number")
+        assert server.peek("a") == 0
+
+
+@pytest.mark.parametrize("command", ["redrive", "import"])
+def test_a_command_without_a_file_to_work_on_says_so(tmp_path: Path, command: str) -> None:
+    counts = tmp_path / "counts.csv"
+    counts.write_text(COUNTS)
+    process = start(tmp_path, command, *([str(counts)] if command == "import" else []))
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1
     assert err == (f"vu-mi: there is no {tmp_path / FILE}; set DATA to the folder of the file\n")

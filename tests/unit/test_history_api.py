@@ -184,7 +184,7 @@ def test_a_wrong_option_is_refused_with_what_to_give(
             "color: no colour '<blau>': give a name like green, or hex like 4c1",
         ),
         ({"color": ["red", "red"]}, "color: give one, not 2"),
-        ({"id": ""}, "the id is empty: give ?id=owner/name"),
+        ({"id": ""}, "the id is empty: give one like owner/name"),
         ({"id": ["a", "b"]}, "give one id, not 2"),
     ],
 )

@@ -329,7 +329,7 @@ def test_what_is_not_base64_is_no_object() -> None:
         ({"id": 5}, ID),
         ({"id": ["octocat"]}, ID),
         ({"id": True}, ID),
-        ({"id": ""}, "the id is empty: give ?id=owner/name"),
+        ({"id": ""}, "the id is empty: give one like owner/name"),
         ({"id": "x" * 201}, "the id has 201 characters: give at most 200"),
         ({"id": "a\nb"}, "the id has a control character: leave it out"),
         ({"id": "\ud800"}, "the id has half a surrogate pair: leave it out"),

@@ -1,0 +1,1 @@
+"""What an operator does to the counts, on either engine."""

@@ -1,0 +1,107 @@
+"""Importing counts that were counted elsewhere, so that a badge goes on where it was.
+
+A count becomes the badge's base, to which the views counted here are added. It is set, never added
+to, so a file can be imported again, or from the start after it was cut short: what is right already
+stays as it is. What somebody else decided is kept unless told: a base that differs, or a badge that
+its owner let begin anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING
+
+from admin.counts_file import Counted
+from chalicelib.concurrency import Each
+from chalicelib.ports import ConditionFailed, Item, Table, Update, attribute, number, text
+from chalicelib.retry import Retry
+from chalicelib.views import keys
+
+if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import ConditionBase
+
+AT_ONCE = 100
+PATIENCE = Retry(attempts=12, base=0.2, cap=10.0, budget=60.0)
+"""Beyond what the table's own retries bear: an import has time, a visitor has none."""
+
+
+class Outcome(Enum):
+    """What became of a line; the value says so to the operator."""
+
+    IMPORTED = "imported"
+    SAME = "there already"
+    REPLACED = "replaced"
+    KEPT = "kept as they are"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A line, what became of it, and the base that its badge had before."""
+
+    row: Counted
+    outcome: Outcome
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Where counts go, and how; `dry_run` says what would become of them, and writes nothing."""
+
+    table: Table
+    each: Each
+    clock: Callable[[], float]
+    replace: bool = False
+    dry_run: bool = False
+    patience: Retry = PATIENCE
+
+    def run(self, rows: Sequence[Counted]) -> Iterator[Result]:
+        """Import all lines, in their order. Raises `StorageError`; what came before it stays."""
+        for start in range(0, len(rows), AT_ONCE):
+            chunk = rows[start : start + AT_ONCE]
+            yield from self.patience.call(partial(self._import_all, chunk))
+
+    def _import_all(self, rows: Sequence[Counted]) -> list[Result]:
+        return list(self.each(self._import, rows))
+
+    def _import(self, row: Counted) -> Result:
+        """Look and write until nobody else has written in between."""
+        while True:
+            badge_id, user = self._badge(row.badge_id)
+            outcome = self._outcome(user, row.count)
+            result = Result(row, outcome, number(user, "base"))
+            if self.dry_run or outcome in {Outcome.SAME, Outcome.KEPT}:
+                return result
+            try:
+                self.table.write(self._write(badge_id, user, row.count))
+            except ConditionFailed:
+                continue
+            return result
+
+    def _badge(self, name: str) -> tuple[str, Item]:
+        """Where a badge is that may have been renamed, and its item."""
+        user = self.table.get(keys.user(name)) or {}
+        alias = text(user, "alias")
+        return self._badge(alias) if alias else (name, user)
+
+    def _outcome(self, user: Item, count: int) -> Outcome:
+        if number(user, "base") == count:
+            return Outcome.SAME
+        if "base" not in user and "reset" not in user:
+            return Outcome.IMPORTED
+        return Outcome.REPLACED if self.replace else Outcome.KEPT
+
+    def _write(self, badge_id: str, user: Item, count: int) -> Update:
+        return Update(
+            keys.user(badge_id),
+            values={"base": count},
+            defaults={"created": int(self.clock())},
+            condition=_as_read(user, "base") & _as_read(user, "reset") & _as_read(user, "alias"),
+        )
+
+
+def _as_read(user: Item, name: str) -> ConditionBase:
+    """Nobody else wrote the attribute in between; a base of 0 is one, and none is not."""
+    return attribute(name).eq(user[name]) if name in user else attribute(name).not_exists()
