@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from chalicelib.views.options import shown
+
 LIGHT = 0.695
 """From this brightness on badge-maker 6.0 writes in a dark colour (found by asking it)."""
-SHOWN = 20
-"""So much of a colour that is none stands in the refusal, which has to fit on a badge."""
 
 SHIELDS = """
 brightgreen 44bb00 green 67ac09 yellowgreen 95991a yellow d8b800 orange ea7233 red dd4343
@@ -63,8 +63,7 @@ def parse(color: str) -> str:
         return "#" + _names()[written]
     digits = written.removeprefix("#")
     if re.fullmatch("[0-9a-f]{3}|[0-9a-f]{6}", digits) is None:
-        shown = repr(color)[:SHOWN]
-        raise BadColorError(f"no colour {shown}: give a name like green, or hex like 4c1")
+        raise BadColorError(f"no colour {shown(color)}: give a name like green, or hex like 4c1")
     return "#" + (digits if len(digits) > len("rgb") else "".join(2 * digit for digit in digits))
 
 

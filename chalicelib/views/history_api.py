@@ -13,7 +13,7 @@ from chalicelib import resources, telemetry
 from chalicelib.ports import StorageError
 from chalicelib.responses import answer, error, svg
 from chalicelib.views import ids
-from chalicelib.views.options import SHOWN, BadOptionError, Query, one
+from chalicelib.views.options import BadOptionError, Query, one, shown
 
 if TYPE_CHECKING:
     from chalicelib.views.chart import Look
@@ -112,7 +112,7 @@ def _by(given: str) -> By:
     from chalicelib.views.history import By
 
     if given not in set(By):
-        raise ValueError(f"give day or hour, not {given[:SHOWN]!r}")
+        raise ValueError(f"give day or hour, not {shown(given)}")
     return By(given)
 
 
@@ -121,5 +121,5 @@ def _whole(known: range, given: str, where: str = "") -> int:
     if re.fullmatch("[0-9]{1,4}", given) and int(given) in known:
         return int(given)
     raise ValueError(
-        f"{where}give a whole number from {known[0]} to {known[-1]}, not {given[:SHOWN]!r}"
+        f"{where}give a whole number from {known[0]} to {known[-1]}, not {shown(given)}"
     )

@@ -93,7 +93,7 @@ def one(query: Query, name: str, read: Callable[[str], Any], *, default: Any) ->
 
 def _flag(given: str) -> bool:
     if given not in {"0", "1"}:
-        raise ValueError(f"give 1 or 0, not {_shown(given)}")
+        raise ValueError(f"give 1 or 0, not {shown(given)}")
     return given == "1"
 
 
@@ -114,13 +114,13 @@ def _color(given: str) -> str:
 
 def _among(known: Sequence[str], given: str) -> str:
     if given not in known:
-        raise ValueError(f"give {', '.join(known)}, not {_shown(given)}")
+        raise ValueError(f"give {', '.join(known)}, not {shown(given)}")
     return given
 
 
 def _logo(given: str) -> str:
     if not (given.isascii() and given.isalnum() and given == given.lower()):
-        raise ValueError(f"give a simple-icons name like github, not {_shown(given)}")
+        raise ValueError(f"give a simple-icons name like github, not {shown(given)}")
     if len(given) > MAX_LOGO:
         raise ValueError(f"give at most {MAX_LOGO} characters, not {len(given)}")
     return given
@@ -130,10 +130,10 @@ def base(given: str) -> int:
     """A count to start from. Raises `ValueError`, which says what to give."""
     decimal = given.isascii() and given.isdecimal() and len(given) <= len(str(MAX_BASE))
     if not (decimal and int(given) <= MAX_BASE):
-        raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {_shown(given)}")
+        raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {shown(given)}")
     return int(given)
 
 
-def _shown(given: str) -> str:
+def shown(given: str) -> str:
     """The beginning of a wrong value as it is written out, where one character may take ten."""
     return repr(given)[:SHOWN]

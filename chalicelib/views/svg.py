@@ -16,16 +16,12 @@ from chalicelib.views.svg_markup import Drawing, escape, number
 
 MAX_BYTES = 4096
 """A logo that would make a badge larger is left out."""
+NO_SUCH_LOGO = "it is not among those drawn here"
+NO_ROOM = f"with it the badge would have more than {MAX_BYTES} bytes"
 LABEL_COLOR = "#555555"
 NOT_DRAWN = {"Cc", "Cs"}
 """General categories: controls and halves of surrogate pairs, most of which XML 1.0 can't hold."""
 NOT_IN_XML = "\ufffe\uffff"
-SHOWN = 20
-"""So much of a style that is none stands in the refusal, which has to fit on a badge."""
-
-
-class BadStyleError(ValueError):
-    """What was given is no style; the message says what to give, short enough for a badge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,40 +36,43 @@ class Badge:
     label_color: str = ""
     """Behind the label and its logo; empty for grey."""
     style: str = "flat"
+    """One of `svg_styles.STYLES`."""
     logo: str = ""
-    """What `logos.find` takes; one that is unknown is not drawn."""
+    """What `logos.find` takes; one that can't be drawn is left out, and the picture says so."""
 
 
 def draw(badge: Badge) -> str:
-    """The badge as an SVG document. Raises `BadColorError` and `BadStyleError`."""
-    drawn = _document(badge, logos.find(badge.logo))
-    return drawn if _fits(drawn) else _document(badge, None)
-
-
-def can_draw_logo(badge: Badge) -> bool:
-    """Whether the badge's logo is known and leaves room for the texts. Raises as `draw` does."""
+    """The badge as an SVG document. Raises `BadColorError`."""
+    if not badge.logo:
+        return _document(badge, None)
     logo = logos.find(badge.logo)
-    return logo is not None and _fits(_document(badge, logo))
+    if logo is None:
+        return _document(badge, None, NO_SUCH_LOGO)
+    drawn = _document(badge, logo)
+    return drawn if _fits(drawn) else _document(badge, None, NO_ROOM)
 
 
 def _fits(drawn: str) -> bool:
     return len(drawn.encode()) <= MAX_BYTES
 
 
-def _document(badge: Badge, logo: Logo | None) -> str:
+def _document(badge: Badge, logo: Logo | None, left_out: str = "") -> str:
     drawing = _drawing(badge, logo)
-    style = svg_styles.STYLES.get(badge.style)
-    if style is None:
-        known = ", ".join(svg_styles.STYLES)
-        raise BadStyleError(f"no style {repr(badge.style)[:SHOWN]}: give {known}")
-    picture = style(drawing)
+    picture = svg_styles.STYLES[badge.style](drawing)
     width, height = number(picture.width), picture.height
     name = escape(": ".join(filter(None, (drawing.label, drawing.message))))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'
-        f"<title>{name}</title>{picture.content}</svg>"
+        f"<title>{name}</title>{_said(badge.logo, left_out)}{picture.content}</svg>"
     )
+
+
+def _said(logo: str, left_out: str) -> str:
+    """What the picture lacks, for whoever opens it or asks the page."""
+    if not left_out:
+        return ""
+    return f"<desc>Without the logo {escape(_drawable(logo))}: {left_out}.</desc>"
 
 
 def _drawing(badge: Badge, logo: Logo | None) -> Drawing:

@@ -116,6 +116,17 @@ def test_every_option_reaches_the_badge(visit: Visit) -> None:
     }
 
 
+def test_a_logo_that_is_not_drawn_here_is_told(visit: Visit) -> None:
+    visit.open()
+    visit.field("Id").fill("a/logo")
+    visit.page.get_by_text("Label colour, logo").click()
+    visit.field("Logo").fill("nosuchlogo")
+    said = visit.page.locator("#said")
+    expect(said).to_contain_text("Without the logo nosuchlogo: it is not among those drawn here.")
+    visit.field("Logo").fill("github")
+    expect(said).to_have_text("Now at 0. The preview counts no view.")
+
+
 def test_a_label_that_is_cleared_is_a_badge_without_one(visit: Visit) -> None:
     visit.open()
     visit.field("Id").fill("a/nameless")

@@ -142,7 +142,7 @@ BAD_OPTIONS: list[tuple[dict[str, str | list[str]], str]] = [
     ({"days": "-1"}, "days: give a whole number from 1 to 400, not '-1'"),
     ({"days": "1.5"}, "days: give a whole number from 1 to 400, not '1.5'"),
     ({"days": "\u0663"}, "days: give a whole number from 1 to 400, not '\u0663'"),
-    ({"days": "9" * 5000}, f"days: give a whole number from 1 to 400, not {'9' * 20!r}"),
+    ({"days": "9" * 5000}, f"days: give a whole number from 1 to 400, not '{'9' * 19}"),
     ({"days": ["1", "2"]}, "days: give one, not 2"),
 ]
 
@@ -158,7 +158,7 @@ BAD_OPTIONS: list[tuple[dict[str, str | list[str]], str]] = [
         ),
         ({"by": "week"}, "by: give day or hour, not 'week'"),
         ({"by": "HOUR"}, "by: give day or hour, not 'HOUR'"),
-        ({"by": "x" * 99}, f"by: give day or hour, not {'x' * 20!r}"),
+        ({"by": "x" * 99}, f"by: give day or hour, not '{'x' * 19}"),
         ({"by": ["day", "day"]}, "by: give one, not 2"),
     ],
 )
