@@ -1,0 +1,48 @@
+"""The pictures of the README, drawn as the product draws them now.
+
+`python -m tests.pictures` writes them; `test_pictures.py` holds them to this.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from chalicelib.views import chart
+from chalicelib.views.history import Bucket, By, History
+from chalicelib.views.options import Options
+from chalicelib.views.svg import Badge, draw
+
+FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
+LAST = datetime(2026, 11, 21, tzinfo=UTC)
+DAYS = 30
+
+
+def pictures() -> dict[str, str]:
+    """The documents by the names of their files."""
+    count = Options(format="comma").message(1_234_567)
+    short = Options(format="short").message(1_234_567)
+    green = Badge("seen", short, "brightgreen", style="for-the-badge")
+    return {
+        "flat.svg": draw(Badge("views", count, logo="github")),
+        "for-the-badge.svg": draw(green),
+        "history.svg": chart.draw(_history(), chart.Look()),
+    }
+
+
+def _history() -> History:
+    """A month with its weekends, and a day on which somebody linked to it."""
+    starts = [LAST - timedelta(days=ago) for ago in reversed(range(DAYS))]
+    buckets = tuple(Bucket(start, _views(place, start)) for place, start in enumerate(starts))
+    return History(By.DAY, DAYS, starts[0].date(), buckets)
+
+
+def _views(place: int, start: datetime) -> int:
+    linked = {17: 5, 18: 3, 19: 2}.get(place, 1)
+    return (17 if start.isoweekday() in {6, 7} else 38 + place * 11 % 17) * linked
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, drawn in pictures().items():
+        (FOLDER / name).write_text(drawn + "\n", encoding="utf-8")
