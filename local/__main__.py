@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from urllib.parse import quote
 
 from admin import command, counts_file
 from admin.importing import Import
@@ -127,18 +126,18 @@ def _file(settings: LocalSettings) -> Iterator[Database]:
         yield database
 
 
-def badge_url(host: str, port: int) -> str:
-    """Where a badge is to be had from this machine."""
+def address(host: str, port: int) -> str:
+    """Where the server is to be had from this machine."""
     reachable = ANY_ADDRESS.get(host, host)
     netloc = f"[{reachable}]:{port}" if ":" in reachable else f"{reachable}:{port}"
-    return f"http://{netloc}/api/v1/views?id=you%2Fyour-repo"
+    return f"http://{netloc}/"
 
 
 def _greet(settings: LocalSettings, port: int) -> None:
-    badge = badge_url(settings.host, port)
-    shields = f"https://img.shields.io/endpoint?url={quote(badge, safe='')}"
-    print(f"vu-mi counts on {badge}", flush=True)  # noqa: T201
-    print(f"Markdown, once it is reachable from outside: ![views]({shields})", flush=True)  # noqa: T201
+    root = address(settings.host, port)
+    print(f"vu-mi serves badges: make yours on {root}", flush=True)  # noqa: T201
+    badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
+    print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
 
 
 def _explain(error: OSError, settings: LocalSettings) -> str:

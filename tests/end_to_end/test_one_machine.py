@@ -58,22 +58,21 @@ def test_views_are_counted_expire_and_are_folded_and_the_badge_never_dips(tmp_pa
         assert server.stop()[0] == 0
 
 
-def test_the_greeting_has_the_url_and_a_ready_markdown_line(tmp_path: Path) -> None:
+def test_the_greeting_has_the_page_s_url_and_a_ready_markdown_line(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         assert server.greeting == (
-            f"vu-mi counts on http://127.0.0.1:{server.port}/api/v1/views?id=you%2Fyour-repo\n"
+            f"vu-mi serves badges: make yours on http://127.0.0.1:{server.port}/\n"
         )
         assert server.process.stdout is not None
         assert server.process.stdout.readline() == (
-            "Markdown, once it is reachable from outside: ![views](https://img.shields.io/endpoint"
-            f"?url=http%3A%2F%2F127.0.0.1%3A{server.port}%2Fapi%2Fv1%2Fviews"
-            "%3Fid%3Dyou%252Fyour-repo)\n"
+            "Markdown, once it is reachable from outside: ![views]"
+            f"(http://127.0.0.1:{server.port}/api/v1/views.svg?id=you%2Fyour-repo)\n"
         )
 
 
 def test_the_greeting_names_the_host_that_was_set(tmp_path: Path) -> None:
     with running(tmp_path, HOST="localhost") as server:
-        assert server.url == f"http://localhost:{server.port}/api/v1/views?id=you%2Fyour-repo"
+        assert server.url == f"http://localhost:{server.port}/"
 
 
 def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(tmp_path: Path) -> None:

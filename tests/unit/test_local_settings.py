@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.settings import Settings, SettingsError
-from local.__main__ import badge_url
+from local.__main__ import address
 from local.settings import LocalSettings
 
 
@@ -65,4 +65,4 @@ def test_a_wrong_setting_of_the_product_is_refused_by_name() -> None:
     ],
 )
 def test_the_url_names_an_address_that_can_be_asked(host: str, named: str) -> None:
-    assert badge_url(host, 80) == f"http://{named}/api/v1/views?id=you%2Fyour-repo"
+    assert address(host, 80) == f"http://{named}/"
