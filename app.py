@@ -2,6 +2,7 @@
 
 from chalice.app import Chalice
 
+from chalicelib import openapi
 from chalicelib.views import api as views_api
 from chalicelib.views import fold as views_fold
 from chalicelib.views import history_api as views_history_api
@@ -14,5 +15,6 @@ app.register_blueprint(views_api.blueprint)
 app.register_blueprint(views_history_api.blueprint)
 app.register_blueprint(views_owner_api.blueprint)
 app.register_blueprint(views_page.blueprint)
+app.register_blueprint(openapi.blueprint)
 app.register_blueprint(views_put.blueprint)
 app.register_blueprint(views_fold.blueprint)

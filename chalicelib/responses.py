@@ -15,6 +15,12 @@ BADGE_HEADERS = {
 }
 """No cache may keep a badge: GitHub's image proxy keeps it a year unless told so."""
 
+ANY_TYPE = ["*/*"]
+"""The `content_types` of a route: with fewer Chalice refuses a request, with 415, for the type of a
+body that it need not have."""
+
+RETRY_SECONDS = "1"
+
 
 def badge(body: dict[str, Any]) -> Response:
     """A badge, for an error too: shields.io and GitHub draw nothing for a status but 200."""
@@ -35,3 +41,10 @@ def answer(body: dict[str, Any], status: int = 200) -> Response:
 def error(status: int, code: str, message: str) -> Response:
     """`{"error": {"code", "message"}}`, as every route but a badge's answers an error."""
     return answer({"error": {"code": code, "message": message}}, status)
+
+
+def unavailable(message: str) -> Response:
+    """503, and when to ask again."""
+    refused = error(503, "unavailable", message)
+    refused.headers["Retry-After"] = RETRY_SECONDS
+    return refused

@@ -16,8 +16,9 @@ from chalice.app import Chalice
 from chalice.config import Config
 from chalice.local import LocalChalice, LocalGateway, LocalGatewayException
 from waitress import wasyncore
+from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
-from waitress.task import ThreadedTaskDispatcher
+from waitress.task import ErrorTask, ThreadedTaskDispatcher
 
 from chalicelib import responses, telemetry
 from chalicelib.ports import StorageError
@@ -52,7 +53,7 @@ class Gateway:
     def __init__(self, app: Chalice, together: Together) -> None:
         # Chalice keeps the request under way on the app; this class of its own keeps one a thread.
         app.__class__ = LocalChalice
-        self._gateway = LocalGateway(app, Config())
+        self._gateway = _Routes(app, Config())
         self._together = together
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
@@ -73,10 +74,7 @@ class Gateway:
     def _handle(self, environ: dict[str, Any]) -> Answer:
         try:
             response = self._gateway.handle_request(
-                environ["REQUEST_METHOD"],
-                environ["REQUEST_URI"],
-                _headers(environ),
-                _body(environ),
+                environ["REQUEST_METHOD"], _target(environ), _headers(environ), _body(environ)
             )
         except LocalGatewayException as refusal:
             return _refused(refusal)
@@ -84,8 +82,16 @@ class Gateway:
             telemetry.event(logging.ERROR, "a request failed")
             return _error(500, "internal", "an internal error, see the log")
         if response["statusCode"] == HTTPStatus.METHOD_NOT_ALLOWED:
-            return _error(405, "method_not_allowed", f"use {response['headers']['Allow']}")
+            return _not_allowed(response["headers"]["Allow"])
         return _answered(response)
+
+
+class _Routes(LocalGateway):
+    """Answers OPTIONS as any other method where a route has no CORS, as API Gateway does."""
+
+    def _has_user_defined_options_method(self, lambda_event: Any) -> bool:
+        route = self._app_object.routes[lambda_event["requestContext"]["resourcePath"]]
+        return "OPTIONS" in route or all(entry.cors is None for entry in route.values())
 
 
 def _answered(response: dict[str, Any]) -> Answer:
@@ -106,6 +112,12 @@ def _refused(refusal: LocalGatewayException) -> Answer:
     return _error(refusal.CODE, "refused", (refusal.body or b"").decode())
 
 
+def _not_allowed(allow: str) -> Answer:
+    """A 405 names what is allowed. Source: RFC 9110, section 15.5.6."""
+    status, headers, body = _error(405, "method_not_allowed", f"use {allow}")
+    return status, [*headers, ("Allow", allow)], body
+
+
 def _error(status: int, code: str, message: str) -> Answer:
     return _answered(responses.error(status, code, message).to_dict())
 
@@ -115,6 +127,13 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
+
+
+def _target(environ: dict[str, Any]) -> str:
+    """Path and query, without what Python takes apart in a path: all behind a semicolon."""
+    target: str = environ["REQUEST_URI"]
+    path, mark, query = target.partition("?")
+    return path.replace(";", "%3B") + mark + query
 
 
 def _headers(environ: dict[str, Any]) -> dict[str, str]:
@@ -134,6 +153,26 @@ def _body(environ: dict[str, Any]) -> bytes | None:
     return environ["wsgi.input"].read(length) if length else None
 
 
+class _Refusal(ErrorTask):
+    """What waitress refuses itself: a malformed request, or one that is too large."""
+
+    request: Any
+
+    def execute(self) -> None:
+        refused = self.request.error
+        code = "too_large" if refused.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "bad_request"
+        _, headers, body = _error(refused.code, code, refused.body)
+        self.status = f"{refused.code} {refused.reason}"
+        self.response_headers = headers
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+
+
+class _Channel(HTTPChannel):
+    error_task_class = _Refusal
+
+
 class WebServer:
     """Binds on construction (`OSError` where it can't) and serves until stopped."""
 
@@ -150,6 +189,8 @@ class WebServer:
         self._listeners: list[Any] = [
             entry for entry in self._sockets.values() if isinstance(entry, BaseWSGIServer)
         ]
+        for listener in self._listeners:
+            listener.channel_class = _Channel
         self._stopping = threading.Event()
 
     def _listen(self, application: Gateway, host: str, port: int) -> ThreadedTaskDispatcher:

@@ -11,7 +11,7 @@ from chalice.app import Blueprint, Response
 from chalicelib import resources, telemetry
 from chalicelib.ports import Key, StorageError
 from chalicelib.resources import Resources
-from chalicelib.responses import answer, badge, error, svg
+from chalicelib.responses import ANY_TYPE, answer, badge, svg, unavailable
 from chalicelib.views import badge as badges
 from chalicelib.views import counting, ids
 from chalicelib.views.badge import PLAIN
@@ -36,14 +36,14 @@ class Drawn:
 VIEW_TAKEN = Drawn(badges.error("count unavailable, view taken"))
 
 
-@blueprint.route("/api/v1/views", methods=["GET", "HEAD"])
-@blueprint.route("/v1/api/views", methods=["GET", "HEAD"])
+@blueprint.route("/api/v1/views", methods=["GET", "HEAD"], content_types=ANY_TYPE)
+@blueprint.route("/v1/api/views", methods=["GET", "HEAD"], content_types=ANY_TYPE)
 def get_views() -> Response:
     """Count a view and answer the count before it; `peek=1` and HEAD count nothing."""
     return badge(_asked().body)
 
 
-@blueprint.route("/api/v1/views.svg", methods=["GET", "HEAD"])
+@blueprint.route("/api/v1/views.svg", methods=["GET", "HEAD"], content_types=ANY_TYPE)
 def get_views_svg() -> Response:
     """The same as a picture."""
     from chalicelib.views.picture import picture  # noqa: PLC0415  the JSON badge needs none
@@ -103,7 +103,7 @@ def _take(view: View, use: Resources) -> bool:
     return floor_raised
 
 
-@blueprint.route("/healthz", methods=["GET"])
+@blueprint.route("/healthz", methods=["GET"], content_types=ANY_TYPE)
 def healthz() -> Response:
     """200 while the table answers, 503 while it does not."""
     telemetry.begin("api_handler", blueprint.lambda_context)
@@ -111,5 +111,5 @@ def healthz() -> Response:
         resources.current().table.get(PROBE)
     except StorageError:
         telemetry.event(logging.ERROR, "the table does not answer")
-        return error(503, "unavailable", "the table does not answer")
+        return unavailable("the table does not answer")
     return answer({"status": "ok"})

@@ -11,7 +11,7 @@ from chalice.app import Blueprint, Response
 
 from chalicelib import resources, telemetry
 from chalicelib.ports import StorageError
-from chalicelib.responses import answer, error, svg
+from chalicelib.responses import ANY_TYPE, answer, error, svg, unavailable
 from chalicelib.views import ids
 from chalicelib.views.options import BadOptionError, Query, one, shown
 
@@ -29,7 +29,7 @@ WIDTHS, HEIGHTS = range(200, 1201), range(80, 401)
 """Of a chart, in pixels."""
 
 
-@blueprint.route("/api/v1/views/history", methods=["GET", "HEAD"])
+@blueprint.route("/api/v1/views/history", methods=["GET", "HEAD"], content_types=ANY_TYPE)
 def get_history() -> Response:
     """The views of each of the last `days` days, or with `by=hour` of each of their hours."""
     from chalicelib.views.history import By, document
@@ -43,7 +43,7 @@ def get_history() -> Response:
         return _refused(failure)
 
 
-@blueprint.route("/api/v1/views/history.svg", methods=["GET", "HEAD"])
+@blueprint.route("/api/v1/views/history.svg", methods=["GET", "HEAD"], content_types=ANY_TYPE)
 def get_history_svg() -> Response:
     """The history by day as a chart; an error is drawn too, with the status of a badge."""
     from chalicelib.views import chart
@@ -82,7 +82,7 @@ def _refused(failure: Exception) -> Response:
         case BadOptionError():
             return error(400, "bad_option", _said(failure))
         case StorageError():
-            return error(503, "unavailable", _said(failure))
+            return unavailable(_said(failure))
         case _:
             return error(500, "internal", _said(failure))
 

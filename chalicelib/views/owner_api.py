@@ -12,14 +12,12 @@ from chalice.app import Blueprint, Response
 
 from chalicelib import resources, telemetry
 from chalicelib.ports import StorageError, Table
-from chalicelib.responses import answer, error
+from chalicelib.responses import ANY_TYPE, answer, error, unavailable
 from chalicelib.views import ids
 from chalicelib.views.options import MAX_BASE
 
 blueprint = Blueprint(__name__)
 
-ANY = ["*/*"]
-"""The body is JSON, whatever its type says: so says this module, in its own words."""
 CLAIM = {"id", "base"}
 CHANGE = {"base", "reset", "frozen", "rename"}
 
@@ -28,19 +26,19 @@ class BadRequestError(ValueError):
     """A request is wrong; the message says what to give."""
 
 
-@blueprint.route("/api/v1/badges", methods=["POST"], content_types=ANY)
+@blueprint.route("/api/v1/badges", methods=["POST"], content_types=ANY_TYPE)
 def post_badge() -> Response:
     """Claim an id that has no views; answers its secret, once."""
     return _answered(_claim)
 
 
-@blueprint.route("/api/v1/badges/{badge_id}", methods=["PATCH"], content_types=ANY)
+@blueprint.route("/api/v1/badges/{badge_id}", methods=["PATCH"], content_types=ANY_TYPE)
 def patch_badge(badge_id: str) -> Response:
     """Set the base, begin anew, freeze, rename."""
     return _answered(lambda table, now: _change(table, now, unquote(badge_id)))
 
 
-@blueprint.route("/api/v1/badges/{badge_id}", methods=["DELETE"], content_types=ANY)
+@blueprint.route("/api/v1/badges/{badge_id}", methods=["DELETE"], content_types=ANY_TYPE)
 def delete_badge(badge_id: str) -> Response:
     """Remove a badge and all it has."""
     return _answered(lambda table, now: _delete(table, now, unquote(badge_id)))
@@ -59,7 +57,7 @@ def _answered(do: Callable[[Table, float], Response]) -> Response:
         return _refused(refusal)
     except StorageError:
         telemetry.event(logging.ERROR, "an owner's request failed")
-        return _unavailable()
+        return unavailable("the table does not answer; nothing is half-done: try again")
     except Exception:  # noqa: BLE001  Chalice would answer it in a form of its own
         telemetry.event(logging.ERROR, "an owner's request failed")
         return error(500, "internal", "an internal error, see the log")
@@ -79,14 +77,6 @@ def _refused(refusal: Exception) -> Response:
             return refused
         case _:
             return error(403, "wrong_secret", str(refusal))
-
-
-def _unavailable() -> Response:
-    refused = error(
-        503, "unavailable", "the table does not answer; nothing is half-done: try again"
-    )
-    refused.headers["Retry-After"] = "1"
-    return refused
 
 
 def _claim(table: Table, now: float) -> Response:
@@ -142,6 +132,9 @@ def _id(given: object, name: str) -> str:
 
 
 def _base(given: object) -> int:
+    """A whole number, however it is written: 5.0 is 5 (JSON Schema, "Numeric Types")."""
+    if isinstance(given, float) and given.is_integer():
+        given = int(given)
     if type(given) is not int or not 0 <= given <= MAX_BASE:
         raise BadRequestError(f"base: give a whole number from 0 to {MAX_BASE}")
     return given

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from chalice.app import Blueprint, Response
 
+from chalicelib.responses import ANY_TYPE
+
 blueprint = Blueprint(__name__)
 
 FILE = Path(__file__).with_name("page.html")
@@ -14,7 +16,7 @@ SECONDS_KEPT = 300
 """How long a cache may keep the page: a new version is seen by all after that."""
 
 
-@blueprint.route("/", methods=["GET", "HEAD"])
+@blueprint.route("/", methods=["GET", "HEAD"], content_types=ANY_TYPE)
 def get_page() -> Response:
     """The page, which may run and load nothing but what stands in it and the badges it shows."""
     page = text()

@@ -196,6 +196,7 @@ def test_healthz_says_whether_the_table_answers() -> None:
     ill = app(events.http_event(path="/healthz"), None)
     assert ill["statusCode"] == 503
     assert json.loads(ill["body"])["error"]["code"] == "unavailable"
+    assert ill["headers"]["Retry-After"] == "1"
 
 
 def test_without_a_table_the_badge_says_so_and_the_view_is_enqueued(aws: Aws) -> None:

@@ -271,6 +271,7 @@ def ask_on_every_path(aws: Aws) -> None:
     assert aws.ask("/healthz") == {"status": "ok"}
     for method in ("GET", "HEAD"):
         assert aws.ask("/", method).startswith("<!doctype html>")
+        assert aws.ask("/openapi.json", method)["openapi"].startswith("3.1")
         assert aws.ask("/api/v1/views.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history", method, id="a")["total"] > 0

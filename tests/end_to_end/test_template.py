@@ -306,6 +306,37 @@ def test_the_api_has_the_routes_of_the_app_and_may_call_its_function_alone(
     assert set(template.names_in(permission["SourceArn"])) == {"RestAPI"}
 
 
+def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources) -> None:
+    given = stack["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"]
+    answers = {
+        kind: (answer.get("statusCode"), *_error(answer["responseTemplates"]))
+        for kind, answer in given.items()
+    }
+    not_found = ("404", "not_found", "there is no such route")
+    assert answers == {
+        "MISSING_AUTHENTICATION_TOKEN": not_found,
+        "INVALID_SIGNATURE": not_found,
+        "RESOURCE_NOT_FOUND": not_found,
+        "THROTTLED": ("429", "too_many_requests", "too many requests: try again"),
+        "REQUEST_TOO_LARGE": ("413", "too_large", "the request is too large"),
+        "DEFAULT_4XX": (None, "bad_request", "what is wrong"),
+        "DEFAULT_5XX": (None, "internal", "out of order: try again"),
+    }
+    waits = {kind: answer.get("responseParameters") for kind, answer in given.items()}
+    assert waits.pop("THROTTLED") == {"gatewayresponse.header.Retry-After": "'1'"}
+    assert not any(waits.values())
+
+
+def _error(templates: dict[str, str]) -> tuple[str, str]:
+    """Code and message, with what API Gateway writes in place of its variable: a JSON text."""
+    [(kind, text)] = templates.items()
+    assert kind == "application/json"
+    body = json.loads(text.replace("$context.error.messageString", '"what is wrong"'))
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"code", "message"}
+    return body["error"]["code"], body["error"]["message"]
+
+
 # ---- who is told of what
 
 METRICS = {

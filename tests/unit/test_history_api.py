@@ -215,6 +215,7 @@ def test_a_table_that_does_not_answer_is_said_so(world: World, failure: StorageE
         "code": "unavailable",
         "message": "history unavailable: try again",
     }
+    assert answer["headers"]["Retry-After"] == "1"
     assert title(ask(CHART, id="a/b")) == "history unavailable: try again"
 
 

@@ -117,6 +117,10 @@ def small() -> Small:
     def teapot() -> Response:
         return Response("short and stout", {"X-Shape": "round"}, 418)
 
+    @app.route("/shared", cors=True)
+    def shared() -> dict[str, Any]:
+        return {}
+
     @app.route("/strange")
     def strange() -> Response:
         return Response("", status_code=599)
@@ -238,6 +242,22 @@ def test_a_wrong_method_is_not_allowed_and_the_right_ones_are_named(gateway: Gat
     assert answered.status == "405 Method Not Allowed"
     message = "use GET, POST, PUT"
     assert answered.json == {"error": {"code": "method_not_allowed", "message": message}}
+    assert answered.headers["Allow"] == "GET, POST, PUT"
+
+
+def test_options_is_a_method_like_any_other(gateway: Gateway) -> None:
+    """API Gateway answers it by itself only where a route has CORS."""
+    answered = call(gateway, environ("OPTIONS", "/names/a"))
+
+    assert answered.status == "405 Method Not Allowed"
+    assert answered.headers["Allow"] == "GET"
+
+
+def test_options_is_answered_where_a_route_has_cors(gateway: Gateway) -> None:
+    answered = call(gateway, environ("OPTIONS", "/shared"))
+
+    assert answered.status == "200 OK"
+    assert answered.headers["Access-Control-Allow-Methods"] == "GET,OPTIONS"
 
 
 def test_a_body_and_its_headers_reach_the_handler(gateway: Gateway) -> None:
@@ -272,6 +292,20 @@ def test_without_a_body_nothing_is_read(gateway: Gateway) -> None:
 def test_a_part_of_the_path_stays_one_part_where_it_is_encoded(gateway: Gateway) -> None:
     """API Gateway hands on what is percent-encoded, and so does this."""
     assert call(gateway, environ("GET", "/names/a%2Fb")).json == {"name": "a%2Fb"}
+
+
+def test_a_semicolon_is_part_of_a_name(gateway: Gateway) -> None:
+    """Python's `urlparse` would cut the path off there, and a request would mean another badge."""
+    answered = call(gateway, environ("GET", "/names/a;b?c;d"))
+    assert answered.json == {"name": "a%3Bb"}
+
+
+def test_a_badge_is_answered_whatever_type_a_body_would_have(engine: Engine) -> None:
+    gateway = Gateway(product, engine.together)
+    for kind in ("text/plain", "image/png", "nonsense"):
+        answered = call(gateway, environ("GET", "/api/v1/views?id=a", CONTENT_TYPE=kind))
+        assert answered.json["message"] == "0"
+    assert taken(engine) == ["a", "a", "a"]
 
 
 def test_a_status_and_headers_of_the_handler_s_own_are_sent(gateway: Gateway) -> None:
@@ -437,6 +471,9 @@ def test_a_target_that_was_not_percent_encoded_is_a_bad_request(gateway: Gateway
             answer = stream.read()
 
     assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    head, body = answer.split(b"\r\n\r\n")
+    assert b"Content-Type: application/json" in head
+    assert json.loads(body)["error"]["code"] == "bad_request"
 
 
 def test_a_body_that_is_too_large_is_refused(gateway: Gateway) -> None:
@@ -446,7 +483,11 @@ def test_a_body_that_is_too_large_is_refused(gateway: Gateway) -> None:
         connection.putheader("Content-Length", str(MAX_BODY_BYTES + 1))
         connection.endheaders()
 
-        assert connection.getresponse().status == 413
+        answer = connection.getresponse()
+        assert answer.status == 413
+        assert answer.getheader("Content-Type") == "application/json"
+        message = f"exceeds max_body of {MAX_BODY_BYTES}"
+        assert json.load(answer) == {"error": {"code": "too_large", "message": message}}
 
 
 def test_a_stop_ends_serving_and_frees_the_port(gateway: Gateway) -> None:

@@ -168,6 +168,13 @@ def test_a_claim_answers_201_with_the_id_and_the_secret() -> None:
 
 
 @pytest.mark.usefixtures("use")
+@pytest.mark.parametrize("written", ["1200", "1200.0", "1.2e3"])
+def test_a_base_is_a_whole_number_however_it_is_written(written: str) -> None:
+    assert post(f'{{"id": "octocat", "base": {written}}}').status == 201
+    assert look(peek="1") == "1200"
+
+
+@pytest.mark.usefixtures("use")
 def test_an_id_is_claimed_as_it_is_stored() -> None:
     answer = post(json.dumps({"id": "U\u0308ber"}))
     assert answer.body["id"] == "\u00dcber"
@@ -335,7 +342,9 @@ def test_what_is_not_base64_is_no_object() -> None:
         ({"id": "\ud800"}, "the id has half a surrogate pair: leave it out"),
         ({"id": "octocat", "base": -1}, BASE),
         ({"id": "octocat", "base": MAX_BASE + 1}, BASE),
-        ({"id": "octocat", "base": 1.0}, BASE),
+        ({"id": "octocat", "base": 1.5}, BASE),
+        ({"id": "octocat", "base": 1e15 + 1}, BASE),
+        ({"id": "octocat", "base": float("nan")}, BASE),
         ({"id": "octocat", "base": float("inf")}, BASE),
         ({"id": "octocat", "base": "1"}, BASE),
         ({"id": "octocat", "base": True}, BASE),

@@ -50,6 +50,15 @@ def test_an_error_has_a_code_for_programs_and_a_message_for_people() -> None:
     assert response.headers["Cache-Control"] == "no-store"
 
 
+def test_what_is_unavailable_says_when_to_ask_again() -> None:
+    response = responses.unavailable("the table does not answer")
+    assert response.status_code == 503
+    assert response.body == {
+        "error": {"code": "unavailable", "message": "the table does not answer"}
+    }
+    assert response.headers["Retry-After"] == "1"
+
+
 def made() -> list[Response]:
     return [responses.badge({}), responses.answer({}), responses.error(400, "x", "y")]
 

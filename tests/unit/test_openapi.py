@@ -1,0 +1,277 @@
+"""The description says of each route what the code does, and reads as one that a hand wrote."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from app import app
+from chalicelib import openapi
+from chalicelib.responses import ANY_TYPE, BADGE_HEADERS
+from chalicelib.views import badge, history_api, ids, options, owner, owner_api, page
+from chalicelib.views.chart import Look
+from chalicelib.views.history import HOURS_OF_DAY, By
+
+ROOT = Path(__file__).parent.parent.parent
+METHODS = {"get", "head", "post", "put", "patch", "delete", "options", "trace"}
+GATEWAYS = {"too_large", "too_many_requests"}
+"""Codes that no route answers, but what stands before it: API Gateway, or waitress."""
+
+
+def described() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(openapi.text())
+    return read
+
+
+def component(kind: str, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = described()["components"][kind][name]
+    return found
+
+
+def parameter(name: str) -> dict[str, Any]:
+    """The schema of a parameter, its reference resolved."""
+    schema: dict[str, Any] = component("parameters", name)["schema"]
+    return resolved(schema)
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    reference = schema.get("$ref", "")
+    return (at(reference) if reference else {}) | schema
+
+
+def at(reference: str) -> dict[str, Any]:
+    """What `#/components/…` points to."""
+    found: Any = described()
+    for name in reference.removeprefix("#/").split("/"):
+        found = found[name.replace("~1", "/").replace("~0", "~")]
+    assert isinstance(found, dict)
+    return found
+
+
+def within(part: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a part of the description, itself too."""
+    if isinstance(part, dict):
+        yield part
+    for inner in part.values() if isinstance(part, dict) else part if type(part) is list else ():
+        yield from within(inner)
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Path, method and operation."""
+    for path, item in described()["paths"].items():
+        for method in METHODS & item.keys():
+            yield path, method, item[method]
+
+
+def limits(schema: dict[str, Any]) -> tuple[int, int]:
+    return schema["minimum"], schema["maximum"]
+
+
+# ---- as it is sent
+
+
+def test_it_is_json_that_a_page_of_any_host_may_read_and_a_cache_keep_for_minutes() -> None:
+    answer = openapi.get_description()
+    assert answer.status_code == 200
+    assert answer.body == openapi.FILE.read_text(encoding="utf-8")
+    assert answer.headers == {
+        "Content-Type": "application/json",
+        "Cache-Control": "public, max-age=300",
+        "Access-Control-Allow-Origin": "*",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def test_a_badge_that_is_asked_for_reads_no_description() -> None:
+    """Lambda pays for what is read at import at each cold start."""
+    program = (
+        "import sys; opened = []\n"
+        "sys.addaudithook(lambda name, args: name == 'open' and opened.append(str(args[0])))\n"
+        "import app\n"
+        "from chalicelib import openapi\n"
+        "assert not any(path.endswith('openapi.json') for path in opened), opened\n"
+        "openapi.text()\n"
+        "assert any(path.endswith('openapi.json') for path in opened), opened\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)  # noqa: S603  our own
+
+
+def test_it_is_written_with_one_thing_a_line() -> None:
+    assert openapi.text() == json.dumps(described(), indent=2, ensure_ascii=False) + "\n"
+
+
+# ---- as OpenAPI has it
+
+
+def test_it_is_valid() -> None:
+    assert [*OpenAPIV31SpecValidator(described()).iter_errors()] == []
+
+
+def test_its_version_is_the_products() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    info = described()["info"]
+    assert (info["title"], info["version"]) == (project["name"], project["version"])
+    assert info["license"]["identifier"] == project["license"]
+
+
+def test_its_address_is_where_it_lies() -> None:
+    """So that a stage before the path, as `/prod`, is no matter."""
+    assert [server["url"] for server in described()["servers"]] == ["."]
+
+
+def test_every_reference_leads_to_something_and_every_component_is_used() -> None:
+    references = {part["$ref"] for part in within(described()) if "$ref" in part}
+    for reference in references:
+        assert at(reference)
+    components = described()["components"]
+    schemes = components.pop("securitySchemes")
+    names = {f"#/components/{kind}/{name}" for kind, part in components.items() for name in part}
+    assert names == references
+    needed = {
+        name for _, _, had in operations() for each in had.get("security", ()) for name in each
+    }
+    assert needed == set(schemes)
+
+
+def test_every_operation_has_a_name_of_its_own_a_summary_and_a_known_tag() -> None:
+    names = [had["operationId"] for _, _, had in operations()]
+    assert len(set(names)) == len(names)
+    tags = {tag["name"] for tag in described()["tags"]}
+    assert {tag for _, _, had in operations() for tag in had["tags"]} == tags
+    assert all(had["summary"] for _, _, had in operations())
+
+
+def test_every_link_leads_to_an_operation() -> None:
+    names = {had["operationId"] for _, _, had in operations()}
+    links = [link for part in within(described()) for link in part.get("links", {}).values()]
+    assert {link["operationId"] for link in links} <= names
+    assert links
+
+
+# ---- as the code does
+
+
+def test_every_route_is_described_and_nothing_else() -> None:
+    """HEAD is described with its GET: the same without a body, and nothing is counted."""
+    routes = {
+        (path, method.lower())
+        for path, methods in app.routes.items()
+        for method in methods
+        if method != "HEAD" or "GET" not in methods
+    }
+    assert routes == {(path, method) for path, method, _ in operations()}
+
+
+def test_no_route_refuses_a_request_for_the_type_of_its_body() -> None:
+    """Chalice would with 415, in a form of its own, a badge too."""
+    for path, methods in app.routes.items():
+        for method, route in methods.items():
+            assert route.content_types == ANY_TYPE, f"{method} {path}"
+
+
+def test_a_path_has_the_parameters_that_are_in_it() -> None:
+    for path, item in described()["paths"].items():
+        parts = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+        given = [resolved(part) for part in item.get("parameters", ())]
+        assert [part["name"] for part in given if part["in"] == "path"] == parts
+
+
+def test_an_id_is_as_long_as_one_may_be() -> None:
+    schema = component("schemas", "Id")
+    assert (schema["minLength"], schema["maxLength"]) == (1, ids.MAX_CHARACTERS)
+    assert parameter("Id").items() >= schema.items()
+    assert parameter("BadgeId").items() >= schema.items()
+
+
+def test_the_options_of_a_badge_have_the_limits_of_the_code() -> None:
+    assert parameter("Label")["maxLength"] == options.MAX_LABEL
+    assert parameter("Label")["default"] == badge.LABEL
+    assert parameter("Logo")["maxLength"] == options.MAX_LOGO
+    assert parameter("Format")["enum"] == [*options.FORMATS]
+    assert parameter("Format")["default"] == options.Options().format
+    assert parameter("Style")["enum"] == [*options.STYLES]
+    assert parameter("Base")["default"] == options.Options().base
+    assert limits(parameter("Base")) == (0, options.MAX_BASE)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views", "/api/v1/views.svg"])
+def test_a_badge_has_all_options_that_there_are(path: str) -> None:
+    given = described()["paths"][path]["get"]["parameters"]
+    names = {resolved(part)["name"] for part in given}
+    spelt = {"label_color": "labelColor"}
+    fields = {spelt.get(name, name) for name in options.Options.__dataclass_fields__}
+    assert names == {"id", *fields}
+
+
+def test_a_history_has_the_limits_of_the_code() -> None:
+    assert limits(parameter("Days")) == (1, By.DAY.most_days)
+    assert parameter("Days")["default"] == history_api.DAYS
+    assert parameter("By")["enum"] == [*By]
+    days, hours = (component("schemas", f"HistoryBy{by}")["properties"] for by in ("Day", "Hour"))
+    assert limits(days["days"]) == (1, By.DAY.most_days)
+    assert limits(hours["days"]) == (1, By.HOUR.most_days)
+    assert (days["views"]["minItems"], days["views"]["maxItems"]) == (1, By.DAY.most_days)
+    most = By.HOUR.most_days * HOURS_OF_DAY
+    assert (hours["views"]["minItems"], hours["views"]["maxItems"]) == (HOURS_OF_DAY, most)
+
+
+def test_a_chart_has_the_limits_of_the_code() -> None:
+    for name, known, usual in (
+        ("Width", history_api.WIDTHS, Look().width),
+        ("Height", history_api.HEIGHTS, Look().height),
+    ):
+        assert limits(parameter(name)) == (known[0], known[-1])
+        assert parameter(name)["default"] == usual
+
+
+def test_an_owners_fields_are_those_of_the_code() -> None:
+    assert component("schemas", "Claim")["properties"].keys() == owner_api.CLAIM
+    assert component("schemas", "Change")["properties"].keys() == owner_api.CHANGE
+    for name in ("Claim", "Change"):
+        assert limits(resolved(component("schemas", name)["properties"]["base"])) == (
+            0,
+            options.MAX_BASE,
+        )
+    secret = component("schemas", "Claimed")["properties"]["secret"]
+    length = owner.SECRET_BYTES * 4 // 3  # Base64
+    assert (secret["minLength"], secret["maxLength"]) == (length, length)
+    assert f"{owner.MAX_NAMES} in all" in openapi.text()
+    assert f"has had {owner.MAX_NAMES} names" in openapi.text()
+
+
+def test_the_headers_are_those_of_the_code() -> None:
+    def value(name: str) -> str:
+        return str(component("headers", name)["schema"]["const"])
+
+    assert value("NeverStored") == BADGE_HEADERS["Cache-Control"]
+    assert value("AnyOrigin") == BADGE_HEADERS["Access-Control-Allow-Origin"]
+    assert value("KeptMinutes") == page.get_page().headers["Cache-Control"]
+    assert value("KeptMinutes") == openapi.get_description().headers["Cache-Control"]
+
+
+def test_every_code_of_an_error_is_described_and_nothing_else() -> None:
+    codes: set[str] = set()
+    for part in within(described()):
+        if part.get("$ref") == "#/components/schemas/Error":
+            code = part["properties"]["error"]["properties"]["code"]
+            codes |= {code["const"]} if "const" in code else set(code["enum"])
+    assert codes == answered() | GATEWAYS
+
+
+def answered() -> set[str]:
+    """The second argument of every `error(status, code, message)` of the package."""
+    return {
+        str(ast.literal_eval(call.args[1]))
+        for path in (ROOT / "chalicelib").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "error" and len(call.args) == 3
+    }
