@@ -88,7 +88,7 @@ def test_packaged_elsewhere_and_after_a_chalice_deploy_it_is_the_same_bytes(
     """The names of another stack's table have no place in a package that brings its own."""
     for name in ("app.py", "requirements.txt", "constraints.txt"):
         shutil.copy(template.ROOT / name, tmp_path)
-    for name in ("chalicelib", "deploy", ".chalice"):
+    for name in ("chalicelib", "admin", "deploy", ".chalice"):
         shutil.copytree(template.ROOT / name, tmp_path / name)
     arn = "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label"
     write_names("dev", OUTPUTS | {"TableStreamArn": arn}, Folder(tmp_path / ".chalice"))
