@@ -554,6 +554,15 @@ def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
         assert counting.read(table, name).badge_id != BADGE
 
 
+def test_a_name_with_a_view_that_was_stored_and_left_no_floor_is_not_given(table: Table) -> None:
+    """The queue and then the floor had failed: under a badge's name nobody would count it."""
+    owned = claimed(table)
+    table.put_all([storing.to_item(View("viewed", ulid_of(NOON), 0), "viewed", 1)])
+    with pytest.raises(TakenError, match="viewed has an owner or views already"):
+        owner.change(table, owned, Change(name="viewed", base=9), NOON)
+    assert (shown(table), shown(table, "viewed")) == (0, 1)
+
+
 def test_a_badge_has_20_names_and_can_always_go_back_to_each(table: Table) -> None:
     names = [f"name-{place}" for place in range(1, MAX_NAMES)]
     owned = renamed(table, claimed(table), *names)
