@@ -499,8 +499,13 @@ def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
     visit(table, times=3)
     visit(table, badge_id="mona", times=4)
     assert [shown(table, name) for name in (BADGE, "mona")] == [9, 9]
-    stored = [item["SK"] for item in items(table, "mona")]
-    assert stored == ["USER"]
+    [alias] = items(table, "mona")
+    assert alias == {
+        "PK": "USER#mona",
+        "SK": "USER",
+        "alias": BADGE,
+        "created": int(NOON),
+    }
 
 
 def test_a_view_on_its_way_under_a_name_that_is_now_an_alias_counts_for_the_badge(
