@@ -120,6 +120,15 @@ class AnyHistory(RuleBasedStateMachine):
     def change(self, wanted: Change, faults: list[Fault]) -> None:
         self.world.change(wanted, faults)
 
+    @rule(thawed=st.booleans(), faults=faults)
+    def view_while_frozen(self, faults: list[Fault], *, thawed: bool) -> None:
+        """A visitor comes between the freezing and, maybe, the thawing."""
+        self.world.claim()
+        self.world.change(Change(frozen=True))
+        self.world.get(OWNED, peek=False, faults=faults)
+        if thawed:
+            self.world.change(Change(frozen=False))
+
     @rule(wanted=st.lists(changes, max_size=1))
     def change_meanwhile(self, wanted: list[Change]) -> None:
         """From now on the owner does this whenever everything else happens."""
