@@ -115,9 +115,12 @@ class Look:
         assert shown >= lowest, f"down: {shown} shown after {lowest}"
 
     def answered(self, body: dict[str, Any], *, peek: bool) -> bool:
-        """Whether it has taken a view: a frozen badge takes none, unless it can't be read."""
+        """Whether it has taken a view: a frozen badge takes none, unless it can't be read.
+
+        An error may have, for the answer of a queue that took the view may be lost.
+        """
         said_taken = "view taken" in body["message"]
-        if peek or (self.owned.frozen and not said_taken):
+        if peek or (self.owned.frozen and not body.get("isError")):
             assert len(self.ledger.taken[self.badge_id]) == self.taken, "a view that was not to be"
             return False
         taken = said_taken or not body.get("isError")
