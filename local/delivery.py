@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from chalicelib.ports import Key
 from chalicelib.views import keys
 from chalicelib.views.view import MalformedError, View
 from local import events
@@ -94,17 +93,20 @@ class Expiry:
 
     def _remove(self, connection: sqlite3.Connection, now: float) -> int:
         messages = still_to_come(connection, self._queue, now)
-        held = {key for body in messages for key in _stored_by(body)}
+        held = {sort_key for body in messages for sort_key in _stored_by(body)}
         return remove_expired(connection, now, held, REMOVALS_AT_ONCE)
 
 
-def _stored_by(body: str) -> Iterator[Key]:
-    """The item that the handler of a message stores."""
+def _stored_by(body: str) -> Iterator[str]:
+    """The sort key that the handler of a message stores a view under.
+
+    The partition may be another than the message names, where that has become a badge's name.
+    """
     try:
         view = View.from_message(body)
     except MalformedError:
         return
-    yield keys.view(view.badge_id, view.ulid)
+    yield keys.view(view.badge_id, view.ulid).sk
 
 
 class StreamDelivery:

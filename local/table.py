@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from chalicelib.ports import (
     Check,
@@ -159,18 +160,18 @@ def any_expired(database: Database, now: float) -> bool:
 
 
 def remove_expired(
-    connection: sqlite3.Connection, now: float, held: Collection[Key], limit: int
+    connection: sqlite3.Connection, now: float, held: Collection[str], limit: int
 ) -> int:
-    """Remove items whose time to live is over, but for those held, oldest first.
+    """Remove items whose time to live is over, but for those with a sort key held, oldest first.
 
     Each removal appends a change in the same transaction. Returns how many were removed, at most
     `limit`.
     """
     rows = connection.execute(
-        "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk LIMIT ?",
-        (now, limit + len(held)),
-    ).fetchall()
-    free = [row for row in rows if Key(row[0], row[1]) not in held][:limit]
+        "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk", (now,)
+    )
+    free = list(islice((row for row in rows if row[1] not in held), limit))
+    rows.close()
     connection.executemany(
         "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
         [(now, *row) for row in free],

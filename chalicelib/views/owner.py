@@ -114,8 +114,7 @@ def claim(table: Table, badge_id: str, base: int, now: float) -> str:
 
     Raises `TakenError` and `StorageError`.
     """
-    if counting.read(table, badge_id).live:
-        raise TakenError(f"{badge_id} has views already")
+    _check_unseen(table, badge_id)
     secret = secrets.token_urlsafe(SECRET_BYTES)
     owner: Item = {**_owner(badge_id), "digest": digest(secret), "created": int(now)}
     values = {"base": base} if base else {}
@@ -152,6 +151,8 @@ def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
 
 def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
     """Do all that an owner wants, or nothing. Raises `TakenError` and `StorageError`."""
+    if wanted.name is not None and wanted.name not in owned.names:
+        _check_unseen(table, wanted.name)
     for _ in range(TRIES):
         user = table.get(keys.user(owned.badge_id)) or {}
         writes = list(_changes(owned, user, wanted, now))
@@ -286,6 +287,12 @@ def _delete_days(table: Table, badge_id: str, reset: int) -> None:
 def _owner(badge_id: str) -> Item:
     pk, sk = keys.owner(badge_id)
     return {"PK": pk, "SK": sk}
+
+
+def _check_unseen(table: Table, badge_id: str) -> None:
+    """Raise `TakenError` for an id with live views: one stored directly may have left no floor."""
+    if counting.read(table, badge_id).live:
+        raise TakenError(f"{badge_id} has an owner or views already")
 
 
 def _unused() -> ConditionBase:

@@ -17,20 +17,19 @@ from typing import Any
 from app import app
 from chalicelib import resources
 from chalicelib.concurrency import Each
-from chalicelib.ports import Delete, Item, Key, Queue, StorageError, Table, number, text
+from chalicelib.ports import Delete, Item, Key, Queue, Table, number, text
 from chalicelib.settings import Settings
-from chalicelib.views import keys, owner
+from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
-from chalicelib.views.owner import Owned
+from chalicelib.views.owner import Change
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from tests import events
 from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
 from tests.laws.ledger import Ledger
+from tests.laws.owning import Owner
 
 BADGES = ["plain", 'quo"te/ü', "plain#"]
-OWNED = "mine"
-OTHER_NAME = "mine too"
 REDELIVERY = 300
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "shown": 0}', "null"]
 MALFORMED_RECORDS: list[dict[str, Any]] = [
@@ -74,8 +73,7 @@ class AwsWorld:
         self.sequence = 10**20
         self.faults = Faults()
         self.engine = table
-        self.owned: Owned | None = None
-        self.places: dict[str, str] = {}
+        self.owner = Owner()
         self.resources = World(
             Settings(redelivery_seconds=REDELIVERY),
             lambda: self.now,
@@ -91,15 +89,14 @@ class AwsWorld:
         del delay
         view = View.from_message(body)
         self.messages[view.ulid] = Message(view)
-        self.ledger.take(self.places.get(view.badge_id, view.badge_id), view.ulid)
+        self.ledger.take(view.badge_id, view.ulid)
 
     def _stored(self, items: Sequence[Item]) -> None:
         for item in items:
             key = Key(text(item, "PK"), text(item, "SK"))
             self.expiring[key] = number(item, "ttl")
             ulid = key.sk.removeprefix(keys.VIEW)
-            stored_under = key.pk.removeprefix(keys.PARTITION)
-            self.ledger.take(self.places.get(stored_under, stored_under), ulid)
+            self.ledger.take(key.pk.removeprefix(keys.PARTITION), ulid)
             if ulid in self.messages:
                 self.messages[ulid].put_at = self.now
 
@@ -108,22 +105,19 @@ class AwsWorld:
     def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
         """A visitor looks; the count shown is the one before his own view."""
         query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
-        badge_id = self.places.get(badge_id, badge_id)
-        before, queued = len(self.ledger.taken[badge_id]), len(self.messages)
-        reset, places = self.ledger.reset[badge_id], dict(self.places)
+        look, queued = self.ledger.look(badge_id), len(self.messages)
         with self._under(faults):
             answer = app(events.http_event(query), None)
             assert answer["statusCode"] == 200
             body = json.loads(answer["body"])
             if Fault.MEANWHILE not in faults:
-                self.ledger.check_badge(badge_id, body, before)
-            if (reset, places) != (self.ledger.reset[badge_id], self.places):
+                look.check(body)
+            if not look.undisturbed:
                 return
-            self.ledger.acknowledged[badge_id] += not peek and not _refused(body)
-            if peek:
-                assert len(self.ledger.taken[badge_id]) >= before
-            elif len(self.messages) == queued and not body.get("isError"):
-                self.ledger.put_done(badge_id, int(body["message"]) + 1)
+            taken = look.answered(body, peek=peek)
+            if taken and len(self.messages) == queued and not body.get("isError"):
+                counted = int(body["message"]) - look.owned.base
+                self.ledger.put_done(badge_id, counted + 1, look.owned.reset)
 
     def deliver(
         self, ulids: Sequence[str], malformed: Sequence[str], faults: Sequence[Fault]
@@ -143,9 +137,7 @@ class AwsWorld:
             for message_id, view in batch.items():
                 if message_id not in failed:
                     self.messages[view.ulid].done = True
-                    badge_id = self.places.get(view.badge_id, view.badge_id)
-                    if view.reset == self.ledger.reset[badge_id]:
-                        self.ledger.put_done(badge_id, view.shown + 1)
+                    self.ledger.put_done(view.badge_id, view.shown + 1, view.reset)
 
     def may_come(self) -> list[str]:
         """The messages that SQS may deliver (again) now, within the bound of law 4."""
@@ -202,40 +194,25 @@ class AwsWorld:
 
     def claim(self) -> None:
         """Somebody claims a badge of his own, if nobody has."""
-        if self.owned is None:
-            with suppress(owner.TakenError):
-                secret = owner.claim(self.engine, OWNED, 0, self.now)
-                self.owned = owner.authenticate(self.engine, OWNED, secret)
+        self.owner.claim(self.engine, self.now)
+        self.note_change()
 
-    def change(self, wanted: owner.Change, faults: Sequence[Fault] = ()) -> None:
-        """The owner changes it; whether that was done, the table tells."""
-        if self.owned is None:
-            return
-        with self._under(faults), suppress(StorageError, owner.TakenError):
-            owner.change(self.resources.table, self.owned, wanted, self.now)
-        self._note_change()
+    def change(self, wanted: Change, faults: Sequence[Fault] = ()) -> None:
+        """The owner changes it."""
+        with self._under(faults):
+            self.owner.change(self.resources.table, wanted, self.now)
+        self.note_change()
 
     def delete(self, faults: Sequence[Fault] = ()) -> None:
         """The owner deletes it."""
-        if self.owned is None:
-            return
-        with self._under(faults), suppress(StorageError, owner.TakenError):
-            owner.delete(self.resources.table, self.owned, self.now)
-        self._note_change()
+        with self._under(faults):
+            self.owner.delete(self.resources.table, self.now)
+        self.note_change()
 
-    def _note_change(self) -> None:
+    def note_change(self) -> None:
+        """The ledger hears what the owner has done, be it under way still."""
         self.now += 0.002  # the clock goes on: a view whose count can't be read knows no reset
-        for badge_id in (OWNED, OTHER_NAME):
-            user = self.engine.get(keys.user(badge_id)) or {}
-            if number(user, "reset") != self.ledger.reset[badge_id]:
-                self.ledger.begin_anew(badge_id, number(user, "reset"))
-            if "alias" in user and badge_id not in self.places:
-                self.ledger.move(badge_id, OWNED)
-                self.places[badge_id] = OWNED
-            if "alias" not in user:
-                self.places.pop(badge_id, None)
-        item = self.engine.get(keys.owner(OWNED))
-        self.owned = Owned(OWNED, item) if item else None
+        self.owner.tell(self.ledger, self.engine)
 
     def pass_time(self, seconds: float) -> None:
         """A message that was put and not deleted goes to the dead letters before the bound ends."""
@@ -259,10 +236,6 @@ class AwsWorld:
         with suppress(Crash):
             yield
         self.faults.plan([])
-
-
-def _refused(body: dict[str, Any]) -> bool:
-    return bool(body.get("isError")) and "view taken" not in body["message"]
 
 
 def _failed(answer: dict[str, Any]) -> set[str]:

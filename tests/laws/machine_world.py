@@ -17,8 +17,9 @@ from app import app
 from chalicelib import resources
 from chalicelib.settings import Settings
 from chalicelib.views.fold import fold_views
+from chalicelib.views.owner import Change
 from chalicelib.views.put import put_views
-from chalicelib.views.view import MalformedError, View
+from chalicelib.views.view import MalformedError, View, earliest
 from local.database import FILE, Database
 from local.delivery import Expiry, MessageDelivery, StreamDelivery
 from local.engine import VIEWS_QUEUE, LocalResources
@@ -27,6 +28,7 @@ from local.table import SqliteTable
 from tests import events
 from tests.laws.faults import Crash, Fault, Faults
 from tests.laws.ledger import Ledger
+from tests.laws.owning import OTHER_NAME, OWNED, Owner
 
 Result = TypeVar("Result")
 
@@ -38,6 +40,11 @@ class FaultyDatabase(Database):
     """A file of which any transaction may fail, or be the last thing the process does."""
 
     faults: Faults | None = None
+
+    @property
+    def in_commit(self) -> bool:
+        """Whether a transaction is under way: nobody else writes until it is over."""
+        return getattr(self._local, "inside", None) is not None
 
     def write(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
         if self.faults is None:
@@ -52,6 +59,7 @@ class MachineWorld:
         self.now = 1_800_000_000.0
         self.ledger = Ledger()
         self.faults = Faults()
+        self.owner = Owner()
         self._path = folder / FILE
         self._last_seen = 0
         self._sent: set[str] = set()
@@ -81,17 +89,19 @@ class MachineWorld:
 
     def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
         query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
-        before = len(self._taken(badge_id))
+        self._take_stock()
+        look = self.ledger.look(badge_id)
         with self._under(faults):
             body = json.loads(app(events.http_event(query), None)["body"])
-            refused = bool(body.get("isError")) and "view taken" not in body["message"]
-            self.ledger.acknowledged[badge_id] += not peek and not refused
-            if not faults:
-                assert not body.get("isError")
-                assert len(self._taken(badge_id)) == before + (not peek)
+            self._take_stock()
             if Fault.MEANWHILE not in faults:
-                self.ledger.check_badge(badge_id, body, before)
-        self._taken(badge_id)
+                look.check(body)
+            if look.undisturbed:
+                taken = look.answered(body, peek=peek)
+                if not faults:
+                    assert not body.get("isError")
+                    assert len(self.ledger.taken[look.badge_id]) == look.taken + taken
+        self._take_stock()
 
     def malformed(self, body: str) -> None:
         """Something that is no view lies in the queue."""
@@ -109,7 +119,40 @@ class MachineWorld:
         """Forwards or backwards."""
         self.now += seconds
 
-    def _taken(self, badge_id: str) -> set[str]:
+    def claim(self) -> None:
+        """Somebody claims a badge of his own, if nobody has."""
+        self.owner.claim(self.table, self.now)
+        self.note_change()
+
+    def change(self, wanted: Change, faults: Sequence[Fault] = ()) -> None:
+        """The owner changes it."""
+        if wanted.reset and self._behind():
+            return
+        with self._under(faults):
+            self.owner.change(self.table, wanted, self.now)
+        self.note_change()
+
+    def delete(self, faults: Sequence[Fault] = ()) -> None:
+        """The owner deletes it."""
+        if self._behind():
+            return
+        with self._under(faults):
+            self.owner.delete(self.table, self.now)
+        self.note_change()
+
+    def _behind(self) -> bool:
+        """Whether the clock was set back behind views taken: no reset can part them from others."""
+        self._take_stock()
+        next_reset = max(int(self.now * 1000), self.ledger.owned[OWNED].reset) + 1
+        taken = self.ledger.taken[OWNED] | self.ledger.taken[OTHER_NAME]
+        return max(taken, default="") >= earliest(next_reset)
+
+    def note_change(self) -> None:
+        """The ledger hears what the owner has done, be it under way still."""
+        self._take_stock()
+        self.owner.tell(self.ledger, self.table)
+
+    def _take_stock(self) -> None:
         """Every view in the file, in whatever form; only what is folded is known by count alone."""
         sent = self._rows("SELECT id, body FROM messages WHERE id > ?", (self._last_seen,))
         for self._last_seen, body in sent:
@@ -118,14 +161,13 @@ class MachineWorld:
                 self.ledger.take(view.badge_id, view.ulid)
         for pk, sk in self._rows("SELECT pk, sk FROM items WHERE sk LIKE 'VIEW#%'"):
             self.ledger.take(pk.removeprefix("USER#"), sk.removeprefix("VIEW#"))
-        return self.ledger.taken[badge_id]
 
     def _note_puts(self) -> None:
         """What is stored and no message any more was put; its view counts from now on too."""
         waiting = {body for (body,) in self._rows("SELECT body FROM messages")}
         for body in self._sent - waiting:
             view = View.from_message(body)
-            self.ledger.put_done(view.badge_id, view.shown + 1)
+            self.ledger.put_done(view.badge_id, view.shown + 1, view.reset)
         self._sent = {body for body in waiting if "shown" in body}
 
     def _rows(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
@@ -145,8 +187,7 @@ class MachineWorld:
             pass
         while self.fold.step() == 0:
             pass
-        for badge_id in BADGES:
-            self._taken(badge_id)
+        self._take_stock()
         self.ledger.check_quiet(self.table)
 
     @contextmanager

@@ -24,16 +24,15 @@ from tests.laws.aws_world import (
     BADGES,
     MALFORMED_BODIES,
     MALFORMED_RECORDS,
-    OTHER_NAME,
-    OWNED,
     REDELIVERY,
     AwsWorld,
 )
 from tests.laws.faults import Fault
+from tests.laws.owning import CHANGES, OTHER_NAME, OWNED
 
 ALL = [*BADGES, OWNED, OTHER_NAME]
 badges = st.sampled_from(ALL)
-changes = st.just(Change(reset=True)) | st.just(Change(name=OTHER_NAME))
+changes = st.sampled_from(CHANGES)
 plans = st.lists(st.sampled_from([Fault.NONE, *Fault]), max_size=8)
 throttles = st.integers(0, 5).map(lambda calls: [Fault.NONE] * calls + [Fault.THROTTLED] * 20)
 holes = st.lists(st.sampled_from([Fault.NONE, Fault.THROTTLED]), max_size=8)
@@ -60,6 +59,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     def everything_else(self) -> None:
         """What can come between any two storage calls of a request or a batch."""
+        self.world.note_change()
         for badge_id in ALL:
             self.world.get(badge_id, peek=True)
         for change in self.owner_does:
@@ -119,6 +119,15 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(wanted=changes, faults=faults)
     def change(self, wanted: Change, faults: list[Fault]) -> None:
         self.world.change(wanted, faults)
+
+    @rule(thawed=st.booleans(), faults=faults)
+    def view_while_frozen(self, faults: list[Fault], *, thawed: bool) -> None:
+        """A visitor comes between the freezing and, maybe, the thawing."""
+        self.world.claim()
+        self.world.change(Change(frozen=True))
+        self.world.get(OWNED, peek=False, faults=faults)
+        if thawed:
+            self.world.change(Change(frozen=False))
 
     @rule(wanted=st.lists(changes, max_size=1))
     def change_meanwhile(self, wanted: list[Change]) -> None:

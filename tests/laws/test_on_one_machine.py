@@ -11,10 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from chalicelib import resources
+from chalicelib.views.owner import Change
 from tests.laws.faults import Fault
 from tests.laws.machine_world import BADGES, MachineWorld
+from tests.laws.owning import CHANGES, OTHER_NAME, OWNED
 
-badges = st.sampled_from(BADGES)
+ALL = [*BADGES, OWNED, OTHER_NAME]
+badges = st.sampled_from(ALL)
+changes = st.sampled_from(CHANGES)
 faults: st.SearchStrategy[list[Fault]] = st.one_of(
     st.just([]),
     st.sampled_from([[fault] for fault in Fault if fault is not Fault.PARTLY]),
@@ -33,10 +37,19 @@ class AnyHistory(RuleBasedStateMachine):
         folder = self.cleanup.enter_context(tempfile.TemporaryDirectory())
         self.world = MachineWorld(Path(folder))
         self.cleanup.callback(self.world.close)
-        self.world.faults.meanwhile = self.visitors
+        self.world.faults.meanwhile = self.everybody_else
+        self.owner_does: list[Change] = []
+
+    def everybody_else(self) -> None:
+        """Who can come between any two writes; within a transaction nobody writes."""
+        self.world.note_change()
+        self.visitors()
+        if not self.world.database.in_commit:
+            for change in self.owner_does:
+                self.world.change(change)
 
     def visitors(self) -> None:
-        for badge_id in BADGES:
+        for badge_id in ALL:
             self.world.get(badge_id, peek=True)
 
     @rule(badge_id=badges, faults=faults)
@@ -80,6 +93,32 @@ class AnyHistory(RuleBasedStateMachine):
             world.set_clock(3)
 
     @rule()
+    def claim(self) -> None:
+        self.world.claim()
+
+    @rule(wanted=changes, faults=faults)
+    def change(self, wanted: Change, faults: list[Fault]) -> None:
+        self.world.change(wanted, faults)
+
+    @rule(thawed=st.booleans(), faults=faults)
+    def view_while_frozen(self, faults: list[Fault], *, thawed: bool) -> None:
+        """A visitor comes between the freezing and, maybe, the thawing."""
+        self.world.claim()
+        self.world.change(Change(frozen=True))
+        self.world.get(OWNED, peek=False, faults=faults)
+        if thawed:
+            self.world.change(Change(frozen=False))
+
+    @rule(wanted=st.lists(changes, max_size=1))
+    def change_meanwhile(self, wanted: list[Change]) -> None:
+        """From now on the owner does this whenever somebody comes in between."""
+        self.owner_does = wanted
+
+    @rule(faults=faults)
+    def delete(self, faults: list[Fault]) -> None:
+        self.world.delete(faults)
+
+    @rule()
     def kill(self) -> None:
         self.world.restart()
 
@@ -113,6 +152,28 @@ def test_a_view_stored_directly_counts_once_though_the_queue_had_taken_it(tmp_pa
         world.step([], world.put.step)
         world.end()
         assert len(world.ledger.taken["a"]) == 1
+    finally:
+        world.close()
+        resources.use(None)
+
+
+def test_a_view_of_a_name_that_leads_elsewhere_now_counts_once_however_late_it_comes_again(
+    tmp_path: Path,
+) -> None:
+    """Stored under the badge, its message not deleted; the view expires before that comes again."""
+    world = MachineWorld(tmp_path)
+    try:
+        world.claim()
+        world.get(OTHER_NAME, peek=False)
+        world.change(Change(name=OTHER_NAME))
+        world.step([Fault.NONE] * 5 + [Fault.THROTTLED], world.put.step)
+        for _ in range(3):
+            world.set_clock(10)
+            world.step([], world.removals.step, world.fold.step)
+        world.set_clock(31)
+        world.step([], world.put.step)
+        world.end()
+        assert len(world.ledger.taken[OWNED]) == 1
     finally:
         world.close()
         resources.use(None)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.ports import Item, Key
+from chalicelib.ports import Delete, Item, Key, Put
 from chalicelib.views import keys
 from chalicelib.views.view import View
 from local.database import Database
@@ -362,6 +362,25 @@ def test_expiry_holds_only_the_view_of_the_message(life: Life) -> None:
 
     assert life.there(held)
     assert not life.there(free)
+
+
+def test_expiry_holds_a_view_that_is_stored_where_the_name_in_its_message_leads(
+    life: Life,
+) -> None:
+    view = life.view()
+    item = life.table.get(life.key(view))
+    assert item is not None
+    elsewhere = keys.view("the badge", view.ulid)
+    life.table.write(Put({**item, "PK": elsewhere.pk}), Delete(life.key(view)))
+    messages = life.queue.receive(10)
+    life.clock.now += 86_400
+
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.table.get(elsewhere)
+
+    life.queue.delete(messages)
+    assert life.expiry.step() == 0.0
+    assert not life.table.get(elsewhere)
 
 
 def test_expiry_holds_nothing_for_another_queue(life: Life) -> None:

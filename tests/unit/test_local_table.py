@@ -22,7 +22,7 @@ def put(table: SqliteTable, sk: str, ttl: int | None = None, pk: str = "p") -> K
 
 
 def expire(
-    database: Database, now: float = NOW, held: Collection[Key] = (), limit: int = 100
+    database: Database, now: float = NOW, held: Collection[str] = (), limit: int = 100
 ) -> int:
     return database.write(lambda connection: remove_expired(connection, now, held, limit))
 
@@ -122,7 +122,7 @@ def test_no_more_are_removed_than_the_limit(database: Database, table: SqliteTab
 
 
 def test_held_items_stay_and_leave_no_change(database: Database, table: SqliteTable) -> None:
-    held = {put(table, "held", NOW - 9)}
+    held = {put(table, "held", NOW - 9).sk}
     put(table, "free", NOW - 1)
 
     assert expire(database, held=held) == 1
@@ -133,16 +133,20 @@ def test_held_items_stay_and_leave_no_change(database: Database, table: SqliteTa
     assert left(table) == []
 
 
-def test_only_the_item_of_the_whole_key_is_held(database: Database, table: SqliteTable) -> None:
-    put(table, "s", NOW - 1, pk="p")
-    put(table, "s", NOW - 1, pk="q")
+def test_a_sort_key_is_held_in_every_partition_and_no_other(
+    database: Database, table: SqliteTable
+) -> None:
+    for pk in ("p", "q"):
+        put(table, "held", NOW - 2, pk)
+        put(table, "held no more", NOW - 1, pk)
 
-    assert expire(database, held={Key("p", "s")}) == 1
-    assert (left(table, "p"), left(table, "q")) == (["s"], [])
+    assert expire(database, held={"held"}, limit=1) == 1
+    assert expire(database, held={"held"}, limit=1) == 1
+    assert (left(table, "p"), left(table, "q")) == (["held"], ["held"])
 
 
 def test_held_items_do_not_use_up_the_limit(database: Database, table: SqliteTable) -> None:
-    held = {put(table, f"held {place}", NOW - 9) for place in range(3)}
+    held = {put(table, f"held {place}", NOW - 9).sk for place in range(3)}
     put(table, "free 1", NOW - 1)
     put(table, "free 2", NOW - 1)
 
@@ -156,7 +160,7 @@ def test_the_limit_holds_though_what_is_held_is_not_over(
 ) -> None:
     for place in range(3):
         put(table, f"free {place}", NOW - 9 + place)
-    held = {put(table, "held", NOW + 1), Key("p", "not there")}
+    held = {put(table, "held", NOW + 1).sk, "not there"}
 
     assert expire(database, held=held, limit=1) == 1
     assert left(table) == ["free 1", "free 2", "held"]

@@ -499,8 +499,13 @@ def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
     visit(table, times=3)
     visit(table, badge_id="mona", times=4)
     assert [shown(table, name) for name in (BADGE, "mona")] == [9, 9]
-    stored = [item["SK"] for item in items(table, "mona")]
-    assert stored == ["USER"]
+    [alias] = items(table, "mona")
+    assert alias == {
+        "PK": "USER#mona",
+        "SK": "USER",
+        "alias": BADGE,
+        "created": int(NOON),
+    }
 
 
 def test_a_view_on_its_way_under_a_name_that_is_now_an_alias_counts_for_the_badge(
@@ -552,6 +557,15 @@ def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
             owner.change(table, owned, Change(name=name, reset=True, base=9), NOON)
         assert items(table) == before
         assert counting.read(table, name).badge_id != BADGE
+
+
+def test_a_name_with_a_view_that_was_stored_and_left_no_floor_is_not_given(table: Table) -> None:
+    """The queue and then the floor had failed: under a badge's name nobody would count it."""
+    owned = claimed(table)
+    table.put_all([storing.to_item(View("viewed", ulid_of(NOON), 0), "viewed", 1)])
+    with pytest.raises(TakenError, match="viewed has an owner or views already"):
+        owner.change(table, owned, Change(name="viewed", base=9), NOON)
+    assert (shown(table), shown(table, "viewed")) == (0, 1)
 
 
 def test_a_badge_has_20_names_and_can_always_go_back_to_each(table: Table) -> None:

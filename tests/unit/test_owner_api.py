@@ -498,6 +498,14 @@ def test_while_the_table_is_down_the_answer_is_503_and_nothing_is_done(
     assert claim("new")
 
 
+def test_an_error_of_ours_is_500_in_the_form_of_every_other(use: Use) -> None:
+    secret = claim()
+    use.table = FaultyTable(use.table, before_write=raising(RuntimeError("a bug")))
+    answer = patch(secret, base=5)
+    assert (answer.status, answer.code) == (500, "internal")
+    assert "a bug" not in answer.text
+
+
 def test_no_line_holds_a_secret_or_a_digest(use: Use, caplog: pytest.LogCaptureFixture) -> None:
     """Neither of what is done, nor of what is refused, nor of what fails."""
     caplog.set_level(logging.DEBUG)

@@ -1,0 +1,99 @@
+"""The badge's routes where storage fails: what is taken, and what is counted as stored directly."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app import app
+from chalicelib import resources, telemetry
+from chalicelib.concurrency import Each
+from chalicelib.ports import Item, Table, Unavailable
+from chalicelib.settings import Settings
+from tests import events
+from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
+
+
+@dataclass
+class Use:
+    """A `resources.Resources`."""
+
+    table: Table
+    views_queue: FakeQueue = field(default_factory=FakeQueue)
+    settings: Settings = field(default_factory=Settings)
+    each: Each = map
+
+    def clock(self) -> float:
+        return NOON
+
+
+class Unreadable(FaultyTable):
+    """A table whose counts can't be read."""
+
+    def query(self, partition: str, **_: Any) -> list[Item]:
+        raise Unavailable(f"no answer for {partition}")
+
+
+@pytest.fixture
+def use(tmp_path: Path) -> Iterator[Use]:
+    with sqlite_table(tmp_path) as table:
+        used = Use(table)
+        resources.use(used)
+        yield used
+        resources.use(None)
+
+
+def ask(method: str = "GET", path: str = "/api/v1/views", **query: str) -> str:
+    parameters = {"id": ["octocat"], **{name: [value] for name, value in query.items()}}
+    answer = copy_context().run(app, events.http_event(parameters, method, path), None)
+    assert answer["statusCode"] == 200
+    return str(json.loads(answer["body"])["message"])
+
+
+@pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views"])
+def test_head_is_answered_by_both_paths_and_counts_nothing(use: Use, path: str) -> None:
+    assert ask("HEAD", path) == "0"
+    assert use.views_queue.bodies == []
+
+
+def test_a_peek_that_cannot_read_the_count_takes_no_view(use: Use) -> None:
+    use.table = Unreadable(use.table)
+    assert ask(peek="1") == ask("HEAD") == "count unavailable: try again"
+    assert use.views_queue.bodies == []
+    assert ask() == "count unavailable, view taken"
+    assert len(use.views_queue.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    ("queue_fails", "floor_fails", "message"),
+    [
+        (False, False, "0"),
+        (True, False, "0"),
+        (True, True, "count unavailable, view taken"),
+    ],
+)
+def test_a_view_stored_directly_is_told_to_the_operator_though_its_floor_fails(
+    use: Use,
+    caplog: pytest.LogCaptureFixture,
+    message: str,
+    *,
+    queue_fails: bool,
+    floor_fails: bool,
+) -> None:
+    use.views_queue.failure = Unavailable("the queue") if queue_fails else None
+    floor = Unavailable("the floor") if floor_fails else None
+    use.table = FaultyTable(use.table, before_write=raising(floor))
+    with caplog.at_level(logging.INFO, telemetry.metrics.name):
+        assert ask() == message
+    [counted] = [r.__dict__["fields"] for r in caplog.records if r.name == telemetry.metrics.name]
+    assert (counted["views_taken"], counted["stored_directly"]) == (1, int(queue_fails))
+    assert counted["function"] == "api_handler"
+    warned = "the queue failed, the view is stored directly" in caplog.messages
+    assert warned == queue_fails
