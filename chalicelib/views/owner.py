@@ -247,9 +247,10 @@ def _aliases(owned: Owned) -> list[str]:
 
 
 def _begun(user: Item, now: float) -> dict[str, int]:
-    """The time from which views count: later than every view before, whatever the clock says.
+    """The time from which views count: later than every reset before, whatever the clock says.
 
-    A view that comes after it has seen it, and is taken no sooner.
+    A view that comes after it has seen it, and is taken no sooner. Views that were taken by a clock
+    ahead of this one are not before it: they go on counting.
     """
     return {"reset": max(int(now * 1000), number(user, "reset")) + 1}
 
