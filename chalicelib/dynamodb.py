@@ -8,6 +8,7 @@ and transactions cancelled by a conflict.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
@@ -16,8 +17,10 @@ from chalicelib.attribute_values import decode_item, encode, encode_item, encode
 from chalicelib.aws_errors import TRANSIENT, code_of, meaning, translated
 from chalicelib.dynamodb_writes import single_request, transaction_item
 from chalicelib.ports import (
+    MAX_DUE,
     ConditionFailed,
     Delete,
+    Due,
     Item,
     Key,
     NotStored,
@@ -29,6 +32,7 @@ from chalicelib.ports import (
     check_item,
     check_transaction,
     key_of,
+    number,
 )
 from chalicelib.retry import Retry
 
@@ -37,6 +41,10 @@ if TYPE_CHECKING:
 
 BATCH_ITEMS = 25
 """Items in one BatchWriteItem (DynamoDB API reference)."""
+INDEX = "due"
+CONSISTENT = {"ConsistentRead": True}
+"""Not to be had of an index: DynamoDB API reference, Query."""
+NOWHERE: Mapping[str, Any] = MappingProxyType({})
 
 
 class DynamoTable:
@@ -60,7 +68,7 @@ class DynamoTable:
         last: str = "",
         attributes: Sequence[str] = (),
     ) -> list[Item]:
-        request = _between(partition, first, last)
+        request = _between(partition, first, last) | CONSISTENT
         if attributes:
             names = {f"#p{place}": name for place, name in enumerate(attributes)}
             request["ProjectionExpression"] = ", ".join(names)
@@ -69,8 +77,23 @@ class DynamoTable:
         return [decode_item(item) for page in pages for item in page["Items"]]
 
     def count(self, partition: str, *, limit: int, after: str = "") -> int:
-        request = _after(partition, after) | {"Select": "COUNT"}
+        request = _after(partition, after) | {"Select": "COUNT"} | CONSISTENT
         return sum(page["Count"] for page in self._pages(request, limit))
+
+    def query_due(
+        self,
+        batch: str,
+        *,
+        limit: int,
+        first: int = 0,
+        last: int = MAX_DUE,
+        after: Due | None = None,
+    ) -> list[Due]:
+        request = _due(batch, first, last)
+        start = {} if after is None else {"ExclusiveStartKey": _position(batch, after)}
+        pages = self._pages(request, limit, start)
+        items = [decode_item(item) for page in pages for item in page["Items"]]
+        return [Due(number(item, "due"), key_of(item)) for item in items]
 
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
@@ -147,11 +170,12 @@ class DynamoTable:
                     raise _cancellation(error) from error
                 raise
 
-    def _pages(self, request: dict[str, Any], limit: int) -> Iterator[dict[str, Any]]:
+    def _pages(
+        self, request: Mapping[str, Any], limit: int, start: Mapping[str, Any] = NOWHERE
+    ) -> Iterator[dict[str, Any]]:
         """The pages of a Query, each at most 1 MB, until `limit` items are read."""
-        start: dict[str, Any] = {}
         while limit > 0:
-            page = self._ask("query", **request, **start, Limit=limit, ConsistentRead=True)
+            page = self._ask("query", **request, **start, Limit=limit)
             yield page
             limit -= page["Count"]
             if "LastEvaluatedKey" not in page:
@@ -211,6 +235,24 @@ def _after(partition: str, after: str) -> dict[str, Any]:
         "KeyConditionExpression": "PK = :pk AND SK > :after",
         "ExpressionAttributeValues": {":pk": encode(partition), ":after": encode(after)},
     }
+
+
+def _due(batch: str, first: int, last: int) -> dict[str, Any]:
+    """`batch` and `due` stand for attributes, whatever words DynamoDB reserves."""
+    return {
+        "IndexName": INDEX,
+        "KeyConditionExpression": "#batch = :batch AND #due BETWEEN :first AND :last",
+        "ExpressionAttributeNames": {"#batch": "batch", "#due": "due"},
+        "ExpressionAttributeValues": {
+            ":batch": encode(batch),
+            ":first": encode(first),
+            ":last": encode(last),
+        },
+    }
+
+
+def _position(batch: str, at: Due) -> dict[str, Any]:
+    return {**encode_key(at.key), "batch": encode(batch), "due": encode(at.due)}
 
 
 def _chunks(items: Sequence[Item]) -> Iterator[list[Item]]:

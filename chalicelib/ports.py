@@ -26,6 +26,8 @@ MAX_DIGITS = 38
 """Digits of a number (DynamoDB developer guide, "Data types")."""
 MAX_DELAY_SECONDS = 900
 """The longest delay of a message (SQS, `DelaySeconds`)."""
+MAX_DUE = 10**15
+"""The latest `due`, in milliseconds since 1970: the year 33658."""
 
 
 class Key(NamedTuple):
@@ -33,6 +35,13 @@ class Key(NamedTuple):
 
     pk: str
     sk: str
+
+
+class Due(NamedTuple):
+    """Where an item stands in a batch of the index `due`: its `due`, and its primary key."""
+
+    due: int
+    key: Key
 
 
 def key_of(item: Mapping[str, Value]) -> Key:
@@ -181,7 +190,7 @@ def check_transaction(writes: Sequence[Write]) -> None:
                     raise Refused("an update changes something")
 
 
-def check_delay(delay: int) -> None:
+def check_delay(delay: float) -> None:
     """Raise `Refused` for a delay that a queue does not know."""
     if not 0 <= delay <= MAX_DELAY_SECONDS:
         raise Refused(f"a message's delay is 0 to {MAX_DELAY_SECONDS} seconds, not {delay}")
@@ -205,6 +214,14 @@ class NotStored(StorageError):
     def __init__(self, items: Sequence[Item], reason: str) -> None:
         super().__init__(f"{len(items)} items not stored: {reason}")
         self.items = list(items)
+
+
+class NotSent(StorageError):
+    """Some of the messages may not be in the queue; all others are."""
+
+    def __init__(self, messages: Sequence[Message], reason: str) -> None:
+        super().__init__(f"{len(messages)} messages not sent: {reason}")
+        self.messages = list(messages)
 
 
 class ConditionFailed(Exception):
@@ -242,6 +259,22 @@ class Table(Protocol):
     def count(self, partition: str, *, limit: int, after: str = "") -> int:
         """How many items of a partition have a sort key behind `after`, up to `limit`."""
 
+    def query_due(
+        self,
+        batch: str,
+        *,
+        limit: int,
+        first: int = 0,
+        last: int = MAX_DUE,
+        after: Due | None = None,
+    ) -> list[Due]:
+        """Up to `limit` items whose attribute `batch` is this, in the order of their `due`.
+
+        `first` and `last` bound `due`, both included; `after` goes on behind an answered one. Items
+        need the text `batch` and the whole number `due` to be here. This alone is not consistent:
+        what was just written may be missing or stand where it was.
+        """
+
     def write(self, *writes: Write) -> None:
         """Do one write, or up to 100 as one transaction: all or none.
 
@@ -255,11 +288,25 @@ class Table(Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to send: delivered no sooner than `delay` seconds (0 to 900) from now."""
+
+    body: str
+    delay: float = 0.0
+
+
 class Queue(Protocol):
     """A queue of texts, each delivered at least once, in any order."""
 
-    def send(self, body: str, *, delay: int = 0) -> None:
+    def send(self, body: str, *, delay: float = 0.0) -> None:
         """Enqueue a message, to be delivered no sooner than `delay` seconds (0 to 900) from now.
 
         Raises `Unavailable` or `Refused`; the message may have been taken all the same.
+        """
+
+    def send_all(self, messages: Sequence[Message]) -> None:
+        """Enqueue messages, not as a transaction.
+
+        Raises `NotSent` with those that may not have been taken.
         """

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import math
 import sqlite3
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from chalicelib import telemetry
-from chalicelib.ports import check_delay
+from chalicelib import ports, telemetry
+from chalicelib.ports import NotSent, Unavailable, check_delay
 from local.database import Database
 
 DEAD_LETTERS = "-dead-letters"
@@ -51,14 +51,25 @@ class SqliteQueue:
         self._max_receives = max_receives
         self._latest = math.inf
 
-    def send(self, body: str, *, delay: int = 0) -> None:
-        check_delay(delay)
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        self._send([ports.Message(body, delay)])
+
+    def send_all(self, messages: Sequence[ports.Message]) -> None:
+        try:
+            self._send(messages)
+        except Unavailable as unavailable:
+            raise NotSent(messages, str(unavailable)) from unavailable
+
+    def _send(self, messages: Sequence[ports.Message]) -> None:
+        for message in messages:
+            check_delay(message.delay)
         now = self._clock()
+        rows = [(self.name, one.body, now, now + one.delay, now) for one in messages]
         self._database.write(
-            lambda connection: connection.execute(
+            lambda connection: connection.executemany(
                 "INSERT INTO messages (queue, body, sent_at, visible_at, timed_at)"
                 " VALUES (?, ?, ?, ?, ?)",
-                (self.name, body, now, now + delay, now),
+                rows,
             )
         )
         self.on_send()

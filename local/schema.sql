@@ -4,11 +4,15 @@ CREATE TABLE items (
     pk TEXT NOT NULL,
     sk TEXT NOT NULL,
     ttl INTEGER,
+    batch TEXT,                        -- with due, the index `due`
+    due INTEGER,
     attributes TEXT NOT NULL,          -- all but pk and sk, as JSON
     PRIMARY KEY (pk, sk)
 ) WITHOUT ROWID;
 
 CREATE INDEX expiring ON items (ttl) WHERE ttl IS NOT NULL;
+
+CREATE INDEX due ON items (batch, due, pk, sk) WHERE batch IS NOT NULL;
 
 CREATE TABLE changes (                 -- the stream: what TTL removed
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used again, also after a deletion

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from chalicelib.ports import (
+    MAX_DUE,
     Check,
     ConditionFailed,
     Delete,
+    Due,
     Item,
     Key,
     Put,
@@ -68,6 +70,23 @@ class SqliteTable:
         )
         return int(found)
 
+    def query_due(
+        self,
+        batch: str,
+        *,
+        limit: int,
+        first: int = 0,
+        last: int = MAX_DUE,
+        after: Due | None = None,
+    ) -> list[Due]:
+        at = (after.due, *after.key) if after else (first - 1, "", "")
+        rows = self._database.read(
+            "SELECT due, pk, sk FROM items WHERE batch = ? AND due BETWEEN ? AND ?"
+            " AND (due, pk, sk) > (?, ?, ?) ORDER BY due, pk, sk LIMIT ?",
+            (batch, first, last, *at, limit),
+        )
+        return [Due(due, Key(pk, sk)) for due, pk, sk in rows]
+
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
         self._database.write(lambda connection: _transact(connection, writes))
@@ -81,8 +100,9 @@ class SqliteTable:
 
 FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
 STORE = (
-    "INSERT INTO items (pk, sk, ttl, attributes) VALUES (?, ?, ?, ?) ON CONFLICT (pk, sk)"
-    " DO UPDATE SET ttl = excluded.ttl, attributes = excluded.attributes"
+    "INSERT INTO items (pk, sk, ttl, batch, due, attributes) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (pk, sk) DO UPDATE SET ttl = excluded.ttl, batch = excluded.batch,"
+    " due = excluded.due, attributes = excluded.attributes"
 )
 
 
@@ -124,11 +144,17 @@ def _updated(write: Update, before: Item | None) -> Item:
     return {name: value for name, value in after.items() if name not in write.remove}
 
 
-def _row(item: Item) -> tuple[str, str, Value | None, str]:
-    key, ttl = key_of(item), item.get("ttl")
+def _row(item: Item) -> tuple[str, str, int | None, str | None, int | None, str]:
+    key, batch, due = key_of(item), item.get("batch"), _integer(item, "due")
     rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
-    expires = isinstance(ttl, int) and abs(ttl) < NEVER
-    return key.pk, key.sk, ttl if expires else None, json.dumps(rest)
+    indexed = (batch, due) if isinstance(batch, str) and due is not None else (None, None)
+    return key.pk, key.sk, _integer(item, "ttl"), *indexed, json.dumps(rest)
+
+
+def _integer(item: Item, name: str) -> int | None:
+    """A whole number that SQLite can hold, if the attribute is one."""
+    value = item.get(name)
+    return value if isinstance(value, int) and abs(value) < NEVER else None
 
 
 def _item(pk: str, sk: str, attributes: str) -> Item:

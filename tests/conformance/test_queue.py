@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.ports import Refused
+from chalicelib.ports import Message, Refused
 from tests.conformance.conftest import QueueUnderTest
 
 
@@ -32,6 +32,30 @@ def test_a_delay_beyond_the_limits_is_refused(queue: QueueUnderTest, delay: int)
     with pytest.raises(Refused, match=f"0 to 900 seconds, not {delay}"):
         queue.queue.send("body", delay=delay)
     assert queue.take_all() == []
+
+
+@pytest.mark.parametrize("amount", [0, 1, 25])
+def test_all_of_several_messages_are_delivered(queue: QueueUnderTest, amount: int) -> None:
+    bodies = [f"body {place}" for place in range(amount)]
+    queue.queue.send_all([Message(body) for body in bodies])
+    assert sorted(queue.take_all()) == sorted(bodies)
+
+
+def test_each_of_several_messages_has_a_delay_of_its_own(queue: QueueUnderTest) -> None:
+    queue.queue.send_all([Message("later", 0.2), Message("now"), Message("much later", 900)])
+    assert queue.take_all() == ["now"]
+
+
+def test_several_messages_of_which_one_is_refused_are_none(queue: QueueUnderTest) -> None:
+    with pytest.raises(Refused, match=r"0 to 900 seconds, not 900.5"):
+        queue.queue.send_all([Message("good"), Message("bad", 900.5)])
+    assert queue.take_all() == []
+
+
+def test_large_messages_are_sent_in_parts_that_the_queue_takes(queue: QueueUnderTest) -> None:
+    bodies = [str(place) * 100_000 for place in range(6)]
+    queue.queue.send_all([Message(body) for body in bodies])
+    assert sorted(queue.take_all()) == sorted(bodies)
 
 
 def test_a_received_message_is_not_delivered_again_at_once(queue: QueueUnderTest) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app import app
-from chalicelib import resources
+from chalicelib import ports, resources
 from chalicelib.concurrency import Each
 from chalicelib.ports import Delete, Item, Key, Queue, Table, number, text
 from chalicelib.settings import Settings
@@ -84,10 +84,15 @@ class AwsWorld:
 
     # what the storage sees
 
-    def send(self, body: str, *, delay: int = 0) -> None:
-        """The queue accepts a message."""
-        del delay
-        view = View.from_message(body)
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        self.send_all([ports.Message(body, delay)])
+
+    def send_all(self, messages: Sequence[ports.Message]) -> None:
+        """The queue accepts messages."""
+        for message in messages:
+            self._accept(View.from_message(message.body))
+
+    def _accept(self, view: View) -> None:
         self.messages[view.ulid] = Message(view)
         self.ledger.take(view.badge_id, view.ulid)
 

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from chalicelib.ports import Item, Key, NotStored, Queue, Table, Unavailable, Write
+from chalicelib.ports import (
+    Due,
+    Item,
+    Key,
+    Message,
+    NotSent,
+    NotStored,
+    Queue,
+    Table,
+    Unavailable,
+    Write,
+)
 
 Result = TypeVar("Result")
 
@@ -72,23 +83,14 @@ class FaultyTable:
     def get(self, key: Key) -> Item | None:
         return self._faults.call(lambda: self._table.get(key))
 
-    def query(
-        self,
-        partition: str,
-        *,
-        limit: int,
-        first: str = "",
-        last: str = "",
-        attributes: Sequence[str] = (),
-    ) -> list[Item]:
-        return self._faults.call(
-            lambda: self._table.query(
-                partition, limit=limit, first=first, last=last, attributes=attributes
-            )
-        )
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        return self._faults.call(lambda: self._table.query(partition, **how))
 
-    def count(self, partition: str, *, limit: int, after: str = "") -> int:
-        return self._faults.call(lambda: self._table.count(partition, limit=limit, after=after))
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return self._faults.call(lambda: self._table.query_due(batch, **how))
+
+    def count(self, partition: str, **how: Any) -> int:
+        return self._faults.call(lambda: self._table.count(partition, **how))
 
     def write(self, *writes: Write) -> None:
         self._faults.call(lambda: self._table.write(*writes))
@@ -111,5 +113,11 @@ class FaultyQueue:
         self._queue = queue
         self._faults = faults
 
-    def send(self, body: str, *, delay: int = 0) -> None:
+    def send(self, body: str, *, delay: float = 0.0) -> None:
         self._faults.call(lambda: self._queue.send(body, delay=delay))
+
+    def send_all(self, messages: Sequence[Message]) -> None:
+        left = len(messages) // 2 + 1 if self._faults.take(Fault.PARTLY) else 0
+        self._faults.call(lambda: self._queue.send_all(messages[left:]))
+        if messages[:left]:
+            raise NotSent(messages[:left], "unprocessed")

@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from ulid import ULID
 
 from chalicelib import telemetry
-from chalicelib.ports import Item, Key, StorageError, Table, Write
+from chalicelib.ports import Due, Item, Key, Message, StorageError, Table, Write
 from chalicelib.retry import Retry
 from chalicelib.views.removals import Removal, position
 from local.database import Database
@@ -152,22 +152,15 @@ class FaultyTable:
     def get(self, key: Key) -> Item | None:
         return self.table.get(key)
 
-    def query(
-        self,
-        partition: str,
-        *,
-        limit: int,
-        first: str = "",
-        last: str = "",
-        attributes: Sequence[str] = (),
-    ) -> list[Item]:
-        return self.table.query(
-            partition, limit=limit, first=first, last=last, attributes=attributes
-        )
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        return self.table.query(partition, **how)
 
-    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return self.table.query_due(batch, **how)
+
+    def count(self, partition: str, **how: Any) -> int:
         self.before_count(partition)
-        return self.table.count(partition, limit=limit, after=after)
+        return self.table.count(partition, **how)
 
     def write(self, *writes: Write) -> None:
         self.written.append(writes)
@@ -201,9 +194,14 @@ class FakeQueue:
     after: bool = False
     bodies: list[str] = field(default_factory=list)
 
-    def send(self, body: str, *, delay: int = 0) -> None:
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        self.send_all([Message(body, delay)])
+
+    def send_all(self, messages: Sequence[Message]) -> None:
         if self.failure is None or self.after:
-            self.bodies.append(body if delay == 0 else f"{body} after {delay} s")
+            self.bodies += [
+                one.body + (f" after {one.delay} s" if one.delay else "") for one in messages
+            ]
         if self.failure is not None:
             raise self.failure
 

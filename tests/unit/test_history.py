@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -286,17 +287,9 @@ class Between(FaultyTable):
         self._step()
         return super().get(key)
 
-    def query(
-        self,
-        partition: str,
-        *,
-        limit: int,
-        first: str = "",
-        last: str = "",
-        attributes: Sequence[str] = (),
-    ) -> list[Item]:
+    def query(self, partition: str, **how: Any) -> list[Item]:
         self._step()
-        return super().query(partition, limit=limit, first=first, last=last, attributes=attributes)
+        return super().query(partition, **how)
 
     def _step(self) -> None:
         self.at -= 1
