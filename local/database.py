@@ -22,8 +22,16 @@ from local.commits import GroupCommit, Job, nested
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-VERSION = 1
+VERSION = 2
 """The version of the file's format, kept in `PRAGMA user_version`."""
+CHANGES = {
+    1: (
+        "ALTER TABLE items ADD COLUMN batch TEXT",
+        "ALTER TABLE items ADD COLUMN due INTEGER",
+        "CREATE INDEX due ON items (batch, due, pk, sk) WHERE batch IS NOT NULL",
+    ),
+}
+"""What makes a file of each older version one of the next; `schema.sql` is the newest."""
 FILE = "vu-mi.sqlite3"
 TRANSIENT = {
     sqlite3.SQLITE_BUSY,
@@ -132,19 +140,28 @@ def _apply(function: Callable[[Part], Result], parts: Iterable[Part]) -> list[Re
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file. Raises `Refused` for a file of a newer version."""
+    """Make the tables of a new file, or what an older one lacks.
+
+    Raises `Refused` for a file of a newer version.
+    """
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise Refused(
             f"the file has format {version}, this program knows {VERSION}: run a newer vu-mi"
         )
-    if version == VERSION:
-        return
+    if version == 0:
+        _make(connection)
+    for older in range(version or VERSION, VERSION):
+        for statement in CHANGES[older]:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _make(connection: sqlite3.Connection) -> None:
     for statement in resources.files("local").joinpath("schema.sql").read_text().split(";\n"):
         connection.execute(statement)
     label = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     connection.execute("INSERT INTO stream (label) VALUES (?)", (label,))
-    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 @contextmanager
