@@ -403,7 +403,7 @@ def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
 WRITE_UNTIL_KILLED = """
 import os, sys, threading
 from pathlib import Path
-from chalicelib.ports import Due, Key, Update, Key, Put, Update
+from chalicelib.ports import Key, Put, Update
 from local.database import Database
 from local.queue import SqliteQueue
 from local.table import SqliteTable
