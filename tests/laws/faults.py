@@ -48,6 +48,11 @@ class Faults:
     def plan(self, faults: Sequence[Fault]) -> None:
         self._plan = list(faults)
 
+    def put_aside(self) -> list[Fault]:
+        """Somebody else's turn: what was planned for this one goes on later."""
+        rest, self._plan = self._plan, []
+        return rest
+
     def take(self, fault: Fault) -> bool:
         """Whether this fault is the next one; it has then happened."""
         return bool(self._plan[:1] == [fault] and self._plan.pop(0))

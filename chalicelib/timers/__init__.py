@@ -1,0 +1,1 @@
+"""Events at a time: timers, countdowns, and what they are delivered to."""

@@ -1,0 +1,222 @@
+"""Delivering an event: claimed by one worker, delivered, and its outcome written.
+
+A claim is a conditional write that only one of two workers can do, since it counts the tries. It
+holds until its lease is over; a worker that has not begun by then does not begin. So no two deliver
+one event at the same time, and one whose worker died is claimed again. Whatever dies or fails in
+between, the event stays active and in the index, where the sweep finds it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ulid import ULID
+
+from chalicelib import telemetry
+from chalicelib.ports import (
+    ConditionFailed,
+    Queue,
+    Table,
+    Update,
+    Value,
+    attribute,
+    text,
+    unchanged,
+)
+from chalicelib.timers.event import (
+    KEPT_SECONDS,
+    Attempt,
+    Event,
+    Status,
+    attempts_value,
+    batch,
+    key,
+)
+from chalicelib.timers.scheduling import fire_soon
+
+LEASE_SECONDS = 60
+DELIVERY_SECONDS = 20
+"""The longest that a delivery may take, with room; a claim older than the rest does not begin."""
+MAX_ATTEMPTS_KEPT = 50
+JITTER = 0.2
+"""A wait is longer by up to this share, so that what failed together does not come together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a delivery ended.
+
+    `code` is an HTTP status, 0 for none; `error` is empty where it was delivered; `is_final` that
+    it is not to be tried again; `retry_after` the seconds that the other side asks for.
+    """
+
+    code: int = 0
+    error: str = ""
+    is_final: bool = False
+    retry_after: float = 0.0
+
+
+Deliver: TypeAlias = Callable[[Event], Delivery]
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What it takes to fire events.
+
+    `schedule` has the seconds to wait after the first failed attempt, the second and so on; an
+    attempt that fails behind its end is the last. `clock` is seconds since 1970.
+    """
+
+    table: Table
+    queue: Queue
+    deliver: Deliver
+    clock: Callable[[], float]
+    schedule: Sequence[float]
+    jitter: Callable[[], float] = random.random
+
+    def claim(self, event_id: str) -> Event | None:
+        """Make an event this worker's; None where there is nothing to deliver now.
+
+        An event that is not due yet goes back to the queue. Raises `StorageError`.
+        """
+        item = self.table.get(key(event_id))
+        if item is None:
+            return None
+        event, now = Event.of(item), self._now()
+        if event.status is not Status.ACTIVE or event.lease > now:
+            return None
+        if event.next_at > now:
+            fire_soon([event], self.queue, now)
+            return None
+        if event.tries - event.round > len(self.schedule):
+            self._give_up(event, now)
+            return None
+        return self._claim(event, now)
+
+    def _claim(self, event: Event, now: int) -> Event | None:
+        claimed = replace(
+            event,
+            claim=str(ULID()),
+            lease=now + LEASE_SECONDS * 1000,
+            tries=event.tries + 1,
+            attempts=(*event.attempts, Attempt(started=now))[-MAX_ATTEMPTS_KEPT:],
+        )
+        values: dict[str, Value] = {
+            "claim": claimed.claim,
+            "lease": claimed.lease,
+            "tries": claimed.tries,
+            "attempts": attempts_value(claimed.attempts),
+        }
+        active = attribute("status").eq(str(Status.ACTIVE))
+        try:
+            self.table.write(
+                Update(
+                    key(event.event_id),
+                    values=values,
+                    condition=active & unchanged("tries", event.tries),
+                )
+            )
+        except ConditionFailed as failed:
+            # Where an answer was lost, the claim that stands is this one.
+            standing = failed.items[0] or {}
+            return claimed if text(standing, "claim") == claimed.claim else None
+        return claimed
+
+    def fire(self, event: Event) -> None:
+        """Deliver a claimed event and write the outcome. Raises `StorageError`."""
+        if self._now() > event.lease - DELIVERY_SECONDS * 1000:
+            telemetry.event(logging.WARNING, "a claim came too late", event_id=event.event_id)
+            return
+        delivery = self.deliver(event)
+        now = self._now()
+        last = replace(event.attempts[-1], ended=now, code=delivery.code, error=delivery.error)
+        ended = replace(event, attempts=(*event.attempts[:-1], last))
+        if not delivery.error:
+            self._end(ended, Status.SUCCESS, now)
+            telemetry.count(events_fired=1, event_lateness_seconds=_seconds(now - event.at))
+        elif delivery.is_final or event.tries - event.round > len(self.schedule):
+            self._end(ended, Status.ERROR, now)
+        else:
+            self._try_again(ended, now + self._wait(event, delivery), now)
+
+    def _give_up(self, event: Event, now: int) -> None:
+        """Its last attempt was claimed, and never came to an end."""
+        self._end(event, Status.ERROR, now)
+
+    def _end(self, event: Event, status: Status, now: int) -> None:
+        values: dict[str, Value] = {
+            "status": str(status),
+            "batch": batch(status, event.event_id),
+            "due": now,
+            "ttl": now // 1000 + KEPT_SECONDS,
+        }
+        if self._settle(event, values) and status is Status.ERROR:
+            telemetry.event(
+                logging.WARNING, "an event is given up", event_id=event.event_id, tries=event.tries
+            )
+            telemetry.count(events_failed=1)
+
+    def _try_again(self, event: Event, next_at: int, now: int) -> None:
+        if self._settle(event, {"next_at": next_at, "due": next_at}):
+            telemetry.count(attempts_failed=1)
+            fire_soon([replace(event, next_at=next_at)], self.queue, now)
+
+    def _settle(self, event: Event, values: dict[str, Value]) -> bool:
+        """Write what has become of a claimed event; returns whether the claim still held."""
+        attempts = attempts_value(event.attempts)
+        update = Update(
+            key(event.event_id),
+            values={**values, "attempts": attempts},
+            remove=("claim", "lease"),
+            condition=attribute("status").eq(str(Status.ACTIVE)) & unchanged("claim", event.claim),
+        )
+        try:
+            self.table.write(update)
+        except ConditionFailed as failed:
+            # Where an answer was lost, these very attempts are written.
+            if (failed.items[0] or {}).get("attempts") == attempts:
+                return True
+            telemetry.event(logging.WARNING, "a claim was lost", event_id=event.event_id)
+            return False
+        return True
+
+    def _wait(self, event: Event, delivery: Delivery) -> int:
+        """Milliseconds until the next attempt, no sooner than the other side asks for."""
+        scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
+        return round(1000 * max(scheduled, delivery.retry_after))
+
+    def _now(self) -> int:
+        return int(self.clock() * 1000)
+
+
+def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
+    """Let an event that was given up be tried anew, by the whole schedule.
+
+    Returns whether it was, for another redrive may have come before. Raises `StorageError`.
+    """
+    update = Update(
+        key(event.event_id),
+        values={
+            "status": str(Status.ACTIVE),
+            "batch": batch(Status.ACTIVE, event.event_id),
+            "due": now,
+            "next_at": now,
+            "round": event.tries,
+        },
+        remove=("ttl",),
+        condition=attribute("status").eq(str(Status.ERROR)) & unchanged("tries", event.tries),
+    )
+    try:
+        table.write(update)
+    except ConditionFailed:
+        return False
+    fire_soon([replace(event, next_at=now)], queue, now)
+    return True
+
+
+def _seconds(milliseconds: int) -> int:
+    return max(0, round(milliseconds / 1000))
