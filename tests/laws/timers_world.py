@@ -126,6 +126,7 @@ class TimersWorld:
     def _deliver(self, event: Event) -> Delivery:
         name = event.event_id
         assert self.now >= event.at, "before its time"
+        assert self.now >= event.next_at, "before its next attempt was due"
         assert name not in self.cancelled, "after it was cancelled"
         assert name not in self.succeeded, "after its success"
         assert not self.under_way[name], "by two at once"
