@@ -119,7 +119,7 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
     files = {name: Path(file) for name, file in ran[handler].imported.items() if file}
     for name in ("chalice.app", "chalicelib.resources", "ulid"):
         assert files[name].is_relative_to(aws.package)
-    ours = {"local", "tests", "deploy", "bench"}
+    ours = {"admin", "local", "tests", "deploy", "bench"}
     assert not {name for name in files if name.split(".")[0] in ours | {"waitress"}}
     assert not {name for name, file in files.items() if "site-packages" in file.parts}
 
