@@ -71,7 +71,7 @@ def _key(at: int, secret: str) -> bytes:
     if encoded == secret:
         raise BadSecretError(f"secret {at} must begin with {PREFIX}")
     try:
-        key = base64.b64decode(encoded, validate=True)
+        key = base64.b64decode(encoded)
     except ValueError:
         key = b""
     if base64.b64encode(key).decode() != encoded:

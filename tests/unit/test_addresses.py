@@ -57,7 +57,7 @@ PUBLIC = [
 ]
 
 NOT_PUBLIC = {
-    "this network": ["0.0.0.0", "0.1.2.3", "::"],
+    "this network": ["0.0.0.0", "0.1.2.3", "::"],  # noqa: S104  nothing is bound
     "private": ["10.0.0.1", "10.255.255.255", "172.16.0.1", "172.31.255.255", "192.168.0.1"],
     "loopback": ["127.0.0.1", "127.255.255.255", "::1"],
     "link-local": ["169.254.0.1", "fe80::1", "febf::1"],
@@ -112,9 +112,7 @@ def test_every_address_of_a_refused_network_is_refused(
 
 
 @given(IPV4)
-def test_an_ipv4_address_is_judged_alike_in_every_form_that_reaches_it(
-    address: IPv4Address,
-) -> None:
+def test_an_ipv4_address_is_judged_alike_in_every_form(address: IPv4Address) -> None:
     mapped = IPv6Address(f"::ffff:{address}")
     nat64 = IPv6Address(f"64:ff9b::{address}")
     assert is_public(mapped) == is_public(nat64) == is_public(address)

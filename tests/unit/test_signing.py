@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -123,7 +124,7 @@ def test_a_secret_of_24_to_64_bytes_signs(size: int) -> None:
     ],
 )
 def test_a_bad_secret_is_refused_by_its_place_and_never_shown(secret: str, said: str) -> None:
-    with pytest.raises(BadSecretError, match="^secret 2 ") as refused:
+    with pytest.raises(BadSecretError, match=r"^secret 2 ") as refused:
         Signer([new_secret(), secret])
     assert said in str(refused.value)
     assert len(secret) < 10 or secret.removeprefix("whsec_")[:8] not in str(refused.value)
@@ -131,9 +132,10 @@ def test_a_bad_secret_is_refused_by_its_place_and_never_shown(secret: str, said:
 
 
 def test_without_a_secret_nothing_is_signed() -> None:
-    for none in ([], "", KNOWN_SECRET):
+    nothing: tuple[Sequence[str], ...] = ([], "", KNOWN_SECRET)
+    for secrets in nothing:
         with pytest.raises(BadSecretError, match="give a list of secrets"):
-            Signer(none)
+            Signer(secrets)
 
 
 def test_a_signer_does_not_show_its_secrets() -> None:
