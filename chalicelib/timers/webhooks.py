@@ -186,7 +186,7 @@ def _split(netloc: str) -> tuple[str, str]:
 def _port(raw: str, scheme: str) -> int:
     if not raw:
         return DEFAULT_PORTS[scheme]
-    decimal = raw.isascii() and raw.isdecimal() and len(raw) <= len("65535")
+    decimal = raw.isascii() and raw.isdecimal()
     if not (decimal and 1 <= int(raw) <= 65_535):  # noqa: PLR2004
         raise BadUrlError("the URL's port must be a number from 1 to 65535")
     return int(raw)
