@@ -1,1 +1,1 @@
-"""Events at a time: timers, countdowns, and what they are delivered to."""
+"""Events at a time: accepted, swept to the queue when they are due, and fired once."""

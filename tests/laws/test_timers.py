@@ -27,8 +27,6 @@ from tests.laws.faults import Fault
 from tests.laws.timers_world import GONE, OK, REFUSED, TimersWorld
 from tests.unit.fakes import sqlite_table
 
-NAMES = ["a", "b"]
-names = st.sampled_from(NAMES)
 FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
 faults: st.SearchStrategy[list[Fault]] = st.one_of(
     st.just([]),
@@ -64,6 +62,7 @@ class AnyHistory(RuleBasedStateMachine):
         super().__init__()
         self.cleanup = ExitStack()
         self.world = TimersWorld(self.cleanup.enter_context(self.engine()))
+        self.asked: list[int] = []
 
     def others(self, does: str) -> None:
         """What happens between two storage calls, or while a delivery is under way."""
@@ -72,7 +71,7 @@ class AnyHistory(RuleBasedStateMachine):
             case "fire":
                 world.fire_all()
             case "cancel":
-                for name in NAMES:
+                for name in sorted(world.accepted):
                     world.cancel(name)
             case "fire and fail":
                 world.answers, answers = [REFUSED] * 9, world.answers
@@ -84,13 +83,23 @@ class AnyHistory(RuleBasedStateMachine):
                 world.pass_time(61_000)
                 world.fire_all()
 
-    @rule(name=names, ahead=st.sampled_from(MOMENTS), faults=faults)
-    def accept(self, name: str, ahead: int, faults: list[Fault]) -> None:
-        self.world.accept(name, ahead, faults)
+    @rule(ahead=st.sampled_from(MOMENTS), faults=faults)
+    def accept(self, ahead: int, faults: list[Fault]) -> None:
+        """A new event, so far ahead of now."""
+        self.world.accept(f"e{len(self.asked)}", self.world.now + ahead, faults)
+        self.asked.append(self.world.now + ahead)
 
-    @rule(name=names, faults=faults)
-    def cancel(self, name: str, faults: list[Fault]) -> None:
-        self.world.cancel(name, faults)
+    @rule(which=st.integers(0, 99), faults=faults)
+    def accept_again(self, which: int, faults: list[Fault]) -> None:
+        """The same request once more, whatever became of the first."""
+        if self.asked:
+            place = which % len(self.asked)
+            self.world.accept(f"e{place}", self.asked[place], faults)
+
+    @rule(which=st.integers(0, 99), faults=faults)
+    def cancel(self, which: int, faults: list[Fault]) -> None:
+        if self.asked:
+            self.world.cancel(f"e{which % len(self.asked)}", faults)
 
     @rule(faults=faults)
     def sweep(self, faults: list[Fault]) -> None:
@@ -107,7 +116,12 @@ class AnyHistory(RuleBasedStateMachine):
         place=st.none() | st.integers(0, 2),
     )
     def fire(self, which: int, answer: Delivery, does: str, place: int | None) -> None:
-        """A message comes; others come before one of the storage calls, or during the delivery."""
+        """A message comes; others come before one of the storage calls, or during the delivery.
+
+        But no delivery takes longer than it may.
+        """
+        if does in {"late", "too late"} and place in {None, 2}:
+            does = "fire"
         plan = [] if place is None else [Fault.NONE] * place + [Fault.MEANWHILE]
         self._fire(which, answer, does, plan)
 

@@ -82,9 +82,8 @@ class TimersWorld:
             jitter=lambda: 0.5,
         )
 
-    def accept(self, name: str, ahead: int, faults: Sequence[Fault] = ()) -> None:
+    def accept(self, name: str, at: int, faults: Sequence[Fault] = ()) -> None:
         """Somebody asks for an event, by a request that is always the same for one name."""
-        at = START + ahead
         event = Event(name, at, START, Target(Kind.LOG), "{}", request=f"{name} at {at}")
         with self._under(faults), suppress(scheduling.IdTakenError):
             scheduling.accept(event, self._table, self._queue, self.now)
@@ -126,7 +125,7 @@ class TimersWorld:
     def _deliver(self, event: Event) -> Delivery:
         name = event.event_id
         assert self.now >= event.at, "before its time"
-        assert self.now >= event.next_at, "before its next attempt was due"
+        assert self.now >= self._read(name).next_at, "before its next attempt was due"
         assert name not in self.cancelled, "after it was cancelled"
         assert name not in self.succeeded, "after its success"
         assert not self.under_way[name], "by two at once"
@@ -138,13 +137,16 @@ class TimersWorld:
         finally:
             self.under_way[name] -= 1
 
+    def _read(self, name: str) -> Event:
+        return scheduling.read(self.table, name)
+
     def _answer(self) -> Delivery:
         return self.answers.pop() if self.answers else OK
 
     def note_success(self) -> None:
         """What the table says is done is done for good."""
         for name in self.accepted:
-            if scheduling.read(self.table, name).status is Status.SUCCESS:
+            if self._read(name).status is Status.SUCCESS:
                 self.succeeded.add(name)
 
     def redrive(self) -> None:
@@ -175,8 +177,7 @@ class TimersWorld:
                 self.pass_time(60_000)
         self.note_success()
         for name in self.accepted:
-            event = scheduling.read(self.table, name)
-            self._check_done(event)
+            self._check_done(self._read(name))
 
     def _check_done(self, event: Event) -> None:
         name = event.event_id
