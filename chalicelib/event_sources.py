@@ -12,3 +12,7 @@ VIEWS_QUEUE = os.environ.get("VIEWS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000
 TABLE_STREAM = os.environ.get(
     "TABLE_STREAM_ARN", "arn:aws:dynamodb:us-east-1:000000000000:table/vu-mi/stream/label"
 )
+TIMERS_QUEUE = os.environ.get("TIMERS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-timers")
+DISTRIBUTION_QUEUE = os.environ.get(
+    "DISTRIBUTION_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-distribution"
+)

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from chalicelib import telemetry
 from chalicelib.cold_start import uncollected
 from chalicelib.concurrency import Each, concurrently
-from chalicelib.settings import Settings, required
+from chalicelib.settings import Settings, SettingsError, required
 
 if TYPE_CHECKING:
     from botocore.session import Session
 
     from chalicelib.ports import Queue, Table
+    from chalicelib.timers.webhooks import Sender
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 """Lambda sets it; elsewhere the logging of the process is its owner's."""
@@ -46,6 +47,27 @@ class Resources(Protocol):
     def views_queue(self) -> Queue: ...
 
 
+class TimerResources(Protocol):
+    """Everything outside the process that events touch."""
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def clock(self) -> Callable[[], float]: ...
+    @property
+    def table(self) -> Table: ...
+    @property
+    def timers_queue(self) -> Queue: ...
+    @property
+    def distribution_queue(self) -> Queue: ...
+    def event_queue(self, name: str) -> Queue | None:
+        """A queue that the operator has listed for events."""
+
+    @property
+    def sender(self) -> Sender | None:
+        """What posts webhooks; None without a secret to sign them with."""
+
+
 class AwsResources:
     """DynamoDB and SQS, each imported and connected to when it is first needed."""
 
@@ -64,12 +86,49 @@ class AwsResources:
 
     @cached_property
     def views_queue(self) -> Queue:
+        return self._queue("VIEWS_QUEUE_URL", self.settings.views_queue_url)
+
+    @cached_property
+    def timers_queue(self) -> Queue:
+        return self._queue("TIMERS_QUEUE_URL", self.settings.timers_queue_url)
+
+    @cached_property
+    def distribution_queue(self) -> Queue:
+        return self._queue("DISTRIBUTION_QUEUE_URL", self.settings.distribution_queue_url)
+
+    def event_queue(self, name: str) -> Queue | None:
+        url = self.settings.event_queues.get(name)
+        return None if url is None else self._queue(f"EVENT_QUEUES, {name}=", url)
+
+    @cached_property
+    def sender(self) -> Sender | None:
+        return sender_of(self.settings)
+
+    def _queue(self, setting: str, url: str) -> Queue:
         from chalicelib.sqs import SqsQueue  # noqa: PLC0415  paid for at cold start
 
-        url = required(
-            "VIEWS_QUEUE_URL", self.settings.views_queue_url, "the URL of the SQS queue for views"
-        )
-        return SqsQueue(aws_client("sqs"), url)
+        return SqsQueue(_sqs(), required(setting, url, "the URL of an SQS queue"))
+
+
+def sender_of(settings: Settings) -> Sender | None:
+    """What posts webhooks by these settings. Raises `SettingsError` for wrong ones."""
+    from chalicelib.timers import addresses, signing, webhooks  # noqa: PLC0415  no view needs it
+
+    if not settings.webhook_secrets:
+        return None
+    try:
+        allowed = addresses.Allowed.parse(settings.webhook_allow)
+        signer = signing.Signer(settings.webhook_secrets)
+    except addresses.BadNetworkError as wrong:
+        raise SettingsError(f"WEBHOOK_ALLOW: {wrong}") from wrong
+    except signing.BadSecretError as wrong:
+        raise SettingsError(f"WEBHOOK_SECRETS: {wrong}") from wrong
+    return webhooks.Sender(signer, allowed)
+
+
+@cache
+def _sqs() -> Any:
+    return aws_client("sqs")
 
 
 def aws_client(service: str) -> Any:
@@ -98,17 +157,33 @@ def _session() -> Session:
 
 class _Process:
     resources: Resources | None = None
+    timers: TimerResources | None = None
+    made: AwsResources | None = None
 
 
 def current() -> Resources:
     """What this process uses; made from the environment where nothing was put in."""
     if _Process.resources is None:
-        if ON_LAMBDA in os.environ:
-            telemetry.start_on_lambda()
-        _Process.resources = AwsResources(Settings.from_environment(os.environ))
+        _Process.resources = _from_environment()
     return _Process.resources
 
 
-def use(resources: Resources | None) -> None:
+def for_timers() -> TimerResources:
+    """What this process uses for events, made as `current` makes it."""
+    if _Process.timers is None:
+        _Process.timers = _from_environment()
+    return _Process.timers
+
+
+def use(resources: Resources | None, timers: TimerResources | None = None) -> None:
     """Put in what this process is to use; None takes it out again."""
-    _Process.resources = resources
+    _Process.resources, _Process.timers, _Process.made = resources, timers, None
+
+
+def _from_environment() -> AwsResources:
+    """Made once, whoever asks first: a client costs 25 ms."""
+    if _Process.made is None:
+        if ON_LAMBDA in os.environ:
+            telemetry.start_on_lambda()
+        _Process.made = AwsResources(Settings.from_environment(os.environ))
+    return _Process.made

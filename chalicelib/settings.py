@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
+"""Waits between the attempts of an event: nine attempts within 32 hours."""
+MAX_RETRY_SECONDS = 7 * 86_400
+DIGEST = re.compile("[0-9a-f]{64}")
+QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
 """Longer numbers are no setting of anything, and slow to read."""
 
@@ -19,25 +25,83 @@ class Settings:
 
     `view_window_seconds`: views end on whole multiples of it (seconds since 1970).
     `redelivery_seconds`: how long a stored view outlives every redelivery of its message.
+    `api_token_digests`: SHA-256 digests, in hex, of the tokens that open the token routes.
+    `webhook_allow`: networks that events may call although private, as they are written.
+    `webhook_secrets`: what webhooks are signed with, the present secret first.
+    `event_queues`: the queues that events may go to, where they are by their names.
+    `retry_seconds`: how long to wait after the first failed attempt of an event, the second, ….
     """
 
     table_name: str = ""
     views_queue_url: str = ""
     view_window_seconds: int = 300
     redelivery_seconds: int = 300
+    timers_queue_url: str = ""
+    distribution_queue_url: str = ""
+    api_token_digests: frozenset[str] = frozenset()
+    webhook_allow: str = ""
+    webhook_secrets: tuple[str, ...] = ()
+    event_queues: Mapping[str, str] = field(default_factory=dict)
+    retry_seconds: tuple[int, ...] = RETRY_SECONDS
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Read TABLE_NAME, VIEWS_QUEUE_URL, VIEW_WINDOW_SECONDS and REDELIVERY_SECONDS.
-
-        Raises `SettingsError`.
-        """
+        """Read the settings, each by its name in capitals. Raises `SettingsError`."""
         return cls(
             table_name=environment.get("TABLE_NAME", ""),
             views_queue_url=environment.get("VIEWS_QUEUE_URL", ""),
             view_window_seconds=whole_number(environment, "VIEW_WINDOW_SECONDS", 300, 1, 86_400),
             redelivery_seconds=whole_number(environment, "REDELIVERY_SECONDS", 300, 1, 86_400),
+            timers_queue_url=environment.get("TIMERS_QUEUE_URL", ""),
+            distribution_queue_url=environment.get("DISTRIBUTION_QUEUE_URL", ""),
+            api_token_digests=frozenset(_digests(environment)),
+            webhook_allow=environment.get("WEBHOOK_ALLOW", ""),
+            webhook_secrets=tuple(_parts(environment, "WEBHOOK_SECRETS")),
+            event_queues=_queues(environment),
+            retry_seconds=_waits(environment),
         )
+
+
+def _parts(environment: Mapping[str, str], name: str) -> list[str]:
+    """What stands between the commas of a setting."""
+    return [part.strip() for part in environment.get(name, "").split(",") if part.strip()]
+
+
+def _digests(environment: Mapping[str, str]) -> list[str]:
+    digests = _parts(environment, "API_TOKEN_DIGESTS")
+    for place, digest in enumerate(digests, 1):
+        if DIGEST.fullmatch(digest) is None:
+            raise SettingsError(
+                "API_TOKEN_DIGESTS must be SHA-256 digests of tokens, 64 hex digits in lower case"
+                f" each, with commas between; number {place} is none"
+            )
+    return digests
+
+
+def _queues(environment: Mapping[str, str]) -> dict[str, str]:
+    """Names and what follows them: a URL of SQS; nothing on one machine."""
+    queues = {}
+    for part in _parts(environment, "EVENT_QUEUES"):
+        name, _, url = part.partition("=")
+        if QUEUE_NAME.fullmatch(name) is None:
+            raise SettingsError(
+                "EVENT_QUEUES must be name=URL, with commas between, a name of 1 to 80 letters,"
+                f" digits, - and _; not {part!r}"
+            )
+        queues[name] = url
+    return queues
+
+
+def _waits(environment: Mapping[str, str]) -> tuple[int, ...]:
+    waits = _parts(environment, "RETRY_SECONDS")
+    for wait in waits:
+        decimal = wait.isascii() and wait.isdecimal() and len(wait) <= MAX_DIGITS
+        if not (decimal and 1 <= int(wait) <= MAX_RETRY_SECONDS):
+            raise SettingsError(
+                f"RETRY_SECONDS must be whole numbers from 1 to {MAX_RETRY_SECONDS}, with commas"
+                f" between, not {wait!r}"
+            )
+    return tuple(map(int, waits)) or RETRY_SECONDS
 
 
 def whole_number(

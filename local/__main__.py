@@ -19,6 +19,7 @@ from admin.importing import Import
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
 from chalicelib.settings import SettingsError
+from local import first_start
 from local.database import FILE, Database
 from local.engine import VIEWS_QUEUE, AlreadyRunningError, Engine
 from local.queue import SqliteQueue
@@ -84,13 +85,16 @@ def _serve(settings: LocalSettings, _: argparse.Namespace) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     from app import app  # noqa: PLC0415  only once the settings are known to be right
 
-    engine = Engine(settings.folder, settings.product)
+    prepared = first_start.prepare(settings.product, settings.folder)
+    engine = Engine(settings.folder, prepared.settings)
     try:
         server = WebServer(Gateway(app, engine.together), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         engine.start()
         _greet(settings, server.port)
+        if prepared.new_token:
+            print(f"Token for timers, shown this once: {prepared.new_token}", flush=True)  # noqa: T201
         server.serve()
     finally:
         engine.stop()

@@ -32,6 +32,7 @@ IDLE_SECONDS = 60.0
 """How long a loop rests at most, though nothing woke it."""
 EXPIRY_SECONDS = 1.0
 """How often to look for what has expired."""
+SWEEP_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 """How long to wait before a batch that failed is delivered again."""
 
@@ -39,20 +40,27 @@ RETRY_SECONDS = 1.0
 class MessageDelivery:
     """Delivers the messages of a queue to a handler, and deletes those it is done with."""
 
-    def __init__(self, queue: SqliteQueue, handler: Handler, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        queue: SqliteQueue,
+        handler: Handler,
+        clock: Callable[[], float],
+        at_once: int = MESSAGES_AT_ONCE,
+    ) -> None:
         self._queue = queue
         self._handler = handler
         self._clock = clock
+        self._at_once = at_once
 
     def step(self) -> float:
         """Deliver one batch. A message that failed comes again after its visibility timeout."""
-        messages = self._queue.receive(MESSAGES_AT_ONCE)
+        messages = self._queue.receive(self._at_once)
         if not messages:
             return self._rest()
         answer = self._handler(events.queue_event(self._queue.name, messages), None)
         failed = events.failed_identifiers(answer, [str(message.id) for message in messages])
         self._queue.delete(message for message in messages if str(message.id) not in failed)
-        return 0.0 if len(messages) == MESSAGES_AT_ONCE else self._rest()
+        return 0.0 if len(messages) == self._at_once else self._rest()
 
     def _rest(self) -> float:
         visible = self._queue.next_visible()
@@ -107,6 +115,17 @@ def _stored_by(body: str) -> Iterator[str]:
     except MalformedError:
         return
     yield keys.view(view.badge_id, view.ulid).sk
+
+
+class Sweeping:
+    """Calls a handler once a minute, as the schedule of a Lambda function does."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def step(self) -> float:
+        self._handler(events.scheduled_event(), None)
+        return SWEEP_SECONDS
 
 
 class StreamDelivery:

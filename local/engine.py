@@ -5,24 +5,38 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from chalicelib import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
+from chalicelib.timers.distribute import distribute_timers
+from chalicelib.timers.fire import fire_timers
+from chalicelib.timers.tick import sweep_timers
+from chalicelib.timers.webhooks import Sender
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from local.database import FILE, Database
-from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery
+from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery, Sweeping
 from local.loops import Loop
 from local.queue import SqliteQueue
 from local.table import SqliteTable
 from local.web import Together
 
 VIEWS_QUEUE = "vu-mi-views"
+TIMERS_QUEUE = "vu-mi-timers"
+DISTRIBUTION_QUEUE = "vu-mi-distribution"
+EVENT_QUEUE = "event-"
+"""What the name of a queue that events go to has before it in the file."""
+FIRING_LOOPS = 8
+FIRED_AT_ONCE = 32
+"""Events in a batch: each has a thread of its own, and all wait for the slowest."""
+FIRING_VISIBILITY_SECONDS = 90
+"""Longer than the claim of an event: a message that comes again finds it free."""
 LOCK = "vu-mi.lock"
 
 
@@ -41,6 +55,23 @@ class LocalResources:
     views_queue: SqliteQueue
 
 
+@dataclass(frozen=True, slots=True)
+class LocalTimers:
+    """A `resources.TimerResources` on one machine."""
+
+    settings: Settings
+    clock: Callable[[], float]
+    table: SqliteTable
+    timers_queue: SqliteQueue
+    distribution_queue: SqliteQueue
+    sender: Sender | None
+
+    def event_queue(self, name: str) -> SqliteQueue | None:
+        if name not in self.settings.event_queues:
+            return None
+        return self.timers_queue.sibling(EVENT_QUEUE + name)
+
+
 class Engine:
     """Everything behind the web server, from `start` to `stop`.
 
@@ -56,13 +87,35 @@ class Engine:
         self._database = Database(folder / FILE)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(self._database, VIEWS_QUEUE, clock)
-        self.queue.release()
+        timers = SqliteQueue(
+            self._database, TIMERS_QUEUE, clock, visibility_timeout=FIRING_VISIBILITY_SECONDS
+        )
+        groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
+        for queue in (self.queue, timers, groups):
+            queue.release()
         put = Loop("put_views", MessageDelivery(self.queue, put_views, clock).step, LINGER_SECONDS)
+        distribute = Loop(
+            "distribute_timers", MessageDelivery(groups, distribute_timers, clock).step
+        )
+        fire = [
+            Loop(
+                f"fire_timers {number}",
+                MessageDelivery(timers, fire_timers, clock, FIRED_AT_ONCE).step,
+            )
+            for number in range(FIRING_LOOPS)
+        ]
+        sweep = Loop("sweep_timers", Sweeping(sweep_timers).step)
         fold = Loop("fold_views", StreamDelivery(self._database, "fold_views", fold_views).step)
         expiry = Loop("expiry", Expiry(self._database, VIEWS_QUEUE, clock, fold.wake).step)
         self.queue.on_send = put.wake
-        self._loops = (put, expiry, fold)
-        resources.use(LocalResources(settings, clock, self._database.each, self.table, self.queue))
+        groups.on_send = distribute.wake
+        timers.on_send = partial(_wake, fire)
+        self._loops = (put, expiry, fold, distribute, *fire, sweep)
+        sender = resources.sender_of(settings)
+        resources.use(
+            LocalResources(settings, clock, self._database.each, self.table, self.queue),
+            LocalTimers(settings, clock, self.table, timers, groups, sender),
+        )
 
     @property
     def together(self) -> Together:
@@ -80,6 +133,11 @@ class Engine:
         resources.use(None)
         self._database.close()
         self._lock.close()
+
+
+def _wake(loops: Iterable[Loop]) -> None:
+    for loop in loops:
+        loop.wake()
 
 
 def _lock(folder: Path) -> IO[str]:

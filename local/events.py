@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from chalicelib.attribute_values import encode_item, encode_key
@@ -72,6 +73,21 @@ def _stream_record(arn: str, change: Change) -> dict[str, Any]:
             "StreamViewType": "NEW_AND_OLD_IMAGES",
         },
         "eventSourceARN": arn,
+    }
+
+
+def scheduled_event() -> dict[str, Any]:
+    """The event of a schedule. Source: the EventBridge user guide, "Scheduled Event"."""
+    return {
+        "version": "0",
+        "id": "00000000-0000-0000-0000-000000000000",
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": ACCOUNT,
+        "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "region": REGION,
+        "resources": [f"arn:aws:events:{REGION}:{ACCOUNT}:rule/vu-mi-sweep_timers"],
+        "detail": {},
     }
 
 

@@ -51,6 +51,10 @@ class SqliteQueue:
         self._max_receives = max_receives
         self._latest = math.inf
 
+    def sibling(self, name: str) -> SqliteQueue:
+        """Another queue of the same file, by the same clock."""
+        return SqliteQueue(self._database, name, self._clock)
+
     def send(self, body: str, *, delay: float = 0.0) -> None:
         self._send([ports.Message(body, delay)])
 

@@ -33,6 +33,8 @@ MAX_BODY_BYTES = 1_048_576
 DRAIN_SECONDS = 5.0
 """How long a stop waits for the requests under way."""
 
+NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  says that there is none
+
 Answer: TypeAlias = tuple[int, list[tuple[str, str]], bytes]
 """Status, headers and body."""
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
@@ -106,9 +108,14 @@ def _answered(response: dict[str, Any]) -> Answer:
 
 def _refused(refusal: LocalGatewayException) -> Answer:
     """Where it has no such route, API Gateway says that the request is not authorized."""
-    kind = refusal.headers.get("x-amzn-ErrorType")
-    if (refusal.CODE, kind) == (HTTPStatus.FORBIDDEN, "UnauthorizedException"):
-        return _error(404, "not_found", "there is no such route")
+    match refusal.CODE, refusal.headers.get("x-amzn-ErrorType"):
+        case HTTPStatus.FORBIDDEN, "UnauthorizedException":
+            return _error(404, "not_found", "there is no such route")
+        case HTTPStatus.UNAUTHORIZED, _:
+            status, headers, body = _error(401, "unauthorized", NO_TOKEN)
+            return status, [*headers, ("WWW-Authenticate", "Bearer")], body
+        case HTTPStatus.FORBIDDEN, _:
+            return _error(403, "forbidden", "this token opens nothing here")
     return _error(refusal.CODE, "refused", (refusal.body or b"").decode())
 
 

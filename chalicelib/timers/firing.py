@@ -81,16 +81,17 @@ class Firing:
     def claim(self, event_id: str) -> Event | None:
         """Make an event this worker's; None where there is nothing to deliver now.
 
-        An event that is not due yet goes back to the queue. Raises `StorageError`.
+        An event that is not due yet goes back to the queue, and so does one that another worker
+        delivers, in case that one dies. Raises `StorageError`.
         """
         item = self.table.get(key(event_id))
         if item is None:
             return None
         event, now = Event.of(item), self._now()
-        if event.status is not Status.ACTIVE or event.lease > now:
+        if event.status is not Status.ACTIVE:
             return None
-        if event.next_at > now:
-            fire_soon([event], self.queue, now)
+        if (later := max(event.next_at, event.lease)) > now:
+            fire_soon([replace(event, next_at=later)], self.queue, now)
             return None
         if event.tries - event.round > len(self.schedule):
             self._give_up(event, now)

@@ -1,0 +1,72 @@
+"""What one machine makes on its first start: a token that opens the token routes, and a secret.
+
+Both lie in one file of the data folder, which nobody else may read: of the token the digest alone,
+of the webhooks' secret all, since they are signed with it. Settings go before what the file has.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from chalicelib import tokens
+from chalicelib.settings import Settings, SettingsError
+from chalicelib.timers import signing
+
+FILE = "secrets.json"
+OWNERS_ALONE = 0o600
+
+
+class Prepared(NamedTuple):
+    """The settings with what they lacked, and the token, if it was made just now."""
+
+    settings: Settings
+    new_token: str = ""
+
+
+def prepare(settings: Settings, folder: Path) -> Prepared:
+    """Fill in what the settings leave out.
+
+    Raises `OSError`, and `SettingsError` where the file is wrong.
+    """
+    if settings.api_token_digests and settings.webhook_secrets:
+        return Prepared(settings)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / FILE
+    token = "" if path.exists() else _make(path)
+    digest, secret = _read(path)
+    filled = replace(
+        settings,
+        api_token_digests=settings.api_token_digests or frozenset({digest}),
+        webhook_secrets=settings.webhook_secrets or (secret,),
+    )
+    return Prepared(filled, "" if settings.api_token_digests else token)
+
+
+def _make(path: Path) -> str:
+    """Write the file whole or not at all; returns the token."""
+    token = tokens.new_token()
+    content = {"token_digest": tokens.digest(token), "webhook_secret": signing.new_secret()}
+    begun = path.with_suffix(".new")
+    with os.fdopen(
+        os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNERS_ALONE), "w"
+    ) as file:
+        json.dump(content, file, indent=2)
+        file.flush()
+        os.fsync(file.fileno())
+    begun.replace(path)
+    return token
+
+
+def _read(path: Path) -> tuple[str, str]:
+    try:
+        content = json.loads(path.read_text())
+        digest, secret = content["token_digest"], content["webhook_secret"]
+    except (KeyError, TypeError, ValueError):
+        raise SettingsError(
+            f"{path} must have token_digest and webhook_secret; without the file new ones are made"
+        ) from None
+    return str(digest), str(secret)
