@@ -1,0 +1,252 @@
+"""The sweep: all that is due soon goes on its way once, what was missed is found, nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.ports import Due, StorageError, Table, Unavailable, Update, Write
+from chalicelib.timers import scheduling, sweeping
+from chalicelib.timers.event import MalformedError, Status, batch, key, message, named_in
+from chalicelib.timers.sweeping import (
+    AHEAD_SECONDS,
+    CURSOR,
+    GROUP,
+    OVERDUE_SECONDS,
+    RESCUE_SECONDS,
+    Swept,
+    distribute,
+    sweep,
+)
+from tests.unit.fakes import FakeQueue, FaultyTable
+from tests.unit.timers import AT, ENGINES, an_event, table_on
+
+MINUTE = 60_000
+AHEAD = AHEAD_SECONDS * 1000
+
+
+@pytest.fixture(params=ENGINES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+    with table_on(request.param, tmp_path) as opened:
+        yield opened
+
+
+def accept(table: Table, *times: int, name: str = "e") -> None:
+    for number, at in enumerate(times):
+        scheduling.accept(an_event(f"{name}{number}", at), table, FakeQueue(), AT)
+
+
+def sent(queue: FakeQueue) -> dict[str, int]:
+    """What the sweep sent, and for when."""
+    found = [event for body in queue.bodies for event in json.loads(body)["events"]]
+    events = dict(found)
+    assert len(events) == len(found), "none twice"
+    return events
+
+
+def swept(table: Table, now: int) -> dict[str, int]:
+    queue = FakeQueue()
+    sweep(table, queue, now)
+    return sent(queue)
+
+
+def test_what_is_due_within_five_minutes_is_sent_with_its_time(table: Table) -> None:
+    accept(table, AT - MINUTE, AT, AT + AHEAD, AT + AHEAD + 1)
+    assert swept(table, AT) == {"e0": AT - MINUTE, "e1": AT, "e2": AT + AHEAD}
+
+
+def test_a_sweep_goes_on_where_the_one_before_ended(table: Table) -> None:
+    accept(table, AT + AHEAD, AT + AHEAD + 1, AT + AHEAD + MINUTE, AT + AHEAD + MINUTE + 1)
+    assert set(swept(table, AT)) == {"e0"}
+    assert set(swept(table, AT + MINUTE)) == {"e1", "e2"}
+    assert set(swept(table, AT + MINUTE)) == set()
+
+
+def test_minutes_without_a_sweep_are_caught_up(table: Table) -> None:
+    accept(table, *(AT + AHEAD + n * MINUTE for n in range(10)))
+    assert set(swept(table, AT)) == {"e0"}
+    assert set(swept(table, AT + 4 * MINUTE)) == {f"e{n}" for n in range(1, 5)}
+
+
+def test_what_was_missed_is_found_when_it_is_overdue_and_left_alone_for_a_while(
+    table: Table,
+) -> None:
+    """It came into the index behind the sweep's back."""
+    swept(table, AT)
+    accept(table, AT + MINUTE)
+    overdue = AT + MINUTE + OVERDUE_SECONDS * 1000
+    assert swept(table, overdue - 1) == {}
+    assert swept(table, overdue) == {"e0": AT + MINUTE}
+    assert swept(table, overdue + RESCUE_SECONDS * 1000 - 1) == {}
+    later = overdue + (RESCUE_SECONDS + OVERDUE_SECONDS) * 1000
+    assert set(swept(table, later)) == {"e0"}
+
+
+def test_a_rescued_event_is_looked_for_later_and_due_as_ever(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT)
+    swept(table, AT + 2 * MINUTE)
+    event = scheduling.read(table, "e0")
+    assert (event.at, event.next_at) == (AT, AT)
+    [due] = table.query_due(batch(Status.ACTIVE, "e0"), limit=9)
+    assert due.due == AT + 2 * MINUTE + RESCUE_SECONDS * 1000
+
+
+def test_an_event_that_moves_while_it_is_rescued_is_left_alone(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT)
+
+    def cancel(_: Sequence[Write]) -> None:
+        scheduling.cancel(table, "e0", AT + 2 * MINUTE)
+
+    queue = FakeQueue()
+    faulty = FaultyTable(table, before_write=first_time(cancel))
+    assert sweep(faulty, queue, AT + 2 * MINUTE) == Swept(0, 0)
+    assert queue.bodies == []
+
+
+def first_time(does: Callable[[Any], None]) -> Callable[[Any], None]:
+    left = [does]
+
+    def hook(given: object) -> None:
+        if left:
+            left.pop()(given)
+
+    return hook
+
+
+def test_what_is_done_or_far_ahead_is_not_looked_at(table: Table) -> None:
+    accept(table, AT, AT + 10**9)
+    scheduling.cancel(table, "e0", AT)
+    assert swept(table, AT) == {}
+
+
+def test_a_sweep_says_how_much_it_found(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT, AT + AHEAD + 1)
+    assert sweep(table, FakeQueue(), AT + 2 * MINUTE) == Swept(sent=2, overdue=1)
+
+
+def test_events_are_sent_in_groups(tmp_path: Path) -> None:
+    with table_on("sqlite", tmp_path) as table:
+        accept(table, *range(AT, AT + 8 * GROUP + 850))
+        queue = FakeQueue()
+        sweep(table, queue, AT)
+        assert len(sent(queue)) == 8 * GROUP + 850
+        assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
+
+
+def test_many_pages_of_a_shard_are_all_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "PAGE", 3)
+    with table_on("sqlite", tmp_path) as table:
+        accept(table, *[AT] * 100)
+        assert len(swept(table, AT)) == 100
+
+
+@pytest.mark.parametrize("failing", ["queue", "table"])
+def test_a_sweep_that_fails_leaves_all_to_the_next(table: Table, failing: str) -> None:
+    accept(table, AT)
+    queue = FakeQueue(Unavailable("down") if failing == "queue" else None)
+
+    def fail(_: object) -> None:
+        raise Unavailable("down")
+
+    faulty = FaultyTable(table, before_write=fail) if failing == "table" else table
+    with pytest.raises(StorageError):
+        sweep(faulty, queue, AT)
+    assert set(swept(table, AT)) == {"e0"}
+
+
+def test_a_late_sweep_does_not_move_the_cursor_back(table: Table) -> None:
+    swept(table, AT + MINUTE)
+    swept(table, AT)
+    assert table.get(CURSOR) == {
+        "PK": "TIMER",
+        "SK": "SWEEP",
+        "swept": AT + MINUTE + AHEAD,
+    }
+
+
+class Stale(FaultyTable):
+    """An index that shows an event where it was."""
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        found = self.table.query_due(batch, **how)
+        return [Due(one.due - 1, one.key) for one in found]
+
+
+def test_an_index_that_lags_rescues_nothing_that_has_moved(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT)
+    queue = FakeQueue()
+    sweep(Endless(table), queue, AT + 2 * MINUTE)
+    assert queue.bodies == []
+
+
+class Endless(Stale):
+    """Its second page is empty."""
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return [] if how.get("after") else super().query_due(batch, **how)
+
+
+def test_distributed_events_wait_in_the_queue_until_they_are_due() -> None:
+    queue = FakeQueue()
+    body = json.dumps({"events": [["a", AT + 1_500], ["b", AT], ["c", AT - 7]]})
+    assert distribute(body, queue, AT) == 3
+    assert queue.bodies == [message("a") + " after 1.5 s", message("b"), message("c")]
+
+
+def test_events_that_can_not_be_enqueued_are_told() -> None:
+    with pytest.raises(StorageError):
+        distribute('{"events": [["a", 1]]}', FakeQueue(Unavailable("down")), AT)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"events": 1}',
+        '{"events": [["a"]]}',
+        '{"events": [["a", "1"]]}',
+        '{"events": [["a", 1.5]]}',
+        '{"events": [["a", true]]}',
+        '{"events": [["", 1]]}',
+        '{"events": [[1, 1]]}',
+        '{"events": ["ab"]}',
+        "[" * 100_000,
+    ],
+)
+def test_a_group_that_nobody_here_sent_is_refused_whole(body: object) -> None:
+    queue = FakeQueue()
+    with pytest.raises(MalformedError, match="expected"):
+        distribute(body, queue, AT)
+    assert queue.bodies == []
+
+
+@pytest.mark.parametrize(
+    "body", [None, "", "[]", "{}", '{"event": ""}', '{"event": 1}', "[" * 99_999]
+)
+def test_a_message_that_nobody_here_sent_names_no_event(body: object) -> None:
+    with pytest.raises(MalformedError, match="expected"):
+        named_in(body)
+
+
+def test_a_message_names_its_event() -> None:
+    assert named_in(message("ü-1")) == "ü-1"
+
+
+def test_a_sweep_of_an_event_whose_claim_is_under_way_does_no_harm(table: Table) -> None:
+    accept(table, AT)
+    table.write(Update(key("e0"), values={"claim": "x", "lease": AT + MINUTE, "tries": 1}))
+    assert set(swept(table, AT)) == {"e0"}
+    assert scheduling.read(table, "e0").claim == "x"
