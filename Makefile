@@ -14,7 +14,7 @@ AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint types tests format bench cost clean
-.PHONY: package deploy chalice-deploy import redrive restore
+.PHONY: package deploy chalice-deploy import redrive redrive-events secrets restore
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,12 @@ import: $(VENV)/dev.stamp ## set the counts of a CSV file on AWS: STAGE=prod FIL
 
 redrive: $(VENV)/dev.stamp ## store the views of dead letters that are not counted yet: STAGE=prod
 	$(BIN)/python -m deploy redrive --stage $(STAGE) --stack $(STACK) --unproven $(or $(UNPROVEN),keep)
+
+redrive-events: $(VENV)/dev.stamp ## try events anew that were given up: STAGE=prod [EVENTS="id id"]
+	$(BIN)/python -m deploy redrive-events --stage $(STAGE) --stack $(STACK) -- $(EVENTS)
+
+secrets: $(VENV)/dev.stamp ## make a token, its digest, and a secret for webhooks
+	@$(BIN)/python -m deploy secrets
 
 restore: $(VENV)/dev.stamp ## go on with the table as it was: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z
 	$(BIN)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT)

@@ -17,7 +17,7 @@ from bench.measuring import machine
 from bench.report import Report
 from bench.stubbed_aws import isolate
 
-MEASUREMENTS = ("hits", "get_cpu", "cold_start", "fold")
+MEASUREMENTS = ("hits", "get_cpu", "cold_start", "fold", "lateness", "accepting", "sweep")
 
 
 def main(names: Sequence[str]) -> int:

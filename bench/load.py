@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from bench.measuring import ROOT
 
@@ -26,7 +27,7 @@ SILENCE_SECONDS = 30.0
 class Load:
     """What came of it: `seconds` from first request to last answer, `waits` of each in seconds.
 
-    An answer that is not 200, or is the badge of an error, is a failed one.
+    An answer that is not 2xx, or is the badge of an error, is a failed one.
     """
 
     answered: int
@@ -44,27 +45,43 @@ def percentile(waits: Sequence[float], share: float) -> float:
     return sorted(waits)[min(len(waits) - 1, int(share * len(waits)))]
 
 
-def run(host: str, port: int, paths: Sequence[str], connections: int) -> Load:
-    """Ask for every path once, over so many connections.
+class Request(NamedTuple):
+    """What to ask for; with a body it is a POST."""
+
+    path: str
+    body: str = ""
+    token: str = ""
+
+    def encoded(self, host: str) -> bytes:
+        token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
+        content = self.body.encode()
+        length = f"Content-Length: {len(content)}\r\n" if content else ""
+        method = "POST" if content else "GET"
+        head = f"{method} {self.path} HTTP/1.1\r\nHost: {host}\r\n{token}{length}\r\n"
+        return head.encode() + content
+
+
+def run(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
+    """Make every request once, over so many connections.
 
     Raises `ConnectionError` where the server hangs up, `TimeoutError` where it hangs.
     """
-    requests = (f"GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode() for path in paths)
-    open_connections = [_Connection(host, port) for _ in range(min(connections, len(paths)))]
+    encoded = (request.encoded(host) for request in requests)
+    open_connections = [_Connection(host, port) for _ in range(min(connections, len(requests)))]
     waits: list[float] = []
     failed = 0
     started = time.perf_counter()
-    for answer, wait in _exchange(open_connections, requests):
+    for answer, wait in _exchange(open_connections, encoded):
         waits.append(wait)
-        failed += not answer.startswith(b"HTTP/1.1 200") or b'"isError"' in answer
+        failed += not answer.startswith(b"HTTP/1.1 2") or b'"isError"' in answer
     return Load(len(waits) - failed, failed, time.perf_counter() - started, waits)
 
 
-def run_apart(host: str, port: int, paths: Sequence[str], connections: int) -> Load:
+def run_apart(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
     """As `run`, in a process of its own."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench.load"],
-        input=json.dumps([host, port, paths, connections]),
+        input=json.dumps([host, port, requests, connections]),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -138,7 +155,8 @@ def _complete(received: bytes) -> bool:
 
 def main() -> None:
     """Read the arguments of `run` from standard input as JSON, and write its `Load` to output."""
-    print(json.dumps(asdict(run(*json.load(sys.stdin)))))
+    host, port, requests, connections = json.load(sys.stdin)
+    print(json.dumps(asdict(run(host, port, [Request(*one) for one in requests], connections))))
 
 
 if __name__ == "__main__":

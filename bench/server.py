@@ -55,14 +55,13 @@ class Server:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Server]:
-    """A server whose views end on whole seconds, one second after they are stored."""
-    settings = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
-    settings |= {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+def running(folder: Path, **settings: str) -> Iterator[Server]:
+    """A server with these settings."""
+    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
     with subprocess.Popen(
         [sys.executable, "-m", "local"],
         cwd=ROOT,
-        env=os.environ | settings,
+        env=os.environ | own | settings,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:

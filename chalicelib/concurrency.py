@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -42,7 +43,9 @@ def at_once(function: Callable[[Part], Result], parts: Iterable[Part], /) -> Ite
     if len(parts) <= 1:
         return [function(part) for part in parts]
     with ThreadPoolExecutor(len(parts), thread_name_prefix="part") as threads:
-        return list(threads.map(function, parts))
+        # Each in the context of the caller, whose function the metrics are of.
+        contexts = [copy_context() for _ in parts]
+        return list(threads.map(lambda own, part: own.run(function, part), contexts, parts))
 
 
 @cache

@@ -14,13 +14,17 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admin import command, counts_file
+from admin import command, counts_file, redrive_command
 from admin.importing import Import
+from admin.redriving import Redrive
+from chalicelib import tokens
 from chalicelib.concurrency import concurrently
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import StorageError
 from chalicelib.resources import aws_client
 from chalicelib.settings import Settings, SettingsError
+from chalicelib.sqs import SqsQueue
+from chalicelib.timers import signing
 from chalicelib.views.storing import Lifetime
 from deploy import completion, package, redrive, restore, stage, template
 
@@ -56,10 +60,11 @@ def _parser() -> argparse.ArgumentParser:
     for name, step in STEPS.items():
         adding = steps.add_parser(name, help=step.__doc__, description=step.__doc__)
         adding.set_defaults(step=step)
-        adding.add_argument("--stage", required=True, help="dev, prod or one of your own")
+        if step is not _secrets:
+            adding.add_argument("--stage", required=True, help="dev, prod or one of your own")
         if step in {_package, _resources, _restore}:
             adding.add_argument("--out", type=Path, required=True, help="the folder to write into")
-        if step not in {_package, _resources}:
+        if step not in {_package, _resources, _secrets}:
             adding.add_argument("--stack", help="the stack's name; vu-mi-STAGE if left out")
         if step is _restore:
             adding.add_argument(
@@ -70,6 +75,8 @@ def _parser() -> argparse.ArgumentParser:
             )
         if step is _import:
             command.add_options(adding)
+        if step is _redrive_events:
+            redrive_command.add_options(adding)
         if step is _redrive:
             adding.add_argument(
                 "--unproven",
@@ -137,6 +144,21 @@ def _redrive(given: argparse.Namespace) -> None:
     print(f"{sum(outcomes.values())} dead letters in all")
 
 
+def _redrive_events(given: argparse.Namespace) -> None:
+    """Let events that were given up be tried anew."""
+    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    queue = SqsQueue(aws_client("sqs"), found["TimersQueueUrl"])
+    redrive_command.run(Redrive(_table(found), queue, time.time), given.event)
+
+
+def _secrets(_: argparse.Namespace) -> None:
+    """Make a token, its digest, and a secret for webhooks."""
+    token = tokens.new_token()
+    print(f"token, for whoever uses the token routes:  {token}")
+    print(f"ApiTokenDigests={tokens.digest(token)}")
+    print(f"WebhookSecrets={signing.new_secret()}")
+
+
 def _restore(given: argparse.Namespace) -> None:
     """Stop the consumers and restore the table; `make restore` goes on from there."""
     source = stage.outputs(boto3.client("cloudformation"), _stack(given))["TableName"]
@@ -183,6 +205,8 @@ STEPS = {
     "url": _url,
     "import": _import,
     "redrive": _redrive,
+    "redrive-events": _redrive_events,
+    "secrets": _secrets,
     "restore": _restore,
     "resume": _resume,
 }

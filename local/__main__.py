@@ -10,21 +10,14 @@ import errno
 import os
 import signal
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 
-from admin import command, counts_file
-from admin.importing import Import
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
 from chalicelib.settings import SettingsError
-from local import first_start
-from local.database import FILE, Database
-from local.engine import VIEWS_QUEUE, AlreadyRunningError, Engine
-from local.queue import SqliteQueue
+from local import commands, first_start
+from local.engine import AlreadyRunningError, Engine
 from local.settings import LocalSettings
-from local.table import SqliteTable
 from local.web import Gateway, WebServer
 
 SWITCH_SECONDS = 0.0005
@@ -38,16 +31,10 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to,
 """Where a server that listens on every address of the machine is reached from it."""
 
 
-class NoFileError(Exception):
-    """There is no file to work on; the message says where one was looked for."""
-
-
 WRONG = (
     AlreadyRunningError,
-    NoFileError,
     SettingsError,
-    command.CutShortError,
-    counts_file.WrongFileError,
+    *commands.WRONG,
 )
 """What is told in one line, in its own words."""
 
@@ -71,12 +58,7 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m local", description=_serve.__doc__)
     parser.set_defaults(run=_serve)
-    commands = parser.add_subparsers(metavar="COMMAND")
-    for name, run in COMMANDS.items():
-        adding = commands.add_parser(name, help=run.__doc__, description=run.__doc__)
-        adding.set_defaults(run=run)
-        if run is _import:
-            command.add_options(adding)
+    commands.add_to(parser.add_subparsers(metavar="COMMAND"))
     return parser
 
 
@@ -99,35 +81,6 @@ def _serve(settings: LocalSettings, _: argparse.Namespace) -> None:
     finally:
         engine.stop()
     print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
-
-
-def _redrive(settings: LocalSettings, _: argparse.Namespace) -> None:
-    """Send the dead letters on their way again."""
-    with _file(settings) as database:
-        redriven = SqliteQueue(database, VIEWS_QUEUE, time.time).redrive()
-    print(f"{redriven} dead letters are on their way again.")  # noqa: T201
-
-
-def _import(settings: LocalSettings, given: argparse.Namespace) -> None:
-    """Import counts from a CSV file: each becomes the base of its badge."""
-    rows = counts_file.read(given.file)
-    with _file(settings) as database:
-        table = SqliteTable(database)
-        job = Import(table, database.each, time.time, given.replace, given.dry_run)
-        command.run(rows, job)
-
-
-COMMANDS = {"redrive": _redrive, "import": _import}
-
-
-@contextmanager
-def _file(settings: LocalSettings) -> Iterator[Database]:
-    """The file, which must be there: a command on a new one would be a mistake in DATA."""
-    path = settings.folder / FILE
-    if not path.exists():
-        raise NoFileError(f"there is no {path}; set DATA to the folder of the file")
-    with closing(Database(path)) as database:
-        yield database
 
 
 def address(host: str, port: int) -> str:

@@ -1,4 +1,4 @@
-"""The SQLite file: one writer shared by all threads, a reader for each.
+"""The SQLite file: one writer shared by all threads, and readers that they take turns with.
 
 A write is on the disk when `write` returns, and survives `kill -9` and a power cut: WAL with
 `synchronous = FULL`. What makes that affordable is the group commit (`local.commits`).
@@ -58,6 +58,7 @@ class Database:
         self._path = path
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
+        self._idle: list[sqlite3.Connection] = []
         with _translated():
             self._writer = self._open()
         self._commits = GroupCommit(self._writer)
@@ -111,9 +112,12 @@ class Database:
 
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query over what is committed, and over its own writes in a commit."""
+        inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
         with _translated():
-            connection = getattr(self._local, "inside", None) or self._reader()
-            return connection.execute(sql, arguments).fetchall()
+            if inside is not None:
+                return inside.execute(sql, arguments).fetchall()
+            with self._reader() as reader:
+                return reader.execute(sql, arguments).fetchall()
 
     def close(self) -> None:
         """Close every connection; the last one folds the WAL back into the file."""
@@ -121,13 +125,19 @@ class Database:
             reader.close()
         self._writer.close()
 
-    def _reader(self) -> sqlite3.Connection:
-        reader: sqlite3.Connection | None = getattr(self._local, "reader", None)
-        if reader is None:
-            reader = self._local.reader = self._open()
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A reader that nobody else uses meanwhile: there are as many as ever read at once."""
+        try:
+            reader = self._idle.pop()
+        except IndexError:
+            reader = self._open()
             reader.execute("PRAGMA query_only = ON")
             self._readers.append(reader)
-        return reader
+        try:
+            yield reader
+        finally:
+            self._idle.append(reader)
 
     def _open(self) -> sqlite3.Connection:
         return sqlite3.connect(

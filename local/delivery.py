@@ -56,17 +56,19 @@ class MessageDelivery:
         """Deliver one batch. A message that failed comes again after its visibility timeout."""
         messages = self._queue.receive(self._at_once)
         if not messages:
-            return self._rest()
+            return rest(self._queue, self._clock)
         answer = self._handler(events.queue_event(self._queue.name, messages), None)
         failed = events.failed_identifiers(answer, [str(message.id) for message in messages])
         self._queue.delete(message for message in messages if str(message.id) not in failed)
-        return 0.0 if len(messages) == self._at_once else self._rest()
+        return 0.0 if len(messages) == self._at_once else rest(self._queue, self._clock)
 
-    def _rest(self) -> float:
-        visible = self._queue.next_visible()
-        if visible is None:
-            return IDLE_SECONDS
-        return min(IDLE_SECONDS, max(LINGER_SECONDS, visible - self._clock()))
+
+def rest(queue: SqliteQueue, clock: Callable[[], float], least: float = LINGER_SECONDS) -> float:
+    """How many seconds may pass until a queue has a message to deliver, unless one is sent."""
+    visible = queue.next_visible()
+    if visible is None:
+        return IDLE_SECONDS
+    return min(IDLE_SECONDS, max(least, visible - clock()))
 
 
 class Expiry:

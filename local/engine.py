@@ -5,9 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -15,13 +14,13 @@ from chalicelib import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
 from chalicelib.timers.distribute import distribute_timers
-from chalicelib.timers.fire import fire_timers
 from chalicelib.timers.tick import sweep_timers
 from chalicelib.timers.webhooks import Sender
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from local.database import FILE, Database
 from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery, Sweeping
+from local.firing import FiringDelivery
 from local.loops import Loop
 from local.queue import SqliteQueue
 from local.table import SqliteTable
@@ -32,9 +31,8 @@ TIMERS_QUEUE = "vu-mi-timers"
 DISTRIBUTION_QUEUE = "vu-mi-distribution"
 EVENT_QUEUE = "event-"
 """What the name of a queue that events go to has before it in the file."""
-FIRING_LOOPS = 8
-FIRED_AT_ONCE = 32
-"""Events in a batch: each has a thread of its own, and all wait for the slowest."""
+FIRED_AT_ONCE = 128
+"""Events that are delivered at the same time: so many URLs may hang and delay nobody."""
 FIRING_VISIBILITY_SECONDS = 90
 """Longer than the claim of an event: a message that comes again finds it free."""
 LOCK = "vu-mi.lock"
@@ -61,6 +59,7 @@ class LocalTimers:
 
     settings: Settings
     clock: Callable[[], float]
+    each: Each
     table: SqliteTable
     timers_queue: SqliteQueue
     distribution_queue: SqliteQueue
@@ -97,24 +96,19 @@ class Engine:
         distribute = Loop(
             "distribute_timers", MessageDelivery(groups, distribute_timers, clock).step
         )
-        fire = [
-            Loop(
-                f"fire_timers {number}",
-                MessageDelivery(timers, fire_timers, clock, FIRED_AT_ONCE).step,
-            )
-            for number in range(FIRING_LOOPS)
-        ]
+        self._firing = FiringDelivery(timers, clock, FIRED_AT_ONCE)
+        fire = Loop("fire_timers", self._firing.step)
         sweep = Loop("sweep_timers", Sweeping(sweep_timers).step)
         fold = Loop("fold_views", StreamDelivery(self._database, "fold_views", fold_views).step)
         expiry = Loop("expiry", Expiry(self._database, VIEWS_QUEUE, clock, fold.wake).step)
         self.queue.on_send = put.wake
         groups.on_send = distribute.wake
-        timers.on_send = partial(_wake, fire)
-        self._loops = (put, expiry, fold, distribute, *fire, sweep)
+        timers.on_send = self._firing.on_attempt = fire.wake
+        self._loops = (put, expiry, fold, distribute, fire, sweep)
         sender = resources.sender_of(settings)
         resources.use(
             LocalResources(settings, clock, self._database.each, self.table, self.queue),
-            LocalTimers(settings, clock, self.table, timers, groups, sender),
+            LocalTimers(settings, clock, self._database.each, self.table, timers, groups, sender),
         )
 
     @property
@@ -130,14 +124,10 @@ class Engine:
         """End the loops and close the file; what is queued goes on after the next start."""
         for loop in self._loops:
             loop.stop()
+        self._firing.stop()
         resources.use(None)
         self._database.close()
         self._lock.close()
-
-
-def _wake(loops: Iterable[Loop]) -> None:
-    for loop in loops:
-        loop.wake()
 
 
 def _lock(folder: Path) -> IO[str]:

@@ -36,7 +36,7 @@ def prepare(settings: Settings, folder: Path) -> Prepared:
         return Prepared(settings)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
-    token = "" if path.exists() else _make(path)
+    token = "" if path.exists() else _write(path, signing.new_secret())
     digest, secret = _read(path)
     filled = replace(
         settings,
@@ -46,10 +46,22 @@ def prepare(settings: Settings, folder: Path) -> Prepared:
     return Prepared(filled, "" if settings.api_token_digests else token)
 
 
-def _make(path: Path) -> str:
-    """Write the file whole or not at all; returns the token."""
+def renew_token(folder: Path) -> str:
+    """Put a new token in the place of the one before; the secret stays.
+
+    Raises `OSError`, and `SettingsError` where the file is wrong.
+    """
+    path = folder / FILE
+    if not path.exists():
+        raise SettingsError(f"there is no {path}; it is made on the first start")
+    _, secret = _read(path)
+    return _write(path, secret)
+
+
+def _write(path: Path, secret: str) -> str:
+    """Write the file whole or not at all, with a new token; returns that."""
     token = tokens.new_token()
-    content = {"token_digest": tokens.digest(token), "webhook_secret": signing.new_secret()}
+    content = {"token_digest": tokens.digest(token), "webhook_secret": secret}
     begun = path.with_suffix(".new")
     with os.fdopen(
         os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNERS_ALONE), "w"

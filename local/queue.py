@@ -95,6 +95,8 @@ class SqliteQueue:
     def delete(self, messages: Iterable[Message]) -> None:
         """Forget messages that are done."""
         ids = [(message.id,) for message in messages]
+        if not ids:
+            return
         self._database.write(
             lambda connection: connection.executemany("DELETE FROM messages WHERE id = ?", ids)
         )

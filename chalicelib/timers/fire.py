@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from chalice.app import Blueprint, SQSEvent
 
@@ -13,26 +14,30 @@ from chalicelib.event_sources import TIMERS_QUEUE
 from chalicelib.ports import StorageError
 from chalicelib.resources import TimerResources
 from chalicelib.timers.delivering import Deliverer
-from chalicelib.timers.event import MalformedError, named_in
-from chalicelib.timers.firing import Firing
+from chalicelib.timers.event import Event, MalformedError, named_in
+from chalicelib.timers.firing import Attempted, Firing
+
+NAME = "fire_timers"
+Result = TypeVar("Result")
 
 blueprint = Blueprint(__name__)
 
 
-@blueprint.on_sqs_message(
-    queue_arn=TIMERS_QUEUE, batch_size=10, maximum_concurrency=50, name="fire_timers"
-)
+@blueprint.on_sqs_message(queue_arn=TIMERS_QUEUE, batch_size=10, maximum_concurrency=50, name=NAME)
 def fire_timers(event: SQSEvent) -> dict[str, Any]:
     """Fire the events of a batch at once; the answer names the messages to deliver again."""
-    telemetry.begin("fire_timers", event.context)
-    firing = _firing(resources.for_timers())
-    records = event.to_dict()["Records"]
-    done = at_once(lambda record: _fired(firing, record), records)
-    undone = [record for record, fine in zip(records, done, strict=True) if not fine]
-    return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in undone]}
+    telemetry.begin(NAME, event.context)
+    use = resources.for_timers()
+    firing = firing_with(use)
+    works = [Work(firing, record) for record in event.to_dict()["Records"]]
+    list(use.each(Work.claim, works))
+    at_once(Work.fire, works)
+    undone = [work for work in works if not work.is_done]
+    return {"batchItemFailures": [{"itemIdentifier": work.message_id} for work in undone]}
 
 
-def _firing(use: TimerResources) -> Firing:
+def firing_with(use: TimerResources) -> Firing:
+    """What fires events over the storage of a process."""
     return Firing(
         table=use.table,
         queue=use.timers_queue,
@@ -42,20 +47,59 @@ def _firing(use: TimerResources) -> Firing:
     )
 
 
-def _fired(firing: Firing, record: dict[str, Any]) -> bool:
-    """Returns whether the message is done with. A failure of one holds up no other."""
-    try:
-        claimed = firing.claim(named_in(record.get("body")))
-        if claimed is not None:
-            firing.fire(claimed)
-    except MalformedError:
-        telemetry.event(logging.ERROR, "a malformed message", message_id=record["messageId"])
-        telemetry.count(malformed=1)
-        return False
-    except StorageError as error:
-        telemetry.event(logging.WARNING, "an event is not fired yet", reason=str(error))
-        return False
-    except Exception:  # noqa: BLE001  its message comes again; its neighbours are fired
-        telemetry.event(logging.ERROR, "an event failed to fire", message_id=record["messageId"])
-        return False
-    return True
+class Work:
+    """A message on its way: its event is claimed, attempted, and how that ended is written.
+
+    A step that fails is logged and holds up no other message; this one is not done with then. A
+    step may be taken twice, where the transaction that it was part of failed.
+    """
+
+    __slots__ = ("_attempted", "_body", "_event", "_firing", "is_done", "message_id")
+
+    def __init__(self, firing: Firing, record: Mapping[str, Any]) -> None:
+        self.message_id: str = record["messageId"]
+        self.is_done = True
+        self._firing = firing
+        self._body = record.get("body")
+        self._event: Event | None = None
+        self._attempted: Attempted | None = None
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether there is an event to attempt."""
+        return self._event is not None
+
+    def claim(self) -> None:
+        """Make the event this worker's, if its time has come."""
+        self._event = self._taken(lambda: self._firing.claim(named_in(self._body)))
+
+    def attempt(self) -> None:
+        """Deliver the event if it was claimed."""
+        if event := self._event:
+            self._attempted = self._taken(lambda: self._firing.attempt(event))
+
+    def settle(self) -> None:
+        """Write how the attempt ended, if there was one."""
+        if attempted := self._attempted:
+            self._taken(lambda: self._firing.settle(attempted))
+
+    def fire(self) -> None:
+        """Attempt and settle."""
+        self.attempt()
+        self.settle()
+
+    def _taken(self, step: Callable[[], Result]) -> Result | None:
+        self.is_done = False
+        try:
+            result = step()
+        except MalformedError:
+            telemetry.event(logging.ERROR, "a malformed message", message_id=self.message_id)
+            telemetry.count(malformed=1)
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "an event has to wait", reason=str(error))
+        except Exception:  # noqa: BLE001  its message comes again; its neighbours are fired
+            telemetry.event(logging.ERROR, "an event failed to fire", message_id=self.message_id)
+        else:
+            self.is_done = True
+            return result
+        return None

@@ -12,7 +12,7 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ulid import ULID
 
@@ -58,6 +58,13 @@ class Delivery:
     error: str = ""
     is_final: bool = False
     retry_after: float = 0.0
+
+
+class Attempted(NamedTuple):
+    """A claimed event with the attempt that has just ended, and how that ended."""
+
+    event: Event
+    delivery: Delivery
 
 
 Deliver: TypeAlias = Callable[[Event], Delivery]
@@ -129,20 +136,31 @@ class Firing:
 
     def fire(self, event: Event) -> None:
         """Deliver a claimed event and write the outcome. Raises `StorageError`."""
+        if attempted := self.attempt(event):
+            self.settle(attempted)
+
+    def attempt(self, event: Event) -> Attempted | None:
+        """Deliver a claimed event; None where the claim may be over before that is."""
         if self._now() > event.lease - DELIVERY_SECONDS * 1000:
             telemetry.event(logging.WARNING, "a claim came too late", event_id=event.event_id)
-            return
+            return None
         delivery = self.deliver(event)
-        now = self._now()
-        last = replace(event.attempts[-1], ended=now, code=delivery.code, error=delivery.error)
-        ended = replace(event, attempts=(*event.attempts[:-1], last))
+        last = replace(
+            event.attempts[-1], ended=self._now(), code=delivery.code, error=delivery.error
+        )
+        return Attempted(replace(event, attempts=(*event.attempts[:-1], last)), delivery)
+
+    def settle(self, attempted: Attempted) -> None:
+        """Write how an attempt ended. Raises `StorageError`."""
+        event, delivery = attempted
+        ended = event.attempts[-1].ended
         if not delivery.error:
-            self._end(ended, Status.SUCCESS, now)
-            telemetry.count(events_fired=1, event_lateness_seconds=_seconds(now - event.at))
+            self._end(event, Status.SUCCESS, ended)
+            telemetry.count(events_fired=1, event_lateness_seconds=_seconds(ended - event.at))
         elif delivery.is_final or event.tries - event.round > len(self.schedule):
-            self._end(ended, Status.ERROR, now)
+            self._end(event, Status.ERROR, ended)
         else:
-            self._try_again(ended, now + self._wait(event, delivery), now)
+            self._try_again(event, ended + self._wait(event, delivery), ended)
 
     def _give_up(self, event: Event, now: int) -> None:
         """Its last attempt was claimed, and never came to an end."""

@@ -1,0 +1,119 @@
+"""The commands of `python -m local` beside serving: each works on the same file, served or not."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from admin import command, counts_file, redrive_command, redriving
+from admin.importing import Import
+from local import first_start
+from local.database import FILE, Database
+from local.engine import EVENT_QUEUE, TIMERS_QUEUE, VIEWS_QUEUE
+from local.queue import SqliteQueue
+from local.settings import LocalSettings
+from local.table import SqliteTable
+
+if TYPE_CHECKING:
+    Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  it has no other name
+
+Run: TypeAlias = Callable[[LocalSettings, argparse.Namespace], None]
+
+RECEIVED_AT_ONCE = 10
+POLL_SECONDS = 0.2
+
+
+class NoFileError(Exception):
+    """There is no file to work on; the message says where one was looked for."""
+
+
+class NoQueueError(Exception):
+    """There is no such queue; the message says which there are."""
+
+
+WRONG = (
+    NoFileError,
+    NoQueueError,
+    command.CutShortError,
+    counts_file.WrongFileError,
+)
+"""What is told in one line, in its own words."""
+
+
+def add_to(parsers: Commands) -> None:
+    """Add the commands to a parser; what it parses then has the command as `run`."""
+    _add(parsers, "redrive", _redrive)
+    redrive_command.add_options(_add(parsers, "redrive-events", _redrive_events))
+    command.add_options(_add(parsers, "import", _import))
+    receive = _add(parsers, "receive", _receive)
+    receive.add_argument("queue", help="one of EVENT_QUEUES")
+    receive.add_argument("--follow", action="store_true", help="wait for more, until interrupted")
+    _add(parsers, "token", _token)
+
+
+def _add(parsers: Commands, name: str, run: Run) -> argparse.ArgumentParser:
+    adding = parsers.add_parser(name, help=run.__doc__, description=run.__doc__)
+    adding.set_defaults(run=run)
+    return adding
+
+
+def _redrive(settings: LocalSettings, _: argparse.Namespace) -> None:
+    """Send the dead letters of views on their way again."""
+    with _file(settings) as database:
+        redriven = SqliteQueue(database, VIEWS_QUEUE, time.time).redrive()
+    click.echo(f"{redriven} dead letters are on their way again.")
+
+
+def _redrive_events(settings: LocalSettings, given: argparse.Namespace) -> None:
+    """Let events that were given up be tried anew."""
+    with _file(settings) as database:
+        queue = SqliteQueue(database, TIMERS_QUEUE, time.time)
+        job = redriving.Redrive(SqliteTable(database), queue, time.time)
+        redrive_command.run(job, given.event)
+
+
+def _import(settings: LocalSettings, given: argparse.Namespace) -> None:
+    """Import counts from a CSV file: each becomes the base of its badge."""
+    rows = counts_file.read(given.file)
+    with _file(settings) as database:
+        table = SqliteTable(database)
+        job = Import(table, database.each, time.time, given.replace, given.dry_run)
+        command.run(rows, job)
+
+
+def _receive(settings: LocalSettings, given: argparse.Namespace) -> None:
+    """Take the events off a queue and print them, each as a line of JSON."""
+    queues = settings.product.event_queues
+    if given.queue not in queues:
+        raise NoQueueError(
+            f"EVENT_QUEUES has no {given.queue}; it has {', '.join(sorted(queues)) or 'none'}"
+        )
+    with _file(settings) as database:
+        queue = SqliteQueue(database, EVENT_QUEUE + given.queue, time.time)
+        while (messages := queue.receive(RECEIVED_AT_ONCE)) or given.follow:
+            for message in messages:
+                click.echo(message.body)
+            queue.delete(messages)
+            if not messages:
+                time.sleep(POLL_SECONDS)
+
+
+def _token(settings: LocalSettings, _: argparse.Namespace) -> None:
+    """Make a new token, which from the next start on opens the token routes in place of the old."""
+    token = first_start.renew_token(settings.folder)
+    click.echo(f"Token, shown this once, good from the next start on: {token}")
+
+
+@contextmanager
+def _file(settings: LocalSettings) -> Iterator[Database]:
+    """The file, which must be there: a command on a new one would be a mistake in DATA."""
+    path = settings.folder / FILE
+    if not path.exists():
+        raise NoFileError(f"there is no {path}; set DATA to the folder of the file")
+    with closing(Database(path)) as database:
+        yield database

@@ -1,0 +1,80 @@
+"""Firing events on one machine: claimed and settled together, delivered each on its own thread.
+
+`fire_timers` answers for a batch once all of it is delivered. Here a URL that takes long is to hold
+up nobody else, and a commit is to be shared by many.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from chalicelib import resources, telemetry
+from chalicelib.timers.fire import NAME, Work, firing_with
+from local import events
+from local.delivery import IDLE_SECONDS, rest
+from local.queue import Message, SqliteQueue
+
+LEAST_REST_SECONDS = 0.005
+"""An event is late by at most so much for the loop's sake."""
+
+
+class FiringDelivery:
+    """Fires the events of a queue, so many at the same time.
+
+    `on_attempt` is called whenever an attempt has ended: there is a step to do then.
+    """
+
+    def __init__(self, queue: SqliteQueue, clock: Callable[[], float], at_once: int) -> None:
+        self.on_attempt: Callable[[], None] = lambda: None
+        self._queue = queue
+        self._clock = clock
+        self._threads = ThreadPoolExecutor(at_once, thread_name_prefix=NAME)
+        self._free = at_once
+        self._attempted: deque[tuple[Message, Work]] = deque()
+
+    def step(self) -> float:
+        """Settle what was attempted, claim as many events as may fire, and let them."""
+        telemetry.begin(NAME, None)
+        self._settle([self._attempted.popleft() for _ in range(len(self._attempted))])
+        if not self._free:
+            return IDLE_SECONDS
+        messages = self._queue.receive(self._free)
+        if not messages:
+            return rest(self._queue, self._clock, LEAST_REST_SECONDS)
+        self._fire(messages)
+        return 0.0
+
+    def stop(self) -> None:
+        """Wait for what is being delivered; no step comes any more."""
+        self._threads.shutdown()
+        self._settle(list(self._attempted))
+
+    def _settle(self, attempted: list[tuple[Message, Work]]) -> None:
+        self._free += len(attempted)
+        resources.for_timers().each(Work.settle, [work for _, work in attempted])
+        self._forget(attempted)
+
+    def _fire(self, messages: list[Message]) -> None:
+        use = resources.for_timers()
+        firing = firing_with(use)
+        records = events.queue_event(self._queue.name, messages)["Records"]
+        works = [Work(firing, record) for record in records]
+        use.each(Work.claim, works)
+        received = list(zip(messages, works, strict=True))
+        for message, work in received:
+            if work.is_claimed:
+                self._free -= 1
+                self._threads.submit(self._attempt, message, work)
+        self._forget([(message, work) for message, work in received if not work.is_claimed])
+
+    def _attempt(self, message: Message, work: Work) -> None:
+        telemetry.begin(NAME, None)
+        work.attempt()
+        self._attempted.append((message, work))
+        self.on_attempt()
+
+    def _forget(self, done: list[tuple[Message, Work]]) -> None:
+        """A message that is not done with comes again after its visibility timeout."""
+        self._queue.delete([message for message, work in done if work.is_done])
