@@ -91,6 +91,7 @@ def _refused(failure: Exception) -> Response:
 
     for kind, status, code in (
         (requests.TooLargeError, 413, "too_large"),
+        (requests.UnsupportedTypeError, 415, "unsupported_media_type"),
         (requests.BadRequestError, 400, "bad_request"),
         (listing.BadCursorError, 400, "bad_request"),
         (webhooks.BadUrlError, 400, "bad_url"),
@@ -124,9 +125,7 @@ def _start_timer(use: TimerResources, now: int) -> Response:
 def _echo(use: TimerResources, now: int) -> Response:
     from chalicelib.timers import requests
 
-    kind = blueprint.current_request.headers.get("content-type", "text/plain")
-    if not kind.lower().startswith("text/"):
-        return error(415, "unsupported_media_type", "give the text as text/plain")
+    requests.check_text(blueprint.current_request.headers.get("content-type", "text/plain"))
     accepted = _schedule(use, requests.read_echo(_body(), _one("ts") or None, now), now)
     return answer({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
 
