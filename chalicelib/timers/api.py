@@ -147,7 +147,7 @@ def _check_url(use: TimerResources, url: str) -> None:
     if use.sender is None:
         raise requests.BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
     allowed = use.sender.allowed
-    webhooks.permitted(webhooks.check_url(url, allowed), allowed)
+    webhooks.permitted(webhooks.check_url(url, allowed), allowed, use.sender.resolver)
 
 
 def _list(use: TimerResources, _: int) -> Response:
