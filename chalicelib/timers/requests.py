@@ -25,7 +25,7 @@ MAX_DEPTH = 100
 EVENT = {"at", "delay", "target", "payload", "id"}
 TIMER = {"hours", "minutes", "seconds", "url"}
 PARTS = {"hours": 3_600, "minutes": 60, "seconds": 1}
-NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?")
+NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
     r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
