@@ -47,10 +47,8 @@ def read(table: Table, status: Status, cursor: str = "") -> Page:
 
 
 def _from(table: Table, batch: str, after: Due | None, shard: int) -> Iterator[tuple[Due, int]]:
-    while page := table.query_due(batch, after=after, limit=PAGE):
-        for due in page:
-            yield due, shard
-        after = page[-1]
+    """No page needs more of one shard."""
+    return ((due, shard) for due in table.query_due(batch, after=after, limit=PAGE))
 
 
 def _cursor(places: Mapping[int, Due], status: Status) -> str:

@@ -89,7 +89,7 @@ def read_timer(body: bytes, now: int) -> Wanted:
     fields = _fields(body, TIMER)
     if wrong := [name for name in PARTS if not _is_whole(fields.get(name))]:
         raise BadRequestError(f"{', '.join(wrong)}: give a whole number from 0")
-    seconds = sum(fields[name] * length for name, length in PARTS.items())
+    seconds = sum(min(int(fields[name]), LATEST) * length for name, length in PARTS.items())
     if seconds > MAX_AHEAD_SECONDS:
         raise BadRequestError(f"hours, minutes, seconds: give at most {MAX_AHEAD_SECONDS} seconds")
     url = fields.get("url")
@@ -132,7 +132,9 @@ def check_text(content_type: str) -> None:
 
 
 def _is_whole(part: object) -> bool:
-    return isinstance(part, int) and not isinstance(part, bool) and part >= 0
+    """Whether it is a whole number from 0; `1.0` is one, in JSON as in JSON Schema."""
+    number = isinstance(part, int | float) and not isinstance(part, bool)
+    return number and part >= 0 and part == part // 1  # type: ignore[operator]
 
 
 def _fields(body: bytes, known: set[str]) -> Mapping[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -325,6 +326,11 @@ def test_what_an_event_shows_is_described() -> None:
         assert set(component("schemas", schema)["required"]) == set(bare)
     claim = component("schemas", "Event")["properties"]["claim"]
     assert claim["properties"].keys() == showing.document(most)["claim"].keys()
+
+
+def test_a_badge_has_every_color_of_a_countdown() -> None:
+    pattern = component("schemas", "Badge")["properties"]["color"]["pattern"]
+    assert all(re.search(pattern, color) for color in showing.COLORS.values())
 
 
 def test_the_examples_of_events_are_taken_as_they_stand() -> None:

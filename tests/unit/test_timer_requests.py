@@ -381,9 +381,10 @@ def test_another_request_is_another() -> None:
         ({"seconds": 1}, 1),
         ({"hours": 30, "minutes": 90, "seconds": 61}, 30 * 3_600 + 90 * 60 + 61),
         ({"hours": 8_784}, MAX_AHEAD_SECONDS),
+        ({"hours": 2.0, "seconds": -0.0}, 7_200),
     ],
 )
-def test_a_timer_takes_the_sum_of_its_parts(parts: dict[str, int], seconds: int) -> None:
+def test_a_timer_takes_the_sum_of_its_parts(parts: dict[str, float], seconds: int) -> None:
     wanted = timer(None, **parts)
     assert wanted.at == AT + seconds * 1000
     assert wanted.target == Target(Kind.URL, "https://example.com/")
@@ -396,7 +397,9 @@ def test_each_timer_is_another() -> None:
 
 
 @pytest.mark.parametrize("name", ["hours", "minutes", "seconds"])
-@pytest.mark.parametrize("part", [None, -1, 1.5, 1.0, "1", True, [], {}])
+@pytest.mark.parametrize(
+    "part", [None, -1, -1.0, 1.5, "1", True, [], {}, float("inf"), float("nan")]
+)
 def test_a_part_that_is_no_whole_number_from_0_is_named(name: str, part: object) -> None:
     with pytest.raises(BadRequestError) as refusal:
         timer(None, **{name: part})
@@ -409,8 +412,10 @@ def test_all_missing_and_negative_parts_are_named_at_once() -> None:
     assert str(refusal.value) == "hours, minutes: give a whole number from 0"
 
 
-@pytest.mark.parametrize("parts", [{"hours": 8_784, "seconds": 1}, {"seconds": 10**4_000}])
-def test_a_timer_takes_a_year_at_most(parts: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "parts", [{"hours": 8_784, "seconds": 1}, {"seconds": 10**4_000}, {"hours": 1e308}]
+)
+def test_a_timer_takes_a_year_at_most(parts: dict[str, float]) -> None:
     with pytest.raises(BadRequestError, match="hours, minutes, seconds: give at most 31622400"):
         timer(None, **parts)
 

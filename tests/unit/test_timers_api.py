@@ -267,6 +267,14 @@ def test_an_unknown_event_is_not_found_whatever_its_id(
     assert ask(method, target + name).refusal == (404, "not_found")
 
 
+@pytest.mark.parametrize("name", ["%00", "a%2Fb", "x" * 65, "x" * 3_000])
+def test_for_what_is_no_id_the_table_is_not_asked(use: Use, ask: Ask, name: str) -> None:
+    """DynamoDB refuses a key of more than 2,048 bytes."""
+    use.table = Unreadable(use.table)
+    assert ask("GET", f"{EVENTS}/{name}").refusal == (404, "not_found")
+    assert ask("GET", f"{EVENTS}/e").refusal == (503, "unavailable")
+
+
 @pytest.mark.usefixtures("use")
 def test_an_id_is_found_by_its_percent_encoding_too(ask: Ask) -> None:
     ask("POST", EVENTS, wanted(id="a-b_c"))
