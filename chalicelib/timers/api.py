@@ -126,7 +126,7 @@ def _echo(use: TimerResources, now: int) -> Response:
     from chalicelib.timers import requests
 
     requests.check_text(blueprint.current_request.headers.get("content-type", "text/plain"))
-    accepted = _schedule(use, requests.read_echo(_body(), _one("ts") or None, now), now)
+    accepted = _schedule(use, requests.read_echo(_body(), _one("ts"), now), now)
     return answer({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
 
 
@@ -157,7 +157,7 @@ def _list(use: TimerResources, _: int) -> Response:
     status = _one("status") or str(Status.ACTIVE)
     if status not in set(Status):
         raise requests.BadRequestError(f"status: give {', '.join(Status)}, not {status[:20]!r}")
-    page = listing.read(use.table, Status(status), _one("cursor"))
+    page = listing.read(use.table, Status(status), _one("cursor") or "")
     told = {"events": [showing.document(one) for one in page.events]}
     return answer(told | ({"cursor": page.cursor} if page.cursor else {}))
 
@@ -203,12 +203,12 @@ def _body() -> bytes:
     return body if isinstance(body, bytes) else body.encode()
 
 
-def _one(name: str) -> str:
-    """A query parameter that is given once or not at all, then empty."""
+def _one(name: str) -> str | None:
+    """A query parameter that is given once or not at all."""
     from chalicelib.timers import requests
 
     query = blueprint.current_request.to_original_event().get("multiValueQueryStringParameters")
     values = (query or {}).get(name, [])
     if len(values) > 1:
         raise requests.BadRequestError(f"{name}: give one, not {len(values)}")
-    return values[0] if values else ""
+    return values[0] if values else None
