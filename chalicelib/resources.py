@@ -122,7 +122,7 @@ def sender_of(settings: Settings) -> Sender | None:
         allowed = addresses.Allowed.parse(settings.webhook_allow)
         signer = signing.Signer(settings.webhook_secrets)
     except addresses.BadNetworkError as wrong:
-        raise SettingsError(f"WEBHOOK_ALLOW: {wrong}") from wrong
+        raise SettingsError(str(wrong)) from wrong
     except signing.BadSecretError as wrong:
         raise SettingsError(f"WEBHOOK_SECRETS: {wrong}") from wrong
     return webhooks.Sender(signer, allowed)

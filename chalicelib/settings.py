@@ -80,7 +80,7 @@ def _digests(environment: Mapping[str, str]) -> list[str]:
 
 def _queues(environment: Mapping[str, str]) -> dict[str, str]:
     """Names and what follows them: a URL of SQS; nothing on one machine."""
-    queues = {}
+    queues: dict[str, str] = {}
     for part in _parts(environment, "EVENT_QUEUES"):
         name, _, url = part.partition("=")
         if QUEUE_NAME.fullmatch(name) is None:
@@ -88,6 +88,8 @@ def _queues(environment: Mapping[str, str]) -> dict[str, str]:
                 "EVENT_QUEUES must be name=URL, with commas between, a name of 1 to 80 letters,"
                 f" digits, - and _; not {part!r}"
             )
+        if name in queues:
+            raise SettingsError(f"EVENT_QUEUES has {name} twice: list it once")
         queues[name] = url
     return queues
 

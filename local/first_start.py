@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chalicelib import tokens
-from chalicelib.settings import Settings, SettingsError
+from chalicelib.settings import DIGEST, Settings, SettingsError
 from chalicelib.timers import signing
 
 FILE = "secrets.json"
@@ -63,9 +63,8 @@ def _write(path: Path, secret: str) -> str:
     token = tokens.new_token()
     content = {"token_digest": tokens.digest(token), "webhook_secret": secret}
     begun = path.with_suffix(".new")
-    with os.fdopen(
-        os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNERS_ALONE), "w"
-    ) as file:
+    begun.unlink(missing_ok=True)  # of a start that was killed, open to whom it may
+    with os.fdopen(os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNERS_ALONE), "w") as file:
         json.dump(content, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
@@ -77,8 +76,12 @@ def _read(path: Path) -> tuple[str, str]:
     try:
         content = json.loads(path.read_text())
         digest, secret = content["token_digest"], content["webhook_secret"]
-    except (KeyError, TypeError, ValueError):
+        signing.Signer([secret])
+        right = DIGEST.fullmatch(digest)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        right = None
+    if right is None:
         raise SettingsError(
             f"{path} must have token_digest and webhook_secret; without the file new ones are made"
-        ) from None
-    return str(digest), str(secret)
+        )
+    return digest, secret

@@ -91,6 +91,7 @@ def _refused(failure: Exception) -> Response:
 
     for kind, status, code in (
         (requests.TooLargeError, 413, "too_large"),
+        (requests.UnsupportedTypeError, 415, "unsupported_media_type"),
         (requests.BadRequestError, 400, "bad_request"),
         (listing.BadCursorError, 400, "bad_request"),
         (webhooks.BadUrlError, 400, "bad_url"),
@@ -124,10 +125,8 @@ def _start_timer(use: TimerResources, now: int) -> Response:
 def _echo(use: TimerResources, now: int) -> Response:
     from chalicelib.timers import requests
 
-    kind = blueprint.current_request.headers.get("content-type", "text/plain")
-    if not kind.lower().startswith("text/"):
-        return error(415, "unsupported_media_type", "give the text as text/plain")
-    accepted = _schedule(use, requests.read_echo(_body(), _one("ts") or None, now), now)
+    requests.check_text(blueprint.current_request.headers.get("content-type", "text/plain"))
+    accepted = _schedule(use, requests.read_echo(_body(), _one("ts"), now), now)
     return answer({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
 
 
@@ -148,7 +147,7 @@ def _check_url(use: TimerResources, url: str) -> None:
     if use.sender is None:
         raise requests.BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
     allowed = use.sender.allowed
-    webhooks.permitted(webhooks.check_url(url, allowed), allowed)
+    webhooks.permitted(webhooks.check_url(url, allowed), allowed, use.sender.resolver)
 
 
 def _list(use: TimerResources, _: int) -> Response:
@@ -158,7 +157,7 @@ def _list(use: TimerResources, _: int) -> Response:
     status = _one("status") or str(Status.ACTIVE)
     if status not in set(Status):
         raise requests.BadRequestError(f"status: give {', '.join(Status)}, not {status[:20]!r}")
-    page = listing.read(use.table, Status(status), _one("cursor"))
+    page = listing.read(use.table, Status(status), _one("cursor") or "")
     told = {"events": [showing.document(one) for one in page.events]}
     return answer(told | ({"cursor": page.cursor} if page.cursor else {}))
 
@@ -204,12 +203,12 @@ def _body() -> bytes:
     return body if isinstance(body, bytes) else body.encode()
 
 
-def _one(name: str) -> str:
-    """A query parameter that is given once or not at all, then empty."""
+def _one(name: str) -> str | None:
+    """A query parameter that is given once or not at all."""
     from chalicelib.timers import requests
 
     query = blueprint.current_request.to_original_event().get("multiValueQueryStringParameters")
     values = (query or {}).get(name, [])
     if len(values) > 1:
         raise requests.BadRequestError(f"{name}: give one, not {len(values)}")
-    return values[0] if values else ""
+    return values[0] if values else None

@@ -9,6 +9,7 @@ was missed is found by the same query.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -20,6 +21,8 @@ Part = TypeVar("Part", str, int)
 
 PARTITION = "TIMER#"
 SORT = "TIMER"
+ID = re.compile("[A-Za-z0-9_-]{1,64}")
+"""What names an event."""
 SHARDS = 8
 """A shard takes 1,000 write units a second, and an event costs about five."""
 KEPT_SECONDS = 30 * 86_400

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
 from itertools import islice
-from typing import Any
 
-from chalicelib.ports import Due, Key, Table
-from chalicelib.timers.event import PARTITION, SORT, Event, Status, batches
+from chalicelib.ports import MAX_DUE, Due, Table
+from chalicelib.timers.event import ID, PARTITION, SHARDS, Event, Status, batches, key
 
 PAGE = 50
+SHARD_NAMES = frozenset(map(str, range(SHARDS)))
 
 
 class BadCursorError(ValueError):
@@ -34,7 +34,7 @@ def read(table: Table, status: Status, cursor: str = "") -> Page:
     Each shard is in order, so the merged ones are; the cursor has the place in each.
     """
     names = batches(status)
-    places = _places(cursor, len(names))
+    places = _places(cursor, status)
     ordered = merge(
         *(_from(table, name, places.get(shard), shard) for shard, name in enumerate(names))
     )
@@ -43,38 +43,42 @@ def read(table: Table, status: Status, cursor: str = "") -> Page:
         places[shard] = due
     events = [Event.of(item) for due, _ in found if (item := table.get(due.key))]
     kept = [event for event in events if event.status is status]
-    return Page(kept, _cursor(places) if len(found) == PAGE else "")
+    return Page(kept, _cursor(places, status) if len(found) == PAGE else "")
 
 
 def _from(table: Table, batch: str, after: Due | None, shard: int) -> Iterator[tuple[Due, int]]:
-    while page := table.query_due(batch, after=after, limit=PAGE):
-        for due in page:
-            yield due, shard
-        after = page[-1]
+    """No page needs more of one shard."""
+    return ((due, shard) for due in table.query_due(batch, after=after, limit=PAGE))
 
 
-def _cursor(places: Mapping[int, Due]) -> str:
+def _cursor(places: Mapping[int, Due], status: Status) -> str:
     told = {
         str(shard): [place.due, place.key.pk.removeprefix(PARTITION)]
         for shard, place in places.items()
     }
-    return base64.urlsafe_b64encode(json.dumps(told).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(json.dumps([status, told]).encode()).decode().rstrip("=")
 
 
-def _places(cursor: str, shards: int) -> dict[int, Due]:
+def _places(cursor: str, status: Status) -> dict[int, Due]:
     if not cursor:
         return {}
     try:
-        told: Any = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        places = {int(shard): _place(*place) for shard, place in told.items()}
+        of, told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        places = {_shard(shard): _place(*place) for shard, place in told.items()}
     except (AttributeError, TypeError, ValueError, RecursionError):
-        raise BadCursorError("cursor: give the one that the page before answered") from None
-    if not places.keys() <= set(range(shards)):
-        raise BadCursorError("cursor: give the one that the page before answered")
+        of, places = "", {}
+    if of != status:
+        raise BadCursorError(f"cursor: give the one that the page of {status} before answered")
     return places
 
 
+def _shard(given: str) -> int:
+    if given not in SHARD_NAMES:
+        raise ValueError(given)
+    return int(given)
+
+
 def _place(due: int, event_id: str) -> Due:
-    if type(due) is not int or type(event_id) is not str or not event_id:
-        raise TypeError(f"{due!r}, {event_id!r}")
-    return Due(due, Key(PARTITION + event_id, SORT))
+    if type(due) is not int or not 0 <= due <= MAX_DUE or ID.fullmatch(event_id) is None:
+        raise ValueError(f"{due!r}, {event_id!r}")
+    return Due(due, key(event_id))

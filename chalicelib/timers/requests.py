@@ -8,25 +8,36 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ulid import ULID
 
-from chalicelib.timers.event import Event, Kind, Target
+from chalicelib.timers.event import ID, Event, Kind, Target
 
 MAX_AHEAD_SECONDS = 366 * 86_400
 MAX_PAYLOAD_BYTES = 65_536
 MAX_TEXT_CHARACTERS = 10_000
-ID = re.compile("[A-Za-z0-9_-]{1,64}")
+MAX_DEPTH = 100
+"""Deeper JSON could be taken here and not be read back where more calls lie on the stack."""
 EVENT = {"at", "delay", "target", "payload", "id"}
 TIMER = {"hours", "minutes", "seconds", "url"}
 PARTS = {"hours": 3_600, "minutes": 60, "seconds": 1}
-NUMBER = re.compile(r"[0-9]{1,11}(\.[0-9]{1,9})?")
+NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
+MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
+    r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
+)
+"""What of ISO 8601 is taken: a calendar date, a time of day and its zone. Which other forms
+`fromisoformat` takes depends on Python's version."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST = 10**11
-"""Seconds since 1970 that a time may be at most, before it is held against the year ahead."""
+"""Seconds since 1970 behind which all times are alike: too far ahead."""
+ISO = "at: give a time with its zone, such as 2026-11-21T10:00:00Z"
+SINCE_1970 = "give seconds since 1970, such as 1767225600 or 1767225600.5"
+UTF_8 = {"utf-8", "us-ascii"}
 
 
 class BadRequestError(ValueError):
@@ -35,6 +46,10 @@ class BadRequestError(ValueError):
 
 class TooLargeError(BadRequestError):
     """A request has more than fits into an event."""
+
+
+class UnsupportedTypeError(BadRequestError):
+    """A body is of a type that is not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +87,9 @@ def read_event(body: bytes, queues: Collection[str], now: int) -> Wanted:
 def read_timer(body: bytes, now: int) -> Wanted:
     """`POST /timers`. Raises `BadRequestError`."""
     fields = _fields(body, TIMER)
-    seconds = 0
-    for name, length in PARTS.items():
-        part = fields.get(name)
-        if not isinstance(part, int) or isinstance(part, bool) or part < 0:
-            raise BadRequestError(f"{name}: give a whole number from 0")
-        seconds += part * length
+    if wrong := [name for name in PARTS if not _is_whole(fields.get(name))]:
+        raise BadRequestError(f"{', '.join(wrong)}: give a whole number from 0")
+    seconds = sum(min(int(fields[name]), LATEST) * length for name, length in PARTS.items())
     if seconds > MAX_AHEAD_SECONDS:
         raise BadRequestError(f"hours, minutes, seconds: give at most {MAX_AHEAD_SECONDS} seconds")
     url = fields.get("url")
@@ -99,25 +111,64 @@ def read_echo(body: bytes, ts: str | None, now: int) -> Wanted:
     if not said:
         raise BadRequestError("the body is empty: give the text to print")
     if len(said) > MAX_TEXT_CHARACTERS:
-        raise TooLargeError(f"the body has {len(said)} characters: give {MAX_TEXT_CHARACTERS}")
-    at = now if ts is None else _seconds(ts, "ts")
+        raise TooLargeError(
+            f"the body has {len(said)} characters: give at most {MAX_TEXT_CHARACTERS}"
+        )
+    if ts is not None and NUMBER.fullmatch(ts) is None:
+        raise BadRequestError(f"ts: {SINCE_1970}")
+    at = now if ts is None else _milliseconds(float(ts))
     _check_ahead(at, now, "ts")
     name = f"{at}\n{said}".encode(errors="surrogatepass")
     event_id = hashlib.sha1(name, usedforsecurity=False).hexdigest()
     return Wanted(event_id, at, Target(Kind.LOG), _json(said), _digest(event_id))
 
 
+def check_text(content_type: str) -> None:
+    """Raises `UnsupportedTypeError` for what is no text in UTF-8."""
+    kind, *parameters = [part.strip() for part in content_type.lower().split(";")]
+    charsets = {part[8:].strip('"') for part in parameters if part.startswith("charset=")}
+    if not (kind.startswith("text/") and charsets <= UTF_8):
+        raise UnsupportedTypeError("give the text as text/plain, in UTF-8")
+
+
+def _is_whole(part: object) -> bool:
+    """Whether it is a whole number from 0; `1.0` is one, in JSON as in JSON Schema."""
+    number = isinstance(part, int | float) and not isinstance(part, bool)
+    return number and part >= 0 and part == part // 1  # type: ignore[operator]
+
+
 def _fields(body: bytes, known: set[str]) -> Mapping[str, Any]:
     """The body: a JSON object of known fields."""
     try:
-        fields = json.loads(body)
+        fields = json.loads(body, object_pairs_hook=_once)
+    except BadRequestError:
+        raise
     except (ValueError, RecursionError):
         raise BadRequestError("the body must be a JSON object") from None
     if not isinstance(fields, dict):
         raise BadRequestError("the body must be a JSON object")
     if unknown := sorted(fields.keys() - known):
         raise BadRequestError(f"no field {unknown[0][:30]!r}: there are {', '.join(sorted(known))}")
+    _check_depth(fields, MAX_DEPTH)
     return fields
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object none of whose names is given twice: which of them is meant, JSON leaves open."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise BadRequestError(f"{name[:30]!r} is given twice: give it once")
+        fields[name] = value
+    return fields
+
+
+def _check_depth(value: object, left: int) -> None:
+    if isinstance(value, dict | list):
+        if not left:
+            raise BadRequestError(f"the body is too deep: give at most {MAX_DEPTH} levels of JSON")
+        for inner in value.values() if isinstance(value, dict) else value:
+            _check_depth(inner, left - 1)
 
 
 def _json(value: Any) -> str:
@@ -142,37 +193,40 @@ def _when(fields: Mapping[str, Any], now: int) -> int:
     """Milliseconds since 1970."""
     if ("at" in fields) == ("delay" in fields):
         raise BadRequestError("give one of at and delay")
-    name = "at" if "at" in fields else "delay"
-    given = fields[name]
-    if name == "at" and isinstance(given, str) and NUMBER.fullmatch(given) is None:
-        at = _moment(given)
+    if "delay" in fields:
+        name, at = "delay", now + _seconds(fields["delay"], "delay: give seconds, from 0")
+    elif isinstance(fields["at"], str):
+        name, at = "at", _moment(fields["at"])
     else:
-        at = _seconds(given, name) + (now if name == "delay" else 0)
+        name, at = "at", _seconds(fields["at"], f"{ISO}, or seconds since 1970")
     _check_ahead(at, now, name)
     return at
 
 
-def _seconds(given: object, name: str) -> int:
+def _seconds(given: object, wanted: str) -> int:
     """Seconds from 0, fractions allowed, as milliseconds."""
-    if isinstance(given, str) and NUMBER.fullmatch(given):
-        given = float(given)
     number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not (number and 0 <= given <= LATEST):  # type: ignore[operator]
-        kind = (
-            "an ISO 8601 time with its zone, or seconds since 1970" if name == "at" else "seconds"
-        )
-        raise BadRequestError(f"{name}: give {kind}, from 0")
-    return int(given * 1000)  # type: ignore[operator]
+    if not (number and given >= 0):  # type: ignore[operator]
+        raise BadRequestError(wanted)
+    return _milliseconds(given)  # type: ignore[arg-type]
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(min(seconds, LATEST) * 1000)
 
 
 def _moment(given: str) -> int:
+    """Milliseconds since 1970, what is less left off."""
     try:
-        moment = datetime.fromisoformat(given)
+        moment = datetime.fromisoformat(given) if MOMENT.fullmatch(given) else None
     except ValueError:
         moment = None
-    if moment is None or moment.tzinfo is None:
-        raise BadRequestError("at: give a time with its zone, such as 2026-11-21T10:00:00Z")
-    return max(0, int(moment.astimezone(UTC).timestamp() * 1000))
+    if moment is None:
+        raise BadRequestError(ISO)
+    at = (moment - EPOCH) // timedelta(milliseconds=1)
+    if at < 0:
+        raise BadRequestError("at: give a time since 1970")
+    return at
 
 
 def _check_ahead(at: int, now: int, name: str) -> None:

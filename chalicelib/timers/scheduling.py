@@ -22,7 +22,7 @@ from chalicelib.ports import (
     attribute,
     unchanged,
 )
-from chalicelib.timers.event import KEPT_SECONDS, Event, Status, batch, key, message
+from chalicelib.timers.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
 
 DIRECT_SECONDS = 420
 """What is due within this time goes to the queue at once, the rest when the sweep comes to it.
@@ -97,9 +97,9 @@ def fire_soon(events: Sequence[Event], queue: Queue, now: int) -> None:
 
 def read(table: Table, event_id: str) -> Event:
     """An event as it stands. Raises `UnknownEventError` and `StorageError`."""
-    item = table.get(key(event_id))
+    item = table.get(key(event_id)) if ID.fullmatch(event_id) else None
     if item is None:
-        raise UnknownEventError(f"there is no event {event_id}, or it was done long ago")
+        raise UnknownEventError(f"there is no event {event_id[:64]}, or it was done long ago")
     return Event.of(item)
 
 

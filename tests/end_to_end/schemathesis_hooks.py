@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import os
+import re
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, TypeAlias
@@ -19,13 +21,69 @@ MOST_DAYS_BY_HOUR = 31
 
 Case: TypeAlias = schemathesis.Case[Any]
 
+TOKEN = os.environ["API_TOKEN"]
+NOBODY_LISTENS = "https://127.0.0.1:1/"
+"""What every URL of an event becomes: the server may call loopback alone."""
+QUEUE = "orders"
+EMPTY: tuple[Any, ...] = (None, "", [], {}, [None], [""])
+PAST = 946_684_800
+"""Seconds from 1970 to 2000, which is not too far ahead for an event."""
+IS_QUEUE = re.compile("[A-Za-z0-9_-]{1,80}")
+IS_CURSOR = re.compile("[A-Za-z0-9_-]+")
+IS_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T.+", re.IGNORECASE)
+
 secrets: dict[str, str] = {}
 """By each name of a badge that was claimed."""
+cursors: dict[str, str] = {}
+"""By each cursor that was answered, the status of the events it goes on with."""
+
+
+@schemathesis.hook
+def before_call(_context: Any, case: Case, _kwargs: Any) -> None:
+    """Put in, for what an event may have by its schema, what it may have on this server, now."""
+    body, query = case.body, case.query
+    if isinstance(body, dict):
+        _acceptable(body)
+    if query and "cursor" in query:
+        cursor = str(query["cursor"])
+        if IS_CURSOR.fullmatch(cursor) and cursors.get(cursor) != query.get("status", "ACTIVE"):
+            del query["cursor"]
+    if query and "ts" in query:
+        query["ts"] = _time(query["ts"])
+
+
+def _acceptable(body: dict[str, Any]) -> None:
+    if "at" in body:
+        body["at"] = _time(body["at"])
+    for named in (body, body.get("target")):
+        if isinstance(named, dict) and isinstance(named.get("url"), str) and ":" in named["url"]:
+            named["url"] = NOBODY_LISTENS
+    target = body.get("target")
+    if isinstance(target, dict) and isinstance(target.get("queue"), str):
+        target["queue"] = QUEUE if IS_QUEUE.fullmatch(target["queue"]) else target["queue"]
+    for part, length in (("hours", 8_784), ("minutes", 527_040), ("seconds", 31_622_400)):
+        given: Any = body.get(part)
+        if type(given) in (int, float) and 0 <= given <= length:
+            body[part] = given // 3  # so that the sum is no more than one of them may be
+
+
+def _time(given: Any) -> Any:
+    if isinstance(given, str) and IS_MOMENT.fullmatch(given):
+        return "2000" + given[4:]
+    if isinstance(given, int | float) and not isinstance(given, bool) and given > PAST:
+        return PAST
+    return given
 
 
 @schemathesis.hook
 def after_call(_context: Any, case: Case, response: schemathesis.Response) -> None:
     """Keep the secret, which only a claim tells; a new name has that of the old one."""
+    if case.operation.path == "/api/v1/events" and response.status_code == HTTPStatus.OK:
+        page = response.json()
+        if "cursor" in page:
+            cursors[page["cursor"]] = (case.query or {}).get("status") or "ACTIVE"
+    if not case.operation.path.startswith("/api/v1/badges"):
+        return
     if response.status_code == HTTPStatus.CREATED:
         claimed = response.json()
         secrets[claimed["id"]] = claimed["secret"]
@@ -35,9 +93,14 @@ def after_call(_context: Any, case: Case, response: schemathesis.Response) -> No
 
 @schemathesis.auth(refresh_interval=None)
 class Owner:
-    """Asks with the secret of the badge, or with a wrong one for a badge that is not claimed."""
+    """Asks with the secret of the badge, or with a wrong one for a badge that is not claimed.
+
+    Of an event, with the token.
+    """
 
     def get(self, case: Case, _context: Any) -> str:
+        if not case.operation.path.startswith("/api/v1/badges"):
+            return TOKEN
         return secrets.get(_badge(case), "of no badge")
 
     def set(self, case: Case, secret: str, _context: Any) -> None:
@@ -50,7 +113,12 @@ def _badge(case: Case) -> str:
 
 @schemathesis.hook
 def filter_query(_context: Any, query: Mapping[str, Any] | None) -> bool:
-    """Whether `days` may be so many: a limit that depends on `by`, which no schema can say."""
+    """Whether `days` may be so many: a limit that depends on `by`, which no schema can say.
+
+    Nothing is sent as an empty text, which mostly is as good as none: no wrong value.
+    """
+    if query and any(value in EMPTY for value in query.values()):
+        return False
     days = str((query or {}).get("days", ""))
     by_hour = (query or {}).get("by") == "hour"
     return not (by_hour and days.isdecimal() and int(days) > MOST_DAYS_BY_HOUR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,14 +18,19 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from app import app
 from chalicelib import openapi
 from chalicelib.responses import ANY_TYPE, BADGE_HEADERS
+from chalicelib.settings import QUEUE_NAME
+from chalicelib.timers import event, firing, listing, requests, showing, webhooks
 from chalicelib.views import badge, history_api, ids, options, owner, owner_api, page
 from chalicelib.views.chart import Look
 from chalicelib.views.history import HOURS_OF_DAY, By
 
 ROOT = Path(__file__).parent.parent.parent
 METHODS = {"get", "head", "post", "put", "patch", "delete", "options", "trace"}
-GATEWAYS = {"too_large", "too_many_requests"}
+GATEWAYS = {"too_large", "too_many_requests", "forbidden"}
 """Codes that no route answers, but what stands before it: API Gateway, or waitress."""
+BEHIND_A_TOKEN = {
+    "startTimer", "getTimer", "listEvents", "makeEvent", "getEvent", "cancelEvent", "echoAtTime",
+}  # fmt: skip
 
 
 def described() -> dict[str, Any]:
@@ -248,6 +254,102 @@ def test_an_owners_fields_are_those_of_the_code() -> None:
     assert f"has had {owner.MAX_NAMES} names" in openapi.text()
 
 
+def test_a_token_opens_what_an_authorizer_stands_before_and_nothing_else() -> None:
+    behind = {
+        (path, method.lower())
+        for path, methods in app.routes.items()
+        for method, route in methods.items()
+        if route.authorizer is not None
+    }
+    token: list[dict[str, list[str]]] = [{"token": []}]
+    asking = {(path, method) for path, method, had in operations() if had.get("security") == token}
+    assert asking == behind
+    assert {had["operationId"] for _, _, had in operations() if had.get("security") == token} == (
+        BEHIND_A_TOKEN
+    )
+
+
+@pytest.mark.parametrize("name", sorted(BEHIND_A_TOKEN))
+def test_what_a_token_opens_tells_what_becomes_of_one_without_it(name: str) -> None:
+    [answers] = [had["responses"] for _, _, had in operations() if had["operationId"] == name]
+    assert {"401", "403", "429", "500", "503"} < answers.keys()
+    assert answers["401"]["$ref"].endswith("/NoToken")
+    assert answers["403"]["$ref"].endswith("/WrongToken")
+
+
+def test_the_fields_of_events_are_those_of_the_code() -> None:
+    assert component("schemas", "EventRequest")["properties"].keys() == requests.EVENT
+    timer = component("schemas", "TimerRequest")
+    assert timer["properties"].keys() == set(timer["required"]) == requests.TIMER
+    targets = [set(one["properties"]) for one in component("schemas", "Target")["oneOf"]]
+    assert targets == [{kind} for kind in event.Kind]
+    assert component("schemas", "Status")["enum"] == [*event.Status]
+    assert parameter("Status")["default"] == event.Status.ACTIVE
+
+
+def test_events_have_the_limits_of_the_code() -> None:
+    assert component("schemas", "EventId")["pattern"] == f"^{event.ID.pattern}$"
+    delay = component("schemas", "EventRequest")["properties"]["delay"]
+    assert limits(delay) == (0, requests.MAX_AHEAD_SECONDS)
+    for name, length in requests.PARTS.items():
+        part = component("schemas", "TimerRequest")["properties"][name]
+        assert limits(part) == (0, requests.MAX_AHEAD_SECONDS // length)
+    left = component("schemas", "Timer")["properties"]["time_left"]
+    assert limits(left) == (0, requests.MAX_AHEAD_SECONDS)
+    [queue] = [one for one in component("schemas", "Target")["oneOf"] if "queue" in one["required"]]
+    assert queue["properties"]["queue"]["pattern"] == f"^{QUEUE_NAME.pattern}$"
+    assert component("schemas", "Url")["maxLength"] == webhooks.MAX_URL_CHARACTERS
+    text = described()["paths"]["/echoAtTime"]["post"]["requestBody"]["content"]["text/plain"]
+    assert text["schema"]["maxLength"] == requests.MAX_TEXT_CHARACTERS
+    assert component("schemas", "Events")["properties"]["events"]["maxItems"] == listing.PAGE
+    attempts = component("schemas", "Event")["properties"]["attempts"]
+    assert attempts["maxItems"] == firing.MAX_ATTEMPTS_KEPT
+    assert f"at most {requests.MAX_PAYLOAD_BYTES} bytes" in openapi.text()
+    assert f"{requests.MAX_AHEAD_SECONDS // 86_400} days ahead" in openapi.text()
+    assert f"{event.KEPT_SECONDS // 86_400} days after it is done" in openapi.text()
+    assert f"port {' or '.join(map(str, webhooks.PORTS))}" in openapi.text()
+
+
+def test_what_an_event_shows_is_described() -> None:
+    """All that an event can have at once, and the least it has."""
+    attempt = event.Attempt(1, 2, 500, "status 500")
+    most = event.Event(
+        "e", 5, 1, event.Target(event.Kind.LOG), "{}", "", claim="worker", attempts=(attempt,)
+    )
+    least = event.Event("e", 5, 1, most.target, "", "", event.Status.SUCCESS)
+    for schema, shown, bare in (
+        ("Event", showing.document(most), showing.document(least)),
+        ("Attempt", showing.document(most)["attempts"][0], {"started"}),
+        ("Timer", showing.timer(most, 0), showing.timer(least, 0)),
+    ):
+        assert component("schemas", schema)["properties"].keys() == set(shown)
+        assert set(component("schemas", schema)["required"]) == set(bare)
+    claim = component("schemas", "Event")["properties"]["claim"]
+    assert claim["properties"].keys() == showing.document(most)["claim"].keys()
+
+
+def test_a_badge_has_every_color_of_a_countdown() -> None:
+    pattern = component("schemas", "Badge")["properties"]["color"]["pattern"]
+    assert all(re.search(pattern, color) for color in showing.COLORS.values())
+
+
+def test_the_examples_of_events_are_taken_as_they_stand() -> None:
+    posts = {
+        had["operationId"]: had["requestBody"]["content"]
+        for _, method, had in operations()
+        if method == "post"
+    }
+    now = 1_763_719_200_000  # 2025-11-21
+    for example in posts["makeEvent"]["application/json"]["examples"].values():
+        later = example["value"] | ({"at": now / 1000} if "at" in example["value"] else {})
+        wanted = requests.read_event(json.dumps(later).encode(), (), now)
+        assert wanted.target.document() == example["value"]["target"]
+    timer = posts["startTimer"]["application/json"]["example"]
+    assert requests.read_timer(json.dumps(timer).encode(), now).at == now + 330_000
+    said = posts["echoAtTime"]["text/plain"]["example"]
+    assert requests.read_echo(said.encode(), "0", now).payload == json.dumps(said)
+
+
 def test_the_headers_are_those_of_the_code() -> None:
     def value(name: str) -> str:
         return str(component("headers", name)["schema"]["const"])
@@ -268,10 +370,16 @@ def test_every_code_of_an_error_is_described_and_nothing_else() -> None:
 
 
 def answered() -> set[str]:
-    """The second argument of every `error(status, code, message)` of the package."""
-    return {
-        str(ast.literal_eval(call.args[1]))
-        for path in (ROOT / "chalicelib").rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text()))
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "error" and len(call.args) == 3
-    }
+    """The code in every `error(status, code, message)` and `(exception, status, code)` there is."""
+    codes = set()
+    for path in (ROOT / "chalicelib").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(
+                    func=ast.Name("error"),
+                    args=[ast.Constant(int()), ast.Constant(str(code)), _],
+                ):
+                    codes.add(code)
+                case ast.Tuple([ast.Attribute(), ast.Constant(int()), ast.Constant(str(code))]):
+                    codes.add(code)
+    return codes

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.resources import sender_of
 from chalicelib.settings import Settings, SettingsError, required, whole_number
+from chalicelib.timers import signing
+from chalicelib.timers.addresses import Allowed
 
 
 def test_without_any_setting_the_windows_are_five_minutes() -> None:
@@ -71,3 +74,89 @@ def test_a_setting_that_must_be_there_is_answered_or_asked_for_by_name() -> None
     assert required("TABLE_NAME", "views", "the name of the table") == "views"
     with pytest.raises(SettingsError, match="TABLE_NAME is not set; it must be the name of"):
         required("TABLE_NAME", "", "the name of the table")
+
+
+def test_without_any_setting_no_token_opens_anything_and_no_event_leaves_for_a_queue() -> None:
+    settings = Settings.from_environment({})
+    assert settings.api_token_digests == frozenset()
+    assert (settings.webhook_secrets, settings.webhook_allow) == ((), "")
+    assert settings.event_queues == {}
+    assert settings.retry_seconds == (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
+    assert 31 * 3_600 < sum(settings.retry_seconds) < 32 * 3_600
+
+
+def test_the_settings_of_events_are_read() -> None:
+    environment = {
+        "TIMERS_QUEUE_URL": "https://timers",
+        "DISTRIBUTION_QUEUE_URL": "https://distribution",
+        "API_TOKEN_DIGESTS": f" {'a' * 64} , {'0' * 64},",
+        "WEBHOOK_ALLOW": "10.0.0.0/8, fd00::/8",
+        "WEBHOOK_SECRETS": "whsec_new, whsec_old",
+        "EVENT_QUEUES": "mails=https://sqs/1?a=b, orders",
+        "RETRY_SECONDS": "1, 604800,1",
+    }
+    settings = Settings.from_environment(environment)
+    assert settings.timers_queue_url == "https://timers"
+    assert settings.distribution_queue_url == "https://distribution"
+    assert settings.api_token_digests == {"a" * 64, "0" * 64}
+    assert settings.webhook_allow == "10.0.0.0/8, fd00::/8"
+    assert settings.webhook_secrets == ("whsec_new", "whsec_old")
+    assert settings.event_queues == {"mails": "https://sqs/1?a=b", "orders": ""}
+    assert settings.retry_seconds == (1, 604_800, 1)
+
+
+@pytest.mark.parametrize("name", ["API_TOKEN_DIGESTS", "EVENT_QUEUES", "RETRY_SECONDS"])
+@pytest.mark.parametrize("nothing", ["", " ", ",", " , "])
+def test_a_list_of_nothing_is_as_good_as_none(name: str, nothing: str) -> None:
+    assert Settings.from_environment({name: nothing}) == Settings()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["a" * 63, "a" * 65, "A" * 64, "g" * 64, "the token itself", "\u0660" * 64]
+)
+def test_a_digest_that_is_none_is_named_by_its_place_lest_it_be_a_token(wrong: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({"API_TOKEN_DIGESTS": f"{'a' * 64},{wrong}"})
+    assert str(refusal.value) == (
+        "API_TOKEN_DIGESTS must be SHA-256 digests of tokens, 64 hex digits in lower case each,"
+        " with commas between; number 2 is none"
+    )
+
+
+@pytest.mark.parametrize("wrong", ["=https://sqs/1", "a b=x", "x" * 81, "ü", "a/b=x", "a;b"])
+def test_a_queue_needs_a_name(wrong: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({"EVENT_QUEUES": f"mails,{wrong}"})
+    assert str(refusal.value) == (
+        "EVENT_QUEUES must be name=URL, with commas between, a name of 1 to 80 letters, digits,"
+        f" - and _; not {wrong!r}"
+    )
+
+
+def test_a_queue_listed_twice_is_refused() -> None:
+    """Of two URLs one would be left out without a word."""
+    with pytest.raises(SettingsError, match="EVENT_QUEUES has mails twice: list it once"):
+        Settings.from_environment({"EVENT_QUEUES": "mails=https://a,orders,mails=https://b"})
+
+
+@pytest.mark.parametrize(
+    "wrong", ["0", "-1", "+5", "1.5", "5s", "604801", "\u0665", "1_000", "9" * 5_000]
+)
+def test_a_wait_that_is_no_number_of_seconds_in_a_week_is_refused(wrong: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({"RETRY_SECONDS": f"5,{wrong}"})
+    assert str(refusal.value) == (
+        f"RETRY_SECONDS must be whole numbers from 1 to 604800, with commas between, not {wrong!r}"
+    )
+
+
+def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_made() -> None:
+    secret = signing.new_secret()
+    assert sender_of(Settings()) is None
+    made = sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.0/8"))
+    assert made is not None
+    assert made.allowed == Allowed.parse("10.0.0.0/8")
+    with pytest.raises(SettingsError, match=r"^WEBHOOK_SECRETS: secret 2 must begin with whsec_"):
+        sender_of(Settings(webhook_secrets=(secret, "x")))
+    with pytest.raises(SettingsError, match=r"^WEBHOOK_ALLOW must be comma-separated networks"):
+        sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.1/8"))
