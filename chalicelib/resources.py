@@ -116,10 +116,10 @@ def sender_of(settings: Settings) -> Sender | None:
     """What posts webhooks by these settings. Raises `SettingsError` for wrong ones."""
     from chalicelib.timers import addresses, signing, webhooks  # noqa: PLC0415  no view needs it
 
-    if not settings.webhook_secrets:
-        return None
     try:
         allowed = addresses.Allowed.parse(settings.webhook_allow)
+        if not settings.webhook_secrets:
+            return None
         signer = signing.Signer(settings.webhook_secrets)
     except addresses.BadNetworkError as wrong:
         raise SettingsError(str(wrong)) from wrong

@@ -12,10 +12,12 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from chalice.app import Chalice
+
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
 from chalicelib.settings import SettingsError
-from local import commands, first_start
+from local import commands
 from local.engine import AlreadyRunningError, Engine
 from local.settings import LocalSettings
 from local.web import Gateway, WebServer
@@ -67,20 +69,26 @@ def _serve(settings: LocalSettings, _: argparse.Namespace) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     from app import app  # noqa: PLC0415  only once the settings are known to be right
 
-    prepared = first_start.prepare(settings.product, settings.folder)
-    engine = Engine(settings.folder, prepared.settings)
+    engine = Engine(settings.folder, settings.product)
+    try:
+        server = _start(app, engine, settings)
+        server.serve()
+    finally:
+        engine.stop()
+    print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
+
+
+def _start(app: Chalice, engine: Engine, settings: LocalSettings) -> WebServer:
     try:
         server = WebServer(Gateway(app, engine.together), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         engine.start()
         _greet(settings, server.port)
-        if prepared.new_token:
-            print(f"Token for timers, shown this once: {prepared.new_token}", flush=True)  # noqa: T201
-        server.serve()
     finally:
-        engine.stop()
-    print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
+        if engine.new_token:
+            print(f"Token for timers, shown this once: {engine.new_token}", flush=True)  # noqa: T201
+    return server
 
 
 def address(host: str, port: int) -> str:

@@ -18,6 +18,7 @@ from chalicelib.timers.tick import sweep_timers
 from chalicelib.timers.webhooks import Sender
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
+from local import first_start
 from local.database import FILE, Database
 from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery, Sweeping
 from local.firing import FiringDelivery
@@ -74,16 +75,19 @@ class LocalTimers:
 class Engine:
     """Everything behind the web server, from `start` to `stop`.
 
-    Raises `AlreadyRunningError`, `OSError` where the folder can't be made, and a `StorageError`
-    where the file can't be opened.
+    `new_token` opens the token routes, where it was made just now; it is to be shown, for nobody
+    can tell it later. Raises `AlreadyRunningError`, `SettingsError`, `OSError` where the folder
+    can't be made, and a `StorageError` where the file can't be opened.
     """
 
     def __init__(
         self, folder: Path, settings: Settings, clock: Callable[[], float] = time.time
     ) -> None:
+        resources.sender_of(settings)  # what is wrong is told before anything is made
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
         self._database = Database(folder / FILE)
+        settings, self.new_token = first_start.prepare(settings, folder)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(self._database, VIEWS_QUEUE, clock)
         timers = SqliteQueue(
