@@ -233,7 +233,7 @@ def _fixed(counted: Counted) -> Report:
     unused = {
         "alarm metrics": ("alarm_metric_month", deployed.alarm_metrics),
         "dashboards": ("dashboard_month", deployed.dashboards),
-        "polls of the empty queue": ("sqs_request", _polls(prices)),
+        "polls of the empty queues": ("sqs_request", deployed.polled_queues * _polls(prices)),
     }
     used = {
         "custom metrics, each written every hour": ("custom_metric_month", _metrics(counted)),
@@ -269,6 +269,7 @@ def _beyond_free(name: str, quantity: float, prices: Prices) -> float:
 
 
 def _polls(prices: Prices) -> float:
+    """Of one queue."""
     assumed = prices.assumed
     seconds = assumed["hours_a_month"] * 3_600
     return float(seconds / assumed["poll_seconds"] * assumed["pollers"])

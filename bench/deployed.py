@@ -30,6 +30,7 @@ class Deployed:
     put_batch: int
     put_window_seconds: int
     fold_batch: int
+    polled_queues: int
     alarm_metrics: int
     dashboards: int
 
@@ -52,6 +53,7 @@ class Deployed:
             put_batch=put["BatchSize"],
             put_window_seconds=put["MaximumBatchingWindowInSeconds"],
             fold_batch=fold["BatchSize"],
+            polled_queues=sum(map(_is_queue, _event_sources(resources))),
             alarm_metrics=sum(map(_metrics_of, _of_type(resources, ALARM))),
             dashboards=len(_of_type(resources, DASHBOARD)),
         )
@@ -78,6 +80,18 @@ def _event_source(resources: Mapping[str, Any], function: str) -> dict[str, Any]
     [source] = _properties(resources, function)["Events"].values()
     properties: dict[str, Any] = source["Properties"]
     return properties
+
+
+def _event_sources(resources: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        source["Properties"]
+        for resource in resources.values()
+        for source in resource.get("Properties", {}).get("Events", {}).values()
+    ]
+
+
+def _is_queue(event_source: Mapping[str, Any]) -> bool:
+    return "Queue" in event_source
 
 
 def _name(resources: Mapping[str, Any], function: str) -> str:

@@ -17,7 +17,15 @@ from deploy.stage import Folder
 if TYPE_CHECKING:
     from types_boto3_lambda import LambdaClient
 
-FUNCTIONS = {"api_handler": "APIHandler", "put_views": "PutViews", "fold_views": "FoldViews"}
+FUNCTIONS = {
+    "api_handler": "APIHandler",
+    "put_views": "PutViews",
+    "fold_views": "FoldViews",
+    "authorize": "Authorize",
+    "sweep_timers": "SweepTimers",
+    "distribute_timers": "DistributeTimers",
+    "fire_timers": "FireTimers",
+}
 """The functions by Chalice's name, and as the template has them."""
 CHALICES = frozenset({"Queue", "Stream", "StartingPosition"})
 """Properties of an event source that stand once Chalice has made its mapping."""

@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
 
 SETTINGS = {
+    "DISTRIBUTION_QUEUE_ARN": "DistributionQueueArn",
+    "DISTRIBUTION_QUEUE_URL": "DistributionQueueUrl",
     "TABLE_NAME": "TableName",
     "TABLE_STREAM_ARN": "TableStreamArn",
+    "TIMERS_QUEUE_ARN": "TimersQueueArn",
+    "TIMERS_QUEUE_URL": "TimersQueueUrl",
     "VIEWS_QUEUE_ARN": "ViewsQueueArn",
     "VIEWS_QUEUE_URL": "ViewsQueueUrl",
 }
 """Environment variables of the functions, and the outputs of the stack that they come from."""
+
+QUEUES = ("DistributionQueue", "TimersQueue", "ViewsQueue")
+"""Those that the policies refer to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +100,7 @@ def _names(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
         "AWS::StackName": prefix,
         "Table.Arn": stream.split("/stream/")[0],
         "Table.StreamArn": stream,
-        "ViewsQueue.Arn": given["ViewsQueueArn"],
+        **{f"{queue}.Arn": given[f"{queue}Arn"] for queue in QUEUES},
     }
 
 

@@ -76,11 +76,13 @@ def stand_alone(template: Template) -> Template:
         parts = {name: part for name, part in parts.items() if name not in missing}
         known -= missing
     outputs = {n: part for n, part in template["Outputs"].items() if set(names_in(part)) <= known}
-    used = set(names_in([parts, outputs, template["Conditions"]]))
+    conditions = set(conditions_in([parts, outputs]))
+    held = {n: part for n, part in template["Conditions"].items() if n in conditions}
+    used = set(names_in([parts, outputs, held]))
     return {
         "AWSTemplateFormatVersion": "2010-09-09",
         "Parameters": {n: part for n, part in template["Parameters"].items() if n in used},
-        "Conditions": template["Conditions"],
+        "Conditions": held,
         "Resources": parts,
         "Outputs": outputs,
     }
@@ -105,6 +107,21 @@ def names_in(value: Any) -> Iterator[str]:
         case list():
             for part in value:
                 yield from names_in(part)
+
+
+def conditions_in(value: Any) -> Iterator[str]:
+    """The names of the conditions that a part of a template depends on."""
+    match value:
+        case {"Fn::If": [str(name), *parts]}:
+            yield name
+            yield from conditions_in(parts)
+        case dict():
+            if isinstance(condition := value.get("Condition"), str):
+                yield condition
+            yield from conditions_in(list(value.values()))
+        case list():
+            for part in value:
+                yield from conditions_in(part)
 
 
 def _own(name: str) -> Iterator[str]:

@@ -56,6 +56,21 @@ def sqs_event(bodies: Mapping[str, object], receives: int = 1) -> dict[str, Any]
     }
 
 
+def tick() -> dict[str, Any]:
+    """What a rule of EventBridge sends by its schedule."""
+    return {
+        "version": "0",
+        "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": "123456789012",
+        "time": "2026-01-01T00:00:00Z",
+        "region": "us-east-1",
+        "resources": ["arn:aws:events:us-east-1:123456789012:rule/vu-mi-sweep"],
+        "detail": {},
+    }
+
+
 def stream_event(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """A batch of stream records."""
     return {"Records": list(records)}

@@ -72,11 +72,30 @@ class Emulator:
 
     def get(self, api: str, stage: str, path: str) -> dict[str, Any]:
         """Ask a deployed REST API over HTTP; the answer of shields.io's endpoint."""
-        url = f"{self.endpoint}/restapis/{api}/{stage}/_user_request_{path}"
+        url = self.url(api, stage, path)
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             assert answer.status == 200
             badge: dict[str, Any] = json.load(answer)
             return badge
+
+    def ask(
+        self, url: str, method: str, token: str = "", body: object = None
+    ) -> tuple[int, dict[str, Any]]:
+        """Ask a deployed REST API for an event; status and answer, whatever the status."""
+        headers = {"Content-Type": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        content = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url, content, headers, method=method)  # noqa: S310
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as refused:
+            return refused.code, json.load(refused)
+
+    def url(self, api: str, stage: str, path: str) -> str:
+        """Where the emulator serves a path of a deployed REST API."""
+        return f"{self.endpoint}/restapis/{api}/{stage}/_user_request_{path}"
 
     def invocations(self, function: str) -> int:
         """How often a function ran, by its log."""

@@ -259,6 +259,14 @@ def test_an_alarm_costs_by_its_metrics(deployed: Deployed) -> None:
     assert deployed.alarm_metrics > 4
 
 
+def test_every_queue_that_runs_a_function_is_polled(deployed: Deployed) -> None:
+    """Those of views, of groups of events, and of events."""
+    assert deployed.polled_queues == 3
+    config, template = files()
+    del template["Resources"]["FireTimers"]["Properties"]["Events"]
+    assert Deployed.of(config, template).polled_queues == 2
+
+
 def test_functions_are_called_what_the_template_calls_them(deployed: Deployed) -> None:
     """Their names stand in each line of the log."""
     assert set(deployed.function_names) == {API, PUT, FOLD}

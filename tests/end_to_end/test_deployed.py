@@ -1,9 +1,10 @@
 """Both ways to AWS, run to their end against an emulator, and what stands there then.
 
-The emulator runs the REST API, the functions from the very zip, the queue's and the stream's event
-source mappings. It can't show: removals by TTL in the stream (they are handed to the deployed
-function as AWS words them), IAM (`test_policies.py` holds calls against policies), throttling,
-alarms that fire, and Chalice's own import of a REST API (the stack's is the same document).
+The emulator runs the REST API and its authorizer, the functions from the very zip, the event source
+mappings of the queues and the stream. It can't show: removals by TTL in the stream and ticks of the
+schedule (the deployed functions are handed both as AWS words them), IAM (`test_policies.py` holds
+calls against policies), throttling, what the API answers itself in our form, alarms that fire, and
+Chalice's own import of a REST API (the stack's is the same document).
 """
 
 from __future__ import annotations
@@ -12,17 +13,25 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chalicelib import tokens
+from chalicelib.attribute_values import encode_item
+from chalicelib.timers import signing
+from chalicelib.timers.event import Event, Kind, Target
 from chalicelib.views.view import View
 from deploy.completion import FUNCTIONS, mapping_options
 from tests import events
 from tests.end_to_end.emulator import Emulator, running, until
 
 BADGE = "/api/v1/views?id=octocat"
+EVENTS = "/api/v1/events"
+TOKEN = "a token of these tests"  # noqa: S105  opens nothing but the emulator
+CONSUMERS = ["put_views", "fold_views", "distribute_timers", "fire_timers"]
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +73,18 @@ def fold(aws: Emulator, function: str, stream: str, keys: list[str]) -> dict[str
 
 def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
     aws.client("s3").create_bucket(Bucket="packages")
-    printed = aws.make("deploy", STAGE="prod", BUCKET="packages", EMAIL="ops@example.org")
+    queue = aws.client("sqs").create_queue(QueueName="orders")["QueueUrl"]
+    parameters = {
+        "AlarmEmail": "ops@example.org",
+        "ApiTokenDigests": tokens.digest(TOKEN),
+        "EventQueues": f"orders={queue}",
+        "EventQueueArns": "arn:aws:sqs:us-east-1:000000000000:orders",
+        "WebhookSecrets": signing.new_secret(),
+        "WebhookAllow": "127.0.0.0/8",
+        "RetrySeconds": "1",
+    }
+    given = " ".join(f"{name}={value}" for name, value in parameters.items())
+    printed = aws.make("deploy", STAGE="prod", BUCKET="packages", PARAMETERS=given)
     url = printed.splitlines()[-1]
     found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/prod/api/v1/views\?id=hello", url)
     assert found, f"no badge's URL at the end of {printed}"
@@ -130,6 +150,92 @@ def _mapping(aws: Emulator, function: str) -> Any:
     ]
 
 
+def events_url(aws: Emulator, path: str = "") -> str:
+    return aws.url(outputs(aws, "vu-mi-prod")["RestAPIId"], "prod", EVENTS + path)
+
+
+def done(aws: Emulator, event_id: str) -> dict[str, Any]:
+    """An event of the one stack, once it is done."""
+
+    def look() -> dict[str, Any] | None:
+        _, event = aws.ask(events_url(aws, f"/{event_id}"), "GET", TOKEN)
+        return None if event["status"] == "ACTIVE" else event
+
+    return until(look, f"the event {event_id} is done")
+
+
+def test_an_event_is_for_who_has_a_token(aws: Emulator) -> None:
+    """Nobody else reaches the handler: there is no such event then."""
+    wanted = {"id": "refused", "delay": 0, "target": {"log": True}}
+    assert [aws.ask(events_url(aws), "POST", t, wanted)[0] for t in ("", "another")] == [401, 403]
+    assert aws.ask(events_url(aws, "/refused"), "GET", TOKEN)[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("event_id", "target"), [("to-log", {"log": True}), ("to-queue", {"queue": "orders"})]
+)
+def test_an_event_is_delivered_at_its_time(
+    aws: Emulator, event_id: str, target: dict[str, Any]
+) -> None:
+    wanted = {"id": event_id, "delay": 1, "target": target, "payload": {"n": 1}}
+    status, made = aws.ask(events_url(aws), "POST", TOKEN, wanted)
+    assert (status, made["status"]) == (201, "ACTIVE")
+    event = done(aws, event_id)
+    assert event["status"] == "SUCCESS"
+    [attempt] = event["attempts"]
+    assert attempt["started"] >= made["at"]
+
+
+def test_what_a_queue_got_is_the_payload(aws: Emulator) -> None:
+    url = aws.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
+    [message] = aws.client("sqs").receive_message(QueueUrl=url)["Messages"]
+    assert message["Body"] == '{"n":1}'
+
+
+def test_an_event_whose_receiver_is_away_is_tried_again_and_given_up(aws: Emulator) -> None:
+    """RetrySeconds has one wait, so there are two attempts."""
+    wanted = {"id": "to-nobody", "delay": 0, "target": {"url": "http://127.0.0.1:9/"}}
+    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
+    event = done(aws, "to-nobody")
+    assert (event["status"], len(event["attempts"])) == ("ERROR", 2)
+    assert event["last_error"] == "the connection was refused"
+    _, listed = aws.ask(events_url(aws, "?status=ERROR"), "GET", TOKEN)
+    assert [one["id"] for one in listed["events"]] == ["to-nobody"]
+
+
+def test_the_sweep_is_scheduled_and_sends_what_is_only_in_the_table(aws: Emulator) -> None:
+    """By way of the distribution, to the same end."""
+    targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "prod"))
+    [rule] = targets["RuleNames"]
+    described = aws.client("events").describe_rule(Name=rule)
+    assert (described["ScheduleExpression"], described["State"]) == ("rate(1 minute)", "ENABLED")
+    forget_message_of_event(aws, outputs(aws, "vu-mi-prod")["TableName"])
+    sweep(aws, "prod")
+    assert done(aws, "swept")["status"] == "SUCCESS"
+
+
+def sweep_of(aws: Emulator, stage: str) -> str:
+    name = f"vu-mi-{stage}-sweep_timers"
+    found = aws.client("lambda").get_function_configuration(FunctionName=name)
+    arn: str = found["FunctionArn"]
+    return arn
+
+
+def sweep(aws: Emulator, stage: str) -> None:
+    answer = aws.client("lambda").invoke(
+        FunctionName=sweep_of(aws, stage), Payload=json.dumps(events.tick())
+    )
+    assert "FunctionError" not in answer, answer["Payload"].read()
+    assert json.load(answer["Payload"])["sent"] == 1
+
+
+def forget_message_of_event(aws: Emulator, table: str) -> None:
+    """An event whose message was lost: all there is of it is its item."""
+    soon = int(datetime.now(UTC).timestamp() * 1000) + 500
+    event = Event("swept", soon, soon, Target(Kind.LOG), '"hello"', "swept")
+    aws.client("dynamodb").put_item(TableName=table, Item=encode_item(event.new_item()))
+
+
 def test_chalice_deploy_runs_to_its_end_and_a_message_reaches_the_handler(aws: Emulator) -> None:
     aws.make("chalice-deploy", STAGE="dev")
     stack = outputs(aws, "vu-mi-dev")
@@ -143,7 +249,16 @@ def test_chalice_deploy_runs_to_its_end_and_a_message_reaches_the_handler(aws: E
     assert items(aws, stack["TableName"])["USER"]["count"]["N"] == "1"
 
 
-@pytest.mark.parametrize("function", ["put_views", "fold_views"])
+def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator) -> None:
+    table = outputs(aws, "vu-mi-dev")["TableName"]
+    forget_message_of_event(aws, table)
+    sweep(aws, "dev")
+    key = {"PK": {"S": "TIMER#swept"}, "SK": {"S": "TIMER"}}
+    look = partial(aws.client("dynamodb").get_item, TableName=table, Key=key, ConsistentRead=True)
+    until(lambda: look()["Item"]["status"]["S"] == "SUCCESS", "the event is fired")
+
+
+@pytest.mark.parametrize("function", CONSUMERS)
 def test_the_mappings_of_chalice_deploy_have_what_those_of_the_stack_have(
     aws: Emulator, function: str
 ) -> None:
@@ -222,6 +337,15 @@ def test_a_restored_stack_goes_on_counting_from_what_the_backup_holds(aws: Emula
     delete(aws, table, view)
     assert fold(aws, "vu-mi-prod-fold_views", stream, [view]) == {"batchItemFailures": []}
     assert aws.get(before["RestAPIId"], "prod", BADGE + "&peek=1")["message"] == "4"
-    mapped = _mapping(aws, "vu-mi-prod-fold_views")()
-    assert mapped["EventSourceArn"] == stream
-    assert mapped["State"] == "Enabled"
+    mapped = {function: _mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
+    assert mapped["fold_views"]["EventSourceArn"] == stream
+    assert {mapping["State"] for mapping in mapped.values()} == {"Enabled"}
+
+
+def test_a_restored_stack_knows_the_events_of_the_backup_and_delivers_new_ones(
+    aws: Emulator,
+) -> None:
+    assert done(aws, "to-log")["status"] == "SUCCESS"
+    wanted = {"id": "later", "delay": 0, "target": {"log": True}}
+    assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
+    assert done(aws, "later")["status"] == "SUCCESS"

@@ -16,10 +16,18 @@ import pytest
 import yaml
 
 from app import app
+from chalicelib import tokens
 from tests import events
 
-HANDLERS = ("app.app", "chalicelib.views.put.put_views", "chalicelib.views.fold.fold_views")
-CONSUMERS = HANDLERS[1:]
+AUTHORIZE, SWEEP = "chalicelib.authorize.authorize", "chalicelib.timers.tick.sweep_timers"
+CONSUMERS = (
+    "chalicelib.views.put.put_views",
+    "chalicelib.views.fold.fold_views",
+    "chalicelib.timers.distribute.distribute_timers",
+    "chalicelib.timers.fire.fire_timers",
+)
+HANDLERS = ("app.app", AUTHORIZE, SWEEP, *CONSUMERS)
+TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
 OF_THE_RUNTIME = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
 """boto3 and what it needs: what Lambda's Python runtime has beside the standard library."""
 RUN = """
@@ -29,7 +37,10 @@ sys.path += given["path"]
 module, name = given["handler"].rsplit(".", 1)
 handler = getattr(importlib.import_module(module), name)
 imported = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
-answer = handler(given["event"], None)
+try:
+    answer = handler(given["event"], None)
+except Exception as raised:
+    answer = {"raised": str(raised)}
 print(json.dumps({"imported": imported, "answer": answer, "later": sorted(sys.modules)}))
 """
 
@@ -62,6 +73,8 @@ class Lambda:
                 "AWS_DEFAULT_REGION": "us-east-1",
                 "TABLE_NAME": "vu-mi",
                 "VIEWS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/views",
+                "TIMERS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/timers",
+                "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
             },
             capture_output=True,
             text=True,
@@ -90,17 +103,27 @@ def aws(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def ran(aws: Lambda) -> dict[str, Ran]:
-    """Each handler with an event that asks AWS for nothing: no id, no message, no record."""
+    """Each handler with an event that asks AWS for nothing: no id, no message, no record.
+
+    The sweep has no such event: it has no queue here, and says so.
+    """
     given = {
         "app.app": events.http_event(),
-        "chalicelib.views.put.put_views": events.sqs_event({}),
-        "chalicelib.views.fold.fold_views": events.stream_event([]),
+        AUTHORIZE: asked_by(TOKEN),
+        SWEEP: events.tick(),
+        **{consumer: events.sqs_event({}) for consumer in CONSUMERS},
     }
     return {handler: aws.run(handler, event) for handler, event in given.items()}
 
 
+def asked_by(token: str) -> dict[str, Any]:
+    """What API Gateway asks an authorizer for a route."""
+    arn = "arn:aws:execute-api:us-east-1:123456789012:api/prod/POST/timers"
+    return {"type": "TOKEN", "methodArn": arn, "authorizationToken": f"Bearer {token}"}
+
+
 def test_these_are_the_handlers_of_the_template_and_of_the_app(packages: dict[str, Path]) -> None:
-    """The API's and those of the event sources."""
+    """The API's, its authorizer's, and those of the event sources and of the schedule."""
     for folder in packages.values():
         resources = yaml.safe_load((folder / "sam.yaml").read_text())["Resources"].values()
         deployed = [
@@ -109,7 +132,9 @@ def test_these_are_the_handlers_of_the_template_and_of_the_app(packages: dict[st
             if resource["Type"] == "AWS::Serverless::Function"
         ]
         assert sorted(deployed) == sorted(HANDLERS)
-    assert {source.handler_string for source in app.event_sources} == set(CONSUMERS)
+    assert {source.handler_string for source in app.event_sources} == {SWEEP, *CONSUMERS}
+    [authorizer] = app.builtin_auth_handlers
+    assert authorizer.handler_string == AUTHORIZE
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
@@ -117,7 +142,8 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
     aws: Lambda, ran: dict[str, Ran], handler: str
 ) -> None:
     files = {name: Path(file) for name, file in ran[handler].imported.items() if file}
-    for name in ("chalice.app", "chalicelib.resources", "ulid"):
+    assert {"chalice.app", "chalicelib.resources"} <= set(files)
+    for name in {"chalice.app", "chalicelib.resources", "ulid"} & set(files):
         assert files[name].is_relative_to(aws.package)
     ours = {"admin", "local", "tests", "deploy", "bench"}
     assert not {name for name in files if name.split(".")[0] in ours | {"waitress"}}
@@ -129,9 +155,29 @@ def test_a_handler_answers_its_first_event(ran: dict[str, Ran], handler: str) ->
     answer = ran[handler].answer
     if handler in CONSUMERS:
         assert answer == {"batchItemFailures": []}
+    elif handler == AUTHORIZE:
+        assert answer["principalId"] == tokens.digest(TOKEN)
+        assert resources_opened(answer)
+    elif handler == SWEEP:
+        no_queue = "DISTRIBUTION_QUEUE_URL is not set; it must be the URL of an SQS queue"
+        assert answer == {"raised": no_queue}
     else:
         assert answer["statusCode"] == 200
         assert json.loads(answer["body"])["message"] == "give an id: ?id=owner/name"
+
+
+def resources_opened(answer: dict[str, Any]) -> list[str]:
+    """What an authorizer's answer lets its asker call."""
+    [statement] = answer["policyDocument"]["Statement"]
+    assert statement["Effect"] == "Allow"
+    opened: list[str] = statement["Resource"]
+    return opened
+
+
+def test_a_token_that_nobody_knows_opens_nothing(aws: Lambda) -> None:
+    answer = aws.run(AUTHORIZE, asked_by("another")).answer
+    assert answer["principalId"] == "nobody"
+    assert resources_opened(answer) == []
 
 
 @pytest.mark.parametrize("handler", HANDLERS)
@@ -146,9 +192,14 @@ def test_a_client_is_made_of_what_the_runtime_brings(ran: dict[str, Ran]) -> Non
     assert "botocore" not in ran["app.app"].later
 
 
-@pytest.mark.parametrize("handler", CONSUMERS)
-def test_the_consumers_do_not_import_the_app(ran: dict[str, Ran], handler: str) -> None:
-    assert not {"app", "chalicelib.views.api"} & ran[handler].later
+@pytest.mark.parametrize("handler", HANDLERS[1:])
+def test_the_others_do_not_import_the_app(ran: dict[str, Ran], handler: str) -> None:
+    assert not {"app", "chalicelib.views.api", "chalicelib.timers.api"} & ran[handler].later
+
+
+def test_checking_a_token_makes_no_client_of_aws(ran: dict[str, Ran]) -> None:
+    """Its cold start stands before every first request about an event."""
+    assert not {"botocore", "ulid"} & ran[AUTHORIZE].later
 
 
 def test_the_process_of_these_tests_sees_nothing_else(aws: Lambda) -> None:

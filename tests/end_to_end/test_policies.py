@@ -22,13 +22,20 @@ from botocore.compat import HTTPHeaders
 from moto import mock_aws
 
 from app import app
-from chalicelib import resources
+from chalicelib import resources, tokens
+from chalicelib.authorize import authorize
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.dynamodb_writes import transaction_item
 from chalicelib.ports import Check, Delete, Key, Put, Update, Write, attribute, number
-from chalicelib.resources import aws_client
+from chalicelib.resources import aws_client, sender_of
 from chalicelib.settings import Settings
 from chalicelib.sqs import SqsQueue
+from chalicelib.timers import signing
+from chalicelib.timers.distribute import distribute_timers
+from chalicelib.timers.event import Event, Kind, Status, Target, key, message
+from chalicelib.timers.fire import fire_timers
+from chalicelib.timers.tick import sweep_timers
+from chalicelib.timers.webhooks import Sender
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
@@ -48,7 +55,13 @@ TABLE = {False: "Table.Arn", True: RESTORED}
 STREAM = {False: "Table.StreamArn", True: f"{RESTORED}/stream/*"}
 STREAMS = {False: "${Table.Arn}/stream/*", True: f"{RESTORED}/stream/*"}
 """By whether the table was restored; then it is none of the template's."""
-QUEUE = "ViewsQueue.Arn"
+INDEX = {False: "${Table.Arn}/index/due", True: f"{RESTORED}/index/due"}
+QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE = (
+    f"{name}.Arn" for name in ("ViewsQueue", "TimersQueue", "DistributionQueue")
+)
+EVENT_QUEUES = "EventQueueArns"
+"""Those that the operator has listed for events: a parameter of the stack."""
+QUEUES = {QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE, EVENT_QUEUES}
 LOG = (
     "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}"
     ":log-group:/aws/lambda/${AWS::StackName}-"
@@ -61,6 +74,11 @@ SINGLE = {
 """Operations that need the action of their own name.
 
 Source: the service authorization reference, "Actions, resources, and condition keys".
+"""
+BATCHES = {"SendMessageBatch": "sqs:SendMessage"}
+"""Operations that need the action of another.
+
+Source: the SQS developer guide, "Amazon SQS API permissions: Actions and resource reference".
 """
 TRANSACTED = {
     "ConditionCheck": "dynamodb:ConditionCheckItem",
@@ -86,11 +104,7 @@ def lambdas_own(function: str, *, restored: bool) -> set[Right]:
         (f"logs:{action}", f"{LOG}{function}:*") for action in ("CreateLogStream", "PutLogEvents")
     }
     reads: dict[str, set[Right]] = {
-        "api_handler": set(),
-        "put_views": {
-            (f"sqs:{action}", QUEUE)
-            for action in ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
-        },
+        **{function: _receiving(queue) for function, queue in CONSUMED.items()},
         "fold_views": {
             ("dynamodb:DescribeStream", STREAM[restored]),
             ("dynamodb:GetRecords", STREAM[restored]),
@@ -98,7 +112,19 @@ def lambdas_own(function: str, *, restored: bool) -> set[Right]:
             ("dynamodb:ListStreams", STREAMS[restored]),
         },
     }
-    return log | reads[function]
+    return log | reads.get(function, set())
+
+
+CONSUMED = {
+    "put_views": QUEUE,
+    "distribute_timers": DISTRIBUTION_QUEUE,
+    "fire_timers": TIMERS_QUEUE,
+}
+
+
+def _receiving(queue: str) -> set[Right]:
+    actions = ("DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
+    return {(f"sqs:{action}", queue) for action in actions}
 
 
 def policy(function: str) -> dict[str, Any]:
@@ -121,23 +147,43 @@ def _name(resource: Any, *, restored: bool) -> str:
             return f"{name}.{attribute}"
         case {"Fn::Sub": str(text)}:
             return text
+        case {"Ref": "EventQueueArns"}:
+            return EVENT_QUEUES
         case {"Fn::If": ["IsRestored", then, otherwise]}:
             return _name(then if restored else otherwise, restored=restored)
+        case {"Fn::If": ["EventsGoToQueues", then, _]}:
+            return _name(then, restored=restored)
     raise AssertionError(f"a policy names what it is about, not {resource!r}")
 
 
 # ---- what the handlers ask for
 
 
+TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
+SETTINGS = Settings(
+    api_token_digests=frozenset({tokens.digest(TOKEN)}),
+    webhook_secrets=(signing.new_secret(),),
+    webhook_allow="127.0.0.0/8",
+    event_queues={"orders": "its URL, once it has one"},
+    retry_seconds=(5,),
+)
+"""Two attempts for each event."""
+NOBODY_LISTENS = "https://127.0.0.1:9/"
+"""The port of the discard protocol, which no machine serves any more."""
+
+
 @dataclass
 class Aws:
-    """A deployed table and queue; a `resources.Resources` that notes what its clients ask for."""
+    """A deployed table and queues; all `resources`, which note what their clients ask for.
+
+    `urls` are those of the queues, by what the policies call these.
+    """
 
     dynamodb: Any
     sqs: Any
     stream: str
-    url: str
-    settings: Settings = field(default_factory=Settings)
+    urls: Mapping[str, str]
+    settings: Settings = SETTINGS
     asked: dict[str, set[Right]] = field(
         default_factory=lambda: {name: set() for name in FUNCTIONS}
     )
@@ -148,19 +194,30 @@ class Aws:
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")
-        self.views_queue = SqsQueue(self.sqs, self.url)
+        self.views_queue = SqsQueue(self.sqs, self.urls[QUEUE])
+        self.timers_queue = SqsQueue(self.sqs, self.urls[TIMERS_QUEUE])
+        self.distribution_queue = SqsQueue(self.sqs, self.urls[DISTRIBUTION_QUEUE])
+        self.called = {url: queue for queue, url in self.urls.items()} | {"vu-mi": TABLE[False]}
         for client in (self.dynamodb, self.sqs):
             client.meta.events.register("provide-client-params", self._note)
 
     def clock(self) -> float:
         return NOW
 
+    @property
+    def sender(self) -> Sender | None:
+        return sender_of(self.settings)
+
+    def event_queue(self, name: str) -> SqsQueue | None:
+        return SqsQueue(self.sqs, self.urls[EVENT_QUEUES]) if name == "orders" else None
+
     def _note(self, params: Mapping[str, Any], model: Any, **_: object) -> None:
         if not self.running:
             return
         service = model.service_model.service_name
-        assert set(_named(params)) <= {"vu-mi", self.url}
-        where = QUEUE if service == "sqs" else TABLE[False]
+        [where] = {self.called[name] for name in _named(params)}
+        if "IndexName" in params:
+            where = INDEX[False]
         rights = {(action, where) for action in actions(service, model.name, params)}
         self.asked[self.running] |= rights
 
@@ -197,6 +254,48 @@ class Aws:
         is_json = answer["body"].startswith("{")
         return json.loads(answer["body"]) if is_json else answer["body"]
 
+    def schedule(self, path: str, method: str, body: str = "", **parameters: str) -> Any:
+        """The answer of a route for events; the authorizer has let the request in."""
+        kind = {"Content-Type": "text/plain"} if "echo" in path else {}
+        return self._answer(
+            {
+                **events.http_event(None, method, path),
+                "pathParameters": parameters,
+                "headers": kind,
+                "body": body,
+            }
+        )
+
+    def accept(self, event_id: str, target: object, at: float = NOW) -> Any:
+        body = {"id": event_id, "at": at, "target": target, "payload": "hello"}
+        return self.schedule("/api/v1/events", "POST", json.dumps(body))
+
+    def authorize(self, token: str) -> bool:
+        """Whether a token opens anything."""
+        arn = "arn:aws:execute-api:us-east-1:123456789012:api/prod/POST/timers"
+        event = {"type": "TOKEN", "methodArn": arn, "authorizationToken": f"Bearer {token}"}
+        with self._noting("authorize"):
+            answer = authorize(event, None)
+        return bool(answer["policyDocument"]["Statement"][0]["Resource"])
+
+    def sweep(self) -> dict[str, int]:
+        with self._noting("sweep_timers"):
+            found: dict[str, int] = sweep_timers(events.tick(), None)
+        return found
+
+    def distribute(self, *bodies: str) -> None:
+        for body in bodies:
+            with self._noting("distribute_timers"):
+                answer = distribute_timers(events.sqs_event({"group": body}), None)
+            assert answer == {"batchItemFailures": []}
+
+    def fire(self, event_id: str) -> str:
+        """What has become of an event, fired alone: moto is not made for threads."""
+        with self._noting("fire_timers"):
+            answer = fire_timers(events.sqs_event({"event": message(event_id)}), None)
+        assert answer == {"batchItemFailures": []}
+        return str((self.table.get(key(event_id)) or {}).get("status", ""))
+
     def put(self, *views: View, malformed: int = 0, receives: int = 1) -> None:
         bodies: dict[str, object] = {f"m-{n}": view.to_message() for n, view in enumerate(views)}
         bad = {f"bad-{n}": "{" for n in range(malformed)}
@@ -224,6 +323,8 @@ def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]
     """What a request needs the right to."""
     if operation == "TransactWriteItems":
         return {TRANSACTED[kind] for item in params["TransactItems"] for kind in item}
+    if operation in BATCHES:
+        return {BATCHES[operation]}
     assert operation in SINGLE[service], f"no action is known for {operation}"
     return {f"{service}:{operation}"}
 
@@ -275,7 +376,7 @@ def ask_on_every_path(aws: Aws) -> None:
         assert aws.ask("/api/v1/views.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history", method, id="a")["total"] > 0
-    aws.sqs.delete_queue(QueueUrl=aws.url)
+    aws.sqs.delete_queue(QueueUrl=aws.urls[QUEUE])
     assert (aws.ask(id="a"), aws.ask(id="a"), aws.ask(id="new")) == ("38", "39", "0")
 
 
@@ -291,6 +392,68 @@ def own_on_every_path(aws: Aws) -> None:
     aws.fold(*views(2, "my own"), *views(2, "my own", age=86_400))
     assert aws.own("PATCH", "renamed", secret, reset=True) == {"id": "renamed"}
     assert aws.own("DELETE", "renamed", secret) == ""
+
+
+def schedule_on_every_path(aws: Aws) -> None:
+    """For every target, by every door, again, read, listed, cancelled; one unknown, one far off."""
+    assert (aws.authorize(TOKEN), aws.authorize("another")) == (True, False)
+    for event_id, target in (
+        ("log", {"log": True}),
+        ("url", {"url": NOBODY_LISTENS}),
+        ("queue", {"queue": "orders"}),
+    ):
+        made = aws.accept(event_id, target)
+        assert (made["id"], made["status"]) == (event_id, "ACTIVE")
+        assert aws.accept(event_id, target) == made
+    assert aws.accept("log", {"queue": "orders"})["error"]["code"] == "id_taken"
+    aws.accept("later", {"log": True}, at=NOW + 300)
+    aws.accept("far", {"log": True}, at=NOW + 86_400)
+    parts = {"hours": 1, "minutes": 0, "seconds": 0, "url": NOBODY_LISTENS}
+    timer = aws.schedule("/timers", "POST", json.dumps(parts))["id"]
+    assert aws.schedule("/timers/{timer_id}", "GET", timer_id=timer)["id"] == timer
+    assert aws.schedule("/echoAtTime", "POST", "hello")["id"]
+    listed = aws.schedule("/api/v1/events", "GET")["events"]
+    assert {"log", "url", "queue", "later", "far", timer} < {event["id"] for event in listed}
+    one = "/api/v1/events/{event_id}"
+    assert aws.schedule(one, "GET", event_id="far")["status"] == "ACTIVE"
+    for _ in range(2):
+        assert aws.schedule(one, "DELETE", event_id="far")["status"] == "CANCELLED"
+    assert aws.schedule(one, "GET", event_id="none")["error"]["code"] == "not_found"
+    for method in ("GET", "HEAD"):
+        assert aws.schedule(f"{one}/badge", method, event_id="far")["message"] == "cancelled"
+        assert aws.schedule(f"{one}/badge.svg", method, event_id="far").startswith("<svg")
+
+
+def sweep_on_every_path(aws: Aws) -> None:
+    """Due now, due soon, overdue; and again, when there is nothing new."""
+    first = aws.sweep()
+    assert first["overdue"] == 0
+    assert first["sent"] > 4
+    missed = Event("missed", int(NOW * 1000) - 90_000, 0, Target(Kind.LOG), '""', "missed")
+    aws.table.write(Put(missed.new_item()))
+    assert aws.sweep() == {"sent": 1, "overdue": 1}
+    assert aws.sweep() == {"sent": 0, "overdue": 0}
+    aws.distribute(*_bodies(aws, DISTRIBUTION_QUEUE))
+
+
+def fire_on_every_path(aws: Aws) -> None:
+    """To the log, to a queue, to a URL that fails and then is given up, too early, and unknown."""
+    assert aws.fire("missed") == aws.fire("log") == aws.fire("log") == Status.SUCCESS
+    assert aws.fire("queue") == Status.SUCCESS
+    assert '"hello"' in _bodies(aws, EVENT_QUEUES)
+    assert aws.fire("url") == Status.ACTIVE
+    aws.table.write(Update(key("url"), values={"next_at": 0}))
+    assert aws.fire("url") == Status.ERROR
+    aws.accept("died", {"log": True})
+    aws.table.write(Update(key("died"), values={"tries": 2, "claim": "dead", "lease": 1}))
+    assert aws.fire("died") == Status.ERROR
+    assert aws.fire("later") == Status.ACTIVE
+    assert aws.fire("none") == ""
+
+
+def _bodies(aws: Aws, queue: str) -> list[str]:
+    received = aws.sqs.receive_message(QueueUrl=aws.urls[queue], MaxNumberOfMessages=10)
+    return [message["Body"] for message in received["Messages"]]
 
 
 def refuse_batches(aws: Aws) -> None:
@@ -335,12 +498,14 @@ def all_asked() -> Asked:
         stack.enter_context(mock_aws())
         dynamodb, sqs = (stack.enter_context(closing(aws_client(n))) for n in ("dynamodb", "sqs"))
         stream = create_table(dynamodb, "vu-mi")
-        url = sqs.create_queue(QueueName="vu-mi-views")["QueueUrl"]
-        aws = Aws(dynamodb, sqs, stream, url)
+        names = {queue: queue.replace(".", "-") for queue in QUEUES}
+        urls = {q: sqs.create_queue(QueueName=name)["QueueUrl"] for q, name in names.items()}
+        aws = Aws(dynamodb, sqs, stream, urls)
         stack.callback(resources.use, None)
-        resources.use(aws)
-        walks = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
-        for walk in (*walks, refuse_batches, walk_without_a_table):
+        resources.use(aws, aws)
+        of_views = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
+        of_events = (schedule_on_every_path, sweep_on_every_path, fire_on_every_path)
+        for walk in (*of_views, *of_events, refuse_batches, walk_without_a_table):
             walk(aws)
     return Asked(aws.asked, aws.routes)
 
@@ -355,7 +520,7 @@ def asked(all_asked: Asked) -> dict[str, set[Right]]:
 def test_a_function_may_do_what_it_does_and_nothing_else(
     asked: dict[str, set[Right]], function: str
 ) -> None:
-    assert asked[function]
+    assert asked[function] or function == "authorize"
     allowed = rights(function, restored=False)
     own = lambdas_own(function, restored=False)
     assert own <= allowed
@@ -367,10 +532,8 @@ def test_a_function_may_do_the_same_to_a_restored_table_and_no_more_to_the_old_o
     asked: dict[str, set[Right]], function: str
 ) -> None:
     allowed = rights(function, restored=True)
-    expected = {
-        (action, TABLE[True] if where == TABLE[False] else where)
-        for action, where in asked[function]
-    }
+    moved = {TABLE[False]: TABLE[True], INDEX[False]: INDEX[True]}
+    expected = {(action, moved.get(where, where)) for action, where in asked[function]}
     assert allowed == expected | lambdas_own(function, restored=True)
 
 
@@ -395,7 +558,41 @@ def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Rig
         },
         "put_views": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
         "fold_views": {"dynamodb:UpdateItem"},
+        "authorize": set(),
+        "sweep_timers": {
+            "dynamodb:GetItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+            "sqs:SendMessage",
+        },
+        "distribute_timers": {"sqs:SendMessage"},
+        "fire_timers": {"dynamodb:GetItem", "dynamodb:UpdateItem", "sqs:SendMessage"},
     }
+
+
+def test_events_go_on_by_the_queues_that_they_are_meant_for(asked: dict[str, set[Right]]) -> None:
+    sent = {
+        function: {where for action, where in rights if action == "sqs:SendMessage"}
+        for function, rights in asked.items()
+    }
+    assert sent == {
+        "api_handler": {QUEUE, TIMERS_QUEUE},
+        "put_views": set(),
+        "fold_views": set(),
+        "authorize": set(),
+        "sweep_timers": {DISTRIBUTION_QUEUE},
+        "distribute_timers": {TIMERS_QUEUE},
+        "fire_timers": {TIMERS_QUEUE, EVENT_QUEUES},
+    }
+
+
+def test_without_queues_for_events_the_right_to_them_is_one_that_fire_timers_has() -> None:
+    """A statement about nothing is none that IAM takes."""
+    statements = {part["Sid"]: part for part in policy("fire_timers")["Statement"]}
+    choice = statements["DeliverEventsToQueues"]["Resource"]["Fn::If"]
+    otherwise = statements["EnqueueEventsAgain"]
+    assert choice == ["EventsGoToQueues", {"Ref": "EventQueueArns"}, otherwise["Resource"]]
+    assert otherwise["Action"] == statements["DeliverEventsToQueues"]["Action"]
 
 
 # ---- what the policies may say
@@ -411,7 +608,11 @@ def test_a_policy_only_allows_and_each_statement_says_what_for(function: str) ->
         assert set(statement) == {"Sid", "Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
     assert len({statement["Sid"] for statement in statements}) == len(statements)
-    given = [action for statement in statements for action in statement["Action"]]
+    given = [
+        (action, json.dumps(statement["Resource"], sort_keys=True))
+        for statement in statements
+        for action in statement["Action"]
+    ]
     assert len(set(given)) == len(given)
 
 
@@ -425,15 +626,18 @@ def test_no_statement_is_about_everything(function: str) -> None:
         named = {where for _, where in rights(function, restored=restored)}
         with_stars = {where for where in named if "*" in where}
         assert with_stars <= {f"{LOG}{function}:*", STREAMS[restored]}
-        assert named <= {TABLE[restored], STREAM[restored], QUEUE} | with_stars
+        assert named <= {TABLE[restored], INDEX[restored], STREAM[restored], *QUEUES} | with_stars
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_policy_names_only_what_the_template_has_and_the_functions_own_log(function: str) -> None:
     whole = template.load()
-    assert set(template.names_in(policy(function))) <= {"Table", "ViewsQueue", "RestoredTable"}
-    assert {"Table", "ViewsQueue"} <= set(whole["Resources"])
-    assert "RestoredTable" in whole["Parameters"]
+    made = {"Table", "ViewsQueue", "TimersQueue", "DistributionQueue"}
+    given = {"RestoredTable", "EventQueueArns"}
+    assert set(template.names_in(policy(function))) <= made | given
+    assert made <= set(whole["Resources"])
+    assert given <= set(whole["Parameters"])
+    assert {*template.conditions_in(policy(function))} <= set(whole["Conditions"])
     name = whole["Resources"][FUNCTIONS[function]]["Properties"]["FunctionName"]
     assert name == {"Fn::Sub": f"${{AWS::StackName}}-{function}"}
 
@@ -497,7 +701,7 @@ def test_the_right_that_each_operation_of_the_adapters_needs_is_known() -> None:
         *SINGLE["dynamodb"],
         "TransactWriteItems",
     }
-    assert operations("sqs", "sqs.py") == SINGLE["sqs"]
+    assert operations("sqs", "sqs.py") == {*SINGLE["sqs"], *BATCHES}
 
 
 def test_a_transaction_has_no_other_writes_than_those_whose_rights_are_known() -> None:

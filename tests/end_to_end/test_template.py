@@ -23,11 +23,13 @@ from samtranslator.translator.translator import Translator  # type: ignore[impor
 from app import app
 from chalicelib import telemetry
 from chalicelib.settings import Settings
+from chalicelib.timers import firing, sweeping
 from chalicelib.views import removals
 from deploy import __main__ as deploying
 from deploy import template
 from deploy.completion import FUNCTIONS
-from deploy.stage import Folder, write_names
+from deploy.stage import SETTINGS, Folder, write_names
+from local import web
 from tests import events
 
 STAGES = ["prod", "dev"]
@@ -103,7 +105,7 @@ def test_packaged_elsewhere_and_after_a_chalice_deploy_it_is_the_same_bytes(
         assert again == (packages["dev"] / name).read_bytes()
 
 
-OUTPUTS = dict.fromkeys(["TableName", "ViewsQueueArn", "ViewsQueueUrl"], "of another stack")
+OUTPUTS = dict.fromkeys(SETTINGS.values(), "of another stack")
 
 
 def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
@@ -184,10 +186,45 @@ def test_put_views_gets_its_batches_from_the_views_queue(stack: Resources) -> No
     }
 
 
+@pytest.mark.parametrize(
+    ("function", "queue", "batch", "at_once"),
+    [("DistributeTimers", "DistributionQueue", 1, 10), ("FireTimers", "TimersQueue", 10, 50)],
+)
+def test_events_come_from_their_queues_as_soon_as_they_are_due(
+    stack: Resources, function: str, queue: str, batch: int, at_once: int
+) -> None:
+    """No window to fill a batch in, and the neighbours of one that fails don't come again."""
+    mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
+    assert mappings[f"{function}{function}SqsEventSource"] == {
+        "FunctionName": {"Ref": function},
+        "EventSourceArn": {"Fn::GetAtt": [queue, "Arn"]},
+        "BatchSize": batch,
+        "MaximumBatchingWindowInSeconds": 0,
+        "FunctionResponseTypes": BATCHES_IN_PART,
+        "ScalingConfig": {"MaximumConcurrency": at_once},
+    }
+
+
+def test_the_sweep_runs_every_minute(stack: Resources) -> None:
+    """EventBridge may call this function, by this rule and no other."""
+    [(name, rule)] = of_type(stack, "AWS::Events::Rule").items()
+    assert rule["ScheduleExpression"] == "rate(1 minute)"
+    assert rule.get("State", "ENABLED") == "ENABLED"
+    [target] = rule["Targets"]
+    assert target["Arn"] == {"Fn::GetAtt": ["SweepTimers", "Arn"]}
+    [permission] = [
+        permission
+        for permission in of_type(stack, "AWS::Lambda::Permission").values()
+        if permission["Principal"] == "events.amazonaws.com"
+    ]
+    assert permission["FunctionName"] == {"Ref": "SweepTimers"}
+    assert permission["SourceArn"] == {"Fn::GetAtt": [name, "Arn"]}
+
+
 def test_fold_views_gets_every_removal_by_ttl_from_the_tables_stream(stack: Resources) -> None:
     """From the first record on, in halves where one fails, never giving one up."""
     mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
-    assert len(mappings) == 2
+    assert len(mappings) == 4
     properties = copy.deepcopy(mappings["FoldViewsFoldViewsDynamodbEventSource"])
     [entry] = properties.pop("FilterCriteria")["Filters"]
     assert json.loads(entry["Pattern"]) == FILTER
@@ -206,12 +243,34 @@ def test_fold_views_gets_every_removal_by_ttl_from_the_tables_stream(stack: Reso
     }
 
 
+TARGETS = {
+    "WEBHOOK_ALLOW": {"Ref": "WebhookAllow"},
+    "WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"},
+    "EVENT_QUEUES": {"Ref": "EventQueues"},
+}
+"""What says where an event may go: asked when it is made, and when it is delivered."""
+TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
+TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
+API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL}
+SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
+RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
+
+
 @pytest.mark.parametrize(
     ("function", "role", "timeout", "settings"),
     [
-        ("api_handler", "ApiHandlerRole", 10, {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}),
-        ("put_views", "PutViewsRole", 20, {}),
-        ("fold_views", "FoldViewsRole", 60, {}),
+        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | TARGETS),
+        ("put_views", "PutViewsRole", 20, TABLE_NAME),
+        ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
+        ("authorize", "AuthorizeRole", 5, {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}),
+        ("sweep_timers", "SweepTimersRole", 60, SWEEP_SETTINGS),
+        ("distribute_timers", "DistributeTimersRole", 20, TIMERS_QUEUE_URL),
+        (
+            "fire_timers",
+            "FireTimersRole",
+            60,
+            TABLE_NAME | TIMERS_QUEUE_URL | TARGETS | RETRY_SECONDS,
+        ),
     ],
 )
 def test_a_function_is_made_as_it_is_meant(
@@ -230,7 +289,7 @@ def test_a_function_is_made_as_it_is_meant(
         "MemorySize": 512,
         "Timeout": timeout,
         "Role": {"Fn::GetAtt": [role, "Arn"]},
-        "Environment": {"Variables": {"TABLE_NAME": TABLE_IN_USE, **settings}},
+        "Environment": {"Variables": settings},
         "LoggingConfig": {
             "LogFormat": "JSON",
             "ApplicationLogLevel": "INFO",
@@ -238,6 +297,29 @@ def test_a_function_is_made_as_it_is_meant(
         },
         "TracingConfig": {"Mode": "PassThrough"},
     }
+
+
+def test_what_is_not_given_leaves_the_codes_own_defaults(
+    packages: dict[str, Path], stack: Resources
+) -> None:
+    """The settings that come from a parameter are empty, which counts as not set."""
+    given = read(packages["prod"])["Parameters"]
+    from_parameters = {
+        setting: given[value["Ref"]]["Default"]
+        for function in of_type(stack, "AWS::Lambda::Function").values()
+        for setting, value in function["Environment"]["Variables"].items()
+        if value.get("Ref") in given
+    }
+    assert from_parameters == {"API_TOKEN_DIGESTS": "", "RETRY_SECONDS": ""} | dict.fromkeys(
+        TARGETS, ""
+    )
+    assert Settings.from_environment(from_parameters) == Settings()
+
+
+def test_secrets_are_not_shown_to_who_looks_at_the_stack(packages: dict[str, Path]) -> None:
+    given = read(packages["prod"])["Parameters"]
+    hidden = {name for name, parameter in given.items() if parameter.get("NoEcho")}
+    assert hidden == {"ApiTokenDigests", "WebhookSecrets"}
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -287,7 +369,7 @@ def test_the_api_is_throttled_and_logs_no_visitor(stacks: dict[str, Resources], 
     }
 
 
-def test_the_api_has_the_routes_of_the_app_and_may_call_its_function_alone(
+def test_the_api_has_the_routes_of_the_app_and_may_call_two_functions_alone(
     stack: Resources,
 ) -> None:
     body = stack["RestAPI"]["Properties"]["Body"]
@@ -300,10 +382,58 @@ def test_the_api_has_the_routes_of_the_app_and_may_call_its_function_alone(
         for method in methods.values()
     }
     assert [uri.split("/functions/")[1] for uri in called] == ["${APIHandler.Arn}/invocations"]
-    [permission] = of_type(stack, "AWS::Lambda::Permission").values()
-    assert permission["FunctionName"] == {"Ref": "APIHandler"}
-    assert permission["Principal"] == "apigateway.amazonaws.com"
-    assert set(template.names_in(permission["SourceArn"])) == {"RestAPI"}
+    permissions = [
+        permission
+        for permission in of_type(stack, "AWS::Lambda::Permission").values()
+        if permission["Principal"] == "apigateway.amazonaws.com"
+    ]
+    assert {*template.names_in([permission["FunctionName"] for permission in permissions])} == {
+        "APIHandler",
+        "Authorize",
+    }
+    for permission in permissions:
+        assert set(template.names_in(permission["SourceArn"])) == {"RestAPI"}
+
+
+FOR_ALL = {
+    "/",
+    "/api/v1/events/{event_id}/badge",
+    "/api/v1/events/{event_id}/badge.svg",
+    "/healthz",
+    "/openapi.json",
+}
+"""Routes that need no token, beside those of badges."""
+
+
+def test_every_route_of_events_asks_for_a_token_and_no_badge_does(stack: Resources) -> None:
+    body = stack["RestAPI"]["Properties"]["Body"]
+    guarded = {
+        path
+        for path, methods in body["paths"].items()
+        for method in methods.values()
+        if method.get("security") == [{"authorize": []}]
+    }
+    free = {
+        path
+        for path, methods in body["paths"].items()
+        for method in methods.values()
+        if "security" not in method
+    }
+    assert guarded == {
+        "/api/v1/events",
+        "/api/v1/events/{event_id}",
+        "/echoAtTime",
+        "/timers",
+        "/timers/{timer_id}",
+    }
+    assert guarded | free == set(body["paths"])
+    assert not guarded & free
+    assert {path for path in free if "views" not in path and "badges" not in path} == FOR_ALL
+    authorizer = body["securityDefinitions"]["authorize"]
+    assert (authorizer["in"], authorizer["name"]) == ("header", "Authorization")
+    asked = authorizer["x-amazon-apigateway-authorizer"]
+    assert (asked["type"], asked["authorizerResultTtlInSeconds"]) == ("token", 300)
+    assert {*template.names_in(asked["authorizerUri"])} == {"Authorize"}
 
 
 def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources) -> None:
@@ -313,10 +443,16 @@ def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources
         for kind, answer in given.items()
     }
     not_found = ("404", "not_found", "there is no such route")
+    unchecked = ("500", "internal", "the token can not be checked: try again")
     assert answers == {
         "MISSING_AUTHENTICATION_TOKEN": not_found,
         "INVALID_SIGNATURE": not_found,
+        "EXPIRED_TOKEN": not_found,
         "RESOURCE_NOT_FOUND": not_found,
+        "UNAUTHORIZED": ("401", "unauthorized", web.NO_TOKEN),
+        "ACCESS_DENIED": ("403", "forbidden", "this token opens nothing here"),
+        "AUTHORIZER_FAILURE": unchecked,
+        "AUTHORIZER_CONFIGURATION_ERROR": unchecked,
         "THROTTLED": ("429", "too_many_requests", "too many requests: try again"),
         "REQUEST_TOO_LARGE": ("413", "too_large", "the request is too large"),
         "DEFAULT_4XX": (None, "bad_request", "what is wrong"),
@@ -324,6 +460,7 @@ def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources
     }
     waits = {kind: answer.get("responseParameters") for kind, answer in given.items()}
     assert waits.pop("THROTTLED") == {"gatewayresponse.header.Retry-After": "'1'"}
+    assert waits.pop("UNAUTHORIZED") == {"gatewayresponse.header.WWW-Authenticate": "'Bearer'"}
     assert not any(waits.values())
 
 
@@ -341,11 +478,22 @@ def _error(templates: dict[str, str]) -> tuple[str, str]:
 
 METRICS = {
     "AWS/SQS": (
-        {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
+        {
+            "ApproximateAgeOfOldestMessage",
+            "ApproximateNumberOfMessagesDelayed",
+            "ApproximateNumberOfMessagesVisible",
+        },
         ["QueueName"],
     ),
     "AWS/Lambda": (
-        {"Errors", "Throttles", "Duration", "ConcurrentExecutions", "IteratorAge"},
+        {
+            "ConcurrentExecutions",
+            "Duration",
+            "Errors",
+            "Invocations",
+            "IteratorAge",
+            "Throttles",
+        },
         ["FunctionName"],
     ),
     "AWS/DynamoDB": (
@@ -372,7 +520,14 @@ KINDS = {
     "Stage": "AWS::ApiGateway::Stage",
 }
 """What a dimension names."""
-CONSUMERS = {"put.py": "PutViews", "fold.py": "FoldViews"}
+CONSUMERS = {
+    "put.py": "PutViews",
+    "fold.py": "FoldViews",
+    "sweeping.py": "SweepTimers",
+    "distribute.py": "DistributeTimers",
+    "fire.py": "FireTimers",
+    "firing.py": "FireTimers",
+}
 """The modules of the other functions; all else runs in `APIHandler`."""
 
 Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
@@ -497,10 +652,12 @@ def test_the_dimension_of_our_own_metrics_is_the_one_that_they_are_written_with(
 def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
     stack: Resources,
 ) -> None:
-    for alarm in alarms(stack).values():
+    """But for the one that watches whether something runs at all."""
+    for name, alarm in alarms(stack).items():
         assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}]
         assert alarm["AlarmDescription"].strip().endswith(".")
-        assert alarm["TreatMissingData"] == "notBreaching"
+        missing = "breaching" if name == "SweepMissingAlarm" else "notBreaching"
+        assert alarm["TreatMissingData"] == missing
     assert stack["AlarmSubscription"] == {
         "Type": "AWS::SNS::Subscription",
         "Condition": "SomebodyIsTold",
@@ -514,12 +671,40 @@ def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
 
 def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     seen = {(name, what) for _, name, dimensions in watched(prod) for _, what in dimensions}
-    for function in FUNCTIONS.values():
+    # A sweep that is throttled is one that does not run.
+    assert ("Invocations", "SweepTimers") in seen
+    for function in {*FUNCTIONS.values()} - {"SweepTimers"}:
         assert {("Errors", function), ("Throttles", function)} <= seen
+    assert ("Errors", "SweepTimers") in seen
+    assert ("events_failed", "FireTimers") in seen
+    assert ("events_overdue", "SweepTimers") in seen
     assert ("ApproximateNumberOfMessagesVisible", "ViewsDeadLetters") in seen
+    assert ("ApproximateNumberOfMessagesVisible", "TimersDeadLetters") in seen
     assert ("ApproximateAgeOfOldestMessage", "ViewsQueue") in seen
     assert ("IteratorAge", "FoldViews") in seen
     assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
+
+
+def test_an_alarm_fires_at_the_first_of_what_should_never_be(prod: Resources) -> None:
+    for name in ("EventsGivenUpAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
+        alarm = alarms(prod)[name]
+        assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (0, 1)
+        assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+
+
+def test_five_minutes_without_a_sweep_are_told(prod: Resources) -> None:
+    """A sweep looks as far ahead: until then no event is late for it."""
+    alarm = alarms(prod)["SweepMissingAlarm"]
+    assert alarm["Period"] * alarm["EvaluationPeriods"] == sweeping.AHEAD_SECONDS
+    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
+    assert alarm["ComparisonOperator"] == "LessThanThreshold"
+
+
+def test_the_operators_guide_says_of_every_parameter_what_it_is(packages: dict[str, Path]) -> None:
+    guide = (template.ROOT / "docs" / "OPERATIONS.md").read_text()
+    rows = [line for line in guide.splitlines() if line.startswith("| `")]
+    told = {name for line in rows for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert set(read(packages["prod"])["Parameters"]) <= told
 
 
 def test_the_operators_guide_says_of_every_alarm_what_to_do(prod: Resources) -> None:
@@ -582,6 +767,42 @@ def test_a_message_does_not_come_again_while_its_batch_is_filled_and_handled(
     assert window + timeout <= stack["ViewsQueue"]["Properties"]["VisibilityTimeout"]
 
 
+def test_an_event_comes_again_only_when_it_can_be_claimed_again(stack: Resources) -> None:
+    """60 s to run and 60 s of a claim, both within 90 s."""
+    visible = stack["TimersQueue"]["Properties"]["VisibilityTimeout"]
+    assert visible == 90
+    assert visible > max(stack["FireTimers"]["Properties"]["Timeout"], firing.LEASE_SECONDS)
+
+
+def test_a_group_does_not_come_again_while_it_is_distributed(stack: Resources) -> None:
+    """AWS advises several times the function's time-out."""
+    visible = stack["DistributionQueue"]["Properties"]["VisibilityTimeout"]
+    assert visible >= 3 * stack["DistributeTimers"]["Properties"]["Timeout"]
+
+
+@pytest.mark.parametrize("queue", ["TimersQueue", "DistributionQueue"])
+def test_what_fails_ten_times_leaves_the_queues_of_events(stack: Resources, queue: str) -> None:
+    assert stack[queue]["Properties"]["RedrivePolicy"] == {
+        "deadLetterTargetArn": {"Fn::GetAtt": ["TimersDeadLetters", "Arn"]},
+        "maxReceiveCount": 10,
+    }
+
+
+def test_every_queue_is_encrypted(stack: Resources) -> None:
+    queues = of_type(stack, "AWS::SQS::Queue")
+    assert len(queues) == 5
+    assert all(queue["SqsManagedSseEnabled"] for queue in queues.values())
+
+
+def test_the_operator_is_told_the_names_of_the_queues(packages: dict[str, Path]) -> None:
+    """For `chalice deploy`, and for who looks at dead letters."""
+    told = read(packages["prod"])["Outputs"]
+    assert {*SETTINGS.values(), "ViewsDeadLettersUrl", "TimersDeadLettersUrl"} <= set(told)
+    for queue in ("TimersQueue", "DistributionQueue"):
+        assert told[f"{queue}Arn"]["Value"] == {"Fn::GetAtt": [queue, "Arn"]}
+        assert told[f"{queue}Url"]["Value"] == {"Ref": queue}
+
+
 def test_a_dead_letter_is_kept_no_shorter_than_a_message(stack: Resources) -> None:
     """Its age counts from when it was first sent; 14 days is the most that SQS keeps one.
 
@@ -589,9 +810,9 @@ def test_a_dead_letter_is_kept_no_shorter_than_a_message(stack: Resources) -> No
     """
     kept = [
         stack[queue]["Properties"]["MessageRetentionPeriod"]
-        for queue in ("ViewsQueue", "ViewsDeadLetters")
+        for queue in of_type(stack, "AWS::SQS::Queue")
     ]
-    assert kept == [14 * 86_400] * 2
+    assert kept == [14 * 86_400] * 5
 
 
 # ---- what reaches the fold

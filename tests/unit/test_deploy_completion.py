@@ -21,8 +21,18 @@ FUNCTION_ARNS = {
     "api_handler": f"{ARN}vu-mi-dev",
     "put_views": f"{ARN}vu-mi-dev-put_views",
     "fold_views": f"{ARN}vu-mi-dev-fold_views",
+    "authorize": f"{ARN}vu-mi-dev-authorize",
+    "sweep_timers": f"{ARN}vu-mi-dev-sweep_timers",
+    "distribute_timers": f"{ARN}vu-mi-dev-distribute_timers",
+    "fire_timers": f"{ARN}vu-mi-dev-fire_timers",
 }
-UUIDS = {"put_views": f"{1:036}", "fold_views": f"{2:036}"}
+KINDS = {
+    "put_views": "sqs",
+    "fold_views": "dynamodb",
+    "distribute_timers": "sqs",
+    "fire_timers": "sqs",
+}
+UUIDS = {name: f"{number:036}" for number, name in enumerate(KINDS, 1)}
 LOGGING = {"LogFormat": "JSON", "ApplicationLogLevel": "INFO", "SystemLogLevel": "WARN"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "put_views": {
@@ -48,6 +58,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "MaximumRecordAgeInSeconds": -1,
         "MaximumRetryAttempts": -1,
         "ParallelizationFactor": 1,
+    },
+    "distribute_timers": {
+        "BatchSize": 1,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": 10},
+    },
+    "fire_timers": {
+        "BatchSize": 10,
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "ScalingConfig": {"MaximumConcurrency": 50},
     },
 }
 """What of the template Chalice can't say or might say otherwise; the rest it has made."""
@@ -127,10 +147,15 @@ def deployed() -> list[dict[str, str]]:
             "event_uuid": UUIDS[name],
             "lambda_arn": FUNCTION_ARNS[name],
         }
-        for name, kind in (("put_views", "sqs"), ("fold_views", "dynamodb"))
+        for name, kind in KINDS.items()
     ]
+    rule = {
+        "name": "sweep_timers-event",
+        "resource_type": "cloudwatch_event",
+        "rule_name": "vu-mi-dev-sweep_timers-event",
+    }
     api = {"name": "rest_api", "resource_type": "rest_api", "rest_api_url": "https://a/dev/"}
-    return [*functions, *mappings, api]
+    return [*functions, *mappings, rule, api]
 
 
 @pytest.fixture
@@ -162,7 +187,7 @@ def test_functions_and_mappings_get_what_the_template_says_and_chalice_can_not(
     assert client.settings == logging | {UUIDS[name]: OPTIONS[name] for name in UUIDS}
 
 
-@pytest.mark.parametrize("function", ["put_views", "fold_views"])
+@pytest.mark.parametrize("function", KINDS)
 def test_the_options_are_those_of_the_event_source_but_for_what_stands_once_it_is_made(
     function: str,
 ) -> None:

@@ -14,14 +14,28 @@ from deploy import template
 from deploy.stage import SETTINGS, Folder, forget_names, outputs, write_names
 from tests.unit.fakes import script
 
-FUNCTIONS = ("api_handler", "put_views", "fold_views")
+FUNCTIONS = (
+    "api_handler",
+    "put_views",
+    "fold_views",
+    "authorize",
+    "sweep_timers",
+    "distribute_timers",
+    "fire_timers",
+)
+SQS = "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/views-"
+SQS_ARN = "arn:aws-cn:sqs:cn-north-1:123456789012:views-"
 CHINA = {
     "TableName": "views-Table-1A2B",
     "TableStreamArn": "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/views-Table-1A2B/stream/"
     "2026-01-01T00:00:00.000",
-    "ViewsQueueArn": "arn:aws-cn:sqs:cn-north-1:123456789012:views-ViewsQueue-3C4D",
-    "ViewsQueueUrl": "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/views-ViewsQueue-3C4D",
-    "ViewsDeadLettersUrl": "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/views-Dead-5E6F",
+    "ViewsQueueArn": f"{SQS_ARN}ViewsQueue-3C4D",
+    "ViewsQueueUrl": f"{SQS}ViewsQueue-3C4D",
+    "ViewsDeadLettersUrl": f"{SQS}Dead-5E6F",
+    "TimersQueueArn": f"{SQS_ARN}TimersQueue-7A8B",
+    "TimersQueueUrl": f"{SQS}TimersQueue-7A8B",
+    "DistributionQueueArn": f"{SQS_ARN}DistributionQueue-9C0D",
+    "DistributionQueueUrl": f"{SQS}DistributionQueue-9C0D",
 }
 """The outputs of a stack, in the partition that most readers forget."""
 VIRGINIA = {
@@ -64,8 +78,12 @@ def test_the_settings_of_a_stage_are_the_names_of_its_stack(folder: Folder) -> N
     assert config(folder)["stages"]["dev"] == {
         "api_gateway_stage": "dev",
         "environment_variables": {
+            "DISTRIBUTION_QUEUE_ARN": VIRGINIA["DistributionQueueArn"],
+            "DISTRIBUTION_QUEUE_URL": VIRGINIA["DistributionQueueUrl"],
             "TABLE_NAME": "views-Table-1A2B",
             "TABLE_STREAM_ARN": VIRGINIA["TableStreamArn"],
+            "TIMERS_QUEUE_ARN": VIRGINIA["TimersQueueArn"],
+            "TIMERS_QUEUE_URL": VIRGINIA["TimersQueueUrl"],
             "VIEWS_QUEUE_ARN": "arn:aws:sqs:us-east-1:123456789012:views-ViewsQueue-3C4D",
             "VIEWS_QUEUE_URL": VIRGINIA["ViewsQueueUrl"],
         },
@@ -79,19 +97,23 @@ def test_the_settings_of_a_stage_are_the_names_of_its_stack(folder: Folder) -> N
     ("given", "partition", "region"),
     [(VIRGINIA, "aws", "us-east-1"), (CHINA, "aws-cn", "cn-north-1")],
 )
-def test_a_policy_names_the_table_the_stream_the_queue_and_the_functions_own_log(
+def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_log(
     folder: Folder, given: dict[str, str], partition: str, region: str
 ) -> None:
     """In every partition: China's is aws-cn."""
     write_names("dev", given, folder)
     table = f"arn:{partition}:dynamodb:{region}:123456789012:table/views-Table-1A2B"
     queue = f"arn:{partition}:sqs:{region}:123456789012:views-ViewsQueue-3C4D"
+    timers = f"arn:{partition}:sqs:{region}:123456789012:views-TimersQueue-7A8B"
+    groups = f"arn:{partition}:sqs:{region}:123456789012:views-DistributionQueue-9C0D"
     log = f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/lambda/vu-mi-dev-"
     assert resources(folder, "api_handler") == {
         "ReadBadges": table,
         "StoreViewsThatTheQueueRefuses": table,
         "ChangeBadgesForTheirOwners": table,
         "EnqueueViews": queue,
+        "ListEvents": f"{table}/index/due",
+        "EnqueueEvents": timers,
         "WriteItsLog": f"{log}api_handler:*",
     }
     assert resources(folder, "put_views") == {
@@ -104,6 +126,25 @@ def test_a_policy_names_the_table_the_stream_the_queue_and_the_functions_own_log
         "ReadTheStream": f"{table}/stream/2026-01-01T00:00:00.000",
         "FindTheStream": f"{table}/stream/*",
         "WriteItsLog": f"{log}fold_views:*",
+    }
+    assert resources(folder, "authorize") == {"WriteItsLog": f"{log}authorize:*"}
+    assert resources(folder, "sweep_timers") == {
+        "FindWhatIsDue": f"{table}/index/due",
+        "KeepItsPlaceAndMoveWhatIsOverdue": table,
+        "SendGroupsOnTheirWay": groups,
+        "WriteItsLog": f"{log}sweep_timers:*",
+    }
+    assert resources(folder, "distribute_timers") == {
+        "ReceiveGroups": groups,
+        "EnqueueEvents": timers,
+        "WriteItsLog": f"{log}distribute_timers:*",
+    }
+    assert resources(folder, "fire_timers") == {
+        "ClaimEventsAndWriteWhatBecameOfThem": table,
+        "ReceiveEvents": timers,
+        "EnqueueEventsAgain": timers,
+        "DeliverEventsToQueues": timers,
+        "WriteItsLog": f"{log}fire_timers:*",
     }
 
 

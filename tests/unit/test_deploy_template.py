@@ -83,9 +83,13 @@ def test_a_name_without_a_value_is_refused_by_name_and_the_known_are_listed(
 
 SMALL: dict[str, Any] = {
     "Parameters": {"Used": {"Type": "String"}, "UsedByWhatGoes": {"Type": "String"}},
-    "Conditions": {"Told": {"Fn::Equals": [{"Ref": "Used"}, ""]}},
+    "Conditions": {
+        "Told": {"Fn::Equals": [{"Ref": "Used"}, ""]},
+        "Asked": {"Fn::Equals": [{"Ref": "UsedByWhatGoes"}, ""]},
+        "Seen": {"Fn::Equals": [{"Ref": "Used"}, "seen"]},
+    },
     "Resources": {
-        "Function": {"Properties": {"Runtime": "python3.13"}},
+        "Function": {"Properties": {"Runtime": {"Fn::If": ["Asked", "python3.13", "none"]}}},
         "Alarm": {"Type": "Alarm", "Properties": {"Of": {"Ref": "Function"}}},
         "Board": {
             "Type": "Board",
@@ -95,7 +99,7 @@ SMALL: dict[str, Any] = {
         "Stream": {"Type": "Stream", "Condition": "Told", "Of": {"Fn::GetAtt": ["Table", "Arn"]}},
     },
     "Outputs": {
-        "TableName": {"Value": {"Ref": "Table"}},
+        "TableName": {"Value": {"Fn::If": ["Seen", {"Ref": "Table"}, "none"]}},
         "BoardName": {"Value": {"Ref": "Board"}},
     },
 }
@@ -106,9 +110,10 @@ def test_what_refers_to_something_that_goes_goes_with_it() -> None:
     before = copy.deepcopy(SMALL)
     alone = template.stand_alone(SMALL)
     assert set(alone["Resources"]) == {"Table", "Stream"}
-    assert alone["Outputs"] == {"TableName": {"Value": {"Ref": "Table"}}}
+    assert alone["Outputs"] == {"TableName": SMALL["Outputs"]["TableName"]}
     assert alone["Parameters"] == {"Used": {"Type": "String"}}
-    assert alone["Conditions"] == SMALL["Conditions"]
+    kept = {name: SMALL["Conditions"][name] for name in ("Told", "Seen")}
+    assert alone["Conditions"] == kept
     assert before == SMALL
 
 
@@ -118,9 +123,13 @@ def test_the_stack_of_its_own_has_the_storage_and_the_alarms_that_need_no_functi
         "Table",
         "ViewsQueue",
         "ViewsDeadLetters",
+        "TimersQueue",
+        "DistributionQueue",
+        "TimersDeadLetters",
         "AlarmTopic",
         "AlarmSubscription",
         "DeadLettersAlarm",
+        "TimersDeadLettersAlarm",
         "QueueAgeAlarm",
         "TableReadsThrottledAlarm",
         "TableWritesThrottledAlarm",
@@ -145,12 +154,12 @@ def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> No
     referred = set(names_in(part))
     assert {"ViewsDeadLetters", "AlarmTopic", "AlarmEmail"} <= referred <= known
     conditions = set(conditions_in([part["Resources"], part["Outputs"]]))
-    assert conditions == {"SomebodyIsTold", "IsRestored"} <= set(part["Conditions"])
+    assert conditions == {"SomebodyIsTold", "IsRestored"} == set(part["Conditions"])
 
 
 def test_the_stack_of_its_own_tells_the_names_that_the_next_steps_ask_for() -> None:
-    """Those of the functions' settings, and the queue that the redrive reads."""
-    asked = {*stage.SETTINGS.values(), "ViewsDeadLettersUrl"}
+    """Those of the functions' settings, and the queues of dead letters."""
+    asked = {*stage.SETTINGS.values(), "ViewsDeadLettersUrl", "TimersDeadLettersUrl"}
     assert set(alone()["Outputs"]) == asked
 
 
