@@ -50,7 +50,7 @@ package: $(VENV)/dev.stamp ## make the template and the zip of one stack: STAGE=
 deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
 	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of an S3 bucket of yours in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
 	$(AWS) cloudformation package --template-file $(BUILT)/sam.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --output-template-file $(BUILT)/packaged.yaml
-	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
 	@$(AWS) cloudformation describe-stacks --stack-name $(STACK) --query "Stacks[0].Outputs[?OutputKey=='BadgeURL'].OutputValue" --output text
 
 chalice-deploy: $(VENV)/dev.stamp ## deploy with `chalice deploy`, to try things out: STAGE=dev

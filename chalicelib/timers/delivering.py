@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
 from chalicelib.ports import Queue, StorageError
+from chalicelib.settings import SettingsError
 from chalicelib.timers.event import Event, Kind
 from chalicelib.timers.firing import Delivery
 
@@ -21,10 +22,14 @@ NO_SECRET = "WEBHOOK_SECRETS is not set, so nothing can be signed"  # noqa: S105
 
 @dataclass(frozen=True, slots=True)
 class Deliverer:
-    """Delivers an event to its target; a fault on the way is part of the answer, never raised."""
+    """Delivers an event to its target; a fault on the way is part of the answer, never raised.
+
+    `sender` gives what posts webhooks, None without a secret to sign them with; it is asked when
+    there is something to post, so that a wrong setting of it fails nothing else.
+    """
 
     queue: Callable[[str], Queue | None]
-    sender: Sender | None
+    sender: Callable[[], Sender | None]
 
     def __call__(self, event: Event) -> Delivery:
         match event.target.kind:
@@ -39,10 +44,14 @@ class Deliverer:
                 return Delivery()
 
     def _post(self, event: Event) -> Delivery:
-        if self.sender is None:
+        try:
+            sender = self.sender()
+        except SettingsError as wrong:
+            return Delivery(error=f"nothing can be sent: {wrong}")
+        if sender is None:
             return Delivery(error=NO_SECRET)
         body = (event.payload or json.dumps({"id": event.event_id})).encode()
-        return _told(self.sender.post(event.target.address, event.event_id, body))
+        return _told(sender.post(event.target.address, event.event_id, body))
 
     def _enqueue(self, event: Event) -> Delivery:
         queue = self.queue(event.target.address)

@@ -41,7 +41,7 @@ def firing_with(use: TimerResources) -> Firing:
     return Firing(
         table=use.table,
         queue=use.timers_queue,
-        deliver=Deliverer(use.event_queue, use.sender),
+        deliver=Deliverer(use.event_queue, lambda: use.sender),
         clock=use.clock,
         schedule=use.settings.retry_seconds,
     )

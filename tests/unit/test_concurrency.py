@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from contextvars import ContextVar
 
 import pytest
 
-from chalicelib.concurrency import WORKERS, concurrently
+from chalicelib.concurrency import WORKERS, at_once, concurrently
 
 PATIENCE = 30.0
 """Seconds until a test gives up on a thread that never comes."""
@@ -70,3 +71,32 @@ def test_a_failure_is_raised_and_the_next_batch_is_worked_through(parts: int) ->
 def test_a_function_that_changes_nothing_is_no_different_from_map() -> None:
     parts = ["a", "bb", "ccc"]
     assert list(concurrently(len, parts)) == list(map(len, parts))
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2, 40])
+def test_at_once_every_part_has_a_thread_of_its_own_and_the_order_stays(parts: int) -> None:
+    """Nobody passes the barrier before all are at it."""
+    together = threading.Barrier(max(1, parts), timeout=PATIENCE)
+
+    def work(part: int) -> int:
+        together.wait()
+        return part * part
+
+    assert at_once(work, iter(range(parts))) == [part * part for part in range(parts)]
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_at_once_every_part_runs_in_the_context_of_the_caller(parts: int) -> None:
+    """So what a part counts is counted for the function that runs."""
+    function: ContextVar[str] = ContextVar("function", default="nobody")
+    token = function.set("fire_timers")
+    assert at_once(lambda _: function.get(), range(parts)) == ["fire_timers"] * parts
+    function.reset(token)
+
+
+def test_at_once_a_failure_is_raised() -> None:
+    def work(part: int) -> int:
+        return 1 // part
+
+    with pytest.raises(ZeroDivisionError):
+        at_once(work, range(3))

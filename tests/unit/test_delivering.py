@@ -12,6 +12,7 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.ports import Refused
+from chalicelib.settings import SettingsError
 from chalicelib.timers.delivering import NO_SECRET, Deliverer
 from chalicelib.timers.event import Event, Kind, Target
 from chalicelib.timers.firing import Delivery
@@ -40,7 +41,7 @@ def event(kind: Kind, address: str = "", payload: str = "") -> Event:
 
 def posted(outcome: Outcome, payload: str = "") -> tuple[Delivery, Sequence[Any]]:
     sender = FakeSender(outcome)
-    deliver = Deliverer(lambda _: None, cast("Sender", sender))
+    deliver = Deliverer(lambda _: None, lambda: cast("Sender", sender))
     delivery = deliver(event(Kind.URL, URL, payload))
     [what] = sender.posted
     return delivery, what
@@ -74,19 +75,31 @@ def test_what_is_no_success_is_told(outcome: Outcome, delivery: Delivery) -> Non
 
 
 def test_without_a_secret_nothing_is_posted() -> None:
-    assert Deliverer(lambda _: None, None)(event(Kind.URL, URL)) == Delivery(error=NO_SECRET)
+    assert Deliverer(lambda _: None, lambda: None)(event(Kind.URL, URL)) == Delivery(
+        error=NO_SECRET
+    )
+
+
+def test_a_wrong_setting_of_webhooks_is_told_where_one_is_sent_and_fails_nothing_else() -> None:
+    def sender() -> Sender:
+        raise SettingsError("WEBHOOK_ALLOW must be networks")
+
+    deliver = Deliverer(lambda _: None, sender)
+    assert deliver(event(Kind.LOG)) == Delivery()
+    said = "nothing can be sent: WEBHOOK_ALLOW must be networks"
+    assert deliver(event(Kind.URL, URL)) == Delivery(error=said)
 
 
 def test_a_queue_gets_the_payload() -> None:
     queue = FakeQueue()
-    deliver = Deliverer({"orders": queue}.get, None)
+    deliver = Deliverer({"orders": queue}.get, lambda: None)
     assert deliver(event(Kind.QUEUE, "orders", '{"a":1}')) == Delivery()
     assert deliver(event(Kind.QUEUE, "orders")) == Delivery()
     assert queue.bodies == ['{"a":1}', '{"id": "e"}']
 
 
 def test_a_queue_that_fails_is_told_briefly() -> None:
-    deliver = Deliverer(lambda _: FakeQueue(Refused("x" * 1000)), None)
+    deliver = Deliverer(lambda _: FakeQueue(Refused("x" * 1000)), lambda: None)
     delivery = deliver(event(Kind.QUEUE, "orders"))
     assert delivery.error.startswith("the queue does not take it: xxx")
     assert len(delivery.error) == 200
@@ -94,7 +107,7 @@ def test_a_queue_that_fails_is_told_briefly() -> None:
 
 
 def test_a_queue_that_is_not_listed_any_more_is_told() -> None:
-    delivery = Deliverer(lambda _: None, None)(event(Kind.QUEUE, "orders"))
+    delivery = Deliverer(lambda _: None, lambda: None)(event(Kind.QUEUE, "orders"))
     assert delivery == Delivery(error="EVENT_QUEUES has no queue orders")
 
 
@@ -105,7 +118,9 @@ def test_the_log_gets_the_payload(
     caplog: pytest.LogCaptureFixture, payload: str, printed: object
 ) -> None:
     with caplog.at_level(logging.INFO, logger=telemetry.log.name):
-        assert Deliverer(lambda _: None, None)(event(Kind.LOG, payload=payload)) == Delivery()
+        assert (
+            Deliverer(lambda _: None, lambda: None)(event(Kind.LOG, payload=payload)) == Delivery()
+        )
     [record] = caplog.records
     fields = vars(record)["fields"]
     assert (record.getMessage(), record.levelname) == ("an event", "INFO")

@@ -14,6 +14,7 @@ import pytest
 
 from app import app
 from chalicelib import resources, tokens
+from chalicelib.concurrency import Each
 from chalicelib.ports import Item, Key, Queue, Refused, Table, Unavailable, Update, Write
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.timers import event as events
@@ -66,6 +67,7 @@ class Use:
         )
     )
     sender: Sender | None = SENDER
+    each: Each = map
     now: float = NOON
 
     def clock(self) -> float:

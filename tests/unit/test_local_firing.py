@@ -1,0 +1,237 @@
+"""Firing on one machine: each event by itself, none held up by another, none lost on the way."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from chalicelib import resources
+from chalicelib.concurrency import Each
+from chalicelib.ports import Message, Queue
+from chalicelib.settings import Settings
+from chalicelib.timers import scheduling
+from chalicelib.timers.event import Event, Kind, Status, Target, message
+from chalicelib.timers.webhooks import Sender
+from local.database import FILE, Database
+from local.delivery import IDLE_SECONDS
+from local.firing import LEAST_REST_SECONDS, FiringDelivery
+from local.queue import SqliteQueue
+from local.table import SqliteTable
+from tests.unit.fakes import NOON, FakeQueue
+from tests.unit.timers import AT, an_event
+
+PATIENCE = 30.0
+VISIBILITY = 90.0
+
+
+@dataclass
+class Receiver:
+    """A queue that takes events one at a time, once it is open, and then does what is told."""
+
+    is_open: threading.Event = field(default_factory=threading.Event)
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    taken: list[str] = field(default_factory=list)
+
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        assert not delay
+        self.begun.release()
+        assert self.is_open.wait(PATIENCE)
+        self.taken.append(body)
+
+    def send_all(self, messages: Sequence[Message]) -> None:
+        raise AssertionError(f"{messages} came together")
+
+
+@dataclass
+class World:
+    """A `resources.TimerResources` whose clock stands still, and what fires its events."""
+
+    table: SqliteTable
+    timers_queue: SqliteQueue
+    each: Each
+    slow: Receiver = field(default_factory=Receiver)
+    fast: FakeQueue = field(default_factory=FakeQueue)
+    settings: Settings = field(default_factory=Settings)
+    distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    sender: Sender | None = None
+    now: float = NOON
+
+    def clock(self) -> float:
+        return self.now
+
+    def event_queue(self, name: str) -> Queue | None:
+        return self.slow if name == "slow" else self.fast
+
+    def accept(self, name: str, target: Target, at: int = AT) -> None:
+        event = Event(name, at, AT, target, '"x"', name, next_at=at)
+        scheduling.accept(event, self.table, self.timers_queue, AT)
+
+    def status(self, name: str) -> Status:
+        return scheduling.read(self.table, name).status
+
+
+SLOW, FAST, LOG = Target(Kind.QUEUE, "slow"), Target(Kind.QUEUE, "fast"), Target(Kind.LOG)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with closing(Database(tmp_path / FILE)) as database:
+        queue = SqliteQueue(database, "timers", lambda: made.now, visibility_timeout=VISIBILITY)
+        made = World(SqliteTable(database), queue, database.each)
+        resources.use(None, made)
+        yield made
+        resources.use(None)
+
+
+@pytest.fixture
+def firing(world: World) -> Iterator[Callable[[int], FiringDelivery]]:
+    made: list[FiringDelivery] = []
+
+    def make(at_once: int) -> FiringDelivery:
+        made.append(FiringDelivery(world.timers_queue, world.clock, at_once))
+        return made[-1]
+
+    yield make
+    world.slow.is_open.set()
+    for one in made:
+        one.stop()
+
+
+Make = Callable[[int], FiringDelivery]
+
+
+def until(holds: Callable[[], bool], step: Callable[[], object]) -> None:
+    """Step until something holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        step()
+        time.sleep(0.001)
+
+
+def test_what_is_due_is_fired_and_its_messages_are_gone(world: World, firing: Make) -> None:
+    names = [f"e{number}" for number in range(30)]
+    for name in names:
+        world.accept(name, FAST)
+    step = firing(8).step
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert len(world.fast.bodies) == len(names)
+    assert {world.status(name) for name in names} == {Status.SUCCESS}
+
+
+def test_a_receiver_that_hangs_holds_up_no_other(world: World, firing: Make) -> None:
+    world.accept("slow", SLOW)
+    step = firing(2).step
+    step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+    for number in range(20):
+        world.accept(f"e{number}", FAST)
+    until(lambda: len(world.fast.bodies) == 20, step)
+    assert world.status("slow") is Status.ACTIVE
+    world.slow.is_open.set()
+    until(lambda: world.status("slow") is Status.SUCCESS, step)
+
+
+def test_no_more_are_fired_at_once_than_told_and_the_rest_waits_in_the_queue(
+    world: World, firing: Make
+) -> None:
+    for number in range(5):
+        world.accept(f"e{number}", SLOW)
+    step = firing(3).step
+    assert step() == 0.0
+    for _ in range(3):
+        assert world.slow.begun.acquire(timeout=PATIENCE)
+    assert step() == IDLE_SECONDS
+    assert not world.slow.begun.acquire(blocking=False)
+    assert sum(scheduling.read(world.table, f"e{number}").tries for number in range(5)) == 3
+    world.slow.is_open.set()
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert len(world.slow.taken) == 5
+
+
+def test_whoever_is_told_of_an_attempt_finds_it_settled_by_the_next_step(
+    world: World, firing: Make
+) -> None:
+    told = threading.Event()
+    delivery = firing(1)
+    delivery.on_attempt = told.set
+    world.accept("e", LOG)
+    delivery.step()
+    assert told.wait(PATIENCE)
+    delivery.step()
+    assert world.status("e") is Status.SUCCESS
+    assert world.timers_queue.size() == 0
+
+
+def test_it_rests_until_the_next_event_and_no_longer(world: World, firing: Make) -> None:
+    step = firing(2).step
+    assert step() == IDLE_SECONDS
+    world.accept("e", LOG, AT + 20_000)
+    assert step() == pytest.approx(20.0)
+    world.now += 19.999
+    assert step() == LEAST_REST_SECONDS
+
+
+def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
+    world: World, firing: Make
+) -> None:
+    step = firing(2).step
+    world.timers_queue.send(message("nobody"))
+    world.timers_queue.send("not JSON")
+    step()
+    assert world.timers_queue.size() == 1
+    world.now += VISIBILITY
+    assert [one.body for one in world.timers_queue.receive(9)] == ["not JSON"]
+
+
+def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, firing: Make) -> None:
+    world.accept("e", SLOW)
+    delivery = firing(2)
+    delivery.step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+    threading.Timer(0.05, world.slow.is_open.set).start()
+    delivery.stop()
+    assert world.status("e") is Status.SUCCESS
+    assert world.timers_queue.size() == 0
+
+
+def test_an_attempt_whose_outcome_can_not_be_written_comes_again_under_the_same_id(
+    world: World, firing: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is over before its message is visible again."""
+    world.accept("e", FAST)
+    delivery = firing(1)
+    done = threading.Event()
+    delivery.on_attempt = done.set
+    delivery.step()
+    assert done.wait(PATIENCE)
+    with monkeypatch.context() as broken:
+        broken.setattr(world.table, "write", _unavailable)
+        delivery.step()
+    assert world.status("e") is Status.ACTIVE
+    world.now += VISIBILITY
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+    assert world.fast.bodies == ['"x"', '"x"']
+    assert scheduling.read(world.table, "e").tries == 2
+
+
+def _unavailable(*_: object) -> None:
+    raise OSError("the disk is gone")
+
+
+def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
+    world: World, firing: Make
+) -> None:
+    """It waits for its time by the clock there is."""
+    scheduling.accept(an_event("e", AT + 1_000), world.table, world.timers_queue, AT + 5_000)
+    step = firing(1).step
+    step()
+    assert world.status("e") is Status.ACTIVE
+    world.now += 1.0
+    until(lambda: world.status("e") is Status.SUCCESS, step)

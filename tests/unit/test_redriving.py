@@ -1,0 +1,120 @@
+"""Redriving events: those that were given up are tried anew, all others stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from admin import redrive_command, redriving
+from admin.redriving import Outcome, Redrive, Redriven
+from chalicelib.ports import Table, Unavailable
+from chalicelib.timers import scheduling
+from chalicelib.timers.event import Event, Status, message
+from chalicelib.timers.firing import Delivery, Firing
+from tests.unit.fakes import FakeQueue, FaultyTable, raising
+from tests.unit.timers import AT, ENGINES, an_event, table_on
+
+GONE = Delivery(code=410, error="answered 410", is_final=True)
+LATER = AT + 60_000
+
+
+@pytest.fixture(params=ENGINES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+    with table_on(request.param, tmp_path) as opened:
+        yield opened
+
+
+def accept(table: Table, name: str) -> Event:
+    return scheduling.accept(an_event(name), table, FakeQueue(), AT).event
+
+
+def give_up(table: Table, *names: str) -> None:
+    """Events whose receivers want no more of them."""
+    firing = Firing(table, FakeQueue(), lambda _: GONE, lambda: AT / 1000, ())
+    for name in names:
+        accept(table, name)
+        claimed = firing.claim(name)
+        assert claimed is not None
+        firing.fire(claimed)
+
+
+def redrive(table: Table, queue: FakeQueue | None = None) -> Redrive:
+    return Redrive(table, queue or FakeQueue(), lambda: LATER / 1000)
+
+
+def test_all_that_were_given_up_are_on_their_way_again_and_nothing_else(table: Table) -> None:
+    names = {f"lost-{number}" for number in range(20)}
+    give_up(table, *names)
+    accept(table, "waiting")
+    accept(table, "cancelled")
+    scheduling.cancel(table, "cancelled", AT)
+    queue = FakeQueue()
+    done = list(redrive(table, queue).run())
+    assert {one.event_id for one in done} == names
+    assert {(one.outcome, one.error) for one in done} == {(Outcome.REDRIVEN, "answered 410")}
+    assert sorted(queue.bodies) == sorted(map(message, names))
+    assert {scheduling.read(table, name).status for name in names} == {Status.ACTIVE}
+    assert scheduling.read(table, "waiting").next_at == AT
+    assert scheduling.read(table, "cancelled").status is Status.CANCELLED
+    assert list(redrive(table).run()) == []
+
+
+def test_more_than_a_page_of_a_shard_is_redriven(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redriving, "PAGE", 2)
+    give_up(table, *(f"lost-{number}" for number in range(40)))
+    assert len(list(redrive(table).run())) == 40
+
+
+def test_only_those_that_are_named_are_redriven_and_others_are_said_to_be_left_alone(
+    table: Table,
+) -> None:
+    give_up(table, "a", "b")
+    accept(table, "waiting")
+    assert list(redrive(table).run(["b", "waiting", "nobody"])) == [
+        Redriven("b", Outcome.REDRIVEN, "answered 410"),
+        Redriven("waiting", Outcome.NOT_GIVEN_UP),
+        Redriven("nobody", Outcome.UNKNOWN),
+    ]
+    assert scheduling.read(table, "a").status is Status.ERROR
+
+
+def test_two_redrives_at_once_do_it_once(table: Table) -> None:
+    give_up(table, "a")
+    queue = FakeQueue()
+
+    def other(_: object) -> None:
+        list(redrive(table, queue).run(["a"]))
+
+    faulty = FaultyTable(table, before_write=other)
+    assert list(redrive(faulty, queue).run(["a"])) == [Redriven("a", Outcome.NOT_GIVEN_UP)]
+    assert queue.bodies == [message("a")]
+
+
+def test_a_redrive_that_failed_goes_on_where_it_was(table: Table) -> None:
+    give_up(table, "a", "b", "c")
+    faulty = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
+    begun = redrive(faulty).run()
+    first = next(begun)
+    with pytest.raises(Unavailable):
+        next(begun)
+    rest = {one.event_id for one in redrive(table).run()}
+    assert rest == {"a", "b", "c"} - {first.event_id}
+
+
+def test_the_report_names_every_event_and_what_it_was_given_up_for(
+    table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_up(table, "a")
+    redrive_command.run(redrive(table), ["a", "nobody"])
+    redrive_command.run(redrive(table), [])
+    assert capsys.readouterr().out == (
+        "a on its way again; it was given up for: answered 410\n"
+        "nobody unknown\n"
+        "1 on its way again\n"
+        "1 unknown\n"
+        "0 on its way again\n"
+    )
