@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, TypeAlias
 
 import click
@@ -93,14 +95,23 @@ def _receive(settings: LocalSettings, given: argparse.Namespace) -> None:
         raise NoQueueError(
             f"EVENT_QUEUES has no {given.queue}; it has {', '.join(sorted(queues)) or 'none'}"
         )
+    stopped = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
     with _file(settings) as database:
         queue = SqliteQueue(database, EVENT_QUEUE + given.queue, time.time)
-        while (messages := queue.receive(RECEIVED_AT_ONCE)) or given.follow:
-            for message in messages:
-                click.echo(message.body)
-            queue.delete(messages)
-            if not messages:
-                time.sleep(POLL_SECONDS)
+        while not stopped.is_set():
+            if not _print(queue) and (not given.follow or stopped.wait(POLL_SECONDS)):
+                return
+
+
+def _print(queue: SqliteQueue) -> int:
+    """Print some messages, then delete them: where that is cut short, they come again."""
+    messages = queue.receive(RECEIVED_AT_ONCE)
+    for message in messages:
+        click.echo(message.body)
+    queue.delete(messages)
+    return len(messages)
 
 
 def _token(settings: LocalSettings, _: argparse.Namespace) -> None:

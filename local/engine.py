@@ -21,7 +21,7 @@ from chalicelib.views.put import put_views
 from local import first_start
 from local.database import FILE, Database
 from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery, Sweeping
-from local.firing import FiringDelivery
+from local.firing import FiringDelivery, release
 from local.loops import Loop
 from local.queue import SqliteQueue
 from local.table import SqliteTable
@@ -96,6 +96,7 @@ class Engine:
         groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
         for queue in (self.queue, timers, groups):
             queue.release()
+        release(self.table, self._database.each, int(clock() * 1000))
         put = Loop("put_views", MessageDelivery(self.queue, put_views, clock).step, LINGER_SECONDS)
         distribute = Loop(
             "distribute_timers", MessageDelivery(groups, distribute_timers, clock).step

@@ -9,15 +9,36 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from chalicelib import resources, telemetry
+from chalicelib.concurrency import Each
+from chalicelib.ports import Key, Table, Update, text
+from chalicelib.timers.event import Status, batches
 from chalicelib.timers.fire import NAME, Work, firing_with
+from chalicelib.timers.sweeping import RESCUE_SECONDS, between
 from local import events
 from local.delivery import IDLE_SECONDS, rest
 from local.queue import Message, SqliteQueue
 
 LEAST_REST_SECONDS = 0.005
 """An event is late by at most so much for the loop's sake."""
+
+
+def release(table: Table, each: Each, now: int) -> None:
+    """At the start nobody delivers: let the events that a killed process had claimed come at once.
+
+    `now` is milliseconds since 1970. Raises `StorageError`.
+    """
+    latest = now + RESCUE_SECONDS * 1000
+    for batch in batches(Status.ACTIVE):
+        found = [due.key for due in between(table, batch, 0, latest)]
+        each(partial(_release, table), found)
+
+
+def _release(table: Table, key: Key) -> None:
+    if text(table.get(key) or {}, "claim"):
+        table.write(Update(key, remove=("claim", "lease")))
 
 
 class FiringDelivery:

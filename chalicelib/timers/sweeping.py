@@ -54,7 +54,7 @@ def sweep(table: Table, distribution: Queue, now: int) -> Swept:
     late = min(swept, now - OVERDUE_SECONDS * 1000)
     ahead = overdue = 0
     for batch in batches(Status.ACTIVE):
-        ahead += _send(_between(table, batch, swept + 1, horizon), distribution)
+        ahead += _send(between(table, batch, swept + 1, horizon), distribution)
         overdue += _send(_rescued(table, batch, late, now), distribution)
     _move(table, horizon)
     if overdue:
@@ -63,7 +63,8 @@ def sweep(table: Table, distribution: Queue, now: int) -> Swept:
     return Swept(ahead + overdue, overdue)
 
 
-def _between(table: Table, batch: str, first: int, last: int) -> Iterator[Due]:
+def between(table: Table, batch: str, first: int, last: int) -> Iterator[Due]:
+    """What has its `due` from first to last, in its order."""
     after: Due | None = None
     while page := table.query_due(batch, first=first, last=last, after=after, limit=PAGE):
         yield from page
@@ -75,7 +76,7 @@ def _rescued(table: Table, batch: str, last: int, now: int) -> Iterator[Due]:
 
     In pages of their own: what is moved is not met again.
     """
-    for due in list(_between(table, batch, 0, last)):
+    for due in list(between(table, batch, 0, last)):
         moved = Update(
             due.key,
             values={"due": now + RESCUE_SECONDS * 1000},

@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
@@ -49,10 +50,16 @@ class Server:
         assert address.port is not None
         self.host, self.port = address.hostname, address.port
 
-    def request(self, path: str, method: str = "GET") -> tuple[int, http.client.HTTPMessage, bytes]:
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
         connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE_SECONDS)
         try:
-            connection.request(method, path)
+            connection.request(method, path, body and body.encode(), dict(headers))
             answer = connection.getresponse()
             return answer.status, answer.headers, answer.read()
         finally:

@@ -13,14 +13,16 @@ import pytest
 
 from chalicelib import resources
 from chalicelib.concurrency import Each
-from chalicelib.ports import Message, Queue
+from chalicelib.ports import Message, Queue, Update
 from chalicelib.settings import Settings
 from chalicelib.timers import scheduling
-from chalicelib.timers.event import Event, Kind, Status, Target, message
+from chalicelib.timers.event import Event, Kind, Status, Target, key, message
+from chalicelib.timers.firing import Delivery, Firing
+from chalicelib.timers.sweeping import RESCUE_SECONDS
 from chalicelib.timers.webhooks import Sender
 from local.database import FILE, Database
 from local.delivery import IDLE_SECONDS
-from local.firing import LEAST_REST_SECONDS, FiringDelivery
+from local.firing import LEAST_REST_SECONDS, FiringDelivery, release
 from local.queue import SqliteQueue
 from local.table import SqliteTable
 from tests.unit.fakes import NOON, FakeQueue
@@ -235,3 +237,27 @@ def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
     assert world.status("e") is Status.ACTIVE
     world.now += 1.0
     until(lambda: world.status("e") is Status.SUCCESS, step)
+
+
+@pytest.mark.parametrize("overdue", [False, True])
+def test_at_the_start_what_a_killed_process_had_claimed_comes_at_once(
+    world: World, firing: Make, *, overdue: bool
+) -> None:
+    """Though a sweep may have moved it behind what is looked for."""
+    killed = Firing(world.table, world.timers_queue, lambda _: Delivery(), world.clock, ())
+    world.accept("e", FAST)
+    assert killed.claim("e") is not None
+    if overdue:
+        moved = {"due": AT + RESCUE_SECONDS * 1000}
+        world.table.write(Update(key("e"), values={**moved}))
+    release(world.table, world.each, AT)
+    until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    assert scheduling.read(world.table, "e").tries == 2
+
+
+def test_at_the_start_nothing_else_changes(world: World) -> None:
+    world.accept("ahead", FAST, AT + 3_600_000)
+    world.accept("due", FAST)
+    before = [world.table.get(key(name)) for name in ("ahead", "due")]
+    release(world.table, world.each, AT)
+    assert [world.table.get(key(name)) for name in ("ahead", "due")] == before

@@ -1,0 +1,84 @@
+"""A receiver of webhooks on this machine, which checks signatures as a receiver's library does."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from standardwebhooks.webhooks import Webhook
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A POST that came: when, what, and by which headers."""
+
+    at: float
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def webhook_id(self) -> str:
+        return self.headers["webhook-id"]
+
+    def verified(self, secret: str) -> Any:
+        """Its body as JSON. Raises what the library raises for a signature that is wrong."""
+        return Webhook(secret).verify(self.body, self.headers)
+
+
+@dataclass
+class Receiver:
+    """What came, and what is answered: a status by path, else 204."""
+
+    port: int
+    posts: list[Post] = field(default_factory=list)
+    statuses: dict[str, int] = field(default_factory=dict)
+    hanging: threading.Event = field(default_factory=threading.Event)
+
+    def url(self, path: str = "/") -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def has(self, number: int) -> bool:
+        """Whether so many came at least."""
+        return len(self.posts) >= number
+
+    def to(self, path: str) -> list[Post]:
+        return [post for post in self.posts if post.path == path]
+
+
+@contextmanager
+def receiving() -> Iterator[Receiver]:
+    """A receiver on a port of its own; what comes to `/hang` gets no answer while it runs."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            receiver.posts.append(Post(time.time(), self.path, headers, body))
+            if self.path == "/hang":
+                receiver.hanging.wait()
+            self.send_response(receiver.statuses.get(self.path, 204))
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 1_024
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        receiver = Receiver(server.server_address[1])
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield receiver
+        finally:
+            receiver.hanging.set()
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,387 @@
+"""Events by `python -m local` as its users have them: over HTTP, to a real receiver, killed too."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib import tokens
+from chalicelib.timers import signing
+from local import first_start
+from tests.end_to_end.receiver import Receiver, receiving
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+
+TOKEN = tokens.new_token()
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+SECRET = signing.new_secret()
+SETTINGS = {
+    "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
+    "WEBHOOK_ALLOW": "127.0.0.0/8",
+    "WEBHOOK_SECRETS": SECRET,
+    "EVENT_QUEUES": "orders",
+    "RETRY_SECONDS": "1,1",
+}
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with running(tmp_path, **SETTINGS) as server:
+        yield server
+
+
+def ask(server: Server, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    """What who has the token is answered."""
+    sent = None if body is None else json.dumps(body)
+    status, _, answer = server.request(path, method, sent, BEARER)
+    return status, json.loads(answer)
+
+
+def accept(server: Server, **wanted: Any) -> str:
+    status, event = ask(server, "POST", "/api/v1/events", wanted)
+    assert status == 201, event
+    return str(event["id"])
+
+
+def event(server: Server, event_id: str) -> Any:
+    status, found = ask(server, "GET", f"/api/v1/events/{event_id}")
+    assert status == 200
+    return found
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def done(server: Server, event_id: str, status: str = "SUCCESS") -> Any:
+    """An event, once it has come to this status."""
+    until(lambda: event(server, event_id)["status"] == status)
+    return event(server, event_id)
+
+
+def epoch(moment: str) -> float:
+    return datetime.fromisoformat(moment).timestamp()
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_timer_posts_to_its_url_when_it_elapses(
+    server: Server, receiver: Receiver, seconds: int
+) -> None:
+    began = time.time()
+    wanted = {"hours": 0, "minutes": 0, "seconds": seconds, "url": receiver.url("/timer")}
+    status, timer = ask(server, "POST", "/timers", wanted)
+    assert (status, [*timer]) == (200, ["id"])
+    path = f"/timers/{timer['id']}"
+    assert ask(server, "GET", path)[1]["time_left"] <= seconds
+    until(lambda: ask(server, "GET", path)[1]["status"] == "SUCCESS")
+    assert ask(server, "GET", path) == (
+        200,
+        {"id": timer["id"], "time_left": 0, "status": "SUCCESS"},
+    )
+    [post] = receiver.posts
+    assert post.at >= began + seconds
+    assert (post.path, post.webhook_id) == ("/timer", timer["id"])
+    assert post.verified(SECRET) == {"id": timer["id"]}
+
+
+def test_an_event_carries_its_payload_signed_and_not_before_its_time(
+    server: Server, receiver: Receiver
+) -> None:
+    at = round(time.time() + 1.5, 3)
+    payload = {"text": "Grüße", "numbers": [1, 2.5, None]}
+    moment = datetime.fromtimestamp(at, UTC).isoformat()
+    event_id = accept(
+        server, at=moment, target={"url": receiver.url()}, payload=payload, id="order-7"
+    )
+    assert event_id == "order-7"
+    ended = done(server, event_id)
+    [post] = receiver.posts
+    assert post.at >= at
+    assert post.verified(SECRET) == payload
+    assert post.headers["content-type"] == "application/json"
+    [attempt] = ended["attempts"]
+    assert attempt["status"] == 204
+    assert epoch(attempt["started"]) >= at
+    assert ended["attempt_count"] == 1
+
+
+def test_the_same_request_again_makes_no_second_event_and_another_is_a_conflict(
+    server: Server, receiver: Receiver
+) -> None:
+    wanted = {"delay": 1, "target": {"url": receiver.url()}, "id": "once"}
+    assert [ask(server, "POST", "/api/v1/events", wanted)[0] for _ in range(3)] == [201, 200, 200]
+    status, refusal = ask(server, "POST", "/api/v1/events", wanted | {"delay": 2})
+    assert (status, refusal["error"]["code"]) == (409, "id_taken")
+    done(server, "once")
+    assert ask(server, "POST", "/api/v1/events", wanted)[1]["status"] == "SUCCESS"
+    assert len(receiver.posts) == 1
+
+
+def test_a_cancelled_event_never_comes_and_says_so(server: Server, receiver: Receiver) -> None:
+    event_id = accept(server, delay=1, target={"url": receiver.url()})
+    assert ask(server, "DELETE", f"/api/v1/events/{event_id}")[1]["status"] == "CANCELLED"
+    other = accept(server, delay=2, target={"url": receiver.url()})
+    done(server, other)
+    assert [post.webhook_id for post in receiver.posts] == [other]
+    status, refusal = ask(server, "DELETE", f"/api/v1/events/{other}")
+    assert (status, refusal["error"]["code"]) == (409, "too_late")
+
+
+def test_an_event_whose_delivery_has_begun_can_not_be_cancelled(
+    server: Server, receiver: Receiver
+) -> None:
+    event_id = accept(server, delay=0, target={"url": receiver.url("/hang")})
+    until(lambda: receiver.posts)
+    status, refusal = ask(server, "DELETE", f"/api/v1/events/{event_id}")
+    assert (status, refusal["error"]["code"]) == (409, "too_late")
+    assert "claim" in event(server, event_id)
+    receiver.hanging.set()
+    done(server, event_id)
+
+
+def test_receivers_that_hang_make_no_other_event_late(server: Server, receiver: Receiver) -> None:
+    for _ in range(20):
+        accept(server, delay=0, target={"url": receiver.url("/hang")})
+    until(lambda: len(receiver.to("/hang")) == 20)
+    for _ in range(20):
+        accept(server, delay=0, target={"url": receiver.url("/fine")})
+    until(lambda: len(receiver.to("/fine")) == 20)
+    assert not receiver.hanging.is_set()
+
+
+def test_an_event_is_tried_again_by_its_schedule_then_given_up_and_redriven(
+    server: Server, receiver: Receiver, tmp_path: Path
+) -> None:
+    receiver.statuses["/down"] = 503
+    event_id = accept(server, delay=0, target={"url": receiver.url("/down")}, payload="x")
+    given_up = done(server, event_id, "ERROR")
+    assert [one["status"] for one in given_up["attempts"]] == [503, 503, 503]
+    started = [epoch(one["started"]) for one in given_up["attempts"]]
+    assert all(1 <= later - one < 5 for one, later in pairwise(started))
+    assert given_up["last_error"] == "answered 503"
+    assert {post.webhook_id for post in receiver.posts} == {event_id}
+    receiver.statuses.clear()
+    process = start(tmp_path, "redrive-events", event_id, "nobody", **SETTINGS)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert err == ""
+    assert out == (
+        f"{event_id} on its way again; it was given up for: answered 503\n"
+        "nobody unknown\n1 on its way again\n1 unknown\n"
+    )
+    accept(server, delay=0, target={"log": True})
+    assert len(done(server, event_id)["attempts"]) == 4
+    assert len(receiver.posts) == 4
+
+
+def test_a_receiver_that_is_gone_for_good_is_not_tried_again(
+    server: Server, receiver: Receiver
+) -> None:
+    receiver.statuses["/gone"] = 410
+    event_id = accept(server, delay=0, target={"url": receiver.url("/gone")})
+    assert len(done(server, event_id, "ERROR")["attempts"]) == 1
+
+
+def test_events_of_a_queue_are_received_in_lines_and_once(server: Server, tmp_path: Path) -> None:
+    for number in range(15):
+        done(server, accept(server, delay=0, target={"queue": "orders"}, payload={"n": number}))
+    command = ("receive", "orders")
+    out, err = start(tmp_path, *command, **SETTINGS).communicate(timeout=PATIENCE_SECONDS)
+    assert [json.loads(line) for line in out.splitlines()] == [{"n": n} for n in range(15)]
+    assert err == ""
+    assert start(tmp_path, *command, **SETTINGS).communicate(timeout=PATIENCE_SECONDS)[0] == ""
+    status, refusal = ask(
+        server, "POST", "/api/v1/events", {"delay": 0, "target": {"queue": "others"}}
+    )
+    assert (status, refusal["error"]["message"]) == (
+        400,
+        "target: no queue 'others'; there are orders",
+    )
+
+
+def test_whoever_follows_a_queue_gets_what_comes(server: Server, tmp_path: Path) -> None:
+    follower = start(tmp_path, "receive", "orders", "--follow", **SETTINGS)
+    assert follower.stdout is not None
+    for number in range(3):
+        accept(server, delay=0, target={"queue": "orders"}, payload=number)
+        assert follower.stdout.readline() == f"{number}\n"
+    follower.send_signal(signal.SIGINT)
+    assert follower.communicate(timeout=PATIENCE_SECONDS) == ("", "")
+    assert follower.returncode == 0
+
+
+def test_a_queue_that_is_not_listed_is_refused_by_name(tmp_path: Path) -> None:
+    process = start(tmp_path, "receive", "others", **SETTINGS)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out) == (1, "")
+    assert err == "vu-mi: EVENT_QUEUES has no others; it has orders\n"
+
+
+def test_an_echo_is_in_the_log_at_its_time_however_often_it_was_asked_for(server: Server) -> None:
+    ts = f"{time.time() + 1:.3f}"
+    answers = [
+        server.request(f"/echoAtTime?ts={ts}", "POST", "good mörning", BEARER | TEXT)
+        for _ in range(3)
+    ]
+    assert [status for status, _, _ in answers] == [201, 200, 200]
+    [echo_id] = {json.loads(body)["id"] for _, _, body in answers}
+    assert re.fullmatch("[0-9a-f]{40}", echo_id)
+    done(server, echo_id)
+    _, _, err = server.stop()
+    [line] = [json.loads(line) for line in err.splitlines() if '"an event"' in line]
+    assert (line["payload"], line["event_id"]) == ("good mörning", echo_id)
+    assert epoch(line["timestamp"]) >= float(ts) - 0.001
+
+
+TEXT = {"Content-Type": "text/plain; charset=utf-8"}
+
+
+def test_a_countdown_is_a_badge_for_everybody(server: Server) -> None:
+    event_id = accept(server, delay=3 * 86_400, target={"log": True}, id="launch")
+    path = f"/api/v1/events/{event_id}/badge"
+    status, headers, body = server.request(path)
+    assert (status, headers["Content-Type"]) == (200, "application/json")
+    assert json.loads(body)["message"] == "in 3 days"
+    status, headers, body = server.request(path + ".svg")
+    assert (status, headers["Content-Type"]) == (200, "image/svg+xml;charset=utf-8")
+    assert b"in 3 days" in body
+    ask(server, "DELETE", f"/api/v1/events/{event_id}")
+    assert json.loads(server.request(path)[2])["message"] == "cancelled"
+    fired = accept(server, delay=0, target={"log": True})
+    done(server, fired)
+    assert json.loads(server.request(f"/api/v1/events/{fired}/badge")[2])["message"] == "fired"
+
+
+def test_events_are_listed_by_status(server: Server) -> None:
+    waiting = [accept(server, delay=1_000 + n, target={"log": True}) for n in range(60)]
+    fired = accept(server, delay=0, target={"log": True})
+    done(server, fired)
+    _, page = ask(server, "GET", "/api/v1/events?status=ACTIVE")
+    _, last = ask(server, "GET", f"/api/v1/events?status=ACTIVE&cursor={page['cursor']}")
+    assert [one["id"] for one in page["events"] + last["events"]] == waiting
+    _, page = ask(server, "GET", "/api/v1/events?status=SUCCESS")
+    assert [one["id"] for one in page["events"]] == [fired]
+
+
+def test_without_a_token_nothing_is_told_and_a_wrong_one_is_refused(server: Server) -> None:
+    for path, method in [("/timers", "POST"), ("/api/v1/events", "GET"), ("/echoAtTime", "POST")]:
+        status, headers, body = server.request(path, method)
+        assert (status, json.loads(body)["error"]["code"]) == (401, "unauthorized")
+        assert headers["WWW-Authenticate"] == "Bearer"
+        wrong = {"Authorization": "Bearer " + TOKEN[:-1]}
+        status, _, body = server.request(path, method, headers=wrong)
+        assert (status, json.loads(body)["error"]["code"]) == (403, "forbidden")
+
+
+def test_an_address_within_is_refused_when_an_event_is_accepted(tmp_path: Path) -> None:
+    with running(tmp_path, **SETTINGS | {"WEBHOOK_ALLOW": ""}) as server:
+        for url in ("http://127.0.0.1/", "https://169.254.169.254/latest/", "https://[::1]/"):
+            wanted = {"delay": 0, "target": {"url": url}}
+            status, refusal = ask(server, "POST", "/api/v1/events", wanted)
+            assert (status, refusal["error"]["code"]) == (400, "bad_url")
+
+
+def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        assert server.process.stdout is not None
+        server.process.stdout.readline()
+        said = server.process.stdout.readline()
+        [token] = re.findall(r"^Token for timers, shown this once: (\S+)$", said)
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert server.request("/api/v1/events", headers=bearer)[0] == 200
+        server.stop()
+    assert token not in (tmp_path / first_start.FILE).read_text()
+    with running(tmp_path) as server:
+        assert server.request("/api/v1/events", headers=bearer)[0] == 200
+        _, out, _ = server.stop()
+        assert "Token" not in out
+    out, _ = start(tmp_path, "token").communicate(timeout=PATIENCE_SECONDS)
+    [renewed] = re.findall(r"^Token, shown this once, .*: (\S+)$", out)
+    with running(tmp_path) as server:
+        assert server.request("/api/v1/events", headers=bearer)[0] == 403
+        bearer = {"Authorization": f"Bearer {renewed}"}
+        assert server.request("/api/v1/events", headers=bearer)[0] == 200
+
+
+def test_a_first_start_that_fails_tells_the_token_that_it_made(tmp_path: Path) -> None:
+    process = start(tmp_path, HOST="192.0.2.1")
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    assert "can't listen on 192.0.2.1" in err
+    [token] = re.findall(r"^Token for timers, shown this once: (\S+)$", out)
+    with running(tmp_path) as server:
+        bearer = {"Authorization": f"Bearer {token}"}
+        assert server.request("/api/v1/events", headers=bearer)[0] == 200
+
+
+def test_wrong_settings_are_told_before_a_token_is_made(tmp_path: Path) -> None:
+    process = start(tmp_path, WEBHOOK_ALLOW="home")
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, out) == (1, "")
+    assert err.startswith("vu-mi: WEBHOOK_ALLOW must be")
+    assert not (tmp_path / first_start.FILE).exists()
+
+
+def test_events_under_way_when_it_is_killed_all_come_and_those_that_ended_no_more(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    """Killed three times within the seconds in which 300 events are due."""
+    due: dict[str, float] = {}
+    first = time.time() + 2
+    for life in range(4):
+        with running(tmp_path, **SETTINGS) as server:
+            if not due:
+                for number in range(300):
+                    at = round(first + number / 100, 3)
+                    wanted = {"at": at, "target": {"url": receiver.url()}}
+                    due[accept(server, **wanted)] = at
+            if life < 3:
+                until(partial(receiver.has, 40 * (life + 1)))
+                ended = _ended(server)
+                before = Counter(post.webhook_id for post in receiver.posts)
+                server.process.kill()
+                server.process.wait()
+            else:
+                until(partial(_have_ended, server, len(due)))
+            came = Counter(post.webhook_id for post in receiver.posts)
+            assert all(came[event_id] == before[event_id] for event_id in ended)
+    assert {post.webhook_id for post in receiver.posts} == set(due)
+    assert all(post.at >= due[post.webhook_id] for post in receiver.posts)
+
+
+def _have_ended(server: Server, number: int) -> bool:
+    return len(_ended(server)) == number
+
+
+def _ended(server: Server) -> set[str]:
+    """The ids of all that came to success."""
+    found: set[str] = set()
+    cursor = ""
+    while True:
+        try:
+            _, page = ask(server, "GET", f"/api/v1/events?status=SUCCESS&cursor={cursor}")
+        except (OSError, http.client.HTTPException):
+            return found
+        found |= {one["id"] for one in page["events"]}
+        cursor = page.get("cursor", "")
+        if not cursor:
+            return found
