@@ -12,8 +12,6 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from chalice.app import Chalice
-
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
 from chalicelib.settings import SettingsError
@@ -71,24 +69,18 @@ def _serve(settings: LocalSettings, _: argparse.Namespace) -> None:
 
     engine = Engine(settings.folder, settings.product)
     try:
-        server = _start(app, engine, settings)
+        server = WebServer(Gateway(app, engine.together), settings.host, settings.port)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: server.stop())
+        new_token = engine.prepare()
+        engine.start()
+        _greet(settings, server.port)
+        if new_token:
+            print(f"Token for timers, shown this once: {new_token}", flush=True)  # noqa: T201
         server.serve()
     finally:
         engine.stop()
     print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
-
-
-def _start(app: Chalice, engine: Engine, settings: LocalSettings) -> WebServer:
-    try:
-        server = WebServer(Gateway(app, engine.together), settings.host, settings.port)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: server.stop())
-        engine.start()
-        _greet(settings, server.port)
-    finally:
-        if engine.new_token:
-            print(f"Token for timers, shown this once: {engine.new_token}", flush=True)  # noqa: T201
-    return server
 
 
 def address(host: str, port: int) -> str:

@@ -75,9 +75,8 @@ class LocalTimers:
 class Engine:
     """Everything behind the web server, from `start` to `stop`.
 
-    `new_token` opens the token routes, where it was made just now; it is to be shown, for nobody
-    can tell it later. Raises `AlreadyRunningError`, `SettingsError`, `OSError` where the folder
-    can't be made, and a `StorageError` where the file can't be opened.
+    Raises `AlreadyRunningError`, `SettingsError`, `OSError` where the folder can't be made, and a
+    `StorageError` where the file can't be opened.
     """
 
     def __init__(
@@ -87,7 +86,6 @@ class Engine:
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
         self._database = Database(folder / FILE)
-        settings, self.new_token = first_start.prepare(settings, folder)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(self._database, VIEWS_QUEUE, clock)
         timers = SqliteQueue(
@@ -110,16 +108,28 @@ class Engine:
         groups.on_send = distribute.wake
         timers.on_send = self._firing.on_attempt = fire.wake
         self._loops = (put, expiry, fold, distribute, fire, sweep)
-        sender = resources.sender_of(settings)
-        resources.use(
-            LocalResources(settings, clock, self._database.each, self.table, self.queue),
-            LocalTimers(settings, clock, self._database.each, self.table, timers, groups, sender),
-        )
+        self._folder, self._settings, self._clock = folder, settings, clock
+        self._timers, self._groups = timers, groups
 
     @property
     def together(self) -> Together:
         """Runs requests so that they share a commit."""
         return self._database.in_one_commit
+
+    def prepare(self) -> str:
+        """Give the handlers their storage; once the server has its port, for this may make a token.
+
+        Returns the token if it was made just now: nobody can tell it later. Raises `OSError` and
+        `SettingsError`.
+        """
+        settings, new_token = first_start.prepare(self._settings, self._folder)
+        use = (settings, self._clock, self._database.each, self.table)
+        sender = resources.sender_of(settings)
+        resources.use(
+            LocalResources(*use, self.queue),
+            LocalTimers(*use, self._timers, self._groups, sender),
+        )
+        return new_token
 
     def start(self) -> None:
         for loop in self._loops:

@@ -73,6 +73,8 @@ class FiringDelivery:
         self._settle(list(self._attempted))
 
     def _settle(self, attempted: list[tuple[Message, Work]]) -> None:
+        if not attempted:
+            return
         self._free += len(attempted)
         resources.for_timers().each(Work.settle, [work for _, work in attempted])
         self._forget(attempted)

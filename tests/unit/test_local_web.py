@@ -155,6 +155,7 @@ def gateway(small: Small) -> Gateway:
 def engine(tmp_path: Path) -> Iterator[Engine]:
     """The product's storage, with nothing running that would take messages off the queue."""
     engine = Engine(tmp_path, Settings(), lambda: NOW)
+    engine.prepare()
     kind = product.__class__
     yield engine
     product.__class__ = kind

@@ -75,15 +75,17 @@ def test_while_a_secret_is_changed_receivers_of_either_verify_and_no_others() ->
     "changed",
     [
         {"webhook-id": "evt_2"},
-        {"webhook-timestamp": str(now() + 1)},
+        {"webhook-timestamp": None},
         {"webhook-signature": "v1," + base64.b64encode(bytes(32)).decode()},
     ],
 )
-def test_a_changed_header_does_not_verify(changed: dict[str, str]) -> None:
+def test_a_changed_header_does_not_verify(changed: dict[str, str | None]) -> None:
+    """Another time is one as good as the right one."""
     secret = new_secret()
     headers = Signer([secret]).headers("evt_1", now() - 5, BODY)
+    others = {name: value or str(now() + 1) for name, value in changed.items()}
     with pytest.raises(WebhookVerificationError, match="No matching signature"):
-        Webhook(secret).verify(BODY, headers | changed)
+        Webhook(secret).verify(BODY, headers | others)
 
 
 def test_a_changed_body_does_not_verify() -> None:
