@@ -15,8 +15,9 @@ from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
 from chalicelib.ports import Key, Table, Update, text
 from chalicelib.timers.event import Status, batches
-from chalicelib.timers.fire import NAME, Work, firing_with
+from chalicelib.timers.fire import NAME
 from chalicelib.timers.sweeping import RESCUE_SECONDS, between
+from chalicelib.timers.work import Work, firing_with
 from local import events
 from local.delivery import IDLE_SECONDS, rest
 from local.queue import Message, SqliteQueue

@@ -10,8 +10,6 @@ from chalice.app import Blueprint, SQSEvent
 from chalicelib import resources, telemetry
 from chalicelib.event_sources import DISTRIBUTION_QUEUE
 from chalicelib.ports import StorageError
-from chalicelib.timers.event import MalformedError
-from chalicelib.timers.sweeping import distribute
 
 blueprint = Blueprint(__name__)
 
@@ -21,6 +19,9 @@ blueprint = Blueprint(__name__)
 )
 def distribute_timers(event: SQSEvent) -> dict[str, Any]:
     """Distribute the events of a batch; the answer names the messages to deliver again."""
+    from chalicelib.timers.event import MalformedError  # noqa: PLC0415  the API imports this too
+    from chalicelib.timers.sweeping import distribute  # noqa: PLC0415
+
     telemetry.begin("distribute_timers", event.context)
     use = resources.for_timers()
     undone = []

@@ -12,7 +12,6 @@ A badge that is renamed stays where it is. Its new name is an item that says whe
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Collection, Iterator
@@ -40,6 +39,7 @@ from chalicelib.ports import (
     text,
     unchanged,
 )
+from chalicelib.tokens import digest
 from chalicelib.views import counting, keys
 
 if TYPE_CHECKING:
@@ -126,11 +126,6 @@ def claim(table: Table, badge_id: str, base: int, now: float) -> str:
     except ConditionFailed:
         raise TakenError(f"{badge_id} has an owner or views already") from None
     return secret
-
-
-def digest(secret: str) -> str:
-    """SHA-256: a secret of 24 random bytes needs no slow hash."""
-    return hashlib.sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
 def authenticate(table: Table, badge_id: str, secret: str) -> Owned:

@@ -17,11 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app import app
-from chalicelib import resources, telemetry
+from chalicelib import resources, telemetry, tokens
 from chalicelib.concurrency import Each
 from chalicelib.ports import Item, Key, Put, Refused, StorageError, Table, Unavailable
 from chalicelib.settings import Settings
-from chalicelib.views import keys, owner
+from chalicelib.views import keys
 from chalicelib.views.options import MAX_BASE
 from chalicelib.views.put import put_views
 from tests import events
@@ -423,7 +423,7 @@ def test_without_a_secret_the_answer_is_401_and_says_how_to_give_it(
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 @pytest.mark.parametrize(
-    "wrong", [lambda secret: secret[:-1], owner.digest, lambda _: "ü", lambda _: "\ud800"]
+    "wrong", [lambda secret: secret[:-1], tokens.digest, lambda _: "ü", lambda _: "\ud800"]
 )
 def test_with_another_secret_the_answer_is_403(
     use: Use, method: str, wrong: Callable[[str], str]
@@ -525,7 +525,7 @@ def test_no_line_holds_a_secret_or_a_digest(use: Use, caplog: pytest.LogCaptureF
     assert patch(secret, base=5).status == 404
     lines = [telemetry.JsonFormatter().format(record) for record in caplog.records]
     assert sum("an owner's request failed" in line for line in lines) == 2 * 3
-    for told in (secret, owner.digest(secret)):
+    for told in (secret, tokens.digest(secret)):
         assert not [line for line in lines if told in line]
 
 

@@ -1,0 +1,171 @@
+"""What the doors to events answer, whatever happens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from chalice.app import Request, Response
+
+from chalicelib import resources, responses, telemetry
+from chalicelib.ports import StorageError
+from chalicelib.resources import TimerResources
+from chalicelib.responses import answer, error, unavailable
+from chalicelib.timers import listing, requests, scheduling, showing, webhooks
+from chalicelib.timers.delivering import NO_SECRET
+from chalicelib.timers.event import Kind, Status
+from chalicelib.timers.requests import Wanted
+from chalicelib.timers.scheduling import Accepted
+from chalicelib.views.options import Options
+from chalicelib.views.picture import picture
+
+REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
+    (requests.TooLargeError, 413, "too_large"),
+    (requests.UnsupportedTypeError, 415, "unsupported_media_type"),
+    (requests.BadRequestError, 400, "bad_request"),
+    (listing.BadCursorError, 400, "bad_request"),
+    (webhooks.BadUrlError, 400, "bad_url"),
+    (webhooks.Unreachable, 400, "bad_url"),
+    (scheduling.UnknownEventError, 404, "not_found"),
+    (scheduling.IdTakenError, 409, "id_taken"),
+    (scheduling.TooLateError, 409, "too_late"),
+)
+"""What is wrong with a request, the status and the code; the first that fits."""
+
+
+def accept(request: Request) -> Response:
+    """`POST /api/v1/events`."""
+
+    def do(use: TimerResources, now: int) -> Response:
+        wanted = requests.read_event(_body(request), use.settings.event_queues, now)
+        accepted = _schedule(use, wanted, now)
+        return answer(showing.document(accepted.event), 201 if accepted.is_new else 200)
+
+    return _answered(do)
+
+
+def start_timer(request: Request) -> Response:
+    """`POST /timers`."""
+
+    def do(use: TimerResources, now: int) -> Response:
+        accepted = _schedule(use, requests.read_timer(_body(request), now), now)
+        return answer({"id": accepted.event.event_id})
+
+    return _answered(do)
+
+
+def echo(request: Request) -> Response:
+    """`POST /echoAtTime`."""
+
+    def do(use: TimerResources, now: int) -> Response:
+        requests.check_text(request.headers.get("content-type", "text/plain"))
+        wanted = requests.read_echo(_body(request), _one(request, "ts"), now)
+        accepted = _schedule(use, wanted, now)
+        return answer({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
+
+    return _answered(do)
+
+
+def listed(request: Request) -> Response:
+    """`GET /api/v1/events`."""
+
+    def do(use: TimerResources, _: int) -> Response:
+        status = _one(request, "status") or str(Status.ACTIVE)
+        if status not in set(Status):
+            raise requests.BadRequestError(f"status: give {', '.join(Status)}, not {status[:20]!r}")
+        page = listing.read(use.table, Status(status), _one(request, "cursor") or "")
+        told = {"events": [showing.document(one) for one in page.events]}
+        return answer(told | ({"cursor": page.cursor} if page.cursor else {}))
+
+    return _answered(do)
+
+
+def event(event_id: str) -> Response:
+    """`GET /api/v1/events/{id}`."""
+    return _answered(lambda use, _: answer(showing.document(scheduling.read(use.table, event_id))))
+
+
+def cancel(event_id: str) -> Response:
+    """`DELETE /api/v1/events/{id}`."""
+    return _answered(
+        lambda use, now: answer(showing.document(scheduling.cancel(use.table, event_id, now)))
+    )
+
+
+def timer(timer_id: str) -> Response:
+    """`GET /timers/{id}`."""
+    return _answered(
+        lambda use, now: answer(showing.timer(scheduling.read(use.table, timer_id), now))
+    )
+
+
+def countdown(event_id: str) -> Response:
+    """`GET /api/v1/events/{id}/badge`."""
+    return responses.badge(_badge(event_id))
+
+
+def countdown_svg(event_id: str) -> Response:
+    """`GET /api/v1/events/{id}/badge.svg`."""
+    return responses.svg(picture(_badge(event_id), Options()))
+
+
+def _answered(do: Callable[[TimerResources, int], Response]) -> Response:
+    try:
+        use = resources.for_timers()
+        return do(use, int(use.clock() * 1000))
+    except Exception as failure:  # noqa: BLE001  Chalice would answer it in a form of its own
+        return _refused(failure)
+
+
+def _refused(failure: Exception) -> Response:
+    for kind, status, code in REFUSALS:
+        if isinstance(failure, kind):
+            return error(status, code, str(failure))
+    telemetry.event(logging.ERROR, "a request about an event failed")
+    if isinstance(failure, StorageError):
+        return unavailable("the table does not answer: ask again, with the same id")
+    return error(500, "internal", "an internal error, see the log")
+
+
+def _schedule(use: TimerResources, wanted: Wanted, now: int) -> Accepted:
+    """Accept what is wanted; a URL must be one that may be called, now as well as then."""
+    if wanted.target.kind is Kind.URL:
+        _check_url(use, wanted.target.address)
+    return scheduling.accept(wanted.event(now), use.table, use.timers_queue, now)
+
+
+def _check_url(use: TimerResources, url: str) -> None:
+    if use.sender is None:
+        raise requests.BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
+    allowed = use.sender.allowed
+    webhooks.permitted(webhooks.check_url(url, allowed), allowed, use.sender.resolver)
+
+
+def _badge(event_id: str) -> dict[str, Any]:
+    """A badge in any case: shields.io and GitHub draw nothing for a status but 200."""
+    try:
+        use = resources.for_timers()
+        return showing.badge(scheduling.read(use.table, event_id), int(use.clock() * 1000))
+    except scheduling.UnknownEventError:
+        return showing.error("no such event")
+    except StorageError:
+        telemetry.event(logging.ERROR, "an event can't be read")
+        return showing.error("unavailable: try again")
+    except Exception:  # noqa: BLE001  a badge is drawn whatever happens
+        telemetry.event(logging.ERROR, "a countdown failed")
+        return showing.error("out of order: try again")
+
+
+def _body(request: Request) -> bytes:
+    body = request.raw_body
+    return body if isinstance(body, bytes) else body.encode()
+
+
+def _one(request: Request, name: str) -> str | None:
+    """A query parameter that is given once or not at all."""
+    query = request.to_original_event().get("multiValueQueryStringParameters")
+    values = (query or {}).get(name, [])
+    if len(values) > 1:
+        raise requests.BadRequestError(f"{name}: give one, not {len(values)}")
+    return values[0] if values else None
