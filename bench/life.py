@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from bench import events
-from bench.day import START, Agenda
+from bench.day import Agenda
 from bench.deployed import Deployed
 from bench.invoking import (
     ACCEPT,
@@ -88,6 +89,11 @@ class Timers:
         """Fire all that is on the queue."""
         self.agenda.run()
 
+    def fire_first(self, most: int) -> None:
+        """Fire so many of those that are due first."""
+        self.agenda.now = min(self._due)
+        self._fire(self._due[self.agenda.now][:most])
+
     def events(self, *names: str) -> Sequence[Event]:
         """Events as they stand."""
         return [Event.of(self.runner.table.get(key(name)) or {}) for name in names]
@@ -97,13 +103,15 @@ class Timers:
             if message.queue == TIMERS_URL:
                 moment = self.agenda.now + message.delay
                 if moment not in self._due:
-                    self.agenda.at(moment, lambda moment=moment: self._fire(moment))  # type: ignore[misc]
+                    self.agenda.at(moment, partial(self._fire_at, moment))
                 self._due[moment].append(message.body)
             elif message.queue != ORDERS_URL:
                 raise RuntimeError(f"{message} goes where no event goes")
 
-    def _fire(self, moment: float) -> None:
-        due = self._due.pop(moment)
+    def _fire_at(self, moment: float) -> None:
+        self._fire(self._due.pop(moment))
+
+    def _fire(self, due: Sequence[str]) -> None:
         for start in range(0, len(due), self.deployed.fire_batch):
             batch = due[start : start + self.deployed.fire_batch]
             event = events.messages("vu-mi-timers", batch, self.agenda.now)
@@ -180,5 +188,3 @@ def stored(timers: Timers, name: str) -> Item:
     if text(item, "batch") == "" or number(item, "due") == 0:
         raise RuntimeError(f"{item} is no event in the index")
     return item
-
-
