@@ -238,7 +238,10 @@ def _fixed(counted: Counted, events: CountedEvents) -> Report:
         "polls of the empty queues": ("sqs_request", deployed.polled_queues * _polls(prices)),
     }
     used = {
-        "custom metrics, each written every hour": ("custom_metric_month", _metrics(counted)),
+        "custom metrics, each written every hour": (
+            "custom_metric_month",
+            _metrics(counted, events),
+        ),
         f"a year of {BADGES:,} badges, GB stored": ("stored_gb_month", _stored_gb(counted)),
         "the same for point-in-time recovery, GB": ("pitr_gb_month", _stored_gb(counted)),
     }
@@ -285,9 +288,10 @@ def _polls(prices: Prices) -> float:
     return float(seconds / assumed["poll_seconds"] * assumed["pollers"])
 
 
-def _metrics(counted: Counted) -> int:
+def _metrics(counted: Counted, events: CountedEvents) -> int:
     """A metric of each function is one of its own (CloudWatch pricing, "Metrics")."""
-    runs = [*counted.gets.values(), *counted.consumed[BUSY]]
+    of_events = [run for runs in events.lives.values() for run in runs]
+    runs = [*counted.gets.values(), *counted.consumed[BUSY], *of_events]
     return len({(run.function, metric) for run in runs for metric in run.metrics})
 
 
