@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bench.deployed import Deployed
-from bench.invoking import API, PUT, Invocation
+from bench.invoking import ACCEPT, API, DISTRIBUTE, FIRE, PUT, Invocation
+from chalicelib.concurrency import WORKERS
 
 PRICES = Path(__file__).parent / "prices.json"
 GB, MB_IN_GB = 2**30, 1_024
@@ -60,12 +61,11 @@ class Bill:
         return total
 
     def _usage(self, run: Invocation) -> dict[str, float]:
-        polls = 2 * math.ceil(run.records / RECEIVED_AT_ONCE) if run.function == PUT else 0
         return {
-            "rest_api_request": float(run.function == API),
+            "rest_api_request": float(run.function in (API, ACCEPT)),
             "lambda_request": 1.0,
             f"lambda_{self.deployed.architecture}_gb_second": self.gb_seconds(run),
-            "sqs_request": float(run.sends + polls),
+            "sqs_request": float(run.sends + _polls(run)),
             "read_unit": sum(request.read_units for request in run.requests),
             "write_unit": float(sum(request.write_units for request in run.requests)),
             "log_gb": run.log_bytes / GB,
@@ -77,7 +77,7 @@ class Bill:
         share = memory / assumed["vcpu_mb"]
         waiting = len(run.requests) * assumed["waiting_ms"]["dynamodb"]
         waiting += run.sends * assumed["waiting_ms"]["sqs"]
-        billed_ms = math.ceil(self._cpu_ms(run) / share + waiting)
+        billed_ms = math.ceil(self._cpu_ms(run) / share + waiting * _share_of_waiting(run))
         return float(billed_ms / 1000 * memory / MB_IN_GB)
 
     def _cpu_ms(self, run: Invocation) -> float:
@@ -85,10 +85,25 @@ class Bill:
         return interpolated({int(size): ms for size, ms in measured.items()}, run.records)
 
 
+def _polls(run: Invocation) -> int:
+    """To receive a batch and to delete it; a group of events is a message of its own."""
+    messages = {PUT: run.records, FIRE: run.records, DISTRIBUTE: 1}.get(run.function, 0)
+    return 2 * math.ceil(messages / RECEIVED_AT_ONCE)
+
+
+def _share_of_waiting(run: Invocation) -> float:
+    """Events are fired at once, as many as are claimed at once: they wait together."""
+    if run.function != FIRE:
+        return 1.0
+    return math.ceil(run.records / WORKERS) / run.records
+
+
 def interpolated(measured: Mapping[int, float], at: int) -> float:
     """What was measured at two sizes on both sides of a third, on the straight line between."""
     points = sorted(measured.items())
     above = next((place for place, (size, _) in enumerate(points) if size >= at), len(points) - 1)
+    if len(points) == 1:
+        return points[0][1]
     (low, first), (high, second) = points[max(above, 1) - 1 : max(above, 1) + 1]
     return first + (second - first) * (at - low) / (high - low)
 

@@ -1,4 +1,4 @@
-"""`python -m bench.cost [FILE]`: what a view costs on AWS, counted and priced, as Markdown tables.
+"""`python -m bench.cost [FILE]`: what views and events cost on AWS, counted, as Markdown tables.
 
 The real handlers run over a simulated time, `metering` counts the units that they consume, and
 `prices.json` has what a unit costs; beside it the same for the design of the original. The tables
@@ -16,9 +16,10 @@ from pathlib import Path
 
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 
-from bench import cost_tables
+from bench import cost_tables, event_tables
 from bench.bill import Prices
 from bench.counted import count
+from bench.counted_events import count_events
 from bench.deployed import Deployed
 from bench.invoking import Design
 from bench.stubbed_aws import isolate
@@ -39,15 +40,17 @@ def main(files: Sequence[str]) -> int:
 def tables() -> str:
     """All of them, with what they rest on."""
     prices, deployed = Prices.read(), Deployed.read()
-    with ProcessPoolExecutor(2) as pool:
+    with ProcessPoolExecutor(3) as pool:
         counting = partial(count, prices=prices, deployed=deployed)
+        of_events = pool.submit(count_events, prices, deployed)
         designs = list(pool.map(counting, (Design.vu_mi, Design.original)))
+        events = of_events.result()
     basis = (
         f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted;"
         f" processor time measured on {prices.measured['as_of']}; waiting assumed."
     )
-    reports = [str(report).strip() for report in cost_tables.reports(designs)]
-    return "\n\n".join([basis, *reports]) + "\n"
+    reports = [*cost_tables.reports(designs, events), *event_tables.reports(events)]
+    return "\n\n".join([basis, *(str(report).strip() for report in reports)]) + "\n"
 
 
 def put_into(document: str, printed: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
-from bench.bill import GB, MB_IN_GB, Prices, Usage
+from bench.bill import GB, MB_IN_GB, Prices, Usage, together
 from bench.counted import DAY, LIVE_VIEWS, RUNS, Counted
+from bench.counted_events import STORED_OVERHEAD_BYTES, CountedEvents
 from bench.invoking import FOLD, PUT, Invocation
 from bench.report import Report
 from chalicelib.settings import Settings
@@ -32,19 +33,17 @@ PURPOSES = {
     "the day": (FOLD, keys.DAY),
 }
 """What a write is for: the function that makes it, and how its sort key begins."""
-STORED_OVERHEAD_BYTES = 100
-"""Of each item (DynamoDB developer guide, "Item sizes and formats")."""
 BADGES, DAYS = 1_000, 365
 
 
-def reports(designs: Sequence[Counted]) -> Iterator[Report]:
-    """All tables; the first design is this project's."""
+def reports(designs: Sequence[Counted], events: CountedEvents) -> Iterator[Report]:
+    """All tables of views; the first design is this project's, which sweeps for events too."""
     yield _dollars(designs)
     yield _gets(designs)
     yield _views(designs)
     yield _writes(designs)
     yield _alternatives(designs)
-    yield _fixed(designs[0])
+    yield _fixed(designs[0], events)
 
 
 def _dollars(designs: Sequence[Counted]) -> Report:
@@ -67,15 +66,18 @@ def _dollars(designs: Sequence[Counted]) -> Report:
 
 def _bill_row(counted: Counted, live_views: int, views_a_day: int) -> Sequence[str]:
     usage = counted.of_a_view(counted.gets[live_views], views_a_day)
-    costs = _by_service(usage, counted.bill.prices)
-    dollars = [_dollar(cost * MILLION) for cost in (*costs.values(), sum(costs.values()))]
+    costs = by_service(usage, counted.bill.prices)
+    dollars = [dollar(cost * MILLION) for cost in (*costs.values(), sum(costs.values()))]
     return (f"{live_views:,}", f"{views_a_day:,}", counted.bill.design, *dollars)
 
 
-def _by_service(usage: Usage, prices: Prices) -> dict[str, float]:
+def by_service(
+    usage: Usage, prices: Prices, services: Mapping[str, Sequence[str]] = SERVICES
+) -> dict[str, float]:
+    """Dollars, by who bills them."""
     return {
         service: prices.cost({name: usage[name] for name in names if name in usage})
-        for service, names in SERVICES.items()
+        for service, names in services.items()
     }
 
 
@@ -218,17 +220,17 @@ def _equal_share(counted: Counted) -> str:
 
     def reached(live_views: int) -> bool:
         usage = counted.of_a_view(counted.get_of(live_views), BUSY)
-        costs = _by_service(usage, counted.bill.prices)
+        costs = by_service(usage, counted.bill.prices)
         return costs["reads"] >= sum(costs.values()) / 2
 
     return f"{bisect_left(range(MOST_LIVE + 1), True, key=reached):,}"  # noqa: FBT003
 
 
 def _total(usage: Usage, counted: Counted) -> str:
-    return _dollar(counted.bill.prices.cost(usage) * MILLION)
+    return dollar(counted.bill.prices.cost(usage) * MILLION)
 
 
-def _fixed(counted: Counted) -> Report:
+def _fixed(counted: Counted, events: CountedEvents) -> Report:
     prices, deployed = counted.bill.prices, counted.bill.deployed
     unused = {
         "alarm metrics": ("alarm_metric_month", deployed.alarm_metrics),
@@ -236,19 +238,30 @@ def _fixed(counted: Counted) -> Report:
         "polls of the empty queues": ("sqs_request", deployed.polled_queues * _polls(prices)),
     }
     used = {
-        "custom metrics, each written every hour": ("custom_metric_month", _metrics(counted)),
+        "custom metrics, each written every hour": (
+            "custom_metric_month",
+            _metrics(counted, events),
+        ),
         f"a year of {BADGES:,} badges, GB stored": ("stored_gb_month", _stored_gb(counted)),
         "the same for point-in-time recovery, GB": ("pitr_gb_month", _stored_gb(counted)),
     }
-    usage = dict(unused.values())
-    together = sum(prices.cost({name: quantity}) for name, quantity in usage.items())
+    sweeps = events.idle_month()
+    usage = together(dict(unused.values()), sweeps)
     beyond = sum(_beyond_free(name, quantity, prices) for name, quantity in usage.items())
+    beyond_of_sweeps = sum(_beyond_free(name, sweeps[name], prices) for name in sweeps)
     return Report(
         title="$ a month of a stack that nobody uses, and what use adds beside the views",
         head=("", "a month", "$", "free a month", "$ beyond"),
         rows=[
             *(_fixed_row(what, *entry, prices) for what, entry in unused.items()),
-            ("together, unused", "", _dollar(together), "", _dollar(beyond)),
+            (
+                "sweeps that find no event",
+                f"{events.sweeps_a_month:,}",
+                dollar(prices.cost(sweeps)),
+                "",
+                dollar(beyond_of_sweeps),
+            ),
+            ("together, unused", "", dollar(prices.cost(usage)), "", dollar(beyond)),
             *(_fixed_row(what, *entry, prices) for what, entry in used.items()),
         ],
     )
@@ -258,9 +271,9 @@ def _fixed_row(what: str, name: str, quantity: float, prices: Prices) -> Sequenc
     return (
         what,
         f"{quantity:,.3g}" if quantity < 1 else f"{quantity:,.0f}",
-        _dollar(prices.cost({name: quantity})),
+        dollar(prices.cost({name: quantity})),
         f"{prices.free.get(name, 0):,}",
-        _dollar(_beyond_free(name, quantity, prices)),
+        dollar(_beyond_free(name, quantity, prices)),
     )
 
 
@@ -275,9 +288,10 @@ def _polls(prices: Prices) -> float:
     return float(seconds / assumed["poll_seconds"] * assumed["pollers"])
 
 
-def _metrics(counted: Counted) -> int:
+def _metrics(counted: Counted, events: CountedEvents) -> int:
     """A metric of each function is one of its own (CloudWatch pricing, "Metrics")."""
-    runs = [*counted.gets.values(), *counted.consumed[BUSY]]
+    of_events = [run for runs in events.lives.values() for run in runs]
+    runs = [*counted.gets.values(), *counted.consumed[BUSY], *of_events]
     return len({(run.function, metric) for run in runs for metric in run.metrics})
 
 
@@ -287,7 +301,7 @@ def _stored_gb(counted: Counted) -> float:
     return BADGES * (badge + DAYS * day + overhead) / GB
 
 
-def _dollar(dollars: float) -> str:
+def dollar(dollars: float) -> str:
     """To the cent; half a cent, which binary fractions only come close to, is one."""
     exact = Decimal(dollars).quantize(Decimal("1e-6"))
     return f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):,}"

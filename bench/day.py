@@ -120,7 +120,7 @@ class Badge:
     def _invoke(self, function: str, records: int, event: dict[str, Any]) -> list[str]:
         invocation, sent = self.runner.invoke(function, records, event)
         self.invocations.append(invocation)
-        return sent
+        return [message.body for message in sent]
 
 
 @contextmanager

@@ -10,11 +10,20 @@ from typing import Any
 
 import yaml
 
-from bench.invoking import API, FOLD, PUT
+from bench.invoking import ACCEPT, API, AUTHORIZE, DISTRIBUTE, FIRE, FOLD, PUT, SWEEP
 
 FOLDER = Path(__file__).parent.parent / ".chalice"
 STACK = "vu-mi-prod"
-LOGICAL_IDS = {API: "APIHandler", PUT: "PutViews", FOLD: "FoldViews"}
+LOGICAL_IDS = {
+    API: "APIHandler",
+    PUT: "PutViews",
+    FOLD: "FoldViews",
+    AUTHORIZE: "Authorize",
+    ACCEPT: "APIHandler",
+    SWEEP: "SweepTimers",
+    DISTRIBUTE: "DistributeTimers",
+    FIRE: "FireTimers",
+}
 """Chalice's names of the functions in the template."""
 ALARM, COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 DASHBOARD = "AWS::CloudWatch::Dashboard"
@@ -30,6 +39,10 @@ class Deployed:
     put_batch: int
     put_window_seconds: int
     fold_batch: int
+    fire_batch: int
+    most_at_once: Mapping[str, int]
+    most_requests_a_second: int
+    sweep_timeout_seconds: int
     polled_queues: int
     alarm_metrics: int
     dashboards: int
@@ -53,6 +66,13 @@ class Deployed:
             put_batch=put["BatchSize"],
             put_window_seconds=put["MaximumBatchingWindowInSeconds"],
             fold_batch=fold["BatchSize"],
+            fire_batch=_event_source(resources, FIRE)["BatchSize"],
+            most_at_once={
+                function: _event_source(resources, function)["ScalingConfig"]["MaximumConcurrency"]
+                for function in (PUT, DISTRIBUTE, FIRE)
+            },
+            most_requests_a_second=template["Parameters"]["RequestsPerSecond"]["Default"],
+            sweep_timeout_seconds=config["lambda_functions"][SWEEP]["lambda_timeout"],
             polled_queues=sum(map(_is_queue, _event_sources(resources))),
             alarm_metrics=sum(map(_metrics_of, _of_type(resources, ALARM))),
             dashboards=len(_of_type(resources, DASHBOARD)),
@@ -65,6 +85,8 @@ def _check(resources: Mapping[str, Any]) -> None:
         raise RuntimeError("composite alarms have no price in prices.json")
     if "FilterCriteria" not in _event_source(resources, FOLD):
         raise RuntimeError("the stream is not filtered")
+    if _event_source(resources, DISTRIBUTE)["BatchSize"] != 1:
+        raise RuntimeError("groups of events are distributed together")
     for function in LOGICAL_IDS:
         logging = _properties(resources, function).get("LoggingConfig", {})
         if logging.get("SystemLogLevel") != "WARN":

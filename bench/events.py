@@ -14,6 +14,7 @@ from local.queue import Message
 from local.table import Change
 
 PATH = "/api/v1/views"
+EVENTS_PATH = "/api/v1/events"
 STREAM_LABEL = "2024-01-01T00:00:00.000"
 
 
@@ -43,6 +44,51 @@ def get_views(badge_id: str) -> dict[str, Any]:
         "body": None,
         "isBase64Encoded": False,
     }
+
+
+def post_event(document: dict[str, Any], token: str) -> dict[str, Any]:
+    """A POST of an event, as API Gateway hands it to Lambda once the authorizer has let it in."""
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Host": "badges.example",
+    }
+    return {
+        "resource": EVENTS_PATH,
+        "path": EVENTS_PATH,
+        "httpMethod": "POST",
+        "headers": headers,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()},
+        "queryStringParameters": None,
+        "multiValueQueryStringParameters": None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {
+            "resourcePath": EVENTS_PATH,
+            "httpMethod": "POST",
+            "path": f"/api{EVENTS_PATH}",
+            "stage": "api",
+            "identity": {"sourceIp": "192.0.2.1", "userAgent": "curl"},
+            "authorizer": {"principalId": "somebody"},
+        },
+        "body": json.dumps(document),
+        "isBase64Encoded": False,
+    }
+
+
+def authorization(token: str) -> dict[str, Any]:
+    """What API Gateway asks an authorizer before the first request of a token."""
+    return {
+        "type": "TOKEN",
+        "authorizationToken": f"Bearer {token}",
+        "methodArn": f"arn:aws:execute-api:us-east-1:000000000000:api/api/POST{EVENTS_PATH}",
+    }
+
+
+def messages(queue: str, bodies: Sequence[str], now: float) -> dict[str, Any]:
+    """A batch of SQS messages, each received for the first time."""
+    received = [Message(place, body, now, 1, now) for place, body in enumerate(bodies)]
+    return queue_event(queue, received)
 
 
 def views(badge_ids: Sequence[str]) -> dict[str, Any]:

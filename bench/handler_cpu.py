@@ -16,13 +16,29 @@ from typing import Any
 
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 
-from bench import events
-from bench.in_process import Given, handlers_over
-from bench.invoking import API, FOLD, PUT, Design, Handler
+from bench import events, life
+from bench.day import START
+from bench.in_process import handlers_over
+from bench.invoking import (
+    ACCEPT,
+    API,
+    AUTHORIZE,
+    DISTRIBUTE,
+    FIRE,
+    FOLD,
+    PUT,
+    SWEEP,
+    TOKEN,
+    Design,
+    Handler,
+    given_on_aws,
+)
 from bench.measuring import cpu_seconds, interleaved, machine, medians
-from bench.stubbed_aws import BADGE_ID, ENVIRONMENT, FOLDED, PARTITION, Answer, StubbedAws, isolate
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.sqs import SqsQueue
+from bench.stubbed_aws import BADGE_ID, FOLDED, PARTITION, Answer, StubbedAws, isolate
+from chalicelib.attribute_values import encode, encode_item, encode_key
+from chalicelib.concurrency import concurrently
+from chalicelib.timers.event import Status, batches, key, message
+from local.events import scheduled_event
 
 LIVE_VIEWS = {0: 400, 10: 400, 1_000: 60, 7_999: 12}
 """Rounds by live views; the more one costs, the fewer are enough."""
@@ -31,11 +47,28 @@ RECORDS = {1: 400, 10: 400, 100: 100}
 WARM_UP = 5
 
 
+EVENTS = {0: 200, 1: 200, 10: 100, 100: 60}
+"""Rounds by events in a batch or a group; an event that is accepted is put on the queue or not."""
+SWEPT = {0: 100, 100: 40, 1_000: 10, 10_000: 5}
+"""Rounds by events that a sweep finds."""
+
+
 class StubbedTable(StubbedAws):
-    """With what the fold of the original reads and writes."""
+    """With what the fold of the original reads and writes, and events: those that are due."""
+
+    def hold_events(self, found: int) -> None:
+        """Have an event of any name, and so many in the first part of the index."""
+        self.event = encode_item(life.far_off(0, int(START * 1000)))
+        self.found = found
 
     def answer(self, target: str, body: bytes) -> Answer:
         match target.rpartition(".")[2]:
+            case "GetItem" if b"TIMER" in body:
+                return Answer.of({"Item": self.event} if b"TIMER#" in body else {})
+            case "Query" if b"IndexName" in body:
+                return self._due(json.loads(body))
+            case "SendMessageBatch":
+                return Answer.of({"Successful": []})
             case "GetItem":
                 user = {"PK": {"S": PARTITION}, "SK": {"S": "USER"}, "count": {"N": str(FOLDED)}}
                 return Answer.of({"Item": user})
@@ -43,6 +76,23 @@ class StubbedTable(StubbedAws):
                 return Answer.of({})
             case _:
                 return super().answer(target, body)
+
+    def _due(self, request: Mapping[str, Any]) -> Answer:
+        """Pages of the first part of the index, which is asked for all that becomes due."""
+        values = request["ExpressionAttributeValues"]
+        overdue = values[":first"]["N"] == "0"
+        first = values[":batch"]["S"] == batches(Status.ACTIVE)[0] and not overdue
+        start = int(request.get("ExclusiveStartKey", {}).get("due", {"N": "0"})["N"])
+        end = min(self.found if first else 0, start + request["Limit"])
+        items = [
+            {
+                **encode_key(key(f"{place:026}")),
+                "batch": values[":batch"],
+                "due": encode(place + 1),
+            }
+            for place in range(start, end)
+        ]
+        return Answer.of({"Items": items, "Count": len(items), "ScannedCount": len(items)})
 
 
 def main() -> int:
@@ -53,21 +103,53 @@ def main() -> int:
     for design in designs:
         aws.attach(design.dynamodb)
         aws.attach(design.sqs)
-    with handlers_over(_given(designs[0])):
+    # A batch is of one badge: nothing of views is worked through at once, and of events by threads.
+    with handlers_over(*given_on_aws(designs[0], concurrently)):
         cpu_ms = {
             API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
             PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n)),
             FOLD: _by_size(designs, FOLD, RECORDS, lambda n: events.removals([BADGE_ID] * n)),
+            **_of_events(designs[:1], aws),
         }
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     print(json.dumps({"as_of": today, "machine": machine(), "cpu_ms": cpu_ms}, indent=2))
     return 0
 
 
-def _given(design: Design) -> Given:
-    """A batch is of one badge, so that nothing is worked through at once."""
-    table = DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"])
-    return Given(table, SqsQueue(design.sqs, ENVIRONMENT["VIEWS_QUEUE_URL"]), map)
+def _of_events(
+    designs: Sequence[Design], aws: StubbedTable
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The functions of events, by those that they put on the queue, send on, or fire."""
+    aws.hold_events(0)
+    delays = {0: life.FAR, 1: life.SOON}
+    of_one = {size: EVENTS[size] for size in delays}
+    return {
+        AUTHORIZE: _by_size(designs, AUTHORIZE, {0: 200}, lambda _: events.authorization(TOKEN)),
+        ACCEPT: _by_size(designs, ACCEPT, of_one, lambda n: _posted(delays[n])),
+        SWEEP: _by_size(designs, SWEEP, SWEPT, partial(_swept, aws)),
+        DISTRIBUTE: _by_size(designs, DISTRIBUTE, {n: EVENTS[n] for n in (1, 100)}, _group),
+        FIRE: _by_size(designs, FIRE, {n: EVENTS[n] for n in (1, 10)}, _due),
+    }
+
+
+def _posted(delay: int) -> dict[str, Any]:
+    document = {"delay": delay, "target": life.LOG, "payload": life.PAYLOAD}
+    return events.post_event(document, TOKEN)
+
+
+def _swept(aws: StubbedTable, found: int) -> dict[str, Any]:
+    aws.hold_events(found)
+    return scheduled_event()
+
+
+def _group(size: int) -> dict[str, Any]:
+    due = [[f"{place:026}", int(START * 1000)] for place in range(size)]
+    return events.messages("vu-mi-distribution", [json.dumps({"events": due})], START)
+
+
+def _due(size: int) -> dict[str, Any]:
+    bodies = [message(f"{place:026}") for place in range(size)]
+    return events.messages("vu-mi-timers", bodies, START)
 
 
 def _get(aws: StubbedAws, live_views: int) -> dict[str, Any]:

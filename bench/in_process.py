@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
 from chalicelib.ports import Queue, Table
 from chalicelib.settings import Settings
+from chalicelib.timers.webhooks import Sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,29 @@ class Given:
     clock: Callable[[], float] = time.time
 
 
+@dataclass(frozen=True, slots=True)
+class GivenForTimers:
+    """A `resources.TimerResources` made of what is measured; no event of it goes to a URL."""
+
+    table: Table
+    timers_queue: Queue
+    distribution_queue: Queue
+    event_queues: Mapping[str, Queue]
+    each: Each
+    settings: Settings
+    clock: Callable[[], float] = time.time
+    sender: Sender | None = None
+
+    def event_queue(self, name: str) -> Queue | None:
+        return self.event_queues.get(name)
+
+
 @contextmanager
-def handlers_over(given: Given) -> Iterator[None]:
+def handlers_over(given: Given, timers: GivenForTimers | None = None) -> Iterator[None]:
     """Let the handlers use these resources, and log all that they log on Lambda, to nowhere."""
     with Path(os.devnull).open("w") as nowhere:
         telemetry.write_to(nowhere, with_metrics=True)
-        resources.use(given)
+        resources.use(given, timers)
         try:
             yield
         finally:

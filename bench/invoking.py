@@ -8,27 +8,46 @@ from __future__ import annotations
 import importlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
 from botocore.awsrequest import AWSResponse
 from moto import mock_aws
 
 from app import app
-from bench.in_process import Given, handlers_over
+from bench.in_process import Given, GivenForTimers, handlers_over
 from bench.metering import Meter, Request
 from bench.stubbed_aws import ENVIRONMENT
-from chalicelib import telemetry
+from chalicelib import telemetry, tokens
+from chalicelib.authorize import authorize
+from chalicelib.concurrency import Each
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.resources import aws_client
+from chalicelib.settings import Settings
 from chalicelib.sqs import SqsQueue
+from chalicelib.timers.distribute import distribute_timers
+from chalicelib.timers.fire import fire_timers
+from chalicelib.timers.tick import sweep_timers
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from tests.aws import create_table
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
+AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
+SWEEP, DISTRIBUTE, FIRE = "sweep_timers", "distribute_timers", "fire_timers"
+TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL = (
+    f"https://sqs.us-east-1.amazonaws.com/000000000000/{name}"
+    for name in ("vu-mi-timers", "vu-mi-distribution", "orders")
+)
+ORDERS = "orders"
+"""A queue that events may go to."""
+TOKEN = "a-token-that-opens-the-routes-of-events"  # noqa: S105  of nothing but this
+SQS_REQUEST_BYTES = 65_536
+"""What a message or a batch has more than that is billed as another request (SQS pricing)."""
 REQUEST_ID = "00000000-0000-4000-8000-000000000000"
 PLATFORM_LINES = (
     f"START RequestId: {REQUEST_ID} Version: $LATEST\n",
@@ -48,8 +67,9 @@ Handler: TypeAlias = Callable[[Any, Any], Any]
 class Invocation:
     """One run of a function.
 
-    `records` are those of its batch; of a GET, the live views that it read. `sends` are messages
-    that it sent. `metrics` are the names of its custom metrics.
+    `records` are those of its batch; of a GET, the live views that it read; the events that it put
+    on the queue where it accepted one, swept or distributed. `sends` are its requests to SQS.
+    `metrics` are the names of its custom metrics.
     """
 
     function: str
@@ -73,7 +93,16 @@ class Design:
     @classmethod
     def vu_mi(cls) -> Design:
         """This project; `.chalice/resources.yaml` has Lambda log nothing of its own."""
-        handlers = {API: app, PUT: put_views, FOLD: fold_views}
+        handlers = {
+            API: app,
+            PUT: put_views,
+            FOLD: fold_views,
+            AUTHORIZE: authorize,
+            ACCEPT: app,
+            SWEEP: sweep_timers,
+            DISTRIBUTE: distribute_timers,
+            FIRE: fire_timers,
+        }
         return cls("vu-mi", handlers, (), aws_client("dynamodb"), aws_client("sqs"))
 
     @classmethod
@@ -93,30 +122,62 @@ class Context:
     aws_request_id: str = REQUEST_ID
 
 
-class Mailbox:
-    """Takes the messages that a client sends to SQS, in place of the network."""
+class Sent(NamedTuple):
+    """A message that was sent; `delay` in seconds."""
 
-    def __init__(self) -> None:
-        self._bodies: list[str] = []
+    queue: str
+    body: str
+    delay: int
+
+
+@dataclass
+class Mailbox:
+    """Takes the messages that a client sends to SQS, in place of the network.
+
+    `closed` are the queues that refuse what is sent to them.
+    """
+
+    closed: set[str] = field(default_factory=set)
+    _sent: list[Sent] = field(default_factory=list)
+    _requests: int = 0
 
     @contextmanager
     def receiving(self, client: Any) -> Iterator[None]:
-        client.meta.events.register("before-call.sqs.SendMessage", self._receive)
+        calls = {"SendMessage": self._receive, "SendMessageBatch": self._receive_all}
+        for call, receive in calls.items():
+            client.meta.events.register(f"before-call.sqs.{call}", receive)
         try:
             yield
         finally:
-            client.meta.events.unregister("before-call.sqs.SendMessage", self._receive)
+            for call, receive in calls.items():
+                client.meta.events.unregister(f"before-call.sqs.{call}", receive)
 
-    def _receive(
-        self, params: Mapping[str, Any], **_: object
-    ) -> tuple[AWSResponse, dict[str, str]]:
-        self._bodies.append(json.loads(params["body"])["MessageBody"])
-        return AWSResponse("", 200, {}, None), {"MessageId": "0"}  # type: ignore[arg-type]
+    def _receive(self, params: Mapping[str, Any], **_: object) -> tuple[AWSResponse, Any]:
+        request = json.loads(params["body"])
+        return self._taken(request["QueueUrl"], [request], {"MessageId": "0"})
 
-    def take(self) -> list[str]:
-        """What was sent since the last time."""
-        bodies, self._bodies = self._bodies, []
-        return bodies
+    def _receive_all(self, params: Mapping[str, Any], **_: object) -> tuple[AWSResponse, Any]:
+        request = json.loads(params["body"])
+        return self._taken(request["QueueUrl"], request["Entries"], {"Successful": []})
+
+    def _taken(
+        self, queue: str, entries: Sequence[Mapping[str, Any]], answer: dict[str, Any]
+    ) -> tuple[AWSResponse, Any]:
+        size = sum(len(entry["MessageBody"].encode()) for entry in entries)
+        self._requests += max(1, math.ceil(size / SQS_REQUEST_BYTES))
+        if queue in self.closed:
+            refusal = {"Code": "AccessDenied", "Message": "the queue is closed"}
+            return AWSResponse("", 403, {}, None), {"Error": refusal}  # type: ignore[arg-type]
+        self._sent += [
+            Sent(queue, entry["MessageBody"], entry.get("DelaySeconds", 0)) for entry in entries
+        ]
+        return AWSResponse("", 200, {}, None), answer  # type: ignore[arg-type]
+
+    def take(self) -> tuple[list[Sent], int]:
+        """What was sent since the last time, and in how many requests as they are billed."""
+        taken = self._sent, self._requests
+        self._sent, self._requests = [], 0
+        return taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,14 +193,14 @@ class Runner:
 
     def invoke(
         self, function: str, records: int, event: Mapping[str, Any]
-    ) -> tuple[Invocation, list[str]]:
+    ) -> tuple[Invocation, list[Sent]]:
         """Run a function; returns what it used, and the messages it sent."""
         context = Context(self.function_names[function])
         _check(self.design.handlers[function](event, context))
-        sent, lines = self.mailbox.take(), self._logged()
+        (sent, sends), lines = self.mailbox.take(), self._logged()
         log_bytes = sum(len(line.encode()) for line in (*lines, *self.design.platform_lines))
         requests, metrics = self.meter.take(), frozenset(_metrics(lines))
-        return Invocation(function, records, requests, len(sent), log_bytes, metrics), sent
+        return Invocation(function, records, requests, sends, log_bytes, metrics), sent
 
     def _logged(self) -> list[str]:
         lines = self.log.getvalue().splitlines(keepends=True)
@@ -153,7 +214,7 @@ def running(
     design_of: Callable[[], Design], function_names: Mapping[str, str], clock: Callable[[], float]
 ) -> Iterator[Runner]:
     """A design on AWS as far as that is metered, with an empty table."""
-    name, url = ENVIRONMENT["TABLE_NAME"], ENVIRONMENT["VIEWS_QUEUE_URL"]
+    name = ENVIRONMENT["TABLE_NAME"]
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
         weigher = aws_client("dynamodb")
@@ -161,16 +222,34 @@ def running(
         design, meter, mailbox, log = design_of(), Meter(weigher), Mailbox(), io.StringIO()
         stack.enter_context(meter.watching(design.dynamodb))
         stack.enter_context(mailbox.receiving(design.sqs))
-        table, queue = DynamoTable(design.dynamodb, name), SqsQueue(design.sqs, url)
-        stack.enter_context(handlers_over(Given(table, queue, map, clock=clock)))
+        stack.enter_context(handlers_over(*given_on_aws(design, map, clock)))
         telemetry.write_to(log, with_metrics=True)
         yield Runner(design, function_names, DynamoTable(weigher, name), meter, mailbox, log)
+
+
+def given_on_aws(
+    design: Design, each: Each, clock: Callable[[], float] = time.time
+) -> tuple[Given, GivenForTimers]:
+    """What the handlers use, over the clients of a design."""
+    table = DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"])
+    views = SqsQueue(design.sqs, ENVIRONMENT["VIEWS_QUEUE_URL"])
+    timers, distribution, orders = (
+        SqsQueue(design.sqs, url) for url in (TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL)
+    )
+    settings = Settings(
+        event_queues={ORDERS: ORDERS_URL}, api_token_digests=frozenset([tokens.digest(TOKEN)])
+    )
+    for_timers = GivenForTimers(
+        table, timers, distribution, {ORDERS: orders}, each, settings, clock
+    )
+    return Given(table, views, each, clock=clock), for_timers
 
 
 def _check(answer: Mapping[str, Any] | None) -> None:
     """Raise `RuntimeError` where a handler did not do what it was called for."""
     answer = answer or {}
-    if answer.get("batchItemFailures") or "isError" in answer.get("body", ""):
+    failed = answer.get("batchItemFailures") or answer.get("statusCode", 200) >= 400  # noqa: PLR2004
+    if failed or "isError" in answer.get("body", ""):
         raise RuntimeError(f"a handler answered {answer}")
 
 

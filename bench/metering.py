@@ -6,7 +6,9 @@ through a second client, whose own requests count for nothing.
 
 Sources, all in the DynamoDB developer guide: "Item sizes and formats"; "DynamoDB read and write
 operations", which has the capacity unit consumption; "Working with items: capacity units consumed
-by conditional writes"; "DynamoDB Transactions: capacity management"; "Local secondary indexes".
+by conditional writes"; "DynamoDB Transactions: capacity management"; "Local secondary indexes";
+"Using Global Secondary Indexes", "Provisioned throughput considerations for Global Secondary
+Indexes"; "Using time to live", by which a removal costs nothing in an index either.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
+from threading import Lock
 from typing import Any, NamedTuple
 
 from chalicelib.attribute_values import AttributeValue
@@ -71,7 +74,8 @@ def read_units(size: int, *, consistent: bool) -> float:
     """A unit for each 4 KB begun, at least one; half of that where the read may be stale.
 
     A Query adds up the items that it looks at and rounds once, whatever it returns of them: a
-    projection or a count costs the same. What does not exist costs the least there is.
+    projection or a count costs the same. Of an index it adds up the entries, which may always be
+    stale. What does not exist costs the least there is.
     """
     units = max(1, -(-size // READ_UNIT_BYTES))
     return units if consistent else units * EVENTUALLY_CONSISTENT
@@ -80,18 +84,55 @@ def read_units(size: int, *, consistent: bool) -> float:
 def write_units(before: int, after: int) -> int:
     """A unit for each KB begun of the larger item, that before or that after; at least one.
 
-    A failed condition costs the units of the item as it stands. An index that the item is not in
-    costs nothing, and so does the removal by TTL.
+    A failed condition costs the units of the item as it stands, and the removal by TTL nothing.
     """
     return max(1, -(-max(before, after) // WRITE_UNIT_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
+class Index:
+    """A secondary index of keys alone: `names` of its own key, then of the table's."""
+
+    name: str
+    key: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any], table_key: Sequence[str]) -> Index:
+        """An index as DescribeTable has it. Raises `LookupError` for one that holds more."""
+        name = description["IndexName"]
+        if description["Projection"]["ProjectionType"] != "KEYS_ONLY":
+            raise LookupError(f"no rule for {name}: it holds more than keys")
+        key = tuple(part["AttributeName"] for part in description["KeySchema"])
+        return cls(name, key, tuple(dict.fromkeys((*key, *table_key))))
+
+    def entry(self, item: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """What the index holds of an item; nothing of one that lacks a part of the index's key."""
+        if not set(self.key) <= set(item):
+            return {}
+        return {name: item[name] for name in self.names}
+
+
+def index_write_units(
+    before: Mapping[str, AttributeValue], after: Mapping[str, AttributeValue]
+) -> int:
+    """What an entry costs that goes, comes, or goes and comes because its key is another.
+
+    An entry that stays as it is costs nothing, nor does an item that was not in the index and is
+    not now.
+    """
+    if before == after:
+        return 0
+    return sum(write_units(0, item_bytes(entry)) for entry in (before, after) if entry)
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
-    """The write of one item."""
+    """The write of one item: its units in the table, and those in the table's indexes."""
 
     key: Key
     units: int
+    index_units: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +145,8 @@ class Request:
 
     @property
     def write_units(self) -> int:
-        return sum(write.units for write in self.written)
+        """In the table and in its indexes, which cost the same."""
+        return sum(write.units + write.index_units for write in self.written)
 
 
 class _Item(NamedTuple):
@@ -115,11 +157,17 @@ class _Item(NamedTuple):
 
 
 class Meter:
-    """Counts what the clients consume that it watches. `weigher` is a client that none watches."""
+    """Counts what the clients consume that it watches. `weigher` is a client that none watches.
+
+    Requests of several threads go one by one: moto would lose some, and items are to be weighed as
+    this very request found and left them.
+    """
 
     def __init__(self, weigher: Any) -> None:
         self._weigher = weigher
         self._requests: list[Request] = []
+        self._indexes: dict[str, tuple[Index, ...]] = {}
+        self._under_way = Lock()
 
     @contextmanager
     def watching(self, client: Any) -> Iterator[None]:
@@ -130,11 +178,13 @@ class Meter:
         events = client.meta.events
         events.register_first("before-call.dynamodb", self._before)
         events.register_first("after-call.dynamodb", self._after)
+        events.register_first("after-call-error.dynamodb", self._failed)
         try:
             yield
         finally:
             events.unregister("before-call.dynamodb", self._before)
             events.unregister("after-call.dynamodb", self._after)
+            events.unregister("after-call-error.dynamodb", self._failed)
 
     def take(self) -> tuple[Request, ...]:
         """The requests since the last time, in their order."""
@@ -142,13 +192,28 @@ class Meter:
         return requests
 
     def _before(self, params: Mapping[str, Any], model: Any, context: Any, **_: object) -> None:
-        request = json.loads(params["body"])
-        items = [] if model.name in ("GetItem", "Query") else list(_items(model.name, request))
-        context["metered"] = request, [(item, self._weight(item)) for item in items]
+        self._under_way.acquire()
+        try:
+            request = json.loads(params["body"])
+            items = [] if model.name in ("GetItem", "Query") else list(_items(model.name, request))
+            context["metered"] = request, [(item, self._stored(item)) for item in items]
+        except BaseException:
+            self._under_way.release()
+            raise
 
     def _after(
         self, parsed: Mapping[str, Any], model: Any, context: Mapping[str, Any], **_: object
     ) -> None:
+        try:
+            self._count(parsed, model, context)
+        finally:
+            self._under_way.release()
+
+    def _failed(self, **_: object) -> None:
+        """Nothing was answered."""
+        self._under_way.release()
+
+    def _count(self, parsed: Mapping[str, Any], model: Any, context: Mapping[str, Any]) -> None:
         request, items = context["metered"]
         if "Error" in parsed and parsed["Error"].get("Code") not in REFUSED_BY_CONDITION:
             self._requests.append(Request(model.name))
@@ -163,7 +228,9 @@ class Meter:
     ) -> float:
         match operation:
             case "GetItem":
-                size = self._weight(_Item(request["TableName"], _key(request["Key"])))
+                size = item_bytes(self._stored(_Item(request["TableName"], _key(request["Key"]))))
+            case "Query" if "IndexName" in request:
+                size = self._weight_in_index(request, answer)
             case "Query" if _is_in_full(request):
                 size = sum(map(item_bytes, answer["Items"]))
             case "Query":
@@ -172,16 +239,45 @@ class Meter:
                 return 0.0
         return read_units(size, consistent=request.get("ConsistentRead", False))
 
-    def _written(self, operation: str, items: Sequence[tuple[_Item, int]]) -> Iterator[Written]:
-        times = TRANSACTIONAL if operation == "TransactWriteItems" else 1
+    def _written(
+        self, operation: str, items: Sequence[tuple[_Item, Mapping[str, AttributeValue]]]
+    ) -> Iterator[Written]:
+        transactional = operation == "TransactWriteItems"
+        times = TRANSACTIONAL if transactional else 1
         for item, before in items:
-            yield Written(item.key, times * write_units(before, self._weight(item)))
+            after = self._stored(item)
+            units = times * write_units(item_bytes(before), item_bytes(after))
+            of_indexes = sum(
+                index_write_units(index.entry(before), index.entry(after))
+                for index in self._indexes_of(item.table)
+            )
+            if transactional and of_indexes:
+                raise LookupError("no rule for what a transaction writes to an index")
+            yield Written(item.key, units, of_indexes)
 
-    def _weight(self, item: _Item) -> int:
-        """The size of an item as it stands; 0 where there is none."""
+    def _stored(self, item: _Item) -> dict[str, AttributeValue]:
+        """An item as it stands; empty where there is none."""
         key = {"PK": {"S": item.key.pk}, "SK": {"S": item.key.sk}}
         answer = self._weigher.get_item(TableName=item.table, Key=key, ConsistentRead=True)
-        return item_bytes(answer.get("Item", {}))
+        stored: dict[str, AttributeValue] = answer.get("Item", {})
+        return stored
+
+    def _indexes_of(self, table: str) -> tuple[Index, ...]:
+        if table not in self._indexes:
+            described = self._weigher.describe_table(TableName=table)["Table"]
+            key = [part["AttributeName"] for part in described["KeySchema"]]
+            kinds = ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
+            parts = [part for kind in kinds for part in described.get(kind, ())]
+            self._indexes[table] = tuple(Index.of(part, key) for part in parts)
+        return self._indexes[table]
+
+    def _weight_in_index(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> int:
+        """The size of the entries that a page of a Query of an index looked at."""
+        if {"Select", "ProjectionExpression", "FilterExpression"} & set(request):
+            raise LookupError("no rule for a part of what an index holds")
+        indexes = {index.name: index for index in self._indexes_of(request["TableName"])}
+        index = indexes[request["IndexName"]]
+        return sum(item_bytes(index.entry(item)) for item in answer["Items"])
 
     def _weight_of_page(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> int:
         """The size of all items that a page of a Query looked at, asked for again in full."""
@@ -222,13 +318,11 @@ def _key(attributes: Mapping[str, AttributeValue]) -> Key:
 
 def _is_in_full(request: Mapping[str, Any]) -> bool:
     """Whether the answer to a Query has all that it looked at."""
-    return not {"Select", "ProjectionExpression", "FilterExpression", "IndexName"} & set(request)
+    return not {"Select", "ProjectionExpression", "FilterExpression"} & set(request)
 
 
 def _in_full(request: Mapping[str, Any]) -> dict[str, Any]:
     """The same page of a Query with whole items, and none filtered out."""
-    if "IndexName" in request:
-        raise LookupError("no rule for a Query of an index")
     kept = ("TableName", "KeyConditionExpression", "ExclusiveStartKey", "Limit", "ScanIndexForward")
     used = set(re.findall(r"[#:]\w+", request["KeyConditionExpression"]))
     placeholders = {

@@ -16,15 +16,33 @@ import pytest
 import yaml
 
 from bench import deployed as deploying
+from bench import life
 from bench.bill import PRICES, Bill, Prices, interpolated, per_view, together
 from bench.cost import BEGIN, END, put_into
 from bench.cost_tables import SERVICES
+from bench.counted_events import CountedEvents, Rush
 from bench.day import START, Badge, badge_of
 from bench.deployed import Deployed
-from bench.invoking import API, FOLD, PUT, Design, Invocation
+from bench.event_tables import EVENT_SERVICES
+from bench.invoking import (
+    ACCEPT,
+    API,
+    AUTHORIZE,
+    DISTRIBUTE,
+    FIRE,
+    FOLD,
+    PUT,
+    SWEEP,
+    Design,
+    Invocation,
+    Mailbox,
+)
+from bench.life import LOG, QUEUE, Timers, timers_of
 from bench.metering import Request, Written
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
-from chalicelib.ports import Key, number
+from chalicelib.ports import Key, StorageError, number
+from chalicelib.resources import aws_client
+from chalicelib.sqs import SqsQueue
 from tests.unit.fakes import logging_put_back
 
 ROOT = Path(__file__).parent.parent.parent
@@ -175,13 +193,177 @@ def test_a_design_that_loses_views_is_not_billed(badge: Badge) -> None:
         badge.take(views=2, seconds=60)
 
 
+# ---- an event, from its acceptance to its end
+
+
+@pytest.fixture
+def timers(deployed: Deployed) -> Iterator[Timers]:
+    with timers_of(deployed) as timers:
+        yield timers
+
+
+def units_of(run: Invocation) -> list[tuple[str, float, int, int]]:
+    """Of each request the operation, and its units: read, written to the table and the index."""
+    return [
+        (
+            request.operation,
+            request.read_units,
+            sum(write.units for write in request.written),
+            sum(write.index_units for write in request.written),
+        )
+        for request in run.requests
+    ]
+
+
+READ, CLAIMED, MOVED = ("GetItem", 1, 0, 0), ("UpdateItem", 0, 1, 0), ("UpdateItem", 0, 1, 2)
+"""An event is read and claimed; done or put off it has another key in the index."""
+
+
+def test_an_event_due_soon_is_one_request_and_one_run(timers: Timers) -> None:
+    life.soon(timers, LOG)
+    life.check_fired(timers, ["event"])
+    [accept], [fire] = timers.invocations[ACCEPT], timers.invocations[FIRE]
+    assert set(timers.invocations) == {ACCEPT, FIRE}
+    assert units_of(accept) == [("PutItem", 0, 1, 1)]
+    assert units_of(fire) == [READ, CLAIMED, MOVED]
+    assert (accept.sends, fire.sends) == (1, 0)
+
+
+def test_an_event_far_ahead_is_swept_and_distributed_too(timers: Timers) -> None:
+    """What it adds to a sweep is a message, and half a unit to see that none comes behind it."""
+    timers.sweep()
+    [idle] = timers.invocations.pop(SWEEP)
+    life.far_ahead(timers, LOG)
+    life.check_fired(timers, ["event"])
+    runs = [
+        run
+        for function in (ACCEPT, SWEEP, DISTRIBUTE, FIRE)
+        for run in timers.invocations[function]
+    ]
+    accept, sweep, distribute, fire = runs
+    assert [run.sends for run in runs] == [0, 1, 1, 0]
+    assert units_of(accept) == [("PutItem", 0, 1, 1)]
+    assert sum(r.read_units for r in sweep.requests) == 0.5 + sum(
+        r.read_units for r in idle.requests
+    )
+    assert distribute.requests == ()
+    assert units_of(fire) == [READ, CLAIMED, MOVED]
+
+
+def test_an_event_to_a_queue_is_one_message_more(timers: Timers) -> None:
+    life.soon(timers, QUEUE)
+    life.check_fired(timers, ["event"])
+    [fire] = timers.invocations[FIRE]
+    assert fire.sends == 1
+    assert units_of(fire) == [READ, CLAIMED, MOVED]
+
+
+def test_an_attempt_that_fails_costs_what_the_last_one_does(timers: Timers) -> None:
+    """It sends two messages: the one that the queue refuses, and the one that lets it try again."""
+    life.failed_once(timers, QUEUE)
+    life.check_fired(timers, ["event"], tries=2)
+    failed, succeeded = timers.invocations[FIRE]
+    assert units_of(failed) == units_of(succeeded) == [READ, CLAIMED, MOVED]
+    assert (failed.sends, succeeded.sends) == (2, 1)
+    assert "attempts_failed" in failed.metrics
+
+
+def test_a_sweep_that_finds_nothing_asks_each_shard_twice_and_moves_on(timers: Timers) -> None:
+    """8 shards x 2 queries x 0.5 and the cursor's 1 are 9 units; nothing is sent or logged."""
+    timers.sweep()
+    [idle] = timers.invocations[SWEEP]
+    assert units_of(idle) == [
+        ("GetItem", 1, 0, 0),
+        *[("Query", 0.5, 0, 0)] * 16,
+        ("UpdateItem", 0, 1, 0),
+    ]
+    assert (idle.sends, idle.log_bytes) == (0, 0)
+
+
+def test_events_due_together_are_fired_by_tens(timers: Timers) -> None:
+    for place in range(25):
+        timers.accept(f"e{place}", life.SOON, LOG)
+    timers.run()
+    life.check_fired(timers, [f"e{place}" for place in range(25)])
+    fired = timers.invocations[FIRE]
+    assert [run.records for run in fired] == [10, 10, 5]
+    assert [len(run.requests) for run in fired] == [30, 30, 15]
+
+
+def test_a_group_of_a_hundred_is_put_on_the_queue_by_tens(timers: Timers) -> None:
+    at = int((timers.agenda.now + 240) * 1000) + 1
+    [shard] = {event["batch"] for event in [life.far_off(0, at)]}
+    same = [item for item in (life.far_off(n, at) for n in range(900)) if item["batch"] == shard]
+    timers.runner.table.put_all(same[:100])
+    [group] = timers.sweep(found=100)
+    timers.distribute(group)
+    [sweep], [distribute] = timers.invocations[SWEEP], timers.invocations[DISTRIBUTE]
+    assert (sweep.sends, distribute.sends, distribute.records) == (1, 10, 100)
+
+
+def test_an_event_that_was_not_delivered_is_not_billed(timers: Timers) -> None:
+    timers.runner.mailbox.closed.add("https://sqs.us-east-1.amazonaws.com/000000000000/orders")
+    timers.accept("event", life.SOON, QUEUE)
+    timers.run()
+    with pytest.raises(RuntimeError, match="was not delivered"):
+        life.check_fired(timers, ["event"])
+
+
+def test_a_token_is_checked_without_any_request(timers: Timers) -> None:
+    timers.authorize()
+    [authorize] = timers.invocations[AUTHORIZE]
+    assert (authorize.requests, authorize.sends, authorize.log_bytes) == ((), 0, 0)
+
+
+@pytest.mark.parametrize(("size", "requests"), [(10, 1), (65_536, 1), (65_537, 2), (131_073, 3)])
+def test_a_message_is_billed_by_each_64_kb_begun(size: int, requests: int) -> None:
+    client, mailbox = aws_client("sqs"), Mailbox()
+    with mailbox.receiving(client):
+        SqsQueue(client, "https://sqs.example/queue").send("x" * size)
+    sent, billed = mailbox.take()
+    assert ([len(message.body) for message in sent], billed) == ([size], requests)
+    assert mailbox.take() == ([], 0)
+
+
+def test_what_a_queue_refuses_is_billed_too() -> None:
+    url = "https://sqs.example/queue"
+    client, mailbox = aws_client("sqs"), Mailbox(closed={url})
+    with mailbox.receiving(client), pytest.raises(StorageError):
+        SqsQueue(client, url).send("order")
+    assert mailbox.take() == ([], 1)
+
+
+def test_a_sweep_is_billed_to_its_events_beside_what_it_costs_without_them(bill: Bill) -> None:
+    """19 queries of which 17 come anyway, for two events: one unit of 0.5 each."""
+    queries = [Request("Query", 0.5)] * 19
+    idle, swept = Invocation(SWEEP, 0, tuple(queries[:17])), Invocation(SWEEP, 2, tuple(queries))
+    rush = Rush([], swept, [], [], [])
+    counted = CountedEvents(bill, {"life": [swept]}, idle, rush, 0, 0)
+    assert counted.alone("life")["read_unit"] == 1
+    assert counted.alone("life")["lambda_request"] == 0
+
+
+def test_an_event_that_is_done_is_stored_with_its_entry_for_30_days(bill: Bill) -> None:
+    """900 + 100 bytes and 24 + 100 of the index, for 720 of 730 hours; a backup has no index."""
+    rush = Rush([], Invocation(SWEEP, 0), [], [], [])
+    kept = CountedEvents(bill, {}, Invocation(SWEEP, 0), rush, 900, 24).kept()
+    assert kept["stored_gb_month"] * 2**30 == pytest.approx(1_124 * 720 / 730)
+    assert kept["pitr_gb_month"] * 2**30 == pytest.approx(1_000 * 720 / 730)
+
+
 # ---- what is billed for it
 
 
 def prices(**assumed: Any) -> Prices:
     """A processor of 1 ms a run and 0.1 ms a record; 5 ms for DynamoDB and 10 ms for SQS."""
-    cpu_ms = {function: {"vu-mi": {"0": 1.0, "100": 11.0}} for function in (API, PUT, FOLD)}
-    waiting = {"waiting_ms": {"dynamodb": 5, "sqs": 10}, "vcpu_mb": 1_769}
+    cpu_ms = {
+        function: {"vu-mi": {"0": 1.0, "100": 11.0}} for function in (API, PUT, FOLD, SWEEP, FIRE)
+    }
+    waiting = {
+        "waiting_ms": {"dynamodb": 5, "sqs": 10},
+        "vcpu_mb": 1_769,
+        "hours_a_month": 730,
+    }
     usd = {name: 1.0 for names in SERVICES.values() for name in names}
     return Prices("here", "now", usd, {}, {"cpu_ms": cpu_ms}, {**waiting, **assumed})
 
@@ -206,6 +388,15 @@ def test_a_batch_is_billed_for_its_records(bill: Bill) -> None:
     assert bill.gb_seconds(run) == pytest.approx(0.021 * 0.5)
 
 
+def test_events_that_are_fired_at_once_wait_together(bill: Bill) -> None:
+    """Ten, of which eight are claimed at once: two rounds of three requests and of a message.
+
+    1 ms and 10 x 0.1 ms at the share are 6.91; 2 x (3 x 5 + 10) = 50: 56.91, billed as 57.
+    """
+    run = Invocation(FIRE, 10, (Request("UpdateItem"),) * 30, sends=10)
+    assert bill.gb_seconds(run) == pytest.approx(0.057 * 0.5)
+
+
 def test_a_get_is_billed_for_a_request_a_message_and_its_units(bill: Bill) -> None:
     run = Invocation(API, 0, (Request("Query", 2), Request("Query", 1)), sends=1, log_bytes=2**20)
     usage = bill.usage([run])
@@ -217,6 +408,7 @@ def test_a_get_is_billed_for_a_request_a_message_and_its_units(bill: Bill) -> No
 @pytest.mark.parametrize(("records", "polls"), [(1, 2), (10, 2), (11, 4), (100, 20)])
 def test_a_batch_is_received_and_deleted_by_tens(bill: Bill, records: int, polls: int) -> None:
     assert bill.usage([Invocation(PUT, records)])["sqs_request"] == polls
+    assert bill.usage([Invocation(FIRE, records)])["sqs_request"] == polls
     assert bill.usage([Invocation(FOLD, records)])["sqs_request"] == 0
 
 
@@ -236,7 +428,7 @@ def test_between_two_sizes_the_processor_is_on_a_line(at: int, ms: float) -> Non
 def test_every_price_says_where_it_was_checked() -> None:
     content = json.loads(PRICES.read_text())
     assert all(price["usd"] > 0 and price["source"] for price in content["prices"].values())
-    assert {name for names in SERVICES.values() for name in names} <= set(content["prices"])
+    assert {name for names in EVENT_SERVICES.values() for name in names} <= set(content["prices"])
     assert set(content["free_each_month"]) - {"source"} <= {
         *content["prices"],
         "lambda_gb_second",
@@ -263,13 +455,16 @@ def test_every_queue_that_runs_a_function_is_polled(deployed: Deployed) -> None:
     """Those of views, of groups of events, and of events."""
     assert deployed.polled_queues == 3
     config, template = files()
-    del template["Resources"]["FireTimers"]["Properties"]["Events"]
-    assert Deployed.of(config, template).polled_queues == 2
+    sources = {"Sqs": {"Properties": {"Queue": "a fourth"}}, "Stream": {"Properties": {}}}
+    template["Resources"]["Other"] = {"Properties": {"Events": sources}}
+    assert Deployed.of(config, template).polled_queues == 4
 
 
 def test_functions_are_called_what_the_template_calls_them(deployed: Deployed) -> None:
     """Their names stand in each line of the log."""
-    assert set(deployed.function_names) == {API, PUT, FOLD}
+    events = {AUTHORIZE, ACCEPT, SWEEP, DISTRIBUTE, FIRE}
+    assert set(deployed.function_names) == {API, PUT, FOLD, *events}
+    assert deployed.function_names[ACCEPT] == deployed.function_names[API]
     assert all(name.startswith("vu-mi-prod") for name in deployed.function_names.values())
 
 
@@ -282,6 +477,11 @@ def logging_each_run(resources: dict[str, Any]) -> None:
     resources["PutViews"]["Properties"]["LoggingConfig"]["SystemLogLevel"] = "INFO"
 
 
+def distributing_together(resources: dict[str, Any]) -> None:
+    [source] = resources["DistributeTimers"]["Properties"]["Events"].values()
+    source["Properties"]["BatchSize"] = 10
+
+
 def with_a_composite_alarm(resources: dict[str, Any]) -> None:
     resources["Any"] = {"Type": "AWS::CloudWatch::CompositeAlarm", "Properties": {}}
 
@@ -292,6 +492,7 @@ def with_a_composite_alarm(resources: dict[str, Any]) -> None:
         (unfiltered, "not filtered"),
         (logging_each_run, "logs each run of put_views"),
         (with_a_composite_alarm, "no price"),
+        (distributing_together, "distributed together"),
     ],
 )
 def test_what_would_cost_otherwise_is_not_passed_over(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,12 +11,20 @@ import boto3
 import pytest
 from boto3.dynamodb import conditions
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
-from bench.metering import Meter, Request, item_bytes, read_units, write_units
+from bench.metering import (
+    Index,
+    Meter,
+    Request,
+    Written,
+    item_bytes,
+    read_units,
+    write_units,
+)
 from chalicelib.attribute_values import encode_item
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import (
@@ -368,14 +377,157 @@ def test_an_operation_without_a_rule_is_not_taken_for_free(dynamodb: Metered) ->
         dynamodb.client.scan(TableName=TABLE)
 
 
-def test_a_query_of_an_index_is_not_guessed(dynamodb: Metered) -> None:
-    with pytest.raises(LookupError, match="index"):
+# ---- the index `due`: of keys alone, and only of what has both parts of its key
+
+ENTRY: Item = {"PK": "USER#a", "SK": "E", "batch": "ACTIVE#0", "due": 1_767_225_901_234}
+"""PK 2 + 6, SK 2 + 1, batch 5 + 8, due 3 + 8 (13 digits: 7 + 1): 35 bytes in the index."""
+IN_THE_INDEX = Key("USER#a", "E")
+
+
+def test_an_item_that_enters_the_index_costs_a_unit_there(dynamodb: Metered) -> None:
+    """The item is 5,000 bytes larger: 5 units in the table, 1 in the index of keys."""
+    put = dynamodb.request(lambda: dynamodb.table.write(Put({**ENTRY, "x": "x" * 5_000})))
+    assert put.written == (Written(IN_THE_INDEX, 5, 1),)
+    assert put.write_units == 6
+
+
+@pytest.mark.parametrize("missing", ["batch", "due"])
+def test_an_item_that_is_in_no_index_costs_nothing_there(dynamodb: Metered, missing: str) -> None:
+    item = {name: value for name, value in ENTRY.items() if name != missing}
+    put = dynamodb.request(lambda: dynamodb.table.write(Put(item)))
+    assert put.written == (Written(IN_THE_INDEX, 1, 0),)
+
+
+@pytest.mark.parametrize("value", [{"batch": "DONE#0"}, {"due": 7}, {"batch": "DONE#0", "due": 7}])
+def test_another_key_in_the_index_costs_a_delete_and_a_put(dynamodb: Metered, value: Item) -> None:
+    dynamodb.hold(ENTRY)
+    moved = dynamodb.request(lambda: dynamodb.table.write(Update(IN_THE_INDEX, values=value)))
+    assert moved.written == (Written(IN_THE_INDEX, 1, 2),)
+
+
+@pytest.mark.parametrize("value", [{"x": "new"}, {"due": ENTRY["due"], "batch": ENTRY["batch"]}])
+def test_an_entry_that_stays_as_it_is_costs_nothing(dynamodb: Metered, value: Item) -> None:
+    dynamodb.hold(ENTRY)
+    changed = dynamodb.request(lambda: dynamodb.table.write(Update(IN_THE_INDEX, values=value)))
+    assert changed.written == (Written(IN_THE_INDEX, 1, 0),)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        Update(IN_THE_INDEX, remove=("due",)),
+        Put({"PK": "USER#a", "SK": "E"}),
+        Delete(IN_THE_INDEX),
+    ],
+)
+def test_an_item_that_leaves_the_index_costs_a_unit_there(
+    dynamodb: Metered, write: Put | Update | Delete
+) -> None:
+    dynamodb.hold(ENTRY)
+    left = dynamodb.request(lambda: dynamodb.table.write(write))
+    assert left.written == (Written(IN_THE_INDEX, 1, 1),)
+
+
+def test_a_failed_condition_costs_nothing_in_the_index(dynamodb: Metered) -> None:
+    dynamodb.hold(ENTRY)
+    write = Update(IN_THE_INDEX, values={"due": 7}, condition=attribute("x").exists())
+
+    def refused() -> None:
+        with pytest.raises(ConditionFailed):
+            dynamodb.table.write(write)
+
+    assert dynamodb.request(refused).written == (Written(IN_THE_INDEX, 1, 0),)
+
+
+def test_items_of_a_batch_cost_each_their_own_in_the_index(dynamodb: Metered) -> None:
+    items = [{**ENTRY, "SK": "E1"}, item("VIEW#0", 40), {**ENTRY, "SK": "E2"}]
+    batch = dynamodb.request(lambda: dynamodb.table.put_all(items))
+    assert [written.index_units for written in batch.written] == [1, 0, 1]
+
+
+def test_an_entry_of_more_than_1_kb_costs_by_its_size(dynamodb: Metered) -> None:
+    """A batch of 1,000 bytes makes it 1,027: 2 units where it comes, 2 + 1 where it shrinks."""
+    large = {**ENTRY, "batch": "b" * 1_000}
+    entered = dynamodb.request(lambda: dynamodb.table.write(Put(large)))
+    shrunk = dynamodb.request(lambda: dynamodb.table.write(Put(ENTRY)))
+    assert [request.written[0].index_units for request in (entered, shrunk)] == [2, 3]
+
+
+def test_what_a_transaction_writes_to_an_index_is_not_guessed(dynamodb: Metered) -> None:
+    with pytest.raises(LookupError, match="transaction"):
+        dynamodb.table.write(Put(ENTRY), Put(item("b", 40)))
+
+
+def test_a_transaction_beside_the_index_is_counted(dynamodb: Metered) -> None:
+    dynamodb.hold(ENTRY)
+    writes = (Update(IN_THE_INDEX, values={"x": "new"}), Put(item("b", 40)))
+    transaction = dynamodb.request(lambda: dynamodb.table.write(*writes))
+    assert [(w.units, w.index_units) for w in transaction.written] == [(2, 0), (2, 0)]
+
+
+def test_a_query_of_an_index_adds_up_its_entries_and_halves(dynamodb: Metered) -> None:
+    """An entry is 36 bytes here, its item 1,036: 113 entries are 4,068 bytes, 114 are 4,104."""
+    dynamodb.hold(*({**ENTRY, "SK": f"{n:02x}", "x": "x" * 999} for n in range(114)))
+    table = dynamodb.table
+    asked: list[Callable[[], object]] = [
+        lambda: table.query_due("ACTIVE#0", limit=113),
+        lambda: table.query_due("ACTIVE#0", limit=114),
+    ]
+    assert [dynamodb.request(ask).read_units for ask in asked] == [0.5, 1.0]
+
+
+def test_a_query_of_an_index_that_finds_nothing_costs_half_a_unit(dynamodb: Metered) -> None:
+    found = dynamodb.request(lambda: dynamodb.table.query_due("ACTIVE#0", limit=9))
+    assert (found.operation, found.read_units, found.written) == ("Query", 0.5, ())
+
+
+@pytest.mark.parametrize("part", [{"Select": "COUNT"}, {"ProjectionExpression": "PK"}])
+def test_a_part_of_what_an_index_holds_is_not_guessed(
+    dynamodb: Metered, part: dict[str, str]
+) -> None:
+    with pytest.raises(LookupError, match="part of what an index holds"):
         dynamodb.client.query(
             TableName=TABLE,
-            IndexName="one_partition",
-            KeyConditionExpression="PK = :pk",
-            ExpressionAttributeValues={":pk": {"S": "USER#a"}},
+            IndexName="due",
+            KeyConditionExpression="batch = :batch",
+            ExpressionAttributeValues={":batch": {"S": "ACTIVE#0"}},
+            **part,
         )
+
+
+def test_an_index_of_more_than_keys_is_not_guessed() -> None:
+    index = {"IndexName": "all", "Projection": {"ProjectionType": "ALL"}, "KeySchema": []}
+    with pytest.raises(LookupError, match="all: it holds more than keys"):
+        Index.of(index, ("PK", "SK"))
+
+
+def test_requests_of_several_threads_are_weighed_one_by_one(dynamodb: Metered) -> None:
+    """11 bytes, and 300 more each: to 911 one unit, to 1,811 two, 2,111 and 2,411 are three."""
+    dynamodb.hold({"PK": "USER#a", "SK": "E"})
+
+    def grow(place: int) -> None:
+        change = Update(IN_THE_INDEX, values={f"x{place}": "x" * 298})
+        dynamodb.table.write(change)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(grow, range(8)))
+    units = [request.write_units for request in dynamodb.meter.take()]
+    assert sorted(units) == [1, 1, 1, 2, 2, 2, 3, 3]
+
+
+def test_a_request_that_is_not_answered_holds_up_no_other(dynamodb: Metered) -> None:
+    def broken(**_: object) -> None:
+        raise EndpointConnectionError(endpoint_url="https://dynamodb.example")
+
+    events = dynamodb.client.meta.events
+    events.register_first("before-send.dynamodb", broken)
+    with pytest.raises(EndpointConnectionError):
+        dynamodb.client.get_item(TableName=TABLE, Key={"PK": {"S": "a"}, "SK": {"S": "b"}})
+    events.unregister("before-send.dynamodb", broken)
+    assert dynamodb.request(lambda: dynamodb.table.get(Key("a", "b"))).read_units == 1
+
+
+# ---- what is counted
 
 
 def test_what_is_sent_when_nobody_watches_does_not_count(dynamodb: Metered) -> None:
