@@ -24,7 +24,7 @@ SORT = "TIMER"
 ID = re.compile("[A-Za-z0-9_-]{1,64}")
 """What names an event."""
 SHARDS = 8
-"""A shard takes 1,000 write units a second, and an event costs about five."""
+"""A shard takes 1,000 write units a second, and an event costs it two while it is active."""
 KEPT_SECONDS = 30 * 86_400
 """How long an event that is done can be looked at."""
 

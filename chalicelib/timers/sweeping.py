@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from chalicelib import telemetry
+from chalicelib.concurrency import Each
 from chalicelib.ports import (
     ConditionFailed,
     Due,
@@ -32,6 +33,8 @@ OVERDUE_SECONDS = 60
 """An event that is still active so long after its time has lost its message, or its worker."""
 RESCUE_SECONDS = 300
 """How long an overdue event that was sent once more is left alone."""
+SLICE_SECONDS = 120
+"""Twice what lies between two sweeps, so that as a rule there is one."""
 GROUP = 100
 """Events in one message to the distribution."""
 PAGE = 1_000
@@ -47,20 +50,37 @@ class Swept:
     overdue: int
 
 
-def sweep(table: Table, distribution: Queue, now: int) -> Swept:
-    """Send what is due soon on its way. Raises `StorageError`; the next sweep then does it all."""
+def sweep(table: Table, distribution: Queue, now: int, each: Each = map) -> Swept:
+    """Send what is due soon on its way. Raises `StorageError`; the next sweep then goes on there.
+
+    `each` works through the overdue ones.
+    """
     swept = number(table.get(CURSOR) or {}, "swept")
-    horizon = now + AHEAD_SECONDS * 1000
     late = min(swept, now - OVERDUE_SECONDS * 1000)
-    ahead = overdue = 0
+    ahead = 0
+    for first, last in _slices(swept, now):
+        for batch in batches(Status.ACTIVE):
+            ahead += _send(between(table, batch, first, last), distribution)
+        _move(table, last)
+    overdue = 0
     for batch in batches(Status.ACTIVE):
-        ahead += _send(between(table, batch, swept + 1, horizon), distribution)
-        overdue += _send(_rescued(table, batch, late, now), distribution)
-    _move(table, horizon)
+        overdue += _send(_rescued(table, batch, late, now, each), distribution)
     if overdue:
         telemetry.event(logging.WARNING, "overdue events were sent once more", events=overdue)
     telemetry.count(events_swept=ahead, events_overdue=overdue)
     return Swept(ahead + overdue, overdue)
+
+
+def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
+    """From where the last sweep came to up to the horizon: what was missed, then slice by slice.
+
+    So a sweep that is cut short, be there ever so many events, leaves less to the next.
+    """
+    first, horizon = swept + 1, now + AHEAD_SECONDS * 1000
+    while first <= horizon:
+        last = min(max(now, first - 1 + SLICE_SECONDS * 1000), horizon)
+        yield first, last
+        first = last + 1
 
 
 def between(table: Table, batch: str, first: int, last: int) -> Iterator[Due]:
@@ -71,22 +91,26 @@ def between(table: Table, batch: str, first: int, last: int) -> Iterator[Due]:
         after = page[-1]
 
 
-def _rescued(table: Table, batch: str, last: int, now: int) -> Iterator[Due]:
-    """Overdue events, each moved behind what is looked for, so that it is not sent every minute.
+def _rescued(table: Table, batch: str, last: int, now: int, each: Each) -> Iterator[Due]:
+    """Overdue events, each moved behind what is looked for, so that it is not sent every minute."""
+    found = iter(list(between(table, batch, 0, last)))
+    while group := list(islice(found, GROUP)):
+        moved = each(lambda due: _moved(table, batch, due, now), group)
+        yield from (due for due, was_moved in zip(group, moved, strict=True) if was_moved)
 
-    In pages of their own: what is moved is not met again.
-    """
-    for due in list(between(table, batch, 0, last)):
-        moved = Update(
-            due.key,
-            values={"due": now + RESCUE_SECONDS * 1000},
-            condition=attribute("batch").eq(batch) & attribute("due").eq(due.due),
-        )
-        try:
-            table.write(moved)
-        except ConditionFailed:
-            continue
-        yield due
+
+def _moved(table: Table, batch: str, due: Due, now: int) -> bool:
+    """Whether it was still there to be moved."""
+    update = Update(
+        due.key,
+        values={"due": now + RESCUE_SECONDS * 1000},
+        condition=attribute("batch").eq(batch) & attribute("due").eq(due.due),
+    )
+    try:
+        table.write(update)
+    except ConditionFailed:
+        return False
+    return True
 
 
 def _send(found: Iterator[Due], distribution: Queue) -> int:

@@ -16,5 +16,5 @@ def sweep_timers(event: CloudWatchEvent) -> dict[str, int]:
 
     telemetry.begin("sweep_timers", event.context)
     use = resources.for_timers()
-    swept = sweep(use.table, use.distribution_queue, int(use.clock() * 1000))
+    swept = sweep(use.table, use.distribution_queue, int(use.clock() * 1000), use.each)
     return {"sent": swept.sent, "overdue": swept.overdue}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,15 @@ import pytest
 
 from chalicelib.ports import Due, StorageError, Table, Unavailable, Update, Write
 from chalicelib.timers import scheduling, sweeping
-from chalicelib.timers.event import MalformedError, Status, batch, key, message, named_in
+from chalicelib.timers.event import (
+    SHARDS,
+    MalformedError,
+    Status,
+    batch,
+    key,
+    message,
+    named_in,
+)
 from chalicelib.timers.sweeping import (
     AHEAD_SECONDS,
     CURSOR,
@@ -22,7 +30,7 @@ from chalicelib.timers.sweeping import (
     distribute,
     sweep,
 )
-from tests.unit.fakes import FakeQueue, FaultyTable
+from tests.unit.fakes import FakeQueue, FaultyTable, raising
 from tests.unit.timers import AT, ENGINES, an_event, table_on
 
 MINUTE = 60_000
@@ -250,3 +258,48 @@ def test_a_sweep_of_an_event_whose_claim_is_under_way_does_no_harm(table: Table)
     table.write(Update(key("e0"), values={"claim": "x", "lease": AT + MINUTE, "tries": 1}))
     assert set(swept(table, AT)) == {"e0"}
     assert scheduling.read(table, "e0").claim == "x"
+
+
+def test_a_sweep_that_is_cut_short_leaves_less_to_the_next(table: Table) -> None:
+    """What was missed while nothing swept is on its way, though the queue fails behind that."""
+    swept(table, AT - 3600 * 1000)
+    accept(table, AT - 40 * MINUTE, AT - MINUTE, AT, AT + MINUTE, AT + 4 * MINUTE)
+    queue = FakeQueue()
+    faulty = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
+    with pytest.raises(Unavailable):
+        sweep(faulty, queue, AT)
+    assert set(sent(queue)) == {"e0", "e1", "e2", "e3"}
+    assert table.get(CURSOR) == {"PK": CURSOR.pk, "SK": CURSOR.sk, "swept": AT}
+    assert {"e3", "e4"} <= set(swept(table, AT))
+
+
+def test_as_a_rule_a_sweep_asks_each_shard_once_for_what_comes(table: Table) -> None:
+    asked = []
+
+    class Asked(FaultyTable):
+        def query_due(self, batch: str, **how: Any) -> list[Due]:
+            asked.append((how["first"], how["last"]))
+            return super().query_due(batch, **how)
+
+    sweep(table, FakeQueue(), AT)
+    later = AT + 61_000
+    sweep(Asked(table), FakeQueue(), later)
+    horizon = AT + AHEAD_SECONDS * 1000
+    ahead = (horizon + 1, later + AHEAD_SECONDS * 1000)
+    assert asked == [ahead] * SHARDS + [(0, later - OVERDUE_SECONDS * 1000)] * SHARDS
+
+
+def test_overdue_events_are_moved_as_many_at_once_as_is_told(table: Table) -> None:
+    swept(table, AT)
+    accept(table, *[AT] * 150)
+    groups: list[int] = []
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> list[Any]:
+        done = [function(part) for part in parts]
+        groups.append(len(done))
+        return done
+
+    found = sweep(table, FakeQueue(), AT + 2 * MINUTE, each)
+    assert found == Swept(150, 150)
+    assert sum(groups) == 150
+    assert max(groups) <= GROUP
