@@ -75,8 +75,7 @@ def event_badge(event_id: str) -> Response:
     """The countdown of an event, as shields.io's endpoint JSON."""
     from chalicelib.timers import doors
 
-    _begun()
-    return doors.countdown(unquote(event_id))
+    return doors.countdown(_begun(), unquote(event_id))
 
 
 @blueprint.route(
@@ -86,8 +85,7 @@ def event_badge_svg(event_id: str) -> Response:
     """The same as a picture."""
     from chalicelib.timers import doors
 
-    _begun()
-    return doors.countdown_svg(unquote(event_id))
+    return doors.countdown_svg(_begun(), unquote(event_id))
 
 
 def _begun() -> Request:

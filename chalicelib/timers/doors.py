@@ -17,7 +17,7 @@ from chalicelib.timers.delivering import NO_SECRET
 from chalicelib.timers.event import Kind, Status
 from chalicelib.timers.requests import Wanted
 from chalicelib.timers.scheduling import Accepted
-from chalicelib.views.options import Options
+from chalicelib.views.options import BadOptionError, Options, Query, parse
 from chalicelib.views.picture import picture
 
 REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -100,14 +100,15 @@ def timer(timer_id: str) -> Response:
     )
 
 
-def countdown(event_id: str) -> Response:
+def countdown(request: Request, event_id: str) -> Response:
     """`GET /api/v1/events/{id}/badge`."""
-    return responses.badge(_badge(event_id))
+    body, _ = _badge(request, event_id)
+    return responses.badge(body)
 
 
-def countdown_svg(event_id: str) -> Response:
+def countdown_svg(request: Request, event_id: str) -> Response:
     """`GET /api/v1/events/{id}/badge.svg`."""
-    return responses.svg(picture(_badge(event_id), Options()))
+    return responses.svg(picture(*_badge(request, event_id)))
 
 
 def _answered(do: Callable[[TimerResources, int], Response]) -> Response:
@@ -142,19 +143,24 @@ def _check_url(use: TimerResources, url: str) -> None:
     webhooks.permitted(webhooks.check_url(url, allowed), allowed, use.sender.resolver)
 
 
-def _badge(event_id: str) -> dict[str, Any]:
+def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:
     """A badge in any case: shields.io and GitHub draw nothing for a status but 200."""
     try:
+        options = parse(_query(request))
         use = resources.for_timers()
-        return showing.badge(scheduling.read(use.table, event_id), int(use.clock() * 1000))
+        event = scheduling.read(use.table, event_id)
+        return showing.badge(event, int(use.clock() * 1000), options), options
+    except BadOptionError as wrong:
+        reason = str(wrong)
     except scheduling.UnknownEventError:
-        return showing.error("no such event")
+        reason = "no such event"
     except StorageError:
         telemetry.event(logging.ERROR, "an event can't be read")
-        return showing.error("unavailable: try again")
+        reason = "unavailable: try again"
     except Exception:  # noqa: BLE001  a badge is drawn whatever happens
         telemetry.event(logging.ERROR, "a countdown failed")
-        return showing.error("out of order: try again")
+        reason = "out of order: try again"
+    return showing.error(reason), Options()
 
 
 def _body(request: Request) -> bytes:
@@ -164,8 +170,11 @@ def _body(request: Request) -> bytes:
 
 def _one(request: Request, name: str) -> str | None:
     """A query parameter that is given once or not at all."""
-    query = request.to_original_event().get("multiValueQueryStringParameters")
-    values = (query or {}).get(name, [])
+    values = _query(request).get(name, [])
     if len(values) > 1:
         raise requests.BadRequestError(f"{name}: give one, not {len(values)}")
     return values[0] if values else None
+
+
+def _query(request: Request) -> Query:
+    return request.to_original_event().get("multiValueQueryStringParameters") or {}

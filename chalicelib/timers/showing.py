@@ -8,6 +8,7 @@ from typing import Any
 
 from chalicelib.timers.event import Attempt, Event, Status
 from chalicelib.views import badge as badges
+from chalicelib.views.options import Options
 
 LABEL = "event"
 COLORS = {
@@ -56,14 +57,10 @@ def moment(milliseconds: int) -> str:
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def badge(event: Event, now: int) -> dict[str, Any]:
-    """The countdown as shields.io's endpoint JSON."""
-    return {
-        "schemaVersion": 1,
-        "label": LABEL,
-        "message": SAID.get(event.status) or countdown(event.at - now),
-        "color": COLORS[event.status],
-    }
+def badge(event: Event, now: int, options: Options = badges.PLAIN) -> dict[str, Any]:
+    """The countdown as shields.io's endpoint JSON, as it is wanted."""
+    message = SAID.get(event.status) or countdown(event.at - now)
+    return badges.told(LABEL, message, COLORS[event.status], options)
 
 
 def error(reason: str) -> dict[str, Any]:

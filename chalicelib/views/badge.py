@@ -17,6 +17,11 @@ PLAIN = Options()
 
 def views(count: int, options: Options = PLAIN) -> dict[str, Any]:
     """The badge of a count, as it is wanted."""
+    return told(LABEL, options.message(count), COLOR, options)
+
+
+def told(label: str, message: str, color: str, options: Options) -> dict[str, Any]:
+    """A badge that says this, as far as it is not wanted otherwise."""
     given = {
         "labelColor": options.label_color,
         "style": options.style,
@@ -24,9 +29,9 @@ def views(count: int, options: Options = PLAIN) -> dict[str, Any]:
     }
     return {
         "schemaVersion": 1,
-        "label": LABEL if options.label is None else options.label,
-        "message": options.message(count),
-        "color": options.color or COLOR,
+        "label": label if options.label is None else options.label,
+        "message": message,
+        "color": options.color or color,
         **{key: value for key, value in given.items() if value},
     }
 

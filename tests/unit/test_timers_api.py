@@ -560,10 +560,10 @@ def test_a_wrong_list_is_refused(ask: Ask, query: str, named: str) -> None:
 # ---- badges
 
 
-def badge(ask: Ask, name: str = "e") -> tuple[str, str, bool]:
+def badge(ask: Ask, name: str = "e", query: str = "") -> tuple[str, str, bool]:
     """What a badge says, which is never answered but with 200 and kept by no cache."""
-    json_badge = ask("GET", f"{EVENTS}/{name}/badge", authorization="")
-    drawn = ask("GET", f"{EVENTS}/{name}/badge.svg", authorization="")
+    json_badge = ask("GET", f"{EVENTS}/{name}/badge{query}", authorization="")
+    drawn = ask("GET", f"{EVENTS}/{name}/badge.svg{query}", authorization="")
     for answer, kind in ((json_badge, "application/json"), (drawn, "image/svg+xml;charset=utf-8")):
         assert answer.status == 200
         assert answer.headers["Content-Type"] == kind
@@ -592,6 +592,41 @@ def test_a_badge_of_a_cancelled_event_says_so(ask: Ask) -> None:
     ask("POST", EVENTS, wanted())
     ask("DELETE", f"{EVENTS}/e")
     assert badge(ask) == ("cancelled", "lightgrey", False)
+
+
+@pytest.mark.usefixtures("use")
+def test_a_badge_looks_as_it_is_wanted(ask: Ask) -> None:
+    ask("POST", EVENTS, {"id": "e", "delay": 60, "target": {"log": True}})
+    wanted = "?label=launch&color=red&labelColor=000&style=flat-square&logo=github"
+    said = ask("GET", f"{EVENTS}/e/badge{wanted}", authorization="")
+    assert said.body == {
+        "schemaVersion": 1,
+        "label": "launch",
+        "message": "in 60 seconds",
+        "color": "#dd4343",
+        "labelColor": "#000000",
+        "style": "flat-square",
+        "namedLogo": "github",
+    }
+    drawn = ask("GET", f"{EVENTS}/e/badge.svg{wanted}", authorization="").text
+    plain = ask("GET", f"{EVENTS}/e/badge.svg", authorization="").text
+    assert "launch" in drawn
+    assert len(drawn) != len(plain)
+
+
+@pytest.mark.usefixtures("use")
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        (
+            "?style=round",
+            "style: give flat, flat-square, plastic, for-the-badge, social, not 'round'",
+        ),
+        ("?label=a&label=b", "label: give one, not 2"),
+    ],
+)
+def test_a_badge_with_a_wrong_option_says_what_to_give(ask: Ask, query: str, reason: str) -> None:
+    assert badge(ask, "e", query) == (reason, "red", True)
 
 
 @pytest.mark.usefixtures("stored")
