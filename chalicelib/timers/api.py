@@ -87,15 +87,15 @@ def _answered(do: Callable[[TimerResources, int], Response]) -> Response:
 
 
 def _refused(failure: Exception) -> Response:
-    from chalicelib.timers import listing, requests, scheduling, webhooks
+    from chalicelib.timers import listing, requests, scheduling, urls
 
     for kind, status, code in (
         (requests.TooLargeError, 413, "too_large"),
         (requests.UnsupportedTypeError, 415, "unsupported_media_type"),
         (requests.BadRequestError, 400, "bad_request"),
         (listing.BadCursorError, 400, "bad_request"),
-        (webhooks.BadUrlError, 400, "bad_url"),
-        (webhooks.Unreachable, 400, "bad_url"),
+        (urls.BadUrlError, 400, "bad_url"),
+        (urls.Unreachable, 400, "bad_url"),
         (scheduling.UnknownEventError, 404, "not_found"),
         (scheduling.IdTakenError, 409, "id_taken"),
         (scheduling.TooLateError, 409, "too_late"),
@@ -141,13 +141,13 @@ def _schedule(use: TimerResources, wanted: Any, now: int) -> Any:
 
 
 def _check_url(use: TimerResources, url: str) -> None:
-    from chalicelib.timers import requests, webhooks
+    from chalicelib.timers import requests, urls
     from chalicelib.timers.delivering import NO_SECRET
 
     if use.sender is None:
         raise requests.BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
     allowed = use.sender.allowed
-    webhooks.permitted(webhooks.check_url(url, allowed), allowed, use.sender.resolver)
+    urls.permitted(urls.check_url(url, allowed), allowed, use.sender.resolver)
 
 
 def _list(use: TimerResources, _: int) -> Response:
