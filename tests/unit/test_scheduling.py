@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.ports import Put, Table, Unavailable, Update, Value, Write
+from chalicelib.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
 from chalicelib.timers import scheduling
 from chalicelib.timers.event import Event, Status, attempts_value, batch, batches, key, message
 from chalicelib.timers.scheduling import (
@@ -73,6 +73,26 @@ def test_a_queue_that_fails_does_not_undo_what_is_accepted(table: Table) -> None
     accepted = accept(an_event(), table, FakeQueue(Unavailable("down")), AT)
     assert accepted.is_new
     assert read(table, "e").status is Status.ACTIVE
+
+
+def test_the_queue_is_asked_only_for_what_is_due_soon(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    down = FakeQueue(Unavailable("down"))
+    accept(an_event("far", AT + 10**9), table, down, AT)
+    assert caplog.messages == []
+    accept(an_event("near"), table, down, AT)
+    [warning] = caplog.records
+    assert warning.message == "events wait for the sweep"
+    assert (warning.levelname, vars(warning)["fields"]["reason"]) == ("WARNING", "down")
+
+
+def test_an_event_that_was_in_the_way_and_is_gone_fails_the_request(table: Table) -> None:
+    def gone(_: Sequence[Write]) -> None:
+        raise ConditionFailed({0: None})
+
+    with pytest.raises(ConditionFailed):
+        accept(an_event(), FaultyTable(table, before_write=gone), FakeQueue(), AT)
 
 
 def test_the_same_request_again_is_the_same_event_and_sent_again(table: Table) -> None:
