@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -139,6 +140,14 @@ def test_an_unknown_event_is_none(table: Table) -> None:
     for do in (read, lambda table, name: cancel(table, name, AT)):
         with pytest.raises(UnknownEventError, match="no event e"):
             do(table, "e")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "x" * 65, "x" * 100_000])
+def test_no_table_is_asked_for_what_can_be_no_id_and_it_is_quoted_in_part(name: str) -> None:
+    with pytest.raises(UnknownEventError) as refused:
+        read(cast("Table", None), name)
+    quoted = name if len(name) < 65 else "x" * 64
+    assert str(refused.value) == f"there is no event {quoted}, or it was done long ago"
 
 
 def test_a_cancelled_event_leaves_what_is_due_and_expires(table: Table) -> None:
