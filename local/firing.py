@@ -6,6 +6,7 @@ up nobody else, and a commit is to be shared by many.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from functools import partial
 
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Key, Table, Update, text
+from chalicelib.ports import Key, StorageError, Table, Update, text
 from chalicelib.timers.event import Status, batches
 from chalicelib.timers.fire import NAME
 from chalicelib.timers.sweeping import RESCUE_SECONDS, between
@@ -59,7 +60,7 @@ class FiringDelivery:
     def step(self) -> float:
         """Settle what was attempted, claim as many events as may fire, and let them."""
         telemetry.begin(NAME, None)
-        self._settle([self._attempted.popleft() for _ in range(len(self._attempted))])
+        self._settle(self._ended())
         if not self._free:
             return IDLE_SECONDS
         messages = self._queue.receive(self._free)
@@ -69,9 +70,20 @@ class FiringDelivery:
         return 0.0
 
     def stop(self) -> None:
-        """Wait for what is being delivered; no step comes any more."""
+        """Wait for what is being delivered; no step comes any more.
+
+        What can't be written then comes again after the next start, as if the process were killed.
+        """
+        telemetry.begin(NAME, None)
         self._threads.shutdown()
-        self._settle(list(self._attempted))
+        try:
+            self._settle(self._ended())
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "events wait for the next start", reason=str(error))
+
+    def _ended(self) -> list[tuple[Message, Work]]:
+        """What was attempted since the last time, each once."""
+        return [self._attempted.popleft() for _ in range(len(self._attempted))]
 
     def _settle(self, attempted: list[tuple[Message, Work]]) -> None:
         if not attempted:

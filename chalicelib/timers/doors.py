@@ -12,7 +12,7 @@ from chalicelib import resources, responses, telemetry
 from chalicelib.ports import StorageError
 from chalicelib.resources import TimerResources
 from chalicelib.responses import answer, error, unavailable
-from chalicelib.timers import listing, requests, scheduling, showing, webhooks
+from chalicelib.timers import listing, requests, scheduling, showing, urls
 from chalicelib.timers.delivering import NO_SECRET
 from chalicelib.timers.event import Kind, Status
 from chalicelib.timers.requests import Wanted
@@ -25,8 +25,8 @@ REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
     (requests.UnsupportedTypeError, 415, "unsupported_media_type"),
     (requests.BadRequestError, 400, "bad_request"),
     (listing.BadCursorError, 400, "bad_request"),
-    (webhooks.BadUrlError, 400, "bad_url"),
-    (webhooks.Unreachable, 400, "bad_url"),
+    (urls.BadUrlError, 400, "bad_url"),
+    (urls.Unreachable, 400, "bad_url"),
     (scheduling.UnknownEventError, 404, "not_found"),
     (scheduling.IdTakenError, 409, "id_taken"),
     (scheduling.TooLateError, 409, "too_late"),
@@ -140,7 +140,7 @@ def _check_url(use: TimerResources, url: str) -> None:
     if use.sender is None:
         raise requests.BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
     allowed = use.sender.allowed
-    webhooks.permitted(webhooks.check_url(url, allowed), allowed, use.sender.resolver)
+    urls.permitted(urls.check_url(url, allowed), allowed, use.sender.resolver)
 
 
 def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:

@@ -61,6 +61,7 @@ def test_who_has_none_may_do_nothing_and_it_is_told_without_what_was_given(
     assert opened(policy) == []
     assert policy["principalId"] == "nobody"
     assert caplog.messages == ["a token was refused"]
+    assert vars(caplog.records[0])["fields"] == {"function": "authorize"}
     assert not header or header not in str(caplog.records[0].__dict__)
 
 
@@ -68,6 +69,7 @@ def test_a_token_is_in_no_answer_and_no_log_line(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.DEBUG):
         assert TOKEN not in str(asked(f"Bearer {TOKEN}"))
     assert TOKEN not in caplog.text
+    assert "a token was refused" not in caplog.messages
 
 
 def test_every_route_of_events_but_the_badges_is_behind_it() -> None:

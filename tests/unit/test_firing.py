@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from chalicelib.ports import Key, StorageError, Table, Unavailable, Update, Write
+from chalicelib import telemetry
+from chalicelib.ports import Delete, Key, StorageError, Table, Unavailable, Update, Write
 from chalicelib.timers import firing, scheduling
 from chalicelib.timers.event import Attempt, Event, Status, batch, key, message
 from chalicelib.timers.firing import (
     DELIVERY_SECONDS,
-    JITTER,
     LEASE_SECONDS,
     MAX_ATTEMPTS_KEPT,
     Delivery,
     Firing,
 )
+from chalicelib.timers.webhooks import SEND_SECONDS
+from local.engine import FIRING_VISIBILITY_SECONDS
 from tests.unit.fakes import FakeQueue, FaultyTable
 from tests.unit.timers import AT, ENGINES, an_event, table_on
 
@@ -90,10 +93,11 @@ def test_an_event_is_delivered_and_done(world: World) -> None:
 def test_what_is_done_leaves_what_is_due_and_expires_after_30_days(world: World) -> None:
     world.accept()
     assert world.item()["batch"] == batch(Status.ACTIVE, "e")
+    world.now += 7_000
     world.step()
     item = world.item()
-    assert (item["batch"], item["due"]) == (batch(Status.SUCCESS, "e"), AT)
-    assert item["ttl"] == AT // 1000 + 30 * 86_400
+    assert (item["batch"], item["due"]) == (batch(Status.SUCCESS, "e"), AT + 7_000)
+    assert item["ttl"] == AT // 1000 + 7 + 30 * 86_400
     assert world.table.query_due(batch(Status.ACTIVE, "e"), limit=9) == []
 
 
@@ -139,6 +143,23 @@ def test_a_second_worker_does_not_deliver_meanwhile(world: World) -> None:
     assert world.queue.bodies == [message("e") + f" after {float(LEASE_SECONDS)} s"]
 
 
+def test_a_message_of_an_event_that_was_cancelled_before_its_time_is_done_with(
+    world: World,
+) -> None:
+    world.accept(at=AT + 1_500)
+    scheduling.cancel(world.table, "e", world.now)
+    assert not world.step()
+    assert world.queue.bodies == []
+
+
+def test_of_a_delivery_nothing_need_be_told_where_it_succeeded() -> None:
+    assert Delivery() == Delivery(code=0, error="", is_final=False, retry_after=0.0)
+
+
+def test_no_delivery_outlasts_its_claim_and_no_message_comes_again_before_that() -> None:
+    assert SEND_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < FIRING_VISIBILITY_SECONDS
+
+
 def before_write(place: int, does: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
     """What happens before the write of a place, and only there."""
     left = [place]
@@ -161,6 +182,89 @@ def test_of_two_workers_that_read_the_same_only_one_delivers(
     first = World(FaultyTable(table, before_write=before_write(1, other.step)))
     assert not first.step()
     assert (len(first.delivered), len(other.delivered)) == (0, 1)
+
+
+def test_an_event_that_is_cancelled_while_it_is_claimed_is_not_delivered(table: Table) -> None:
+    World(table).accept()
+    cancels = before_write(1, lambda: scheduling.cancel(table, "e", AT))
+    world = World(FaultyTable(table, before_write=cancels))
+    assert not world.step()
+    assert world.delivered == []
+    assert world.read().status is Status.CANCELLED
+
+
+def test_an_event_that_is_gone_while_it_is_claimed_is_not_delivered(table: Table) -> None:
+    World(table).accept()
+    goes = before_write(1, lambda: table.write(Delete(key("e"))))
+    world = World(FaultyTable(table, before_write=goes))
+    assert not world.step()
+    assert table.get(key("e")) is None
+
+
+def test_an_outcome_of_an_event_that_is_gone_is_not_written(table: Table) -> None:
+    world = World(table)
+    world.accept()
+    world.during = lambda: table.write(Delete(key("e")))
+    assert world.step()
+    assert table.get(key("e")) is None
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
+    """What was logged beside metrics: level, message and fields, without the function."""
+    return [
+        (
+            record.levelno,
+            record.message,
+            {name: value for name, value in vars(record)["fields"].items() if name != "function"},
+        )
+        for record in caplog.records
+        if record.name == telemetry.log.name
+    ]
+
+
+def test_what_is_given_up_is_told_by_its_id_with_how_often_it_was_tried(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    given_up(world)
+    fields = {"event_id": "e", "tries": 1}
+    assert told(caplog) == [(logging.WARNING, "an event is given up", fields)]
+
+
+def test_every_attempt_is_counted_by_how_it_ended(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept()
+    world.answers = [REFUSED, GONE]
+    world.accept("late", AT - 999_600)
+    with caplog.at_level(logging.INFO, telemetry.metrics.name):
+        world.step()
+        world.now += 5_000
+        world.step()
+        world.now = AT
+        world.step("late")
+    assert counted(caplog) == [
+        {"attempts_failed": 1},
+        {"events_failed": 1},
+        {"events_fired": 1, "event_lateness_seconds": 1_000},
+    ]
+
+
+def counted(caplog: pytest.LogCaptureFixture) -> list[dict[str, int]]:
+    """The metrics that were written, without the function."""
+    written = [
+        vars(record)["fields"] for record in caplog.records if record.name == telemetry.metrics.name
+    ]
+    return [{name: one[name] for name in one if name != "function"} for one in written]
+
+
+def test_nothing_is_early_though_the_clock_was_set_back_during_the_delivery(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept()
+    world.during = lambda: setattr(world, "now", AT - 9_000)
+    with caplog.at_level(logging.INFO, telemetry.metrics.name):
+        world.step()
+    assert counted(caplog) == [{"events_fired": 1, "event_lateness_seconds": 0}]
 
 
 def test_a_claim_whose_answer_was_lost_is_ones_own(table: Table) -> None:
@@ -247,7 +351,7 @@ def test_a_wait_is_longer_by_the_jitter(table: Table) -> None:
     world.accept()
     world.answers = [REFUSED]
     world.step()
-    assert world.read().next_at == AT + 5_000 * (1 + JITTER)
+    assert world.read().next_at == AT + 6_000
 
 
 def crashed(world: World) -> None:
@@ -276,7 +380,9 @@ def test_an_event_whose_workers_die_every_time_is_given_up(world: World) -> None
     assert world.delivered == []
 
 
-def test_a_worker_that_is_late_does_not_begin(world: World) -> None:
+def test_a_worker_that_is_late_does_not_begin(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     """With less of its claim left than a delivery may take, another could begin in its midst."""
     world.accept()
     claimed = world.firing.claim("e")
@@ -284,14 +390,19 @@ def test_a_worker_that_is_late_does_not_begin(world: World) -> None:
     world.now += (LEASE_SECONDS - DELIVERY_SECONDS) * 1000 + 1
     world.firing.fire(claimed)
     assert world.delivered == []
+    assert told(caplog) == [(logging.WARNING, "a claim came too late", {"event_id": "e"})]
     world.now -= 1
     world.firing.fire(claimed)
     assert len(world.delivered) == 1
 
 
-def test_an_outcome_that_comes_after_the_next_claim_changes_nothing(world: World) -> None:
+@pytest.mark.parametrize("answer", [OK, REFUSED, GONE])
+def test_an_outcome_that_comes_after_the_next_claim_changes_nothing(
+    world: World, caplog: pytest.LogCaptureFixture, answer: Delivery
+) -> None:
     """A worker slept through its lease in the midst of a delivery; another has the event now."""
     world.accept()
+    world.answers = [answer]
 
     def sleep() -> None:
         world.during = lambda: None
@@ -303,6 +414,8 @@ def test_an_outcome_that_comes_after_the_next_claim_changes_nothing(world: World
     event = world.read()
     assert (event.status, event.tries) == (Status.ACTIVE, 2)
     assert event.claim != world.delivered[0].claim
+    assert world.queue.bodies == []
+    assert told(caplog) == [(logging.WARNING, "a claim was lost", {"event_id": "e"})]
 
 
 def test_an_event_that_is_cancelled_between_two_attempts_stays_so(world: World) -> None:
@@ -352,6 +465,7 @@ def test_a_redrive_tries_anew_by_the_whole_schedule(world: World) -> None:
     item = world.item()
     assert "ttl" not in item
     assert (item["batch"], item["due"]) == (batch(Status.ACTIVE, "e"), world.now)
+    assert item["next_at"] == world.now
     world.answers = [REFUSED] * len(SCHEDULE)
     for _ in SCHEDULE:
         assert world.step()
@@ -360,10 +474,16 @@ def test_a_redrive_tries_anew_by_the_whole_schedule(world: World) -> None:
     assert (world.read().status, world.read().tries) == (Status.SUCCESS, 4)
 
 
+def test_a_redrive_by_a_clock_behind_waits_for_no_other_clock(world: World) -> None:
+    event = given_up(world)
+    assert firing.redrive(world.table, world.queue, event, AT - 30_000)
+    assert world.queue.bodies == [message("e")]
+
+
 def test_a_redrive_of_what_was_redriven_meanwhile_does_nothing(world: World) -> None:
     event = given_up(world)
     assert firing.redrive(world.table, FakeQueue(), event, world.now)
-    assert not firing.redrive(world.table, world.queue, event, world.now)
+    assert firing.redrive(world.table, world.queue, event, world.now) is False
     world.answers = [GONE]
     world.step()
     assert not firing.redrive(world.table, world.queue, event, world.now), "given up once more"

@@ -13,7 +13,7 @@ import pytest
 from chalicelib import tokens
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.timers import signing
-from local.first_start import FILE, prepare
+from local.first_start import FILE, prepare, renew_token
 
 DIGEST = tokens.digest("the operator's own")
 SECRET = signing.new_secret()
@@ -56,6 +56,39 @@ def test_a_later_start_tells_no_token_and_has_the_same_settings(tmp_path: Path) 
     second = prepare(Settings(), tmp_path)
     assert second == (first.settings, "")
     assert (tmp_path / FILE).read_bytes() == before
+
+
+@pytest.mark.usefixtures("_umask")
+def test_a_renewed_token_takes_the_place_of_the_one_before_and_the_secret_stays(
+    tmp_path: Path,
+) -> None:
+    first = prepare(Settings(), tmp_path)
+    token = renew_token(tmp_path)
+    assert token != first.new_token
+    renewed = prepare(Settings(), tmp_path)
+    assert renewed.settings.api_token_digests == {tokens.digest(token)}
+    assert renewed.settings.webhook_secrets == first.settings.webhook_secrets
+    assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
+
+
+def test_before_the_first_start_there_is_no_token_to_renew(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError) as refused:
+        renew_token(tmp_path)
+    path = tmp_path / "secrets.json"
+    assert str(refused.value) == f"there is no {path}; it is made on the first start"
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_a_wrong_file_is_not_renewed_for_its_secret_would_be_lost(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_text("{}")
+    with pytest.raises(SettingsError, match="must have token_digest"):
+        renew_token(tmp_path)
+    assert path.read_text() == "{}"
+
+
+def test_folders_above_are_made_too(tmp_path: Path) -> None:
+    assert prepare(Settings(), tmp_path / "above" / "data").new_token
 
 
 def test_each_folder_has_a_token_and_a_secret_of_its_own(tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ PLACE = [AT, "e"]
         "ü",
         "\ud800",
         "AAAA",
-        "[" * 9_000,
+        base64.urlsafe_b64encode(b"[" * 90_000).decode(),
         cursor({}),
         cursor([]),
         cursor({"0": PLACE}),

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from chalicelib import resources
+from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Message, Queue, Update
+from chalicelib.ports import Message, Queue, Unavailable, Update
 from chalicelib.settings import Settings
 from chalicelib.timers import scheduling
 from chalicelib.timers.event import Event, Kind, Status, Target, key, message
 from chalicelib.timers.firing import Delivery, Firing
 from chalicelib.timers.sweeping import RESCUE_SECONDS
 from chalicelib.timers.webhooks import Sender
+from chalicelib.timers.work import Work
 from local.database import FILE, Database
 from local.delivery import IDLE_SECONDS
-from local.firing import LEAST_REST_SECONDS, FiringDelivery, release
+from local.firing import FiringDelivery, release
 from local.queue import SqliteQueue
 from local.table import SqliteTable
-from tests.unit.fakes import NOON, FakeQueue
+from tests.unit.fakes import NOON, FakeQueue, FaultyTable
 from tests.unit.timers import AT, an_event
 
 PATIENCE = 30.0
@@ -157,6 +160,18 @@ def test_no_more_are_fired_at_once_than_told_and_the_rest_waits_in_the_queue(
     assert len(world.slow.taken) == 5
 
 
+def test_as_many_may_be_fired_at_once_after_some_were_as_before(world: World, firing: Make) -> None:
+    for number in range(4):
+        world.accept(f"e{number}", FAST)
+    step = firing(2).step
+    until(lambda: world.timers_queue.size() == 0, step)
+    for number in range(5):
+        world.accept(f"slow{number}", SLOW)
+    for _ in range(3):
+        step()
+    assert sum(scheduling.read(world.table, f"slow{number}").tries for number in range(5)) == 2
+
+
 def test_whoever_is_told_of_an_attempt_finds_it_settled_by_the_next_step(
     world: World, firing: Make
 ) -> None:
@@ -177,7 +192,7 @@ def test_it_rests_until_the_next_event_and_no_longer(world: World, firing: Make)
     world.accept("e", LOG, AT + 20_000)
     assert step() == pytest.approx(20.0)
     world.now += 19.999
-    assert step() == LEAST_REST_SECONDS
+    assert step() == 0.005
 
 
 def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
@@ -190,6 +205,27 @@ def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
     assert world.timers_queue.size() == 1
     world.now += VISIBILITY
     assert [one.body for one in world.timers_queue.receive(9)] == ["not JSON"]
+
+
+def test_a_message_of_no_event_takes_up_no_thread(world: World, firing: Make) -> None:
+    delivery = firing(1)
+    attempted: list[None] = []
+    delivery.on_attempt = lambda: attempted.append(None)
+    world.timers_queue.send(message("nobody"))
+    delivery.step()
+    delivery.stop()
+    assert attempted == []
+
+
+def test_what_is_told_of_an_event_names_the_function_that_fires(
+    world: World, firing: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    telemetry.begin("another", None)
+    world.accept("e", LOG)
+    with caplog.at_level(logging.INFO, "vu-mi"):
+        until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    told = [(record.message, vars(record)["fields"]["function"]) for record in caplog.records]
+    assert told == [("an event", "fire_timers"), ("metrics", "fire_timers")]
 
 
 def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, firing: Make) -> None:
@@ -223,6 +259,70 @@ def test_an_attempt_whose_outcome_can_not_be_written_comes_again_under_the_same_
     assert scheduling.read(world.table, "e").tries == 2
 
 
+def fails_once(world: World, step: Callable[[Work], None]) -> Each:
+    """What commits all but the first of these steps, which it does and undoes."""
+
+    def broken(work: Work) -> None:
+        step(work)
+        raise Unavailable("the disk is full")
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        parts = list(parts)
+        if function is not step or not parts:
+            return whole(function, parts)
+        world.each = whole
+        return whole(broken, parts)
+
+    whole = world.each
+    return each
+
+
+@pytest.mark.parametrize("failed", [Work.claim, Work.settle])
+def test_a_commit_that_fails_takes_up_no_place_and_loses_no_event(
+    world: World, firing: Make, failed: Callable[[Work], None]
+) -> None:
+    world.accept("e", FAST)
+    world.each = fails_once(world, failed)
+    step = firing(1).step
+    with pytest.raises(Unavailable):
+        until(lambda: world.status("e") is Status.SUCCESS, step)
+    assert scheduling.read(world.table, "e").tries == (failed is Work.settle)
+    world.now += VISIBILITY
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert world.status("e") is Status.SUCCESS
+    assert len(world.fast.bodies) == 1 + (failed is Work.settle)
+
+
+def test_stopping_does_not_fail_and_leaves_to_the_next_start_what_can_not_be_written(
+    world: World, firing: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept("e", FAST)
+    delivery = firing(1)
+    delivery.step()
+    world.each = fails_once(world, Work.settle)
+    telemetry.begin("another", None)
+    delivery.stop()
+    [told] = caplog.records
+    fields = {"function": "fire_timers", "reason": "the disk is full"}
+    assert (told.message, vars(told)["fields"]) == ("events wait for the next start", fields)
+    assert scheduling.read(world.table, "e").claim
+    world.timers_queue.release()
+    release(world.table, world.each, AT)
+    until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+
+
+def test_stopping_twice_settles_once(
+    world: World, firing: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept("e", FAST)
+    delivery = firing(1)
+    delivery.step()
+    with caplog.at_level(logging.INFO, telemetry.metrics.name):
+        delivery.stop()
+        delivery.stop()
+    assert [record.message for record in caplog.records] == ["metrics"]
+
+
 def _unavailable(*_: object) -> None:
     raise OSError("the disk is gone")
 
@@ -251,6 +351,8 @@ def test_at_the_start_what_a_killed_process_had_claimed_comes_at_once(
         moved = {"due": AT + RESCUE_SECONDS * 1000}
         world.table.write(Update(key("e"), values={**moved}))
     release(world.table, world.each, AT)
+    event = scheduling.read(world.table, "e")
+    assert (event.claim, event.lease) == ("", 0)
     until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
     assert scheduling.read(world.table, "e").tries == 2
 
@@ -259,5 +361,7 @@ def test_at_the_start_nothing_else_changes(world: World) -> None:
     world.accept("ahead", FAST, AT + 3_600_000)
     world.accept("due", FAST)
     before = [world.table.get(key(name)) for name in ("ahead", "due")]
-    release(world.table, world.each, AT)
+    table = FaultyTable(world.table)
+    release(table, world.each, AT)
+    assert table.written == []
     assert [world.table.get(key(name)) for name in ("ahead", "due")] == before

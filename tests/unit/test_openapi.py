@@ -19,7 +19,7 @@ from app import app
 from chalicelib import openapi
 from chalicelib.responses import ANY_TYPE, BADGE_HEADERS
 from chalicelib.settings import QUEUE_NAME
-from chalicelib.timers import event, firing, listing, requests, showing, webhooks
+from chalicelib.timers import event, firing, listing, requests, showing, urls
 from chalicelib.views import badge, history_api, ids, options, owner, owner_api, page
 from chalicelib.views.chart import Look
 from chalicelib.views.history import HOURS_OF_DAY, By
@@ -298,7 +298,7 @@ def test_events_have_the_limits_of_the_code() -> None:
     assert limits(left) == (0, requests.MAX_AHEAD_SECONDS)
     [queue] = [one for one in component("schemas", "Target")["oneOf"] if "queue" in one["required"]]
     assert queue["properties"]["queue"]["pattern"] == f"^{QUEUE_NAME.pattern}$"
-    assert component("schemas", "Url")["maxLength"] == webhooks.MAX_URL_CHARACTERS
+    assert component("schemas", "Url")["maxLength"] == urls.MAX_URL_CHARACTERS
     text = described()["paths"]["/echoAtTime"]["post"]["requestBody"]["content"]["text/plain"]
     assert text["schema"]["maxLength"] == requests.MAX_TEXT_CHARACTERS
     assert component("schemas", "Events")["properties"]["events"]["maxItems"] == listing.PAGE
@@ -307,7 +307,7 @@ def test_events_have_the_limits_of_the_code() -> None:
     assert f"at most {requests.MAX_PAYLOAD_BYTES} bytes" in openapi.text()
     assert f"{requests.MAX_AHEAD_SECONDS // 86_400} days ahead" in openapi.text()
     assert f"{event.KEPT_SECONDS // 86_400} days after it is done" in openapi.text()
-    assert f"port {' or '.join(map(str, webhooks.PORTS))}" in openapi.text()
+    assert f"port {' or '.join(map(str, urls.PORTS))}" in openapi.text()
 
 
 def test_what_an_event_shows_is_described() -> None:

@@ -12,7 +12,7 @@ from admin.redriving import Outcome, Redrive, Redriven
 from chalicelib.ports import Table, Unavailable
 from chalicelib.timers import scheduling
 from chalicelib.timers.event import Event, Status, message
-from chalicelib.timers.firing import Delivery, Firing
+from chalicelib.timers.firing import LEASE_SECONDS, Delivery, Firing
 from tests.unit.fakes import FakeQueue, FaultyTable, raising
 from tests.unit.timers import AT, ENGINES, an_event, table_on
 
@@ -59,6 +59,42 @@ def test_all_that_were_given_up_are_on_their_way_again_and_nothing_else(table: T
     assert scheduling.read(table, "waiting").next_at == AT
     assert scheduling.read(table, "cancelled").status is Status.CANCELLED
     assert list(redrive(table).run()) == []
+
+
+def test_what_is_redriven_is_due_now(table: Table) -> None:
+    give_up(table, "a")
+    list(redrive(table).run())
+    assert scheduling.read(table, "a").next_at == LATER
+
+
+def wear_out(table: Table, name: str, deliveries: list[Delivery]) -> None:
+    """Two attempts on an event, the worker of each dead that has no delivery; then it is over."""
+    now = [AT]
+    firing = Firing(table, FakeQueue(), lambda _: deliveries.pop(), lambda: now[0] / 1000, (1.0,))
+    accept(table, name)
+    for _ in range(2):
+        claimed = firing.claim(name)
+        assert claimed is not None
+        if deliveries:
+            firing.fire(claimed)
+        now[0] += LEASE_SECONDS * 1000
+    assert firing.claim(name) is None
+
+
+def test_an_event_is_given_up_for_the_last_error_that_was_told(table: Table) -> None:
+    wear_out(table, "told", [Delivery(error="answered 500")])
+    wear_out(table, "silent", [])
+    assert list(redrive(table).run(["told", "silent"])) == [
+        Redriven("told", Outcome.REDRIVEN, "answered 500"),
+        Redriven("silent", Outcome.REDRIVEN, ""),
+    ]
+
+
+def test_nothing_is_written_for_what_was_not_given_up(table: Table) -> None:
+    accept(table, "waiting")
+    watched = FaultyTable(table)
+    list(redrive(watched).run(["waiting"]))
+    assert watched.written == []
 
 
 def test_more_than_a_page_of_a_shard_is_redriven(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from chalicelib.ports import Put, Table, Unavailable, Update, Value, Write
+from chalicelib.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
 from chalicelib.timers import scheduling
 from chalicelib.timers.event import Event, Status, attempts_value, batch, batches, key, message
 from chalicelib.timers.scheduling import (
@@ -75,6 +76,26 @@ def test_a_queue_that_fails_does_not_undo_what_is_accepted(table: Table) -> None
     assert read(table, "e").status is Status.ACTIVE
 
 
+def test_the_queue_is_asked_only_for_what_is_due_soon(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    down = FakeQueue(Unavailable("down"))
+    accept(an_event("far", AT + 10**9), table, down, AT)
+    assert caplog.messages == []
+    accept(an_event("near"), table, down, AT)
+    [warning] = caplog.records
+    assert warning.message == "events wait for the sweep"
+    assert (warning.levelname, vars(warning)["fields"]["reason"]) == ("WARNING", "down")
+
+
+def test_an_event_that_was_in_the_way_and_is_gone_fails_the_request(table: Table) -> None:
+    def gone(_: Sequence[Write]) -> None:
+        raise ConditionFailed({0: None})
+
+    with pytest.raises(ConditionFailed):
+        accept(an_event(), FaultyTable(table, before_write=gone), FakeQueue(), AT)
+
+
 def test_the_same_request_again_is_the_same_event_and_sent_again(table: Table) -> None:
     """The answer to the first may have been lost, and the message with it."""
     first = accept(an_event(), table, FakeQueue(), AT)
@@ -119,6 +140,14 @@ def test_an_unknown_event_is_none(table: Table) -> None:
     for do in (read, lambda table, name: cancel(table, name, AT)):
         with pytest.raises(UnknownEventError, match="no event e"):
             do(table, "e")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "x" * 65, "x" * 100_000])
+def test_no_table_is_asked_for_what_can_be_no_id_and_it_is_quoted_in_part(name: str) -> None:
+    with pytest.raises(UnknownEventError) as refused:
+        read(cast("Table", None), name)
+    quoted = name if len(name) < 65 else "x" * 64
+    assert str(refused.value) == f"there is no event {quoted}, or it was done long ago"
 
 
 def test_a_cancelled_event_leaves_what_is_due_and_expires(table: Table) -> None:

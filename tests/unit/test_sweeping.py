@@ -139,6 +139,18 @@ def test_a_sweep_says_how_much_it_found(table: Table) -> None:
     assert sweep(table, FakeQueue(), AT + 2 * MINUTE) == Swept(sent=2, overdue=1)
 
 
+def test_a_sweep_warns_where_events_were_overdue_and_only_there(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    accept(table, AT)
+    swept(table, AT)
+    assert caplog.messages == []
+    swept(table, AT + MINUTE)
+    [warning] = caplog.records
+    assert warning.message == "overdue events were sent once more"
+    assert (warning.levelname, vars(warning)["fields"]["events"]) == ("WARNING", 1)
+
+
 def test_events_are_sent_in_groups(tmp_path: Path) -> None:
     with table_on("sqlite", tmp_path) as table:
         accept(table, *range(AT, AT + 8 * GROUP + 850))

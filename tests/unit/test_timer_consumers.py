@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from chalicelib.timers.tick import sweep_timers
 from chalicelib.timers.webhooks import Sender
 from local.events import scheduled_event
 from tests import events
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
+from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
 from tests.unit.timers import AT, an_event
 
 
@@ -129,6 +129,47 @@ def test_a_malformed_message_alone_is_delivered_again(
     assert counted["fire_timers"]["malformed"] == 1
 
 
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
+    """What was logged beside metrics: level, message and fields."""
+    return [
+        (record.levelno, record.message, vars(record)["fields"])
+        for record in caplog.records
+        if record.name == telemetry.log.name
+    ]
+
+
+@pytest.mark.parametrize(
+    ("consumer", "name"), [(fire_timers, "fire_timers"), (distribute_timers, "distribute_timers")]
+)
+def test_a_malformed_message_is_told_by_its_id(
+    use: Use, caplog: pytest.LogCaptureFixture, consumer: Callable[..., object], name: str
+) -> None:
+    consumer(events.sqs_event({"m-bad": "not JSON"}), None)
+    fields = {"function": name, "message_id": "m-bad"}
+    assert use.timers_queue.bodies == []
+    assert told(caplog) == [(logging.ERROR, "a malformed message", fields)]
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (Unavailable("no"), (logging.WARNING, "an event has to wait", {"reason": "no"})),
+        (OSError("a bug"), (logging.ERROR, "an event failed to fire", {"message_id": "m-a"})),
+    ],
+)
+def test_only_what_is_no_fault_of_the_storage_is_told_as_an_error(
+    use: Use,
+    caplog: pytest.LogCaptureFixture,
+    failure: Exception,
+    said: tuple[int, str, dict[str, object]],
+) -> None:
+    accept(use, "a")
+    use.table = FaultyTable(use.table, before_write=raising(failure))
+    fire_timers(batch("a"), None)
+    level, what, fields = said
+    assert told(caplog) == [(level, what, {"function": "fire_timers"} | fields)]
+
+
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no"), OSError("a bug")])
 @pytest.mark.parametrize("step", ["claim", "settle"])
 def test_an_event_that_fails_at_a_step_alone_is_delivered_again(
@@ -197,9 +238,13 @@ def test_a_malformed_group_alone_is_delivered_again(
     assert counted == {"distribute_timers": {"malformed": 1}}
 
 
-def test_a_group_that_the_queue_does_not_take_is_delivered_again(use: Use) -> None:
+def test_a_group_that_the_queue_does_not_take_is_delivered_again(
+    use: Use, caplog: pytest.LogCaptureFixture
+) -> None:
     use.timers_queue.failure = Unavailable("no queue")
     assert failed(distribute_timers(events.sqs_event({"g": group(("a", AT))}), None)) == ["g"]
+    fields = {"function": "distribute_timers", "reason": "no queue"}
+    assert told(caplog) == [(logging.WARNING, "events are not distributed yet", fields)]
 
 
 def test_a_sweep_tells_what_it_found(use: Use, counted: dict[str, dict[str, int]]) -> None:

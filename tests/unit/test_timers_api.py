@@ -22,7 +22,8 @@ from chalicelib.timers import scheduling
 from chalicelib.timers.addresses import Allowed
 from chalicelib.timers.event import Status, message
 from chalicelib.timers.signing import Signer, new_secret
-from chalicelib.timers.webhooks import Record, Sender
+from chalicelib.timers.urls import Record
+from chalicelib.timers.webhooks import Sender
 from local.web import Gateway
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
 from tests.unit.timers import AT, ENGINES, table_on

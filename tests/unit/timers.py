@@ -1,10 +1,12 @@
-"""What the tests of events share: both engines, and an event."""
+"""What the tests of events share: both engines, an event, and a resolver."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from moto import mock_aws
 
@@ -12,6 +14,7 @@ from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Table
 from chalicelib.resources import aws_client
 from chalicelib.timers.event import Event, Kind, Target
+from chalicelib.timers.urls import Record
 from tests.aws import create_table
 from tests.unit.fakes import NOON, sqlite_table
 
@@ -36,3 +39,18 @@ def table_on(engine: str, folder: Path) -> Iterator[Table]:
 def an_event(name: str = "e", at: int = AT, request: str = "") -> Event:
     """An event for the log, accepted at noon."""
     return Event(name, at, AT, Target(Kind.LOG), '"hello"', request or f"{name} at {at}")
+
+
+class Names:
+    """A resolver: each question is answered by the next of its answers, and the last for ever."""
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self.asked: list[tuple[str, int]] = []
+        self._answers = list(answers)
+
+    def __call__(self, host: str, port: int, **options: Any) -> list[Record]:
+        assert options == {"type": socket.SOCK_STREAM}
+        self.asked.append((host, port))
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        family = socket.AF_INET
+        return [(family, socket.SOCK_STREAM, 6, "", (address, port)) for address in answer]
