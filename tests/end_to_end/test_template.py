@@ -525,7 +525,7 @@ CONSUMERS = {
     "fold.py": "FoldViews",
     "sweeping.py": "SweepTimers",
     "distribute.py": "DistributeTimers",
-    "fire.py": "FireTimers",
+    "work.py": "FireTimers",
     "firing.py": "FireTimers",
 }
 """The modules of the other functions; all else runs in `APIHandler`."""
