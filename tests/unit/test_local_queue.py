@@ -492,12 +492,24 @@ def test_a_message_that_waits_for_longer_than_a_second_may_be_done_already(
         assert database.write(lambda c, now=now: still_to_come(c, "views", now)) == expected  # type: ignore[misc]
 
 
+def watch(database: Database) -> list[str]:
+    """The statements that the writing connection executes from now on."""
+    statements: list[str] = []
+    database.write(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    return statements
+
+
+def test_to_delete_nothing_is_no_commit(database: Database, queue: SqliteQueue) -> None:
+    statements = watch(database)
+    queue.delete([])
+    assert statements == []
+
+
 def test_many_are_sent_in_one_commit_each_with_its_delay(
     database: Database, queue: SqliteQueue, clock: Clock
 ) -> None:
-    commits: list[str] = []
-    database.write(lambda connection: connection.set_trace_callback(commits.append))
-    commits.clear()
+    commits = watch(database)
     queue.send_all([ports.Message("late", 2.5), ports.Message("now", 0)])
     assert commits.count("COMMIT") == 1
     assert bodies(queue.receive(10)) == ["now"]
