@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib.ports import Due, StorageError, Table, Unavailable, Update, Write
 from chalicelib.timers import scheduling, sweeping
-from chalicelib.timers.event import MalformedError, Status, batch, key, message, named_in
+from chalicelib.timers.event import PARTITION, MalformedError, Status, batch, key, message, named_in
 from chalicelib.timers.sweeping import (
     AHEAD_SECONDS,
     CURSOR,
@@ -108,6 +108,18 @@ def test_an_event_that_moves_while_it_is_rescued_is_left_alone(table: Table) -> 
     faulty = FaultyTable(table, before_write=first_time(cancel))
     assert sweep(faulty, queue, AT + 2 * MINUTE) == Swept(0, 0)
     assert queue.bodies == []
+
+
+def test_an_event_that_moves_while_it_is_rescued_keeps_no_other_from_it(table: Table) -> None:
+    """Of twenty events some share a shard with the first; they come behind it."""
+    swept(table, AT)
+    accept(table, *[AT] * 20)
+
+    def cancel(writes: Sequence[Write]) -> None:
+        scheduling.cancel(table, writes[0].key.pk.removeprefix(PARTITION), AT + 2 * MINUTE)
+
+    faulty = FaultyTable(table, before_write=first_time(cancel))
+    assert sweep(faulty, FakeQueue(), AT + 2 * MINUTE) == Swept(19, 19)
 
 
 def first_time(does: Callable[[Any], None]) -> Callable[[Any], None]:
