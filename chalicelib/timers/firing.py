@@ -155,8 +155,9 @@ class Firing:
         event, delivery = attempted
         ended = event.attempts[-1].ended
         if not delivery.error:
-            self._end(event, Status.SUCCESS, ended)
-            telemetry.count(events_fired=1, event_lateness_seconds=_seconds(ended - event.at))
+            if self._end(event, Status.SUCCESS, ended):
+                lateness = _seconds(ended - event.at)
+                telemetry.count(events_fired=1, event_lateness_seconds=lateness)
         elif delivery.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
         else:
@@ -166,18 +167,20 @@ class Firing:
         """Its last attempt was claimed, and never came to an end."""
         self._end(event, Status.ERROR, now)
 
-    def _end(self, event: Event, status: Status, now: int) -> None:
+    def _end(self, event: Event, status: Status, now: int) -> bool:
         values: dict[str, Value] = {
             "status": str(status),
             "batch": batch(status, event.event_id),
             "due": now,
             "ttl": now // 1000 + KEPT_SECONDS,
         }
-        if self._settle(event, values) and status is Status.ERROR:
+        settled = self._settle(event, values)
+        if settled and status is Status.ERROR:
             telemetry.event(
                 logging.WARNING, "an event is given up", event_id=event.event_id, tries=event.tries
             )
             telemetry.count(events_failed=1)
+        return settled
 
     def _try_again(self, event: Event, next_at: int, now: int) -> None:
         if self._settle(event, {"next_at": next_at, "due": next_at}):

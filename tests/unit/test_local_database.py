@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sqlite3
@@ -10,7 +11,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,65 @@ def test_a_wrong_statement_is_refused(database: Database) -> None:
         database.read("SELECT * FROM absent")
     with pytest.raises(Refused, match="no such table: absent"):
         database.write(lambda connection: connection.execute("DELETE FROM absent"))
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        (sqlite3.SQLITE_BUSY, Unavailable),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, Unavailable),
+        (sqlite3.SQLITE_CANTOPEN, Unavailable),
+        (sqlite3.SQLITE_FULL, Unavailable),
+        (sqlite3.SQLITE_IOERR, Unavailable),
+        (sqlite3.SQLITE_IOERR_WRITE, Unavailable),
+        (sqlite3.SQLITE_LOCKED, Unavailable),
+        (sqlite3.SQLITE_PROTOCOL, Unavailable),
+        (sqlite3.SQLITE_READONLY, Unavailable),
+        (sqlite3.SQLITE_CORRUPT, Refused),
+        (sqlite3.SQLITE_NOTADB, Refused),
+        (sqlite3.SQLITE_ERROR, Refused),
+        (0, Refused),
+    ],
+)
+def test_what_may_work_again_is_unavailable_and_all_else_is_refused(
+    database: Database, code: int, raised: type[StorageError]
+) -> None:
+    def job(_: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("as SQLite says")
+        if code:
+            error.sqlite_errorcode = code
+        raise error
+
+    with pytest.raises(StorageError, match="SQLite: as SQLite says") as failed:
+        database.write(job)
+    assert failed.type is raised
+
+
+def open_files(path: Path) -> int:
+    """How often this process has a file open."""
+    wanted, found = path.stat(), 0
+    for descriptor in range(1_024):
+        with suppress(OSError):
+            found += os.path.samestat(os.fstat(descriptor), wanted)
+    return found
+
+
+def test_who_reads_one_after_the_other_shares_a_reader(path: Path, database: Database) -> None:
+    database.read("SELECT 1")
+    before = open_files(path)
+    for _ in range(5):
+        database.read("SELECT 1")
+    assert open_files(path) == before > 0
+
+
+def test_a_file_that_is_refused_is_not_held_open(path: Path) -> None:
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(Refused) as refused:
+        Database(path)
+    assert refused.tb is not None, "what was made for it is still referred to"
+    assert open_files(path) == 0
 
 
 def test_a_reader_can_not_write(database: Database) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 
+from chalicelib import ports
 from chalicelib.ports import Refused, Unavailable
 from local.commits import Job
 from local.database import Database
@@ -489,3 +490,86 @@ def test_a_message_that_waits_for_longer_than_a_second_may_be_done_already(
     for waited, expected in ((0.0, []), (1.0, []), (1.001, ["x"])):
         now = clock.now + waited
         assert database.write(lambda c, now=now: still_to_come(c, "views", now)) == expected  # type: ignore[misc]
+
+
+def watch(database: Database) -> list[str]:
+    """The statements that the writing connection executes from now on."""
+    statements: list[str] = []
+    database.write(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    return statements
+
+
+def test_to_delete_nothing_is_no_commit(database: Database, queue: SqliteQueue) -> None:
+    statements = watch(database)
+    queue.delete([])
+    assert statements == []
+
+
+def test_many_are_sent_in_one_commit_each_with_its_delay(
+    database: Database, queue: SqliteQueue, clock: Clock
+) -> None:
+    commits = watch(database)
+    queue.send_all([ports.Message("late", 2.5), ports.Message("now", 0)])
+    assert commits.count("COMMIT") == 1
+    assert bodies(queue.receive(10)) == ["now"]
+    assert queue.next_visible() == START + 2.5
+    clock.now += 2.5
+    assert bodies(queue.receive(10)) == ["late"]
+
+
+def test_many_that_can_not_be_sent_are_told_and_none_is_there(
+    database: Database, queue: SqliteQueue
+) -> None:
+    page_count = "PRAGMA page_count"
+    database.write(
+        lambda connection: connection.execute(
+            f"PRAGMA max_page_count = {connection.execute(page_count).fetchone()[0]}"
+        ).fetchone()
+    )
+    messages = [ports.Message("small", 0), ports.Message("b" * 1_000_000, 0)]
+    with pytest.raises(ports.NotSent, match="2 messages not sent: SQLite: database") as failed:
+        queue.send_all(messages)
+    assert failed.value.messages == messages
+    assert queue.size() == 0
+
+
+def test_the_next_message_is_the_one_that_is_visible_first(queue: SqliteQueue) -> None:
+    for delay in (60, 20, 40):
+        queue.send("a", delay=delay)
+    assert queue.next_visible() == START + 20
+
+
+def test_another_queue_of_the_file_goes_by_the_same_clock(
+    database: Database, queue: SqliteQueue, clock: Clock
+) -> None:
+    other = queue.sibling("timers")
+    other.send("a", delay=1)
+    assert queue.size() == 0
+    clock.now += 1
+    assert bodies(open_queue(database, clock, "timers").receive(10)) == ["a"]
+
+
+def test_what_comes_at_once_does_so_though_the_clock_is_set_back_then(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    """What a killed process had, and dead letters; each was timed long before."""
+    for again in (queue.release, queue.redrive):
+        queue.send("a")
+        if again == queue.redrive:
+            give_up(queue, clock)
+        queue.receive(10)
+        clock.now += 600
+        again()
+        clock.now -= 3600
+        [message] = queue.receive(10)
+        assert message.body == "a"
+        queue.delete([message])
+
+
+def test_dead_letters_lie_in_the_file_under_the_name_of_their_queue(
+    database: Database, queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("a")
+    give_up(queue, clock)
+    assert database.read("SELECT queue FROM messages") == [("views-dead-letters",)]
