@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chalice.app import Blueprint, DynamoDBEvent
 
 from chalicelib import resources, telemetry
 from chalicelib.event_sources import TABLE_STREAM
-from chalicelib.views import folding, removals
-from chalicelib.views.folding import Folded
-from chalicelib.views.removals import Removal
 from chalicelib.views.view import MalformedError
+
+if TYPE_CHECKING:
+    from chalicelib.views.folding import Folded
+    from chalicelib.views.removals import Removal
 
 blueprint = Blueprint(__name__)
 
@@ -33,6 +34,8 @@ def fold_views(event: DynamoDBEvent) -> dict[str, Any]:
     all it needs; the badges that are folded by then drop what they have. Source: the Lambda
     developer guide, "Configuring partial batch response with DynamoDB and Lambda".
     """
+    from chalicelib.views import folding  # noqa: PLC0415  the API imports this module too
+
     telemetry.begin("fold_views", event.context)
     use = resources.current()
     badges, malformed = _by_badge(event.to_dict()["Records"])
@@ -53,6 +56,8 @@ def _by_badge(records: Iterable[Mapping[str, Any]]) -> tuple[list[list[Removal]]
     A malformed record is logged and passed over: delivered again, it would hold up its shard, and
     with it everybody's views, until the stream forgets them.
     """
+    from chalicelib.views import removals  # noqa: PLC0415
+
     badges: defaultdict[str, list[Removal]] = defaultdict(list)
     malformed = 0
     for record in records:
