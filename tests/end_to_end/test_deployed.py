@@ -203,6 +203,16 @@ def test_an_event_whose_receiver_is_away_is_tried_again_and_given_up(aws: Emulat
     assert [one["id"] for one in listed["events"]] == ["to-nobody"]
 
 
+def test_an_event_that_was_given_up_is_tried_anew_by_one_command(aws: Emulator) -> None:
+    """Two attempts more, for its receiver is still away."""
+    printed = aws.make("redrive-events", STAGE="prod", EVENTS="to-nobody nobody")
+    refused = "it was given up for: the connection was refused"
+    assert f"to-nobody on its way again; {refused}" in printed
+    assert "nobody unknown" in printed
+    event = done(aws, "to-nobody")
+    assert (event["status"], len(event["attempts"])) == ("ERROR", 4)
+
+
 def test_the_sweep_is_scheduled_and_sends_what_is_only_in_the_table(aws: Emulator) -> None:
     """By way of the distribution, to the same end."""
     targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "prod"))
