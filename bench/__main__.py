@@ -17,7 +17,16 @@ from bench.measuring import machine
 from bench.report import Report
 from bench.stubbed_aws import isolate
 
-MEASUREMENTS = ("hits", "get_cpu", "cold_start", "fold", "lateness", "accepting", "sweep")
+MEASUREMENTS = (
+    "hits",
+    "get_cpu",
+    "cold_start",
+    "fold",
+    "lateness",
+    "accepting",
+    "sweep",
+    "wallets",
+)
 
 
 def main(names: Sequence[str]) -> int:

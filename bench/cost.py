@@ -1,4 +1,4 @@
-"""`python -m bench.cost [FILE]`: what views and events cost on AWS, counted, as Markdown tables.
+"""`python -m bench.cost [FILE]`: what all of it costs on AWS, counted, as Markdown tables.
 
 The real handlers run over a simulated time, `metering` counts the units that they consume, and
 `prices.json` has what a unit costs; beside it the same for the design of the original. The tables
@@ -16,10 +16,11 @@ from pathlib import Path
 
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 
-from bench import cost_tables, event_tables
+from bench import cost_tables, event_tables, wallet_tables
 from bench.bill import Prices
 from bench.counted import count
 from bench.counted_events import count_events
+from bench.counted_wallets import count_wallets
 from bench.deployed import Deployed
 from bench.invoking import Design
 from bench.stubbed_aws import isolate
@@ -43,13 +44,18 @@ def tables() -> str:
     with ProcessPoolExecutor(3) as pool:
         counting = partial(count, prices=prices, deployed=deployed)
         of_events = pool.submit(count_events, prices, deployed)
+        of_wallets = pool.submit(count_wallets, prices, deployed)
         designs = list(pool.map(counting, (Design.vu_mi, Design.original)))
-        events = of_events.result()
+        events, wallets = of_events.result(), of_wallets.result()
     basis = (
         f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted;"
         f" processor time measured on {prices.measured['as_of']}; waiting assumed."
     )
-    reports = [*cost_tables.reports(designs, events), *event_tables.reports(events)]
+    reports = [
+        *cost_tables.reports(designs, events),
+        *event_tables.reports(events),
+        *wallet_tables.reports(wallets),
+    ]
     return "\n\n".join([basis, *(str(report).strip() for report in reports)]) + "\n"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ulid import ULID
@@ -46,7 +46,7 @@ def get_views(badge_id: str) -> dict[str, Any]:
     }
 
 
-def post_event(document: dict[str, Any], token: str) -> dict[str, Any]:
+def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
     """A POST of an event, as API Gateway hands it to Lambda once the authorizer has let it in."""
     headers = {
         "Authorization": f"Bearer {token}",
@@ -74,6 +74,23 @@ def post_event(document: dict[str, Any], token: str) -> dict[str, Any]:
         "body": json.dumps(document),
         "isBase64Encoded": False,
     }
+
+
+def put_movement(
+    resource: str, names: Mapping[str, str], body: Mapping[str, str]
+) -> dict[str, Any]:
+    """A PUT of a deposit or a transfer, by a token that names no user."""
+    event, path = post_event(body, "token"), resource.format(**names)
+    event |= {"resource": resource, "path": path, "httpMethod": "PUT", "pathParameters": names}
+    event["requestContext"] |= {"resourcePath": resource, "httpMethod": "PUT"}
+    return event
+
+
+def get_of_a_wallet(resource: str, wallet_id: str) -> dict[str, Any]:
+    """A GET of what a wallet has, or of its journal."""
+    event = put_movement(resource, {"wallet_id": wallet_id}, {})
+    event["requestContext"] |= {"httpMethod": "GET"}
+    return event | {"httpMethod": "GET", "body": None}
 
 
 def authorization(token: str) -> dict[str, Any]:

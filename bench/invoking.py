@@ -192,11 +192,14 @@ class Runner:
     log: io.StringIO
 
     def invoke(
-        self, function: str, records: int, event: Mapping[str, Any]
+        self, function: str, records: int, event: Mapping[str, Any], status: int = 0
     ) -> tuple[Invocation, list[Sent]]:
-        """Run a function; returns what it used, and the messages it sent."""
+        """Run a function; returns what it used, and the messages it sent.
+
+        Raises `RuntimeError` where it fails, or does not answer the status that is given.
+        """
         context = Context(self.function_names[function])
-        _check(self.design.handlers[function](event, context))
+        _check(self.design.handlers[function](event, context), status)
         (sent, sends), lines = self.mailbox.take(), self._logged()
         log_bytes = sum(len(line.encode()) for line in (*lines, *self.design.platform_lines))
         requests, metrics = self.meter.take(), frozenset(_metrics(lines))
@@ -245,11 +248,12 @@ def given_on_aws(
     return Given(table, views, each, clock=clock), for_timers
 
 
-def _check(answer: Mapping[str, Any] | None) -> None:
+def _check(answer: Mapping[str, Any] | None, status: int) -> None:
     """Raise `RuntimeError` where a handler did not do what it was called for."""
     answer = answer or {}
-    failed = answer.get("batchItemFailures") or answer.get("statusCode", 200) >= 400  # noqa: PLR2004
-    if failed or "isError" in answer.get("body", ""):
+    answered = answer.get("statusCode", 200)
+    is_wrong = answered != status if status else answered >= 400  # noqa: PLR2004
+    if is_wrong or answer.get("batchItemFailures") or "isError" in answer.get("body", ""):
         raise RuntimeError(f"a handler answered {answer}")
 
 

@@ -46,17 +46,18 @@ def percentile(waits: Sequence[float], share: float) -> float:
 
 
 class Request(NamedTuple):
-    """What to ask for; with a body it is a POST."""
+    """What to ask for; with a body it is a POST where no method is given."""
 
     path: str
     body: str = ""
     token: str = ""
+    method: str = ""
 
     def encoded(self, host: str) -> bytes:
         token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
         content = self.body.encode()
         length = f"Content-Length: {len(content)}\r\n" if content else ""
-        method = "POST" if content else "GET"
+        method = self.method or ("POST" if content else "GET")
         head = f"{method} {self.path} HTTP/1.1\r\nHost: {host}\r\n{token}{length}\r\n"
         return head.encode() + content
 
@@ -94,10 +95,14 @@ class _Connection:
     """A keep-alive connection with at most one request under way."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._socket = socket.create_connection((host, port))
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._address = (host, port)
         self._received = b""
+        self.open()
         self.sent_at = 0.0
+
+    def open(self) -> None:
+        self._socket = socket.create_connection(self._address)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def ask(self, request: bytes) -> None:
         self.sent_at, self._received = time.perf_counter(), b""
@@ -131,11 +136,15 @@ def _exchange(
                 if (answer := connection.receive()) is None:
                     continue
                 yield answer, time.perf_counter() - connection.sent_at
-                if request := next(requests, None):
-                    connection.ask(request)
-                else:
+                request = next(requests, None)
+                if request is None or _is_last(answer):
                     selector.unregister(connection)
                     connection.close()
+                    if request is None:
+                        continue
+                    connection.open()
+                    selector.register(connection, selectors.EVENT_READ, connection)
+                connection.ask(request)
 
 
 def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
@@ -145,12 +154,17 @@ def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
     return [key.data for key, _ in ready]
 
 
+def _is_last(answer: bytes) -> bool:
+    """Whether the server hangs up behind it, as waitress does where there is no body."""
+    return b"\r\nconnection: close" in answer.partition(END_OF_HEAD)[0].lower()
+
+
 def _complete(received: bytes) -> bool:
     head, end, body = received.partition(END_OF_HEAD)
     if not end:
         return False
     length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
-    return len(body) >= int(length)
+    return len(body) >= int(length or 0)
 
 
 def main() -> None:

@@ -12,14 +12,22 @@ blueprint = Blueprint(__name__)
 
 SECONDS_KEPT = 300
 """API Gateway keeps an answer for so long: a token that is taken away opens doors until then."""
+ALL = ["*"]
+OF_USERS = ["/api/v1/wallets", "/api/v1/wallets/*"]
+"""What a user's token opens: the routes of wallets, which look at whose it is."""
 
 
 @blueprint.authorizer(name="authorize", ttl_seconds=SECONDS_KEPT)
 def authorize(request: AuthRequest) -> AuthResponse:
-    """All routes for who has a token, none for anybody else."""
+    """All routes for an operator's token, those of wallets for a user's, none for anybody else.
+
+    `user` tells whose the token is. The answer is kept for every route, so it names them all.
+    """
     telemetry.begin("authorize", None)
-    known = resources.for_timers().settings.api_token_digests
-    holder = tokens.holder(request.token, known)
+    settings = resources.for_timers().settings
+    holder = tokens.holder(request.token, settings.api_token_digests)
     if holder is None:
         telemetry.event(logging.WARNING, "a token was refused")
-    return AuthResponse(routes=["*"] if holder else [], principal_id=holder or "nobody")
+        return AuthResponse([], "nobody", {"user": ""})
+    user = settings.token_users.get(holder, "")
+    return AuthResponse([*(OF_USERS if user else ALL)], holder, {"user": user})

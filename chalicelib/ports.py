@@ -1,4 +1,4 @@
-"""What the rest of the code needs from storage: a `Table` of items and a `Queue` of messages.
+"""What the rest of the code needs from storage: a `Table`, a `Queue`, an `Archive` of objects.
 
 Every engine answers alike: the same values, the same errors (`tests/conformance`).
 Conditions are boto3's `Attr` expressions; DynamoDB renders them, SQLite evaluates them.
@@ -6,6 +6,7 @@ Conditions are boto3's `Attr` expressions; DynamoDB renders them, SQLite evaluat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
@@ -28,6 +29,9 @@ MAX_DELAY_SECONDS = 900
 """The longest delay of a message (SQS, `DelaySeconds`)."""
 MAX_DUE = 10**15
 """The latest `due`, in milliseconds since 1970: the year 33658."""
+OBJECT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
+MAX_OBJECT_NAME = 250
+"""What every file system takes of a path below the archive's folder; S3 would take 1,024."""
 
 
 class Key(NamedTuple):
@@ -41,6 +45,13 @@ class Due(NamedTuple):
     """Where an item stands in a batch of the index `due`: its `due`, and its primary key."""
 
     due: int
+    key: Key
+
+
+class Placed(NamedTuple):
+    """Where an item stands in the index `one_partition` of its partition, and its primary key."""
+
+    place: str
     key: Key
 
 
@@ -196,6 +207,12 @@ def check_delay(delay: float) -> None:
         raise Refused(f"a message's delay is 0 to {MAX_DELAY_SECONDS} seconds, not {delay}")
 
 
+def check_object_name(name: str) -> None:
+    """Raise `Refused` for what names no object: parts of a-z, 0-9 and `._-`, with `/` between."""
+    if len(name) > MAX_OBJECT_NAME or OBJECT_NAME.fullmatch(name) is None:
+        raise Refused(f"{name[:MAX_OBJECT_NAME]!r} is no name of an object")
+
+
 class StorageError(Exception):
     """The storage did not do as asked; what it was asked may or may not have been done."""
 
@@ -275,6 +292,12 @@ class Table(Protocol):
         what was just written may be missing or stand where it was.
         """
 
+    def query_latest(self, partition: str, *, limit: int, before: str = "") -> list[Placed]:
+        """Up to `limit` items of a partition that have the text `one_partition`, highest first.
+
+        `before` is a bound that is not included, empty for none. This is consistent.
+        """
+
     def write(self, *writes: Write) -> None:
         """Do one write, or up to 100 as one transaction: all or none.
 
@@ -309,4 +332,15 @@ class Queue(Protocol):
         """Enqueue messages, not as a transaction.
 
         Raises `NotSent` with those that may not have been taken.
+        """
+
+
+class Archive(Protocol):
+    """Where objects are kept for good, each under its name."""
+
+    def put(self, name: str, body: bytes) -> None:
+        """Keep an object, whole, in place of any of that name.
+
+        `name` is parts of a-z, 0-9 and `._-`, with `/` between, none beginning with a sign. Raises
+        `Unavailable` or `Refused`; the object may be there all the same.
         """

@@ -1,4 +1,4 @@
-"""Which Table and Queues this process uses, made on first use.
+"""Which Table, Queues and Archive this process uses, made on first use.
 
 On AWS they come from the settings; the embedded engine and the tests put theirs in with `use`.
 """
@@ -19,7 +19,7 @@ from chalicelib.settings import Settings, SettingsError, required
 if TYPE_CHECKING:
     from botocore.session import Session
 
-    from chalicelib.ports import Queue, Table
+    from chalicelib.ports import Archive, Queue, Table
     from chalicelib.timers.webhooks import Sender
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
@@ -70,8 +70,17 @@ class TimerResources(Protocol):
         """What posts webhooks; None without a secret to sign them with."""
 
 
+class ArchiveResources(Protocol):
+    """Everything outside the process that archiving touches."""
+
+    @property
+    def clock(self) -> Callable[[], float]: ...
+    @property
+    def archive(self) -> Archive: ...
+
+
 class AwsResources:
-    """DynamoDB and SQS, each imported and connected to when it is first needed."""
+    """DynamoDB, SQS and S3, each imported and connected to when it is first needed."""
 
     clock = staticmethod(time.time)
     each = staticmethod(concurrently)
@@ -97,6 +106,15 @@ class AwsResources:
     @cached_property
     def distribution_queue(self) -> Queue:
         return self._queue("DISTRIBUTION_QUEUE_URL", self.settings.distribution_queue_url)
+
+    @cached_property
+    def archive(self) -> Archive:
+        from chalicelib.s3 import S3Archive  # noqa: PLC0415  paid for at cold start
+
+        bucket = self.settings.archive_bucket
+        return S3Archive(
+            aws_client("s3"), required("ARCHIVE_BUCKET", bucket, "the name of an S3 bucket")
+        )
 
     def event_queue(self, name: str) -> Queue | None:
         url = self.settings.event_queues.get(name)
@@ -160,6 +178,7 @@ def _session() -> Session:
 class _Process:
     resources: Resources | None = None
     timers: TimerResources | None = None
+    archive: ArchiveResources | None = None
     made: AwsResources | None = None
 
 
@@ -177,9 +196,21 @@ def for_timers() -> TimerResources:
     return _Process.timers
 
 
-def use(resources: Resources | None, timers: TimerResources | None = None) -> None:
+def for_archive() -> ArchiveResources:
+    """What this process uses for the archive, made as `current` makes it."""
+    if _Process.archive is None:
+        _Process.archive = _from_environment()
+    return _Process.archive
+
+
+def use(
+    resources: Resources | None,
+    timers: TimerResources | None = None,
+    archive: ArchiveResources | None = None,
+) -> None:
     """Put in what this process is to use; None takes it out again."""
     _Process.resources, _Process.timers, _Process.made = resources, timers, None
+    _Process.archive = archive
 
 
 def _from_environment() -> AwsResources:

@@ -10,6 +10,7 @@ RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
 """Waits between the attempts of an event: nine attempts within 32 hours."""
 MAX_RETRY_SECONDS = 7 * 86_400
 DIGEST = re.compile("[0-9a-f]{64}")
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
 """Longer numbers are no setting of anything, and slow to read."""
@@ -26,9 +27,11 @@ class Settings:
     `view_window_seconds`: views end on whole multiples of it (seconds since 1970).
     `redelivery_seconds`: how long a stored view outlives every redelivery of its message.
     `api_token_digests`: SHA-256 digests, in hex, of the tokens that open the token routes.
+    `token_users`: whose tokens some of them are, by digest: UUIDs in small letters.
     `webhook_allow`: networks that events may call although private, as they are written.
     `webhook_secrets`: what webhooks are signed with, the present secret first.
     `event_queues`: the queues that events may go to, where they are by their names.
+    `archive_bucket`: where the journals of wallets are kept for good.
     `retry_seconds`: how long to wait after the first failed attempt of an event, the second, ….
     """
 
@@ -39,14 +42,17 @@ class Settings:
     timers_queue_url: str = ""
     distribution_queue_url: str = ""
     api_token_digests: frozenset[str] = frozenset()
+    token_users: Mapping[str, str] = field(default_factory=dict)
     webhook_allow: str = ""
     webhook_secrets: tuple[str, ...] = ()
     event_queues: Mapping[str, str] = field(default_factory=dict)
+    archive_bucket: str = ""
     retry_seconds: tuple[int, ...] = RETRY_SECONDS
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings, each by its name in capitals. Raises `SettingsError`."""
+        users = _token_users(environment)
         return cls(
             table_name=environment.get("TABLE_NAME", ""),
             views_queue_url=environment.get("VIEWS_QUEUE_URL", ""),
@@ -54,10 +60,12 @@ class Settings:
             redelivery_seconds=whole_number(environment, "REDELIVERY_SECONDS", 300, 1, 86_400),
             timers_queue_url=environment.get("TIMERS_QUEUE_URL", ""),
             distribution_queue_url=environment.get("DISTRIBUTION_QUEUE_URL", ""),
-            api_token_digests=frozenset(_digests(environment)),
+            api_token_digests=frozenset(users),
+            token_users={digest: user for digest, user in users.items() if user},
             webhook_allow=environment.get("WEBHOOK_ALLOW", ""),
             webhook_secrets=tuple(_parts(environment, "WEBHOOK_SECRETS")),
             event_queues=_queues(environment),
+            archive_bucket=environment.get("ARCHIVE_BUCKET", ""),
             retry_seconds=_waits(environment),
         )
 
@@ -67,15 +75,23 @@ def _parts(environment: Mapping[str, str], name: str) -> list[str]:
     return [part.strip() for part in environment.get(name, "").split(",") if part.strip()]
 
 
-def _digests(environment: Mapping[str, str]) -> list[str]:
-    digests = _parts(environment, "API_TOKEN_DIGESTS")
-    for place, digest in enumerate(digests, 1):
-        if DIGEST.fullmatch(digest) is None:
+def _token_users(environment: Mapping[str, str]) -> dict[str, str]:
+    """The digests of tokens, and whose each is: empty for one that may do everything."""
+    users: dict[str, str] = {}
+    for place, part in enumerate(_parts(environment, "API_TOKEN_DIGESTS"), 1):
+        digest, named, user = part.partition("=")
+        if DIGEST.fullmatch(digest) is None or (named and UUID.fullmatch(user) is None):
             raise SettingsError(
                 "API_TOKEN_DIGESTS must be SHA-256 digests of tokens, 64 hex digits in lower case"
-                f" each, with commas between; number {place} is none"
+                " each, with =UUID behind it where the token is a user's, with commas between;"
+                f" number {place} is none"
             )
-    return digests
+        if digest in users:
+            raise SettingsError(
+                f"API_TOKEN_DIGESTS must list each token once, not number {place} again"
+            )
+        users[digest] = user
+    return users
 
 
 def _queues(environment: Mapping[str, str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ FUNCTIONS = {
     "sweep_timers": "SweepTimers",
     "distribute_timers": "DistributeTimers",
     "fire_timers": "FireTimers",
+    "archive_entries": "ArchiveEntries",
 }
 """The functions by Chalice's name, and as the template has them."""
 CHALICES = frozenset({"Queue", "Stream", "StartingPosition"})

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
 
 SETTINGS = {
+    "ARCHIVE_BUCKET": "ArchiveBucket",
     "DISTRIBUTION_QUEUE_ARN": "DistributionQueueArn",
     "DISTRIBUTION_QUEUE_URL": "DistributionQueueUrl",
     "TABLE_NAME": "TableName",
@@ -94,6 +95,7 @@ def _names(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
     stream = given["TableStreamArn"]
     _, partition, _, region, account, _ = stream.split(":", 5)
     return {
+        "Archive.Arn": f"arn:{partition}:s3:::{given['ArchiveBucket']}",
         "AWS::AccountId": account,
         "AWS::Partition": partition,
         "AWS::Region": region,

@@ -22,13 +22,17 @@ from local.commits import GroupCommit, Job, nested
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-VERSION = 2
+VERSION = 3
 """The version of the file's format, kept in `PRAGMA user_version`."""
 CHANGES = {
     1: (
         "ALTER TABLE items ADD COLUMN batch TEXT",
         "ALTER TABLE items ADD COLUMN due INTEGER",
         "CREATE INDEX due ON items (batch, due, pk, sk) WHERE batch IS NOT NULL",
+    ),
+    2: (
+        "ALTER TABLE items ADD COLUMN one_partition TEXT",
+        "CREATE INDEX one_partition ON items (pk, one_partition) WHERE one_partition IS NOT NULL",
     ),
 }
 """What makes a file of each older version one of the next; `schema.sql` is the newest."""

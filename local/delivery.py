@@ -1,4 +1,4 @@
-"""The loops that stand in for AWS: SQS to `put_views`, TTL, and the stream to `fold_views`.
+"""The loops that stand in for AWS: SQS to `put_views`, TTL, the stream to its consumers.
 
 Each is a step that does what is due and returns how many seconds may pass until the next; the
 threads that repeat the steps are in `local.loops`.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from chalicelib.ports import text
 from chalicelib.views import keys
 from chalicelib.views.view import MalformedError, View
 from local import events
 from local.database import Database
 from local.queue import SqliteQueue, still_to_come
-from local.table import ChangeLog, any_expired, remove_expired
+from local.table import Change, ChangeLog, any_expired, remove_expired
 
 Handler: TypeAlias = Callable[[dict[str, Any], Any], Any]
 
@@ -131,22 +132,35 @@ class Sweeping:
 
 
 class StreamDelivery:
-    """Delivers the changes of the table to a handler, in order, and moves its checkpoint."""
+    """Delivers the changes of the table to a handler, in order, and moves its checkpoint.
 
-    def __init__(self, database: Database, consumer: str, handler: Handler) -> None:
+    Changes of items whose sort keys do not begin with `sort` are passed by, as the filter of a
+    Lambda event source does it.
+    """
+
+    def __init__(self, database: Database, consumer: str, handler: Handler, sort: str = "") -> None:
         self._label = database.stream_label
         self._log = ChangeLog(database, consumer)
         self._handler = handler
+        self._sort = sort
 
     def step(self) -> float:
         """Deliver one batch; from the lowest failed sequence number on it comes again."""
         changes = self._log.read(CHANGES_AT_ONCE)
         if not changes:
             return IDLE_SECONDS
-        answer = self._handler(events.stream_event(self._label, changes), None)
-        failed = events.failed_identifiers(answer, [str(change.sequence) for change in changes])
+        failed = self._deliver(
+            [one for one in changes if text(one.item, "SK").startswith(self._sort)]
+        )
         lowest = min(map(int, failed), default=math.inf)
         done = [change.sequence for change in changes if change.sequence < lowest]
         if done:
             self._log.checkpoint(done[-1])
         return RETRY_SECONDS if failed else 0.0
+
+    def _deliver(self, changes: Sequence[Change]) -> set[str]:
+        """The sequence numbers of the changes that failed."""
+        if not changes:
+            return set()
+        answer = self._handler(events.stream_event(self._label, changes), None)
+        return events.failed_identifiers(answer, [str(change.sequence) for change in changes])

@@ -18,7 +18,10 @@ from chalicelib.timers.tick import sweep_timers
 from chalicelib.timers.webhooks import Sender
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
-from local import first_start
+from chalicelib.wallets.archive import archive_entries
+from chalicelib.wallets.wallet import ENTRY
+from local import archive, first_start
+from local.archive import FolderArchive
 from local.database import FILE, Database
 from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery, Sweeping
 from local.firing import FiringDelivery, release
@@ -36,6 +39,8 @@ FIRED_AT_ONCE = 128
 """Events that are delivered at the same time: so many URLs may hang and delay nobody."""
 FIRING_VISIBILITY_SECONDS = 90
 """Longer than the claim of an event: a message that comes again finds it free."""
+ARCHIVE_SECONDS = 10.0
+"""How long an entry may wait for others to share its object: as many come as moved in that time."""
 LOCK = "vu-mi.lock"
 
 
@@ -72,6 +77,14 @@ class LocalTimers:
         return self.timers_queue.sibling(EVENT_QUEUE + name)
 
 
+@dataclass(frozen=True, slots=True)
+class LocalArchive:
+    """A `resources.ArchiveResources` on one machine."""
+
+    clock: Callable[[], float]
+    archive: FolderArchive
+
+
 class Engine:
     """Everything behind the web server, from `start` to `stop`.
 
@@ -103,11 +116,18 @@ class Engine:
         fire = Loop("fire_timers", self._firing.step)
         sweep = Loop("sweep_timers", Sweeping(sweep_timers).step)
         fold = Loop("fold_views", StreamDelivery(self._database, "fold_views", fold_views).step)
-        expiry = Loop("expiry", Expiry(self._database, VIEWS_QUEUE, clock, fold.wake).step)
+        journal = StreamDelivery(self._database, "archive_entries", archive_entries, ENTRY)
+        archiving = Loop("archive_entries", journal.step, ARCHIVE_SECONDS)
+
+        def on_removal() -> None:
+            fold.wake()
+            archiving.wake()
+
+        expiry = Loop("expiry", Expiry(self._database, VIEWS_QUEUE, clock, on_removal).step)
         self.queue.on_send = put.wake
         groups.on_send = distribute.wake
         timers.on_send = self._firing.on_attempt = fire.wake
-        self._loops = (put, expiry, fold, distribute, fire, sweep)
+        self._loops = (put, expiry, fold, archiving, distribute, fire, sweep)
         self._folder, self._settings, self._clock = folder, settings, clock
         self._timers, self._groups = timers, groups
 
@@ -128,6 +148,7 @@ class Engine:
         resources.use(
             LocalResources(*use, self.queue),
             LocalTimers(*use, self._timers, self._groups, sender),
+            LocalArchive(self._clock, FolderArchive(self._folder / archive.FOLDER)),
         )
         return new_token
 

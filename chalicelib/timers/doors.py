@@ -9,6 +9,7 @@ from typing import Any
 from chalice.app import Request, Response
 
 from chalicelib import resources, responses, telemetry
+from chalicelib.bodies import BadRequestError, body_of
 from chalicelib.ports import StorageError
 from chalicelib.resources import TimerResources
 from chalicelib.responses import answer, error, unavailable
@@ -23,7 +24,7 @@ from chalicelib.views.picture import picture
 REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
     (requests.TooLargeError, 413, "too_large"),
     (requests.UnsupportedTypeError, 415, "unsupported_media_type"),
-    (requests.BadRequestError, 400, "bad_request"),
+    (BadRequestError, 400, "bad_request"),
     (listing.BadCursorError, 400, "bad_request"),
     (urls.BadUrlError, 400, "bad_url"),
     (urls.Unreachable, 400, "bad_url"),
@@ -38,7 +39,7 @@ def accept(request: Request) -> Response:
     """`POST /api/v1/events`."""
 
     def do(use: TimerResources, now: int) -> Response:
-        wanted = requests.read_event(_body(request), use.settings.event_queues, now)
+        wanted = requests.read_event(body_of(request), use.settings.event_queues, now)
         accepted = _schedule(use, wanted, now)
         return answer(showing.document(accepted.event), 201 if accepted.is_new else 200)
 
@@ -49,7 +50,7 @@ def start_timer(request: Request) -> Response:
     """`POST /timers`."""
 
     def do(use: TimerResources, now: int) -> Response:
-        accepted = _schedule(use, requests.read_timer(_body(request), now), now)
+        accepted = _schedule(use, requests.read_timer(body_of(request), now), now)
         return answer({"id": accepted.event.event_id})
 
     return _answered(do)
@@ -60,7 +61,7 @@ def echo(request: Request) -> Response:
 
     def do(use: TimerResources, now: int) -> Response:
         requests.check_text(request.headers.get("content-type", "text/plain"))
-        wanted = requests.read_echo(_body(request), _one(request, "ts"), now)
+        wanted = requests.read_echo(body_of(request), _one(request, "ts"), now)
         accepted = _schedule(use, wanted, now)
         return answer({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
 
@@ -73,7 +74,7 @@ def listed(request: Request) -> Response:
     def do(use: TimerResources, _: int) -> Response:
         status = _one(request, "status") or str(Status.ACTIVE)
         if status not in set(Status):
-            raise requests.BadRequestError(f"status: give {', '.join(Status)}, not {status[:20]!r}")
+            raise BadRequestError(f"status: give {', '.join(Status)}, not {status[:20]!r}")
         page = listing.read(use.table, Status(status), _one(request, "cursor") or "")
         told = {"events": [showing.document(one) for one in page.events]}
         return answer(told | ({"cursor": page.cursor} if page.cursor else {}))
@@ -138,7 +139,7 @@ def _schedule(use: TimerResources, wanted: Wanted, now: int) -> Accepted:
 
 def _check_url(use: TimerResources, url: str) -> None:
     if use.sender is None:
-        raise requests.BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
+        raise BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
     allowed = use.sender.allowed
     urls.permitted(urls.check_url(url, allowed), allowed, use.sender.resolver)
 
@@ -163,16 +164,11 @@ def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:
     return showing.error(reason), Options()
 
 
-def _body(request: Request) -> bytes:
-    body = request.raw_body
-    return body if isinstance(body, bytes) else body.encode()
-
-
 def _one(request: Request, name: str) -> str | None:
     """A query parameter that is given once or not at all."""
     values = _query(request).get(name, [])
     if len(values) > 1:
-        raise requests.BadRequestError(f"{name}: give one, not {len(values)}")
+        raise BadRequestError(f"{name}: give one, not {len(values)}")
     return values[0] if values else None
 
 

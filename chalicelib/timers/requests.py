@@ -8,20 +8,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ulid import ULID
 
+from chalicelib.bodies import BadRequestError, read_fields
 from chalicelib.timers.event import ID, Event, Kind, Target
 
 MAX_AHEAD_SECONDS = 366 * 86_400
 MAX_PAYLOAD_BYTES = 65_536
 MAX_TEXT_CHARACTERS = 10_000
-MAX_DEPTH = 100
-"""Deeper JSON could be taken here and not be read back where more calls lie on the stack."""
 EVENT = {"at", "delay", "target", "payload", "id"}
 TIMER = {"hours", "minutes", "seconds", "url"}
 PARTS = {"hours": 3_600, "minutes": 60, "seconds": 1}
@@ -38,10 +37,6 @@ LATEST = 10**11
 ISO = "at: give a time with its zone, such as 2026-11-21T10:00:00Z"
 SINCE_1970 = "give seconds since 1970, such as 1767225600 or 1767225600.5"
 UTF_8 = {"utf-8", "us-ascii"}
-
-
-class BadRequestError(ValueError):
-    """A request is wrong; the message says what to give."""
 
 
 class TooLargeError(BadRequestError):
@@ -71,7 +66,7 @@ class Wanted:
 
 def read_event(body: bytes, queues: Collection[str], now: int) -> Wanted:
     """`POST /api/v1/events`. Raises `BadRequestError` and `TooLargeError`."""
-    fields = _fields(body, EVENT)
+    fields = read_fields(body, EVENT)
     payload = "" if "payload" not in fields else _json(fields["payload"])
     if len(payload.encode()) > MAX_PAYLOAD_BYTES:
         raise TooLargeError(f"payload: give at most {MAX_PAYLOAD_BYTES} bytes of JSON")
@@ -86,7 +81,7 @@ def read_event(body: bytes, queues: Collection[str], now: int) -> Wanted:
 
 def read_timer(body: bytes, now: int) -> Wanted:
     """`POST /timers`. Raises `BadRequestError`."""
-    fields = _fields(body, TIMER)
+    fields = read_fields(body, TIMER)
     if wrong := [name for name in PARTS if not _is_whole(fields.get(name))]:
         raise BadRequestError(f"{', '.join(wrong)}: give a whole number from 0")
     seconds = sum(min(int(fields[name]), LATEST) * length for name, length in PARTS.items())
@@ -135,40 +130,6 @@ def _is_whole(part: object) -> bool:
     """Whether it is a whole number from 0; `1.0` is one, in JSON as in JSON Schema."""
     number = isinstance(part, int | float) and not isinstance(part, bool)
     return number and part >= 0 and part == part // 1  # type: ignore[operator]
-
-
-def _fields(body: bytes, known: set[str]) -> Mapping[str, Any]:
-    """The body: a JSON object of known fields."""
-    try:
-        fields = json.loads(body, object_pairs_hook=_once)
-    except BadRequestError:
-        raise
-    except (ValueError, RecursionError):
-        raise BadRequestError("the body must be a JSON object") from None
-    if not isinstance(fields, dict):
-        raise BadRequestError("the body must be a JSON object")
-    if unknown := sorted(fields.keys() - known):
-        raise BadRequestError(f"no field {unknown[0][:30]!r}: there are {', '.join(sorted(known))}")
-    _check_depth(fields, MAX_DEPTH)
-    return fields
-
-
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object none of whose names is given twice: which of them is meant, JSON leaves open."""
-    fields: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in fields:
-            raise BadRequestError(f"{name[:30]!r} is given twice: give it once")
-        fields[name] = value
-    return fields
-
-
-def _check_depth(value: object, left: int) -> None:
-    if isinstance(value, dict | list):
-        if not left:
-            raise BadRequestError(f"the body is too deep: give at most {MAX_DEPTH} levels of JSON")
-        for inner in value.values() if isinstance(value, dict) else value:
-            _check_depth(inner, left - 1)
 
 
 def _json(value: Any) -> str:

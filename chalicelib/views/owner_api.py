@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 from urllib.parse import unquote
 
 from chalice.app import Blueprint, Response
 
 from chalicelib import resources, telemetry
+from chalicelib.bodies import BadRequestError, body_of, read_fields
 from chalicelib.ports import StorageError, Table
 from chalicelib.responses import ANY_TYPE, answer, error, unavailable
 from chalicelib.views import ids
@@ -20,10 +19,6 @@ blueprint = Blueprint(__name__)
 
 CLAIM = {"id", "base"}
 CHANGE = {"base", "reset", "frozen", "rename"}
-
-
-class BadRequestError(ValueError):
-    """A request is wrong; the message says what to give."""
 
 
 @blueprint.route("/api/v1/badges", methods=["POST"], content_types=ANY_TYPE)
@@ -82,7 +77,7 @@ def _refused(refusal: Exception) -> Response:
 def _claim(table: Table, now: float) -> Response:
     from chalicelib.views import owner  # noqa: PLC0415
 
-    fields = _fields(CLAIM)
+    fields = read_fields(body_of(blueprint.current_request), CLAIM)
     badge_id = _id(fields.get("id"), "id")
     secret = owner.claim(table, badge_id, _base(fields.get("base", 0)), now)
     return answer({"id": badge_id, "secret": secret}, 201)
@@ -92,7 +87,7 @@ def _change(table: Table, now: float, badge_id: str) -> Response:
     from chalicelib.views import owner  # noqa: PLC0415
 
     owned = owner.authenticate(table, ids.normalise(badge_id), _secret())
-    fields = _fields(CHANGE)
+    fields = read_fields(body_of(blueprint.current_request), CHANGE)
     wanted = owner.Change(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),
@@ -110,19 +105,6 @@ def _delete(table: Table, now: float, badge_id: str) -> Response:
 
     owner.delete(table, owner.authenticate(table, ids.normalise(badge_id), _secret()), now)
     return Response("", status_code=204, headers={"Cache-Control": "no-store"})
-
-
-def _fields(known: set[str]) -> Mapping[str, Any]:
-    """The body: a JSON object of known fields."""
-    try:
-        fields = json.loads(blueprint.current_request.raw_body)
-    except (ValueError, RecursionError):
-        raise BadRequestError("the body must be a JSON object") from None
-    if not isinstance(fields, dict):
-        raise BadRequestError("the body must be a JSON object")
-    if unknown := sorted(fields.keys() - known):
-        raise BadRequestError(f"no field {unknown[0]!r}: there are {', '.join(sorted(known))}")
-    return fields
 
 
 def _id(given: object, name: str) -> str:

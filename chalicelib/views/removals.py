@@ -7,12 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from chalicelib.stream_records import is_removal_by_ttl, padded, removed_at
 from chalicelib.views import keys
 from chalicelib.views.view import MalformedError, taken_at
-
-TTL_PRINCIPAL = "dynamodb.amazonaws.com"
-SEQUENCE_DIGITS = 40
-"""The longest sequence number (DynamoDB Streams API reference, `StreamRecord`)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,27 +31,13 @@ class Removal:
 def parse(record: Mapping[str, Any]) -> Removal | None:
     """The removal that a stream record tells of; None for any other change of the table.
 
-    Only TTL's own removals count: a person or a program that deletes an item is not its service.
-    Source: the DynamoDB developer guide, "DynamoDB Streams and Time to Live". Raises
-    `MalformedError`.
+    Raises `MalformedError`.
     """
     try:
-        return _removal(record) if _is_ttl_removal_of_view(record) else None
+        is_view = is_removal_by_ttl(record, keys.PARTITION, keys.VIEW)
+        return _removal(record) if is_view else None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise MalformedError(f"no stream record of this table: {error!r}") from error
-
-
-def _is_ttl_removal_of_view(record: Mapping[str, Any]) -> bool:
-    if record["eventName"] != "REMOVE":
-        return False
-    identity = record.get("userIdentity") or {}
-    by_ttl = identity.get("type") == "Service" and identity.get("principalId") == TTL_PRINCIPAL
-    key = record["dynamodb"]["Keys"]
-    return (
-        by_ttl
-        and key["PK"]["S"].startswith(keys.PARTITION)
-        and key["SK"]["S"].startswith(keys.VIEW)
-    )
 
 
 def _removal(record: Mapping[str, Any]) -> Removal:
@@ -65,12 +48,10 @@ def _removal(record: Mapping[str, Any]) -> Removal:
         badge_id=key["PK"]["S"].removeprefix(keys.PARTITION),
         taken_at=taken_at(key["SK"]["S"].removeprefix(keys.VIEW)),
         sequence=sequence,
-        removed_at=float(record["dynamodb"].get("ApproximateCreationDateTime", 0)),
+        removed_at=removed_at(record),
     )
 
 
 def position(label: str, sequence: str) -> str:
     """A place in a stream. Raises `ValueError` where the sequence number is none."""
-    if not (sequence.isascii() and sequence.isdecimal() and len(sequence) <= SEQUENCE_DIGITS):
-        raise ValueError(f"{sequence!r} is no sequence number")
-    return f"{label}#{sequence.zfill(SEQUENCE_DIGITS)}"
+    return f"{label}#{padded(sequence)}"

@@ -1,6 +1,6 @@
 """The engines that every test of a port runs over.
 
-`AWS_ENDPOINT_URL` adds the DynamoDB and SQS that answer there. What an engine gets wrong is
+`AWS_ENDPOINT_URL` adds the DynamoDB, SQS and S3 that answer there. What an engine gets wrong is
 skipped by name: `pytest.mark.wrong_on(engine, reason)`.
 """
 
@@ -18,9 +18,11 @@ import pytest
 from moto import mock_aws
 
 from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Queue, Table
+from chalicelib.ports import Archive, Queue, Table
 from chalicelib.resources import aws_client
+from chalicelib.s3 import S3Archive
 from chalicelib.sqs import SqsQueue
+from local.archive import FolderArchive
 from local.database import FILE, Database
 from local.queue import SqliteQueue
 from local.table import SqliteTable
@@ -35,6 +37,14 @@ class QueueUnderTest:
 
     queue: Queue
     take_all: Callable[[], list[str]]
+
+
+@dataclass(frozen=True)
+class ArchiveUnderTest:
+    """An archive, and a way to read all objects by their names."""
+
+    archive: Archive
+    read_all: Callable[[], dict[str, bytes]]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -75,6 +85,35 @@ def queue(engine: str, tmp_path: Path) -> Iterator[QueueUnderTest]:
         url = client.create_queue(QueueName=f"conformance-{uuid.uuid4()}")["QueueUrl"]
         yield QueueUnderTest(SqsQueue(client, url), lambda: _take_all(client, url))
         client.delete_queue(QueueUrl=url)
+
+
+@pytest.fixture
+def archive(engine: str, tmp_path: Path) -> Iterator[ArchiveUnderTest]:
+    with ExitStack() as stack:
+        if engine == "sqlite":
+            folder = tmp_path / "archive"
+            yield ArchiveUnderTest(FolderArchive(folder), lambda: _files(folder))
+            return
+        client = stack.enter_context(_client(engine, "s3"))
+        bucket = f"conformance-{uuid.uuid4()}"
+        client.create_bucket(Bucket=bucket)
+        yield ArchiveUnderTest(S3Archive(client, bucket), lambda: _objects(client, bucket))
+        for name in _objects(client, bucket):
+            client.delete_object(Bucket=bucket, Key=name)
+        client.delete_bucket(Bucket=bucket)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+def _objects(client: Any, bucket: str) -> dict[str, bytes]:
+    listed = client.list_objects_v2(Bucket=bucket).get("Contents", [])
+    return {
+        one["Key"]: client.get_object(Bucket=bucket, Key=one["Key"])["Body"].read()
+        for one in listed
+    }
 
 
 @contextmanager

@@ -22,6 +22,8 @@ MOST_DAYS_BY_HOUR = 31
 Case: TypeAlias = schemathesis.Case[Any]
 
 TOKEN = os.environ["API_TOKEN"]
+USERS_TOKEN = os.environ["USERS_TOKEN"]
+"""Of the user whose wallet the example of the description opens."""
 NOBODY_LISTENS = "https://127.0.0.1:1/"
 """What every URL of an event becomes: the server may call loopback alone."""
 QUEUE = "orders"
@@ -30,12 +32,17 @@ PAST = 946_684_800
 """Seconds from 1970 to 2000, which is not too far ahead for an event."""
 IS_QUEUE = re.compile("[A-Za-z0-9_-]{1,80}")
 IS_CURSOR = re.compile("[A-Za-z0-9_-]+")
+IS_WALLET = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
+IS_AMOUNT = re.compile("[1-9][0-9]{0,18}")
+MOST = 2**63 - 1
 IS_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T.+", re.IGNORECASE)
 
 secrets: dict[str, str] = {}
 """By each name of a badge that was claimed."""
 cursors: dict[str, str] = {}
 """By each cursor that was answered, the status of the events it goes on with."""
+wallets: list[str] = []
+"""The ids of those that were opened."""
 
 
 @schemathesis.hook
@@ -44,7 +51,9 @@ def before_call(_context: Any, case: Case, _kwargs: Any) -> None:
     body, query = case.body, case.query
     if isinstance(body, dict):
         _acceptable(body)
-    if query and "cursor" in query:
+    if case.operation.path.startswith("/api/v1/wallets"):
+        _known(case.path_parameters or {})
+    elif query and "cursor" in query:
         cursor = str(query["cursor"])
         if IS_CURSOR.fullmatch(cursor) and cursors.get(cursor) != query.get("status", "ACTIVE"):
             del query["cursor"]
@@ -66,6 +75,23 @@ def _acceptable(body: dict[str, Any]) -> None:
         if type(given) in (int, float) and 0 <= given <= length:
             body[part] = given // 3  # so that the sum is no more than one of them may be
 
+    amount = body.get("amount")
+    if isinstance(amount, str) and IS_AMOUNT.fullmatch(amount) and int(amount) > MOST:
+        body["amount"] = amount[:-1]  # no pattern that can be read says how much it may be
+
+
+def _known(path: dict[str, Any]) -> None:
+    """Name wallets that there are, two different ones; an id that ends in a digit stays unknown."""
+    others = wallets[-2:]
+    for name in ("wallet_id", "target_id"):
+        given = str(path.get(name, ""))
+        if IS_WALLET.fullmatch(given) and given in others:
+            others.remove(given)
+        elif IS_WALLET.fullmatch(given) and not given[-1].isdecimal() and others:
+            path[name] = others.pop()
+    if path.get("target_id") == path.get("wallet_id") and others:
+        path["target_id"] = others.pop()
+
 
 def _time(given: Any) -> Any:
     if isinstance(given, str) and IS_MOMENT.fullmatch(given):
@@ -77,7 +103,12 @@ def _time(given: Any) -> Any:
 
 @schemathesis.hook
 def after_call(_context: Any, case: Case, response: schemathesis.Response) -> None:
-    """Keep the secret, which only a claim tells; a new name has that of the old one."""
+    """Keep the secret, which only a claim tells; a new name has that of the old one.
+
+    And keep the wallets that there are.
+    """
+    if case.operation.path == "/api/v1/wallets" and response.status_code == HTTPStatus.OK:
+        wallets.append(response.json()["id"])
     if case.operation.path == "/api/v1/events" and response.status_code == HTTPStatus.OK:
         page = response.json()
         if "cursor" in page:
@@ -95,12 +126,12 @@ def after_call(_context: Any, case: Case, response: schemathesis.Response) -> No
 class Owner:
     """Asks with the secret of the badge, or with a wrong one for a badge that is not claimed.
 
-    Of an event, with the token.
+    Of an event or a wallet, with the operator's token, but for one's own wallet.
     """
 
     def get(self, case: Case, _context: Any) -> str:
         if not case.operation.path.startswith("/api/v1/badges"):
-            return TOKEN
+            return USERS_TOKEN if case.operation.path.endswith("/me") else TOKEN
         return secrets.get(_badge(case), "of no badge")
 
     def set(self, case: Case, secret: str, _context: Any) -> None:

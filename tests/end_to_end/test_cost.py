@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from bench.bill import PRICES, Bill, Prices, interpolated, per_view, together
 from bench.cost import BEGIN, END, put_into
 from bench.cost_tables import SERVICES
 from bench.counted_events import CountedEvents, Rush
+from bench.counted_wallets import Bank, bank_of
 from bench.day import START, Badge, badge_of
 from bench.deployed import Deployed
 from bench.event_tables import EVENT_SERVICES
@@ -350,6 +352,49 @@ def test_an_event_that_is_done_is_stored_with_its_entry_for_30_days(bill: Bill) 
     kept = CountedEvents(bill, {}, Invocation(SWEEP, 0), rush, 900, 24).kept()
     assert kept["stored_gb_month"] * 2**30 == pytest.approx(1_124 * 720 / 730)
     assert kept["pitr_gb_month"] * 2**30 == pytest.approx(1_000 * 720 / 730)
+
+
+# ---- what is asked of wallets
+
+
+@pytest.fixture
+def bank(deployed: Deployed) -> Iterator[Bank]:
+    with bank_of(deployed) as bank:
+        yield bank
+
+
+def test_a_deposit_writes_an_entry_in_the_index_and_a_balance(bank: Bank) -> None:
+    """In a transaction, so twice 1 each: 4, and 2 of the index."""
+    assert units_of(bank.deposit()) == [("TransactWriteItems", 0, 4, 2)]
+
+
+def test_a_transfer_writes_two_entries_and_two_balances(bank: Bank) -> None:
+    bank.deposit()
+    transfer = bank.transfer()
+    assert units_of(transfer) == [("TransactWriteItems", 0, 8, 4)]
+    [request] = transfer.requests
+    of_each = Counter[str]()
+    for write in request.written:
+        of_each[write.key.pk] += write.units + write.index_units
+    assert of_each == {f"WALLET#{wallet_id}": 6 for wallet_id in bank.wallets}
+
+
+def test_a_transfer_that_is_asked_for_again_costs_what_the_table_would_have(bank: Bank) -> None:
+    bank.deposit()
+    bank.transfer()
+    assert units_of(bank.transfer(again=True)) == [("TransactWriteItems", 0, 8, 0)]
+
+
+def test_a_refusal_costs_the_transfer_that_failed_and_its_entry(bank: Bank) -> None:
+    """Of four items, then of an entry and of the balance that is checked."""
+    refused = bank.transfer(status=409)
+    assert [units for _, _, units, _ in units_of(refused)] == [8, 4]
+    assert {index_units for *_, index_units in units_of(refused)} == {0}
+
+
+def test_a_movement_that_is_answered_otherwise_is_not_billed(bank: Bank) -> None:
+    with pytest.raises(RuntimeError, match="a handler answered"):
+        bank.transfer()
 
 
 # ---- what is billed for it

@@ -9,6 +9,7 @@ Chalice's own import of a REST API (the stack's is the same document).
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -18,20 +19,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ulid import ULID
 
 from chalicelib import tokens
 from chalicelib.attribute_values import encode_item
 from chalicelib.timers import signing
 from chalicelib.timers.event import Event, Kind, Target
 from chalicelib.views.view import View
+from chalicelib.wallets.wallet import Entry, Movement
 from deploy.completion import FUNCTIONS, mapping_options
 from tests import events
 from tests.end_to_end.emulator import Emulator, running, until
+from tests.unit.fakes import entry_record
 
 BADGE = "/api/v1/views?id=octocat"
 EVENTS = "/api/v1/events"
 TOKEN = "a token of these tests"  # noqa: S105  opens nothing but the emulator
-CONSUMERS = ["put_views", "fold_views", "distribute_timers", "fire_timers"]
+CONSUMERS = ["put_views", "fold_views", "distribute_timers", "fire_timers", "archive_entries"]
 
 
 @pytest.fixture(scope="module")
@@ -266,6 +270,29 @@ def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator
     key = {"PK": {"S": "TIMER#swept"}, "SK": {"S": "TIMER"}}
     look = partial(aws.client("dynamodb").get_item, TableName=table, Key=key, ConsistentRead=True)
     until(lambda: look()["Item"]["status"]["S"] == "SUCCESS", "the event is fired")
+
+
+@pytest.mark.parametrize("stage", ["prod", "dev"])
+def test_an_entry_that_ttl_removed_is_archived_once_however_often_it_is_delivered(
+    aws: Emulator, stage: str
+) -> None:
+    """By the function of either way, into the bucket of its stack."""
+    stack = outputs(aws, f"vu-mi-{stage}")
+    entry = Entry(str(ULID()), Movement("n", 5, str(ULID())), 1_767_225_600_000)
+    wallet = entry.movement.target
+    record = entry_record(entry, wallet, 1, arn=stack["TableStreamArn"])
+    for _ in range(2):
+        answer = aws.client("lambda").invoke(
+            FunctionName=f"vu-mi-{stage}-archive_entries",
+            Payload=json.dumps(events.stream_event([record])),
+        )
+        told = json.load(answer["Payload"])
+        assert ("FunctionError" in answer, told) == (False, {"batchItemFailures": []})
+    bucket, s3 = stack["ArchiveBucket"], aws.client("s3")
+    [kept] = s3.list_objects_v2(Bucket=bucket, Prefix="journal/2026/01/01/")["Contents"]
+    body = s3.get_object(Bucket=bucket, Key=kept["Key"])["Body"].read()
+    line = json.loads(gzip.decompress(body))
+    assert (line["id"], line["wallet"], line["amount"]) == (entry.entry_id, wallet, "5")
 
 
 @pytest.mark.parametrize("function", CONSUMERS)

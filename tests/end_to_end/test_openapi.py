@@ -20,7 +20,9 @@ from tests.end_to_end.server import ROOT, Server, running
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
-TOKEN = tokens.new_token()
+TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+"""Whose wallet the example of the description opens."""
 
 
 def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[str]:
@@ -30,7 +32,13 @@ def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[
     return subprocess.run(  # noqa: S603  our own words
         [st, "--config-file", CONFIG, "run", address, "--phases", phases, "--no-color", *more],
         cwd=ROOT,
-        env={**os.environ, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1", "API_TOKEN": TOKEN},
+        env={
+            **os.environ,
+            "COLUMNS": "100",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "API_TOKEN": TOKEN,
+            "USERS_TOKEN": USERS_TOKEN,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -41,7 +49,7 @@ def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[
 def server(tmp_path: Path) -> Iterator[Server]:
     """What is asked for may have any URL: the server knows no name, and calls loopback alone."""
     settings = {
-        "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
+        "API_TOKEN_DIGESTS": f"{tokens.digest(TOKEN)},{tokens.digest(USERS_TOKEN)}={USER}",
         "EVENT_QUEUES": "orders",
         "WEBHOOK_ALLOW": "127.0.0.0/8",
         "PYTHONPATH": str(LOOPBACK_ONLY),
@@ -61,8 +69,9 @@ def test_each_route_does_what_its_description_says(server: Server) -> None:
 def kind(url: str) -> str:
     """The path of a URL; of a thing that has an id, what stands before it."""
     path = urlsplit(url).path
-    found = re.match(r"(.*/(badges|events|timers)/)[^/]+$", path)
-    return found.group(1) if found else path
+    if found := re.match(r"(.*/(badges|events|timers)/)[^/]+$", path):
+        return found.group(1)
+    return re.sub("/[0-7][0-9A-HJKMNP-TV-Z]{25}", "/ID", path)
 
 
 @pytest.mark.parametrize(
@@ -86,15 +95,36 @@ def kind(url: str) -> str:
             },
         ),
         ("timers", {("POST", "/timers", 200), ("GET", "/timers/", 200)}),
+        (
+            "wallets(/[^/]+(/(balance|badge|transactions))?)?$",
+            {
+                ("POST", "/api/v1/wallets", 200),
+                ("GET", "/api/v1/wallets/me", 200),
+                ("PATCH", "/api/v1/wallets/ID", 200),
+                ("GET", "/api/v1/wallets/ID/balance", 200),
+                ("GET", "/api/v1/wallets/ID/transactions", 200),
+                ("GET", "/api/v1/wallets/ID/badge", 200),
+            },
+        ),
+        (
+            "wallets(/[^/]+/(deposit|transfer/[^/]+))?$",
+            {
+                ("POST", "/api/v1/wallets", 200),
+                ("PUT", "/api/v1/wallets/ID/deposit", 204),
+                ("PUT", "/api/v1/wallets/ID/transfer/ID", 204),
+                ("PUT", "/api/v1/wallets/ID/transfer/ID", 409),
+            },
+        ),
     ],
-    ids=["badges", "events", "timers"],
+    ids=["badges", "events", "timers", "wallets", "money"],
 )
 def test_a_thing_does_from_first_to_last_what_its_description_says(
     server: Server, tmp_path: Path, paths: str, expected: set[tuple[str, str, int]]
 ) -> None:
     """By the links of the description: a badge was claimed, changed and deleted with its secret.
 
-    An event was made, shown and cancelled; a timer was started and looked at.
+    An event was made, shown and cancelled; a timer was started and looked at; money moved between
+    wallets.
     """
     record = tmp_path / "asked.har"
     asked = ask(server, "stateful", "--include-path-regex", paths, "--report-har-path", str(record))

@@ -25,6 +25,7 @@ CONSUMERS = (
     "chalicelib.views.fold.fold_views",
     "chalicelib.timers.distribute.distribute_timers",
     "chalicelib.timers.fire.fire_timers",
+    "chalicelib.wallets.archive.archive_entries",
 )
 HANDLERS = ("app.app", AUTHORIZE, SWEEP, *CONSUMERS)
 TOKEN = "a token"  # noqa: S105  opens nothing but what is made here

@@ -20,6 +20,7 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from moto import mock_aws
+from ulid import ULID
 
 from app import app
 from chalicelib import resources, tokens
@@ -28,6 +29,7 @@ from chalicelib.dynamodb import DynamoTable
 from chalicelib.dynamodb_writes import transaction_item
 from chalicelib.ports import Check, Delete, Key, Put, Update, Write, attribute, number
 from chalicelib.resources import aws_client, sender_of
+from chalicelib.s3 import S3Archive
 from chalicelib.settings import Settings
 from chalicelib.sqs import SqsQueue
 from chalicelib.timers import signing
@@ -39,13 +41,17 @@ from chalicelib.timers.webhooks import Sender
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
+from chalicelib.wallets.archive import archive_entries
+from chalicelib.wallets.wallet import Entry, Movement
 from deploy import template
 from deploy.completion import FUNCTIONS
 from tests import events
 from tests.aws import create_table
+from tests.unit.fakes import entry_record
 
 FOLDER = template.ROOT / ".chalice"
 NOW = 1_767_225_600.0
+BUCKET = "vu-mi-archive"
 
 Right: TypeAlias = tuple[str, str]
 """An action, and what to: a name of the template, or a text with such names in it."""
@@ -59,6 +65,8 @@ INDEX = {False: "${Table.Arn}/index/due", True: f"{RESTORED}/index/due"}
 QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE = (
     f"{name}.Arn" for name in ("ViewsQueue", "TimersQueue", "DistributionQueue")
 )
+ARCHIVE = "${Archive.Arn}/journal/*"
+"""The objects of the archive: no others of its bucket."""
 EVENT_QUEUES = "EventQueueArns"
 """Those that the operator has listed for events: a parameter of the stack."""
 QUEUES = {QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE, EVENT_QUEUES}
@@ -69,6 +77,7 @@ LOG = (
 
 SINGLE = {
     "dynamodb": {"BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
+    "s3": {"PutObject"},
     "sqs": {"SendMessage"},
 }
 """Operations that need the action of their own name.
@@ -103,14 +112,16 @@ def lambdas_own(function: str, *, restored: bool) -> set[Right]:
     log = {
         (f"logs:{action}", f"{LOG}{function}:*") for action in ("CreateLogStream", "PutLogEvents")
     }
+    stream = {
+        ("dynamodb:DescribeStream", STREAM[restored]),
+        ("dynamodb:GetRecords", STREAM[restored]),
+        ("dynamodb:GetShardIterator", STREAM[restored]),
+        ("dynamodb:ListStreams", STREAMS[restored]),
+    }
     reads: dict[str, set[Right]] = {
         **{function: _receiving(queue) for function, queue in CONSUMED.items()},
-        "fold_views": {
-            ("dynamodb:DescribeStream", STREAM[restored]),
-            ("dynamodb:GetRecords", STREAM[restored]),
-            ("dynamodb:GetShardIterator", STREAM[restored]),
-            ("dynamodb:ListStreams", STREAMS[restored]),
-        },
+        "fold_views": stream,
+        "archive_entries": stream,
     }
     return log | reads.get(function, set())
 
@@ -181,6 +192,7 @@ class Aws:
 
     dynamodb: Any
     sqs: Any
+    s3: Any
     stream: str
     urls: Mapping[str, str]
     settings: Settings = SETTINGS
@@ -197,8 +209,10 @@ class Aws:
         self.views_queue = SqsQueue(self.sqs, self.urls[QUEUE])
         self.timers_queue = SqsQueue(self.sqs, self.urls[TIMERS_QUEUE])
         self.distribution_queue = SqsQueue(self.sqs, self.urls[DISTRIBUTION_QUEUE])
-        self.called = {url: queue for queue, url in self.urls.items()} | {"vu-mi": TABLE[False]}
-        for client in (self.dynamodb, self.sqs):
+        self.archive = S3Archive(self.s3, BUCKET)
+        places = {"vu-mi": TABLE[False], BUCKET: ARCHIVE}
+        self.called = {url: queue for queue, url in self.urls.items()} | places
+        for client in (self.dynamodb, self.sqs, self.s3):
             client.meta.events.register("provide-client-params", self._note)
 
     def clock(self) -> float:
@@ -216,6 +230,7 @@ class Aws:
             return
         service = model.service_model.service_name
         [where] = {self.called[name] for name in _named(params)}
+        assert service != "s3" or params["Key"].startswith("journal/")
         if "IndexName" in params:
             where = INDEX[False]
         rights = {(action, where) for action in actions(service, model.name, params)}
@@ -312,6 +327,12 @@ class Aws:
             answer = fold_views(events.stream_event(records), None)
         assert answer == {"batchItemFailures": []}
 
+    def archive_entry(self, entry: Entry, wallet_id: str) -> None:
+        record = entry_record(entry, wallet_id, 1, arn=self.stream)
+        with self._noting("archive_entries"):
+            answer = archive_entries(events.stream_event([record]), None)
+        assert answer == {"batchItemFailures": []}
+
     def live(self, badge_id: str) -> int:
         return self.table.count(f"USER#{badge_id}", after="USER", limit=1_000)
 
@@ -330,8 +351,8 @@ def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]
 
 
 def _named(params: Mapping[str, Any]) -> Iterator[str]:
-    """The tables and queues that a request is about."""
-    yield from (params[name] for name in ("TableName", "QueueUrl") if name in params)
+    """The tables, queues and buckets that a request is about."""
+    yield from (params[name] for name in ("TableName", "QueueUrl", "Bucket") if name in params)
     yield from params.get("RequestItems", ())
     for item in params.get("TransactItems", ()):
         yield from (write["TableName"] for write in item.values())
@@ -360,6 +381,15 @@ def fold_on_every_path(aws: Aws) -> None:
     aws.fold(*first, *views(2, age=86_400), *views(1, "b"))
     aws.fold()
     assert (aws.folded("a"), aws.folded("b")) == (3 + 2, 1)
+
+
+def archive_on_every_path(aws: Aws) -> None:
+    """Of both wallets of a transfer, and again: two objects."""
+    alice, bob = str(ULID()), str(ULID())
+    entry = Entry(str(ULID()), Movement("n", 1, bob, alice), int(NOW * 1000))
+    for wallet_id in (alice, bob, bob):
+        aws.archive_entry(entry, wallet_id)
+    assert aws.s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 2
 
 
 def ask_on_every_path(aws: Aws) -> None:
@@ -496,16 +526,25 @@ class Asked:
 def all_asked() -> Asked:
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
-        dynamodb, sqs = (stack.enter_context(closing(aws_client(n))) for n in ("dynamodb", "sqs"))
+        dynamodb, sqs, s3 = (
+            stack.enter_context(closing(aws_client(name))) for name in ("dynamodb", "sqs", "s3")
+        )
+        s3.create_bucket(Bucket=BUCKET)
         stream = create_table(dynamodb, "vu-mi")
         names = {queue: queue.replace(".", "-") for queue in QUEUES}
         urls = {q: sqs.create_queue(QueueName=name)["QueueUrl"] for q, name in names.items()}
-        aws = Aws(dynamodb, sqs, stream, urls)
+        aws = Aws(dynamodb, sqs, s3, stream, urls)
         stack.callback(resources.use, None)
-        resources.use(aws, aws)
+        resources.use(aws, aws, aws)
         of_views = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
         of_events = (schedule_on_every_path, sweep_on_every_path, fire_on_every_path)
-        for walk in (*of_views, *of_events, refuse_batches, walk_without_a_table):
+        for walk in (
+            *of_views,
+            *of_events,
+            archive_on_every_path,
+            refuse_batches,
+            walk_without_a_table,
+        ):
             walk(aws)
     return Asked(aws.asked, aws.routes)
 
@@ -567,6 +606,7 @@ def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Rig
         },
         "distribute_timers": {"sqs:SendMessage"},
         "fire_timers": {"dynamodb:GetItem", "dynamodb:UpdateItem", "sqs:SendMessage"},
+        "archive_entries": {"s3:PutObject"},
     }
 
 
@@ -583,6 +623,7 @@ def test_events_go_on_by_the_queues_that_they_are_meant_for(asked: dict[str, set
         "sweep_timers": {DISTRIBUTION_QUEUE},
         "distribute_timers": {TIMERS_QUEUE},
         "fire_timers": {TIMERS_QUEUE, EVENT_QUEUES},
+        "archive_entries": set(),
     }
 
 
@@ -618,21 +659,21 @@ def test_a_policy_only_allows_and_each_statement_says_what_for(function: str) ->
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_no_statement_is_about_everything(function: str) -> None:
-    """A star stands only behind what is the function's own: its log, its table's streams."""
+    """A star stands only behind what is the function's own: its log, its streams, the archive."""
     for statement in policy(function)["Statement"]:
         assert isinstance(statement["Action"], list)
         assert not [action for action in statement["Action"] if "*" in action]
     for restored in (False, True):
         named = {where for _, where in rights(function, restored=restored)}
         with_stars = {where for where in named if "*" in where}
-        assert with_stars <= {f"{LOG}{function}:*", STREAMS[restored]}
+        assert with_stars <= {f"{LOG}{function}:*", STREAMS[restored], ARCHIVE}
         assert named <= {TABLE[restored], INDEX[restored], STREAM[restored], *QUEUES} | with_stars
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_policy_names_only_what_the_template_has_and_the_functions_own_log(function: str) -> None:
     whole = template.load()
-    made = {"Table", "ViewsQueue", "TimersQueue", "DistributionQueue"}
+    made = {"Table", "ViewsQueue", "TimersQueue", "DistributionQueue", "Archive"}
     given = {"RestoredTable", "EventQueueArns"}
     assert set(template.names_in(policy(function))) <= made | given
     assert made <= set(whole["Resources"])
@@ -649,6 +690,7 @@ def test_every_action_is_an_operation_that_aws_has(function: str) -> None:
         f"{prefix}:{operation}"
         for prefix, services in (
             ("dynamodb", ("dynamodb", "dynamodbstreams")),
+            ("s3", ("s3",)),
             ("sqs", ("sqs",)),
             ("logs", ("logs",)),
         )
@@ -672,6 +714,9 @@ def test_chalice_takes_these_policies_and_adds_nothing() -> None:
 
 SESSION: Any = botocore.session.get_session()
 SOURCES = [template.ROOT / "app.py", *sorted((template.ROOT / "chalicelib").rglob("*.py"))]
+
+
+ADAPTERS = {"chalicelib/dynamodb.py", "chalicelib/s3.py", "chalicelib/sqs.py"}
 
 
 def words(path: Path) -> set[str]:
@@ -702,6 +747,7 @@ def test_the_right_that_each_operation_of_the_adapters_needs_is_known() -> None:
         "TransactWriteItems",
     }
     assert operations("sqs", "sqs.py") == {*SINGLE["sqs"], *BATCHES}
+    assert operations("s3", "s3.py") == SINGLE["s3"]
 
 
 def test_a_transaction_has_no_other_writes_than_those_whose_rights_are_known() -> None:
@@ -718,13 +764,13 @@ def test_a_transaction_has_no_other_writes_than_those_whose_rights_are_known() -
     assert len(writes) == len(get_args(Write))
 
 
-def test_clients_are_made_in_one_place_and_used_in_two() -> None:
+def test_clients_are_made_in_one_place_and_used_in_three() -> None:
     """So that these tests see every request: nobody else holds a client."""
     for path in SOURCES:
         found = words(path)
         name = path.relative_to(template.ROOT).as_posix()
         assert ("create_client" in found) == (name == "chalicelib/resources.py")
-        assert ("_client" in found) == (name in {"chalicelib/dynamodb.py", "chalicelib/sqs.py"})
+        assert ("_client" in found) == (name in ADAPTERS)
         assert not {"client", "resource", "Session"} & found
 
 

@@ -25,12 +25,15 @@ from chalicelib import telemetry
 from chalicelib.settings import Settings
 from chalicelib.timers import firing, sweeping
 from chalicelib.views import removals
+from chalicelib.wallets import archiving
+from chalicelib.wallets.wallet import Entry, Movement
 from deploy import __main__ as deploying
 from deploy import template
 from deploy.completion import FUNCTIONS
 from deploy.stage import SETTINGS, Folder, write_names
 from local import web
 from tests import events
+from tests.unit.fakes import entry_record
 
 STAGES = ["prod", "dev"]
 MOST_BYTES = 400_000
@@ -224,7 +227,7 @@ def test_the_sweep_runs_every_minute(stack: Resources) -> None:
 def test_fold_views_gets_every_removal_by_ttl_from_the_tables_stream(stack: Resources) -> None:
     """From the first record on, in halves where one fails, never giving one up."""
     mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
-    assert len(mappings) == 4
+    assert len(mappings) == 5
     properties = copy.deepcopy(mappings["FoldViewsFoldViewsDynamodbEventSource"])
     [entry] = properties.pop("FilterCriteria")["Filters"]
     assert json.loads(entry["Pattern"]) == FILTER
@@ -241,6 +244,47 @@ def test_fold_views_gets_every_removal_by_ttl_from_the_tables_stream(stack: Reso
         "FunctionResponseTypes": BATCHES_IN_PART,
         "ParallelizationFactor": 1,
     }
+
+
+def test_archive_entries_gets_every_entry_that_ttl_removed_as_surely_as_the_fold_its_views(
+    stack: Resources,
+) -> None:
+    """In larger batches, for which nobody waits; all else is the same but what is filtered."""
+    mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
+    fold = copy.deepcopy(mappings["FoldViewsFoldViewsDynamodbEventSource"])
+    properties = copy.deepcopy(mappings["ArchiveEntriesArchiveEntriesDynamodbEventSource"])
+    [entry] = properties.pop("FilterCriteria")["Filters"]
+    journal = {"Keys": {"SK": {"S": [{"prefix": "TX#"}]}}}
+    assert json.loads(entry["Pattern"]) == FILTER | {"dynamodb": journal}
+    del fold["FilterCriteria"]
+    assert properties == fold | {
+        "FunctionName": {"Ref": "ArchiveEntries"},
+        "BatchSize": 10_000,
+        "MaximumBatchingWindowInSeconds": 300,
+    }
+
+
+def test_no_more_than_two_read_the_stream(stack: Resources) -> None:
+    """Source: the DynamoDB developer guide, "Reading and processing a stream"."""
+    mappings = of_type(stack, "AWS::Lambda::EventSourceMapping").values()
+    stream = {"Fn::GetAtt": ["Table", "StreamArn"]}
+    source = {"Fn::If": ["IsRestored", {"Ref": "RestoredStream"}, stream]}
+    assert sum(mapping["EventSourceArn"] == source for mapping in mappings) == 2
+
+
+def test_the_archive_is_for_nobody_else_and_encrypted(stack: Resources) -> None:
+    """And what lies in it for a month goes where keeping is cheaper."""
+    [archive] = of_type(stack, "AWS::S3::Bucket").values()
+    closed = archive["PublicAccessBlockConfiguration"]
+    assert closed == dict.fromkeys(
+        ("BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"), True
+    )
+    assert archive["OwnershipControls"] == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
+    [rule] = archive["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    [moved] = archive["LifecycleConfiguration"]["Rules"]
+    assert (moved["Status"], moved["Prefix"]) == ("Enabled", f"{archiving.PREFIX}/")
+    assert not [name for name in moved if name.startswith("Expiration")]
 
 
 TARGETS = {
@@ -271,6 +315,7 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
             60,
             TABLE_NAME | TIMERS_QUEUE_URL | TARGETS | RETRY_SECONDS,
         ),
+        ("archive_entries", "ArchiveEntriesRole", 60, {"ARCHIVE_BUCKET": {"Ref": "Archive"}}),
     ],
 )
 def test_a_function_is_made_as_it_is_meant(
@@ -523,6 +568,7 @@ KINDS = {
 CONSUMERS = {
     "put.py": "PutViews",
     "fold.py": "FoldViews",
+    "archive.py": "ArchiveEntries",
     "sweeping.py": "SweepTimers",
     "distribute.py": "DistributeTimers",
     "work.py": "FireTimers",
@@ -681,7 +727,8 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     assert ("ApproximateNumberOfMessagesVisible", "ViewsDeadLetters") in seen
     assert ("ApproximateNumberOfMessagesVisible", "TimersDeadLetters") in seen
     assert ("ApproximateAgeOfOldestMessage", "ViewsQueue") in seen
-    assert ("IteratorAge", "FoldViews") in seen
+    for function in ("FoldViews", "ArchiveEntries"):
+        assert {("IteratorAge", function), ("malformed", function)} <= seen
     assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
 
 
@@ -744,7 +791,9 @@ def test_prods_data_outlives_its_stack_and_no_other_stages_does(
     for stage, stack in stacks.items():
         kept = {name for name, part in stack.items() if part.get("DeletionPolicy") == "Retain"}
         protected = stack["Table"]["Properties"].get("DeletionProtectionEnabled", False)
-        expected = ({"Table", "ViewsDeadLetters"}, True) if stage == "prod" else (set(), False)
+        expected = (
+            ({"Table", "ViewsDeadLetters", "Archive"}, True) if stage == "prod" else (set(), False)
+        )
         assert (kept, protected) == expected
 
 
@@ -815,7 +864,7 @@ def test_a_dead_letter_is_kept_no_shorter_than_a_message(stack: Resources) -> No
     assert kept == [14 * 86_400] * 5
 
 
-# ---- what reaches the fold
+# ---- what reaches the fold and the archive
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 BY_HAND = None
@@ -869,3 +918,35 @@ def test_the_filter_lets_removals_of_views_by_ttl_through_and_no_other_record(
     patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
     assert any(accepts(pattern, record) for pattern in patterns) == reaches
     assert (removals.parse(record) is not None) == reaches
+
+
+WALLETS = ULID, ULID[::-1]
+TRANSFER = Entry(ULID, Movement("n", 1, WALLETS[1], WALLETS[0]), 1_767_225_600_000)
+DEPOSIT = Entry(ULID, Movement("n", 1, WALLETS[0]), 1_767_225_600_000)
+ENTRY = entry_record(TRANSFER, WALLETS[0], 1)
+
+
+@pytest.mark.parametrize(
+    ("record", "reaches"),
+    [
+        (ENTRY, True),
+        (entry_record(TRANSFER, WALLETS[1], 1), True),
+        (entry_record(DEPOSIT, WALLETS[0], 1), True),
+        ({**ENTRY, "userIdentity": BY_ANOTHER_SERVICE}, False),
+        ({name: part for name, part in ENTRY.items() if name != "userIdentity"}, False),
+        ({**ENTRY, "eventName": "INSERT"}, False),
+        ({**ENTRY, "eventName": "MODIFY"}, False),
+        (events.removal(1, "USER#a", f"VIEW#{ULID}"), False),
+        (events.removal(1, "WALLET#a", "WALLET"), False),
+        (events.removal(1, "TIMER#a", "TIMER"), False),
+    ],
+)
+def test_the_filter_lets_removed_entries_through_and_keeps_back_none_that_would_be_archived(
+    stack: Resources,
+    record: dict[str, Any],
+    reaches: bool,  # noqa: FBT001
+) -> None:
+    mapping = stack["ArchiveEntriesArchiveEntriesDynamodbEventSource"]["Properties"]
+    patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
+    assert any(accepts(pattern, record) for pattern in patterns) == reaches
+    assert (archiving.parse(record) is not None) == reaches

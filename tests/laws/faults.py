@@ -13,6 +13,7 @@ from chalicelib.ports import (
     Message,
     NotSent,
     NotStored,
+    Placed,
     Queue,
     Table,
     Unavailable,
@@ -93,6 +94,9 @@ class FaultyTable:
 
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self._faults.call(lambda: self._table.query_due(batch, **how))
+
+    def query_latest(self, partition: str, **how: Any) -> list[Placed]:
+        return self._faults.call(lambda: self._table.query_latest(partition, **how))
 
     def count(self, partition: str, **how: Any) -> int:
         return self._faults.call(lambda: self._table.count(partition, **how))

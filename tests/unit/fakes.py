@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gzip
+import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,9 +18,11 @@ from botocore.exceptions import ClientError
 from ulid import ULID
 
 from chalicelib import telemetry
-from chalicelib.ports import Due, Item, Key, Message, StorageError, Table, Write
+from chalicelib.attribute_values import encode_item
+from chalicelib.ports import Due, Item, Key, Message, Placed, StorageError, Table, Write
 from chalicelib.retry import Retry
 from chalicelib.views.removals import Removal, position
+from chalicelib.wallets.wallet import Entry
 from local.database import Database
 from local.table import SqliteTable
 from tests import events
@@ -158,6 +162,9 @@ class FaultyTable:
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self.table.query_due(batch, **how)
 
+    def query_latest(self, partition: str, **how: Any) -> list[Placed]:
+        return self.table.query_latest(partition, **how)
+
     def count(self, partition: str, **how: Any) -> int:
         self.before_count(partition)
         return self.table.count(partition, **how)
@@ -226,3 +233,33 @@ def removal(
 def ttl_record(badge_id: str, ulid: str, sequence: str, arn: str = STREAM) -> dict[str, Any]:
     """A stream record of a view that TTL removed."""
     return events.removal(sequence, f"USER#{badge_id}", f"VIEW#{ulid}", arn=arn)
+
+
+def entry_record(entry: Entry, wallet_id: str, sequence: int, arn: str = STREAM) -> dict[str, Any]:
+    """A stream record of an entry that TTL removed from the journal of a wallet."""
+    item = entry.item(wallet_id)
+    record = events.removal(sequence, str(item["PK"]), str(item["SK"]), arn=arn)
+    record["dynamodb"]["OldImage"] = encode_item(item)
+    return record
+
+
+@dataclass
+class FakeArchive:
+    """An archive that keeps its objects; `failure` is raised for names with `failing` in them."""
+
+    failure: StorageError | None = None
+    failing: str = ""
+    objects: dict[str, bytes] = field(default_factory=dict)
+
+    def put(self, name: str, body: bytes) -> None:
+        if self.failure is not None and self.failing in name:
+            raise self.failure
+        self.objects[name] = body
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of all objects, in the order of their names."""
+        return [
+            json.loads(line)
+            for _, body in sorted(self.objects.items())
+            for line in gzip.decompress(body).decode().splitlines()
+        ]

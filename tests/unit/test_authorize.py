@@ -18,12 +18,18 @@ from chalicelib.settings import Settings
 
 TOKEN = tokens.new_token()
 DIGEST = tokens.digest(TOKEN)
+USERS_TOKEN = tokens.new_token()
+USERS_DIGEST = tokens.digest(USERS_TOKEN)
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 ARN = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api/GET/timers/e"
 
 
 @pytest.fixture(autouse=True)
 def _known() -> Iterator[None]:
-    settings = Settings(api_token_digests=frozenset({DIGEST, tokens.digest("another")}))
+    settings = Settings(
+        api_token_digests=frozenset({DIGEST, USERS_DIGEST, tokens.digest("another")}),
+        token_users={USERS_DIGEST: USER},
+    )
     resources.use(None, cast("TimerResources", SimpleNamespace(settings=settings)))
     yield
     resources.use(None)
@@ -50,6 +56,15 @@ def test_who_has_a_token_may_do_everything_since_the_answer_is_kept_for_all_rout
         policy = asked(f"Bearer {TOKEN}", arn)
         assert opened(policy) == ["arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/*"]
         assert policy["principalId"] == DIGEST
+        assert policy["context"] == {"user": ""}
+
+
+def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
+    policy = asked(f"Bearer {USERS_TOKEN}")
+    api = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/"
+    assert opened(policy) == [api + "api/v1/wallets", api + "api/v1/wallets/*"]
+    assert policy["principalId"] == USERS_DIGEST
+    assert policy["context"] == {"user": USER}
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", DIGEST])
@@ -60,6 +75,7 @@ def test_who_has_none_may_do_nothing_and_it_is_told_without_what_was_given(
         policy = asked(header)
     assert opened(policy) == []
     assert policy["principalId"] == "nobody"
+    assert policy["context"] == {"user": ""}
     assert caplog.messages == ["a token was refused"]
     assert vars(caplog.records[0])["fields"] == {"function": "authorize"}
     assert not header or header not in str(caplog.records[0].__dict__)
@@ -72,7 +88,7 @@ def test_a_token_is_in_no_answer_and_no_log_line(caplog: pytest.LogCaptureFixtur
     assert "a token was refused" not in caplog.messages
 
 
-def test_every_route_of_events_but_the_badges_is_behind_it() -> None:
+def test_every_route_of_events_and_wallets_but_the_badges_is_behind_it() -> None:
     behind = {
         (method, path)
         for path, methods in app.routes.items()
@@ -87,6 +103,13 @@ def test_every_route_of_events_but_the_badges_is_behind_it() -> None:
         ("GET", "/api/v1/events/{event_id}"),
         ("DELETE", "/api/v1/events/{event_id}"),
         ("POST", "/echoAtTime"),
+        ("POST", "/api/v1/wallets"),
+        ("GET", "/api/v1/wallets/me"),
+        ("PATCH", "/api/v1/wallets/{wallet_id}"),
+        ("GET", "/api/v1/wallets/{wallet_id}/balance"),
+        ("GET", "/api/v1/wallets/{wallet_id}/transactions"),
+        ("PUT", "/api/v1/wallets/{wallet_id}/deposit"),
+        ("PUT", "/api/v1/wallets/{wallet_id}/transfer/{target_id}"),
     }
 
 

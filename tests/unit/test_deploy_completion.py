@@ -25,12 +25,14 @@ FUNCTION_ARNS = {
     "sweep_timers": f"{ARN}vu-mi-dev-sweep_timers",
     "distribute_timers": f"{ARN}vu-mi-dev-distribute_timers",
     "fire_timers": f"{ARN}vu-mi-dev-fire_timers",
+    "archive_entries": f"{ARN}vu-mi-dev-archive_entries",
 }
 KINDS = {
     "put_views": "sqs",
     "fold_views": "dynamodb",
     "distribute_timers": "sqs",
     "fire_timers": "sqs",
+    "archive_entries": "dynamodb",
 }
 UUIDS = {name: f"{number:036}" for number, name in enumerate(KINDS, 1)}
 LOGGING = {"LogFormat": "JSON", "ApplicationLogLevel": "INFO", "SystemLogLevel": "WARN"}
@@ -68,6 +70,24 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "BatchSize": 10,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "ScalingConfig": {"MaximumConcurrency": 50},
+    },
+    "archive_entries": {
+        "BatchSize": 10_000,
+        "BisectBatchOnFunctionError": True,
+        "FilterCriteria": {
+            "Filters": [
+                {
+                    "Pattern": '{"eventName": ["REMOVE"], "userIdentity": {"type": ["Service"], '
+                    '"principalId": ["dynamodb.amazonaws.com"]}, '
+                    '"dynamodb": {"Keys": {"SK": {"S": [{"prefix": "TX#"}]}}}}'
+                }
+            ]
+        },
+        "FunctionResponseTypes": ["ReportBatchItemFailures"],
+        "MaximumBatchingWindowInSeconds": 300,
+        "MaximumRecordAgeInSeconds": -1,
+        "MaximumRetryAttempts": -1,
+        "ParallelizationFactor": 1,
     },
 }
 """What of the template Chalice can't say or might say otherwise; the rest it has made."""

@@ -22,6 +22,7 @@ FUNCTIONS = (
     "sweep_timers",
     "distribute_timers",
     "fire_timers",
+    "archive_entries",
 )
 SQS = "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/views-"
 SQS_ARN = "arn:aws-cn:sqs:cn-north-1:123456789012:views-"
@@ -29,6 +30,7 @@ CHINA = {
     "TableName": "views-Table-1A2B",
     "TableStreamArn": "arn:aws-cn:dynamodb:cn-north-1:123456789012:table/views-Table-1A2B/stream/"
     "2026-01-01T00:00:00.000",
+    "ArchiveBucket": "views-archive-1e2f",
     "ViewsQueueArn": f"{SQS_ARN}ViewsQueue-3C4D",
     "ViewsQueueUrl": f"{SQS}ViewsQueue-3C4D",
     "ViewsDeadLettersUrl": f"{SQS}Dead-5E6F",
@@ -78,6 +80,7 @@ def test_the_settings_of_a_stage_are_the_names_of_its_stack(folder: Folder) -> N
     assert config(folder)["stages"]["dev"] == {
         "api_gateway_stage": "dev",
         "environment_variables": {
+            "ARCHIVE_BUCKET": "views-archive-1e2f",
             "DISTRIBUTION_QUEUE_ARN": VIRGINIA["DistributionQueueArn"],
             "DISTRIBUTION_QUEUE_URL": VIRGINIA["DistributionQueueUrl"],
             "TABLE_NAME": "views-Table-1A2B",
@@ -145,6 +148,12 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
         "EnqueueEventsAgain": timers,
         "DeliverEventsToQueues": timers,
         "WriteItsLog": f"{log}fire_timers:*",
+    }
+    assert resources(folder, "archive_entries") == {
+        "ArchiveEntries": f"arn:{partition}:s3:::views-archive-1e2f/journal/*",
+        "ReadTheStream": f"{table}/stream/2026-01-01T00:00:00.000",
+        "FindTheStream": f"{table}/stream/*",
+        "WriteItsLog": f"{log}archive_entries:*",
     }
 
 

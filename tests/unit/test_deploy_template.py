@@ -126,6 +126,7 @@ def test_the_stack_of_its_own_has_the_storage_and_the_alarms_that_need_no_functi
         "TimersQueue",
         "DistributionQueue",
         "TimersDeadLetters",
+        "Archive",
         "AlarmTopic",
         "AlarmSubscription",
         "DeadLettersAlarm",
@@ -198,7 +199,7 @@ def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
 
 
 def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
-    """And its dead letters, which are views that nobody has counted."""
+    """And its dead letters, which are views that nobody has counted, and the archive."""
     whole = template.for_stage(template.load(), "prod")
     assert whole == template.load()
     kept = {
@@ -206,7 +207,7 @@ def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
         for name, part in whole["Resources"].items()
         if "DeletionPolicy" in part
     }
-    assert kept == dict.fromkeys(["Table", "ViewsDeadLetters"], ("Retain", "Retain"))
+    assert kept == dict.fromkeys(["Table", "ViewsDeadLetters", "Archive"], ("Retain", "Retain"))
     assert whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"] is True
 
 
@@ -222,7 +223,7 @@ def test_any_other_stage_goes_whole_when_its_stack_is_deleted(name: str) -> None
 
 def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone() -> None:
     whole = template.load()
-    for name in ("Table", "ViewsDeadLetters"):
+    for name in ("Table", "ViewsDeadLetters", "Archive"):
         del whole["Resources"][name]["DeletionPolicy"]
         del whole["Resources"][name]["UpdateReplacePolicy"]
     del whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"]

@@ -551,3 +551,61 @@ def test_no_more_changes_are_delivered_at_once_than_lambda_takes(database: Datab
 
     assert [delivery.step() for _ in range(3)] == [0.0, 0.0, IDLE_SECONDS]
     assert [len(batch) for batch in handler.batches] == [CHANGES_AT_ONCE, 1]
+
+
+def left(database: Database) -> list[int]:
+    return [sequence for (sequence,) in database.read("SELECT sequence FROM changes")]
+
+
+def test_a_consumer_of_some_items_gets_no_others_and_passes_them_by(database: Database) -> None:
+    handler = Handler()
+    delivery = StreamDelivery(database, "archive", handler, "TX#")
+    remove(database, "VIEW#1", "TX#1", "VIEW#2", "TX#2", "VIEW#3")
+
+    assert delivery.step() == 0.0
+    assert delivery.step() == IDLE_SECONDS
+
+    assert handler.batches == [["TX#1", "TX#2"]]
+    assert left(database) == []
+
+
+def test_a_consumer_that_none_of_a_batch_is_for_is_not_called(database: Database) -> None:
+    handler = Handler()
+    delivery = StreamDelivery(database, "archive", handler, "TX#")
+    remove(database, "VIEW#1", "VIEW#2")
+
+    assert [delivery.step() for _ in range(2)] == [0.0, IDLE_SECONDS]
+
+    assert handler.batches == []
+    assert left(database) == []
+
+
+def test_what_lies_behind_a_failed_change_of_some_items_comes_again_with_it(
+    database: Database,
+) -> None:
+    """Of 1 to 5 only 2 and 4 are for it, and 4 fails: 4 comes again, and 5 is not passed yet."""
+    handler = Handler(lambda batch: failing(batch[1]))
+    delivery = StreamDelivery(database, "archive", handler, "TX#")
+    remove(database, "VIEW#1", "TX#2", "VIEW#3", "TX#4", "VIEW#5")
+
+    assert delivery.step() == RETRY_SECONDS
+    assert left(database) == [4, 5]
+    handler.answer = succeed
+    assert delivery.step() == 0.0
+
+    assert handler.batches == [["TX#2", "TX#4"], ["TX#4"]]
+    assert left(database) == []
+
+
+def test_a_change_is_kept_until_both_consumers_are_done_with_it(database: Database) -> None:
+    fold = StreamDelivery(database, "fold", Handler())
+    handler = Handler(lambda batch: failing(*batch))
+    archive = StreamDelivery(database, "archive", handler, "TX#")
+    remove(database, "VIEW#1", "TX#2", "VIEW#3")
+
+    assert (fold.step(), archive.step()) == (0.0, RETRY_SECONDS)
+    assert left(database) == [2, 3]
+    handler.answer = succeed
+    archive.step()
+
+    assert left(database) == []

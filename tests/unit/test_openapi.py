@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,19 @@ from chalicelib.timers import event, firing, listing, requests, showing, urls
 from chalicelib.views import badge, history_api, ids, options, owner, owner_api, page
 from chalicelib.views.chart import Look
 from chalicelib.views.history import HOURS_OF_DAY, By
+from chalicelib.wallets import amounts, journal, wallet
+from chalicelib.wallets import requests as wallet_requests
+from chalicelib.wallets import showing as wallet_showing
+from chalicelib.wallets.opening import Wallet
 
 ROOT = Path(__file__).parent.parent.parent
 METHODS = {"get", "head", "post", "put", "patch", "delete", "options", "trace"}
-GATEWAYS = {"too_large", "too_many_requests", "forbidden"}
+GATEWAYS = {"too_large", "too_many_requests"}
 """Codes that no route answers, but what stands before it: API Gateway, or waitress."""
 BEHIND_A_TOKEN = {
     "startTimer", "getTimer", "listEvents", "makeEvent", "getEvent", "cancelEvent", "echoAtTime",
+    "openWallet", "getMyWallet", "changeWallet", "getBalance", "listTransactions", "depositMoney",
+    "transferMoney",
 }  # fmt: skip
 
 
@@ -350,6 +357,96 @@ def test_the_examples_of_events_are_taken_as_they_stand() -> None:
     assert requests.read_echo(said.encode(), "0", now).payload == json.dumps(said)
 
 
+A_WALLET, ANOTHER = "01KAJV4QZ8M3T6W9X2Y5B7C0DE", "01KAJV5R2N8P4S7V0Z3A6D9FGH"
+
+
+def content(path: str, method: str, part: str) -> dict[str, Any]:
+    """The JSON that is sent, or answered with a status."""
+    had = described()["paths"][path][method]
+    body = had["requestBody"] if part == "requestBody" else had["responses"][part]
+    found: dict[str, Any] = body["content"]["application/json"]
+    return found
+
+
+def test_wallets_have_the_limits_and_fields_of_the_code() -> None:
+    def properties(schema: str) -> dict[str, Any]:
+        found: dict[str, Any] = component("schemas", schema)["properties"]
+        return found
+
+    for schema, pattern in (
+        ("WalletId", wallet.ID),
+        ("TransactionId", journal.PLACE),
+        ("UserId", wallet_requests.UUID_TEXT),
+        ("Amount", amounts.AMOUNT),
+        ("Nonce", wallet_requests.NONCE),
+    ):
+        assert component("schemas", schema)["pattern"] == f"^{pattern.pattern}$"
+    assert component("schemas", "Millionths")["pattern"] == f"^(0|{amounts.AMOUNT.pattern})$"
+    for schema in ("Amount", "Millionths"):
+        assert component("schemas", schema)["description"].endswith(f" {amounts.MOST}.")
+    assert properties("MovementRequest").keys() == wallet_requests.MOVEMENT
+    assert properties("Transaction")["kind"]["enum"] == [*wallet.Kind]
+    assert properties("Transactions")["transactions"]["maxItems"] == journal.PAGE
+    assert wallet.HOT_SECONDS == 2 * 86_400
+    for path, method in (
+        ("/api/v1/wallets/{wallet_id}/transactions", "get"),
+        ("/api/v1/wallets/{wallet_id}/deposit", "put"),
+        ("/api/v1/wallets/{wallet_id}/transfer/{target_id}", "put"),
+    ):
+        assert "two days" in described()["paths"][path][method]["description"]
+
+
+def test_what_a_wallet_shows_is_described() -> None:
+    """All that a transaction and a page can have at once, and the least they have."""
+    shown = Wallet(A_WALLET, "", 0)
+    transfer = wallet.Movement("nonce-01", 1, ANOTHER, A_WALLET)
+    most = wallet_showing.transactions(
+        journal.Page([wallet.Entry(A_WALLET, transfer, 0)], A_WALLET), A_WALLET, 0
+    )
+    deposit = wallet.Movement("nonce-01", 1, ANOTHER)
+    least = wallet_showing.transactions(
+        journal.Page([wallet.Entry(A_WALLET, deposit, 0)], ""), A_WALLET, 0
+    )
+    for schema, full, bare in (
+        ("Balance", wallet_showing.balance(shown), wallet_showing.balance(shown)),
+        ("Wallet", wallet_showing.own(shown), wallet_showing.own(shown)),
+        ("Transactions", most, least),
+        ("Transaction", most["transactions"][0], least["transactions"][0]),
+    ):
+        assert component("schemas", schema)["properties"].keys() == set(full)
+        assert set(component("schemas", schema)["required"]) == set(bare)
+
+
+def test_the_examples_of_wallets_are_taken_and_shown_as_they_stand() -> None:
+    def example(*where: str) -> Any:
+        return content(*where)["example"]
+
+    user = example("/api/v1/wallets", "post", "requestBody")
+    assert wallet_requests.read_user(json.dumps(user).encode()) == user["user_id"]
+    one = "/api/v1/wallets/{wallet_id}"
+    for path in (f"{one}/deposit", f"{one}/transfer/{{target_id}}"):
+        body = example(path, "put", "requestBody")
+        moved = wallet_requests.read_movement(json.dumps(body).encode(), ANOTHER)
+        assert (moved.amount, moved.nonce) == (12_500_000, body["nonce"])
+    change = example(one, "patch", "requestBody")
+    assert wallet_requests.read_publicity(json.dumps(change).encode()) is True
+    assert example("/api/v1/wallets/me", "get", "200") == wallet_showing.own(
+        Wallet(A_WALLET, user["user_id"], 12_500_000)
+    )
+    page = example(f"{one}/transactions", "get", "200")
+    entries = [
+        wallet.Entry(
+            told["id"],
+            wallet.Movement(told["nonce"], int(told["amount"]), told["to"], told.get("from", "")),
+            int(datetime.fromisoformat(told["at"]).timestamp() * 1000),
+        )
+        for told in page["transactions"]
+    ]
+    now = int(datetime.fromisoformat(page["archived_before"]).timestamp() * 1000)
+    later = now + wallet.HOT_SECONDS * 1000
+    assert wallet_showing.transactions(journal.Page(entries, ""), A_WALLET, later) == page
+
+
 def test_the_headers_are_those_of_the_code() -> None:
     def value(name: str) -> str:
         return str(component("headers", name)["schema"]["const"])
@@ -370,8 +467,11 @@ def test_every_code_of_an_error_is_described_and_nothing_else() -> None:
 
 
 def answered() -> set[str]:
-    """The code in every `error(status, code, message)` and `(exception, status, code)` there is."""
-    codes = set()
+    """The code in every `error(status, code, message)` and `(exception, status, code)` there is.
+
+    And those of movements that are refused.
+    """
+    codes = {str(outcome) for outcome in wallet.Outcome if outcome is not wallet.Outcome.DONE}
     for path in (ROOT / "chalicelib").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
@@ -380,6 +480,8 @@ def answered() -> set[str]:
                     args=[ast.Constant(int()), ast.Constant(str(code)), _],
                 ):
                     codes.add(code)
-                case ast.Tuple([ast.Attribute(), ast.Constant(int()), ast.Constant(str(code))]):
+                case ast.Tuple(
+                    [ast.Attribute() | ast.Name(), ast.Constant(int()), ast.Constant(str(code))]
+                ):
                     codes.add(code)
     return codes

@@ -14,9 +14,10 @@ from chalicelib.concurrency import concurrently
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Queue, Table
 from chalicelib.resources import AwsResources
+from chalicelib.s3 import S3Archive
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.sqs import SqsQueue
-from tests.unit.fakes import FakeQueue, logging_put_back, sqlite_table
+from tests.unit.fakes import FakeArchive, FakeQueue, logging_put_back, sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 
@@ -32,7 +33,9 @@ def _nothing_is_left_in() -> Iterator[None]:
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> AwsResources:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    return AwsResources(Settings(table_name="views", views_queue_url=URL))
+    return AwsResources(
+        Settings(table_name="views", views_queue_url=URL, archive_bucket="journals")
+    )
 
 
 @dataclass
@@ -44,6 +47,14 @@ class PutIn:
     settings: Settings = field(default_factory=Settings)
     clock = staticmethod(time.time)
     each = staticmethod(concurrently)
+
+
+@dataclass
+class ForArchive:
+    """The same for the archive."""
+
+    archive: FakeArchive
+    clock = staticmethod(time.time)
 
 
 def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
@@ -108,7 +119,24 @@ def test_a_function_needs_only_the_settings_of_what_it_uses(
         _ = AwsResources(Settings(views_queue_url=URL)).table
 
 
-@pytest.mark.parametrize("of", ["table", "views_queue"])
+def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
+    assert isinstance(aws.archive, S3Archive)
+    assert aws.archive is aws.archive
+    with pytest.raises(SettingsError, match="ARCHIVE_BUCKET is not set; it must be the name of an"):
+        _ = AwsResources(Settings(table_name="views")).archive
+
+
+def test_what_was_put_in_for_the_archive_is_used_until_it_is_taken_out() -> None:
+    mine = ForArchive(FakeArchive())
+    resources.use(None, archive=mine)
+    assert resources.for_archive() is mine
+    resources.use(None)
+    made = resources.for_archive()
+    assert isinstance(made, AwsResources)
+    assert made is resources.current()
+
+
+@pytest.mark.parametrize("of", ["table", "views_queue", "archive"])
 def test_a_client_tries_once_and_gives_up_after_a_second(aws: AwsResources, of: str) -> None:
     """`Retry` alone decides about further tries; what a client does by itself comes on top."""
     client = vars(getattr(aws, of))["_client"]

@@ -11,6 +11,8 @@ from chalicelib.settings import Settings, SettingsError, required, whole_number
 from chalicelib.timers import signing
 from chalicelib.timers.addresses import Allowed
 
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+
 
 def test_without_any_setting_the_windows_are_five_minutes() -> None:
     assert Settings.from_environment({}) == Settings(
@@ -24,9 +26,12 @@ def test_every_setting_is_read_and_whatever_else_is_set_is_not() -> None:
         "VIEWS_QUEUE_URL": "https://queue",
         "VIEW_WINDOW_SECONDS": "60",
         "REDELIVERY_SECONDS": "7200",
+        "ARCHIVE_BUCKET": "journals",
         "HOME": "/root",
     }
-    assert Settings.from_environment(environment) == Settings("views", "https://queue", 60, 7_200)
+    assert Settings.from_environment(environment) == Settings(
+        "views", "https://queue", 60, 7_200, archive_bucket="journals"
+    )
 
 
 @pytest.mark.parametrize("name", ["VIEW_WINDOW_SECONDS", "REDELIVERY_SECONDS"])
@@ -79,6 +84,7 @@ def test_a_setting_that_must_be_there_is_answered_or_asked_for_by_name() -> None
 def test_without_any_setting_no_token_opens_anything_and_no_event_leaves_for_a_queue() -> None:
     settings = Settings.from_environment({})
     assert settings.api_token_digests == frozenset()
+    assert settings.token_users == {}
     assert (settings.webhook_secrets, settings.webhook_allow) == ((), "")
     assert settings.event_queues == {}
     assert settings.retry_seconds == (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
@@ -99,6 +105,7 @@ def test_the_settings_of_events_are_read() -> None:
     assert settings.timers_queue_url == "https://timers"
     assert settings.distribution_queue_url == "https://distribution"
     assert settings.api_token_digests == {"a" * 64, "0" * 64}
+    assert settings.token_users == {}
     assert settings.webhook_allow == "10.0.0.0/8, fd00::/8"
     assert settings.webhook_secrets == ("whsec_new", "whsec_old")
     assert settings.event_queues == {"mails": "https://sqs/1?a=b", "orders": ""}
@@ -112,15 +119,46 @@ def test_a_list_of_nothing_is_as_good_as_none(name: str, nothing: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["a" * 63, "a" * 65, "A" * 64, "g" * 64, "the token itself", "\u0660" * 64]
+    "wrong",
+    [
+        "a" * 63,
+        "a" * 65,
+        "A" * 64,
+        "g" * 64,
+        "the token itself",
+        "\u0660" * 64,
+        f"{'b' * 64}=",
+        f"{'b' * 64}={USER.upper()}",
+        f"{'b' * 64}={USER.replace('-', '')}",
+        f"{'b' * 64}={USER}0",
+        f"{'b' * 64}=={USER}",
+        f"{'b' * 64} ={USER}",
+        f"{'b' * 64}= {USER}",
+        f"={USER}",
+        USER,
+    ],
 )
 def test_a_digest_that_is_none_is_named_by_its_place_lest_it_be_a_token(wrong: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({"API_TOKEN_DIGESTS": f"{'a' * 64},{wrong}"})
     assert str(refusal.value) == (
         "API_TOKEN_DIGESTS must be SHA-256 digests of tokens, 64 hex digits in lower case each,"
-        " with commas between; number 2 is none"
+        " with =UUID behind it where the token is a user's, with commas between; number 2 is none"
     )
+
+
+def test_a_token_may_be_a_users() -> None:
+    listed = f"{'a' * 64}, {'b' * 64}={USER} ,{'c' * 64}={USER}"
+    settings = Settings.from_environment({"API_TOKEN_DIGESTS": listed})
+    assert settings.api_token_digests == {"a" * 64, "b" * 64, "c" * 64}
+    assert settings.token_users == {"b" * 64: USER, "c" * 64: USER}
+
+
+@pytest.mark.parametrize("again", ["", f"={USER}"])
+def test_a_token_listed_twice_is_refused_for_it_is_unclear_whose_it_is(again: str) -> None:
+    listed = f"{'a' * 64}={USER},{'b' * 64},{'a' * 64}{again}"
+    with pytest.raises(SettingsError, match=r"list each token once, not number 3 again$"):
+        Settings.from_environment({"API_TOKEN_DIGESTS": listed})
 
 
 @pytest.mark.parametrize("wrong", ["=https://sqs/1", "a b=x", "x" * 81, "ü", "a/b=x", "a;b"])

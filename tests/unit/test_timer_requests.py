@@ -11,13 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.bodies import MAX_DEPTH, BadRequestError
 from chalicelib.timers.event import ID, Event, Kind, Status, Target
 from chalicelib.timers.requests import (
     MAX_AHEAD_SECONDS,
-    MAX_DEPTH,
     MAX_PAYLOAD_BYTES,
     MAX_TEXT_CHARACTERS,
-    BadRequestError,
     TooLargeError,
     UnsupportedTypeError,
     Wanted,

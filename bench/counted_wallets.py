@@ -1,0 +1,113 @@
+"""What a movement of money uses on AWS: counted from runs of the handler over moto."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bench import events
+from bench.bill import Prices
+from bench.day import Agenda
+from bench.deployed import Deployed
+from bench.invoking import API, Design, Invocation, Runner, running
+from bench.metering import item_bytes
+from chalicelib.attribute_values import encode_item
+from chalicelib.ports import Item
+from chalicelib.wallets import opening
+from chalicelib.wallets.api import WALLET
+from chalicelib.wallets.journal import PAGE
+from chalicelib.wallets.wallet import LATEST, Movement, asked, received
+
+DEPOSIT, TRANSFER = "a deposit", "a transfer"
+AGAIN, REFUSED = "the same transfer again", "a transfer that is refused"
+BALANCE, JOURNAL = "a balance", f"a page of {PAGE} transactions"
+USERS = ("6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12")
+NONCE_LENGTH = 36
+"""That of a UUID, which is what most clients will make."""
+AMOUNT = 12_500_000
+
+
+@dataclass
+class Bank:
+    """Two wallets of a stack, and who asks for what they have."""
+
+    runner: Runner
+    wallets: tuple[str, str]
+    _nonces: int = 0
+
+    def deposit(self) -> Invocation:
+        """A deposit into the first."""
+        names = {"wallet_id": self.wallets[0]}
+        return self._ask(events.put_movement(f"{WALLET}/deposit", names, self._body(AMOUNT)))
+
+    def transfer(
+        self, amount: int = AMOUNT, status: int = 204, *, again: bool = False
+    ) -> Invocation:
+        """A transfer from the first to the second, maybe by the last nonce again."""
+        names = dict(zip(("wallet_id", "target_id"), self.wallets, strict=True))
+        body = self._body(amount, again=again)
+        resource = f"{WALLET}/transfer/{{target_id}}"
+        return self._ask(events.put_movement(resource, names, body), status)
+
+    def get(self, what: str) -> Invocation:
+        """The `balance` or the `transactions` of the first."""
+        return self._ask(events.get_of_a_wallet(f"{WALLET}/{what}", self.wallets[0]), 200)
+
+    def entries(self) -> tuple[Item, Item]:
+        """The last transfer in the journals of both."""
+        first, second = self.wallets
+        movement = Movement(self._nonce(), AMOUNT, second, first)
+        table = self.runner.table
+        return table.get(asked(movement)) or {}, table.get(received(movement)) or {}
+
+    def _body(self, amount: int, *, again: bool = False) -> dict[str, str]:
+        self._nonces += not again
+        return {"amount": str(amount), "nonce": self._nonce()}
+
+    def _nonce(self) -> str:
+        return f"{self._nonces:0{NONCE_LENGTH}}"
+
+    def _ask(self, event: Mapping[str, Any], status: int = 204) -> Invocation:
+        return self.runner.invoke(API, 0, event, status)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedWallets:
+    """What was counted: the run of each request, and the bytes of the two entries of a transfer.
+
+    `entry_bytes` are with those of the index.
+    """
+
+    prices: Prices
+    deployed: Deployed
+    runs: Mapping[str, Invocation]
+    entry_bytes: tuple[int, int]
+    index_bytes: tuple[int, int]
+
+
+@contextmanager
+def bank_of(deployed: Deployed) -> Iterator[Bank]:
+    """A stack with two wallets that are empty."""
+    agenda = Agenda()
+    with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
+        ids = [opening.open_wallet(runner.table, user, 0).wallet_id for user in USERS]
+        yield Bank(runner, (ids[0], ids[1]))
+
+
+def count_wallets(prices: Prices, deployed: Deployed) -> CountedWallets:
+    """Run every request. Raises `RuntimeError` where one is answered in another way."""
+    with bank_of(deployed) as bank:
+        runs = {DEPOSIT: bank.deposit(), TRANSFER: bank.transfer()}
+        entries = bank.entries()
+        runs[AGAIN] = bank.transfer(again=True)
+        runs[REFUSED] = bank.transfer(AMOUNT + 1, 409)
+        runs[BALANCE] = bank.get("balance")
+        for _ in range(PAGE):
+            bank.deposit()
+        runs[JOURNAL] = bank.get("transactions")
+    index = [{name: item[name] for name in ("PK", "SK", LATEST)} for item in entries]
+    first, second = (item_bytes(encode_item(item)) for item in entries)
+    in_index = item_bytes(encode_item(index[0])), item_bytes(encode_item(index[1]))
+    return CountedWallets(prices, deployed, runs, (first, second), in_index)

@@ -1,0 +1,129 @@
+"""The tables of `cost` for wallets: what a request costs, and 20,000 movements a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bench.bill import GB
+from bench.cost_tables import MILLION, dollar
+from bench.counted_events import STORED_OVERHEAD_BYTES
+from bench.counted_wallets import DEPOSIT, TRANSFER, CountedWallets
+from bench.event_tables import KEY_WRITES
+from bench.invoking import Invocation
+from bench.report import Report
+from chalicelib.wallets.wallet import HOT_SECONDS
+
+A_SECOND = 20_000
+"""Movements that are asked for."""
+TABLE_WRITES = 40_000
+"""What a table on demand takes a second unless AWS is asked for more (DynamoDB developer guide,
+"Quotas in Amazon DynamoDB")."""
+COLLECTION_GB = 10
+"""What one partition key may hold in a table with a local index, that included (DynamoDB developer
+guide, "Local secondary indexes", "Item collection size limit")."""
+
+
+def reports(counted: CountedWallets) -> Iterator[Report]:
+    """All tables of wallets."""
+    yield _requests(counted)
+    yield _a_second(counted)
+    yield _one_wallet(counted)
+
+
+def _requests(counted: CountedWallets) -> Report:
+    return Report(
+        title="What is asked of wallets, and its units",
+        head=(
+            "",
+            "requests to DynamoDB",
+            "write units of the table",
+            "of its local index",
+            "read units",
+            "$ per million",
+            "with API Gateway",
+        ),
+        rows=[_request_row(counted, what, run) for what, run in counted.runs.items()],
+        notes=("without the time of the function, its requests and its log",),
+    )
+
+
+def _request_row(counted: CountedWallets, what: str, run: Invocation) -> Sequence[str]:
+    units, index_units = _write_units(run)
+    read = sum(request.read_units for request in run.requests)
+    usage = {"write_unit": units + index_units, "read_unit": read}
+    asked = counted.prices.cost({"rest_api_request": 1})
+    stored = counted.prices.cost(usage)
+    return (
+        what,
+        f"{len(run.requests)}",
+        f"{units}",
+        f"{index_units}",
+        f"{read:g}",
+        dollar(stored * MILLION),
+        dollar((stored + asked) * MILLION),
+    )
+
+
+def _write_units(run: Invocation) -> tuple[int, int]:
+    """In the table, and in its index."""
+    written = [write for request in run.requests for write in request.written]
+    return sum(write.units for write in written), sum(write.index_units for write in written)
+
+
+def _a_second(counted: CountedWallets) -> Report:
+    deposits, transfers = (
+        A_SECOND * sum(_write_units(counted.runs[what])) for what in (DEPOSIT, TRANSFER)
+    )
+    of_api = A_SECOND * counted.prices.cost({"rest_api_request": 1})
+    write = counted.prices.cost({"write_unit": 1})
+    rows = [
+        ("requests a second", A_SECOND, A_SECOND, counted.deployed.most_requests_a_second),
+        ("write units a second", deposits, transfers, TABLE_WRITES),
+        ("partitions, each full", deposits / KEY_WRITES, transfers / KEY_WRITES, ""),
+    ]
+    dollars = [
+        ("$ an hour of write units", deposits * write, transfers * write),
+        ("$ an hour of API Gateway", of_api, of_api),
+        ("together", deposits * write + of_api, transfers * write + of_api),
+    ]
+    told = [
+        (what, f"{one:,.0f}", f"{other:,.0f}", f"{most:,}" if most else "")
+        for what, one, other, most in rows
+    ]
+    told += [(what, dollar(one * 3_600), dollar(other * 3_600), "") for what, one, other in dollars]
+    return Report(
+        title=f"{A_SECOND:,} movements a second",
+        head=("", "all deposits", "all transfers", "the most there is"),
+        rows=told,
+    )
+
+
+def _one_wallet(counted: CountedWallets) -> Report:
+    """The target of a transfer stores more: its key of the entry has both the wallet and nonce."""
+    busiest = _of_one_wallet(counted.runs[TRANSFER])
+    size = max(map(sum, zip(counted.entry_bytes, counted.index_bytes, strict=True)))
+    size += 2 * STORED_OVERHEAD_BYTES
+    seconds = HOT_SECONDS + counted.prices.assumed["ttl_delay_seconds"]
+    rows = [
+        ("write units of a transfer that are its own", f"{busiest}"),
+        ("write units a second that its partition takes", f"{KEY_WRITES:,}"),
+        ("transfers a second by that", f"{KEY_WRITES / busiest:,.1f}"),
+        ("bytes of a transfer in its journal and the index", f"{size}"),
+        ("seconds that they are there", f"{seconds:,}"),
+        ("GB that its partition key may have", f"{COLLECTION_GB}.0"),
+        ("transfers a second by that, all the time", f"{COLLECTION_GB * GB / size / seconds:,.1f}"),
+        (f"wallets at their limit that make {A_SECOND:,}", f"{_wallets(busiest):,.0f}"),
+    ]
+    return Report(title="The most that one wallet moves", head=("", ""), rows=rows)
+
+
+def _wallets(busiest: int) -> float:
+    """Each transfer is in two of them."""
+    return 2 * A_SECOND * busiest / KEY_WRITES
+
+
+def _of_one_wallet(run: Invocation) -> int:
+    """Units of the partition key that has the most of them."""
+    written = [write for request in run.requests for write in request.written]
+    keys = {write.key.pk for write in written}
+    return max(sum(w.units + w.index_units for w in written if w.key.pk == key) for key in keys)

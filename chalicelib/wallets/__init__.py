@@ -1,0 +1,1 @@
+"""Wallets: balances that move exactly once."""

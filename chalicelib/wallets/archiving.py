@@ -1,0 +1,138 @@
+"""The archive of the journals: entries that TTL removed, as compressed lines of JSON by the day.
+
+An object holds the entries of one day (UTC) that came in one batch. Its name tells what is in it: a
+batch that comes again has the same object, one that was cut anew has another, and none ever takes
+the place of a different one. So an entry is there at least once. A reader tells repeats by the
+entry's `id` with its `wallet`: the two wallets of a transfer each have it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from chalicelib.attribute_values import decode_item
+from chalicelib.ports import Refused
+from chalicelib.stream_records import is_removal_by_ttl, padded, removed_at
+from chalicelib.wallets.wallet import ENTRY, PARTITION, Entry, Outcome
+
+PREFIX = "journal"
+"""What the names of all objects begin with."""
+DIGEST_DIGITS = 32
+"""Hex digits of the digest in a name: 128 bits."""
+
+
+class MalformedError(ValueError):
+    """A stream record that nothing here wrote; the message says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Removal:
+    """One entry that TTL removed from the journal of a wallet, and where that stands in its shard.
+
+    `position` is the sequence number padded with zeros. `removed_at` is in seconds since 1970, 0
+    where the record does not say.
+    """
+
+    position: str
+    sequence: str = field(compare=False)
+    wallet_id: str = field(compare=False)
+    entry: Entry = field(compare=False)
+    removed_at: float = field(default=0.0, compare=False)
+
+    @property
+    def at(self) -> datetime:
+        return datetime.fromtimestamp(self.entry.at / 1000, UTC)
+
+    @property
+    def line(self) -> str:
+        """The entry as a JSON object; the amount is a text, as many readers round large numbers."""
+        entry, movement = self.entry, self.entry.movement
+        told = {
+            "id": entry.entry_id,
+            "wallet": self.wallet_id,
+            "kind": str(movement.kind),
+            "amount": str(movement.amount),
+            "from": movement.source,
+            "to": movement.target,
+            "nonce": movement.nonce,
+            "at": self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "outcome": str(entry.outcome),
+        }
+        if entry.outcome is not Outcome.DONE:
+            told["balance"] = str(entry.balance)
+        return json.dumps(told, separators=(",", ":"))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The entries of one day that are archived as one object, in the order of their removals."""
+
+    day: date
+    removals: tuple[Removal, ...]
+
+    @property
+    def name(self) -> str:
+        """By the first position and what the lines say, however they are compressed."""
+        digest = hashlib.sha256(self._text).hexdigest()[:DIGEST_DIGITS]
+        return f"{PREFIX}/{self.day:%Y/%m/%d}/{self.removals[0].position}-{digest}.jsonl.gz"
+
+    @property
+    def body(self) -> bytes:
+        # A time in its header would make other bytes of the same lines.
+        return gzip.compress(self._text, mtime=0)
+
+    @property
+    def _text(self) -> bytes:
+        return "".join(f"{removal.line}\n" for removal in self.removals).encode()
+
+
+def parse(record: Mapping[str, Any]) -> Removal | None:
+    """The entry that a stream record tells of; None for any other change of the table.
+
+    Raises `MalformedError`.
+    """
+    try:
+        is_entry = is_removal_by_ttl(record, PARTITION, ENTRY)
+        return _removal(record) if is_entry else None
+    except (
+        AttributeError,
+        KeyError,
+        OSError,
+        OverflowError,
+        Refused,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise MalformedError(f"no removed entry of a journal: {error!r}") from error
+
+
+def _removal(record: Mapping[str, Any]) -> Removal:
+    changed = record["dynamodb"]
+    entry = Entry.of(decode_item(changed["OldImage"]))
+    if not (entry.entry_id and entry.movement.target and entry.movement.amount and entry.at):
+        raise ValueError("an id, a wallet, an amount or a time is missing")
+    removal = Removal(
+        position=padded(changed["SequenceNumber"]),
+        sequence=changed["SequenceNumber"],
+        wallet_id=changed["Keys"]["PK"]["S"].removeprefix(PARTITION),
+        entry=entry,
+        removed_at=removed_at(record),
+    )
+    # Here a time that no calendar has is one malformed record; later it would be a whole batch.
+    _ = removal.at
+    return removal
+
+
+def batches(removals: Iterable[Removal]) -> list[Batch]:
+    """What to archive, an object a day."""
+    days: defaultdict[date, list[Removal]] = defaultdict(list)
+    for removal in sorted(removals):
+        days[removal.at.date()].append(removal)
+    return [Batch(day, tuple(found)) for day, found in sorted(days.items())]

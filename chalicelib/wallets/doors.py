@@ -1,0 +1,221 @@
+"""What the routes of wallets answer, whatever happens.
+
+A token that names a user is good for that user's wallet alone: to look at it, to transfer from it
+and to switch its badge. All else is for tokens that name none: opening wallets, and deposits, which
+make money.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from chalice.app import Request, Response
+
+from chalicelib import resources, responses, telemetry
+from chalicelib.bodies import BadRequestError, body_of
+from chalicelib.ports import ConditionFailed, StorageError, Table
+from chalicelib.resources import TimerResources
+from chalicelib.responses import answer, error, unavailable
+from chalicelib.views.options import BadOptionError, Options, Query, one, parse
+from chalicelib.views.picture import picture
+from chalicelib.wallets import journal, moving, opening, requests, showing
+from chalicelib.wallets.opening import Wallet
+from chalicelib.wallets.wallet import Movement, Outcome
+
+DONE = {"Cache-Control": "no-store"}
+
+
+class ForbiddenError(Exception):
+    """The token is not good for this; the message says for what it is."""
+
+
+REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
+    (BadRequestError, 400, "bad_request"),
+    (BadOptionError, 400, "bad_request"),
+    (journal.BadCursorError, 400, "bad_request"),
+    (moving.SameWalletError, 400, "same_wallet"),
+    (ForbiddenError, 403, "forbidden"),
+    (moving.UnknownWalletError, 404, "not_found"),
+    (moving.NonceReusedError, 422, "nonce_reused"),
+)
+"""What is wrong with a request, the status and the code; the first that fits."""
+
+
+def open_wallet(request: Request) -> Response:
+    """`POST /api/v1/wallets`."""
+
+    def do(use: TimerResources, now: int) -> Response:
+        _check_operator(request)
+        user = requests.read_user(body_of(request))
+        return answer(showing.balance(opening.open_wallet(use.table, user, now)))
+
+    return _answered(do)
+
+
+def mine(request: Request) -> Response:
+    """`GET /api/v1/wallets/me`."""
+
+    def do(use: TimerResources, _: int) -> Response:
+        if not (user := _user(request)):
+            raise ForbiddenError("the token names no user: ask for a wallet by its id")
+        return answer(showing.own(opening.of_user(use.table, user)))
+
+    return _answered(do)
+
+
+def balance(request: Request, wallet_id: str) -> Response:
+    """`GET /api/v1/wallets/{id}/balance`."""
+    return _answered(
+        lambda use, _: answer(showing.balance(_allowed(request, use.table, wallet_id)))
+    )
+
+
+def transactions(request: Request, wallet_id: str) -> Response:
+    """`GET /api/v1/wallets/{id}/transactions`."""
+
+    def do(use: TimerResources, now: int) -> Response:
+        _allowed(request, use.table, wallet_id)
+        cursor = one(_query(request), "cursor", str, default="")
+        page = journal.read(use.table, wallet_id, cursor)
+        return answer(showing.transactions(page, wallet_id, now))
+
+    return _answered(do)
+
+
+def deposit(request: Request, wallet_id: str) -> Response:
+    """`PUT /api/v1/wallets/{id}/deposit`."""
+
+    def do(use: TimerResources, _: int) -> Response:
+        _check_operator(request)
+        return _moved(use, requests.read_movement(body_of(request), wallet_id))
+
+    return _answered(do)
+
+
+def transfer(request: Request, source: str, target: str) -> Response:
+    """`PUT /api/v1/wallets/{id}/transfer/{target}`."""
+
+    def do(use: TimerResources, _: int) -> Response:
+        if _user(request):
+            _allowed(request, use.table, source)
+        return _moved(use, requests.read_movement(body_of(request), target, source))
+
+    return _answered(do)
+
+
+def publish(request: Request, wallet_id: str) -> Response:
+    """`PATCH /api/v1/wallets/{id}`."""
+
+    def do(use: TimerResources, _: int) -> Response:
+        _allowed(request, use.table, wallet_id)
+        is_public = requests.read_publicity(body_of(request))
+        opening.publish(use.table, wallet_id, is_public=is_public)
+        return answer({"id": wallet_id, "badge": is_public})
+
+    return _answered(do)
+
+
+def badge(request: Request, wallet_id: str) -> Response:
+    """`GET /api/v1/wallets/{id}/badge`."""
+    body, _ = _badge(request, wallet_id)
+    return responses.badge(body)
+
+
+def badge_svg(request: Request, wallet_id: str) -> Response:
+    """`GET /api/v1/wallets/{id}/badge.svg`."""
+    return responses.svg(picture(*_badge(request, wallet_id)))
+
+
+def _moved(use: TimerResources, movement: Movement) -> Response:
+    moving.Mover(use.table, use.clock).move(movement)
+    return Response("", status_code=204, headers=dict(DONE))
+
+
+def _answered(do: Callable[[TimerResources, int], Response]) -> Response:
+    try:
+        use = resources.for_timers()
+        return do(use, int(use.clock() * 1000))
+    except opening.HasWalletError as refusal:
+        return _with(error(409, "wallet_exists", str(refusal)), id=refusal.wallet_id)
+    except moving.RefusedError as refusal:
+        return _impossible(refusal)
+    except Exception as failure:  # noqa: BLE001  Chalice would answer it in a form of its own
+        return _refused(failure)
+
+
+def _impossible(refusal: moving.RefusedError) -> Response:
+    """What a wallet has is told to who takes from it or deposits, not to who transfers to it."""
+    entry = refusal.entry
+    if entry.outcome is Outcome.BALANCE_LIMIT and entry.movement.source:
+        return error(409, str(entry.outcome), "the target has no room for so much")
+    refused = error(409, str(entry.outcome), str(refusal))
+    return _with(refused, balance=str(entry.balance))
+
+
+def _with(refused: Response, **more: str) -> Response:
+    """An error that tells more than its code and message."""
+    refused.body["error"].update(more)
+    return refused
+
+
+def _refused(failure: Exception) -> Response:
+    for kind, status, code in REFUSALS:
+        if isinstance(failure, kind):
+            return error(status, code, str(failure))
+    telemetry.event(logging.ERROR, "a request about a wallet failed")
+    # A failed condition is no answer of the business here: what it stands for is gone by and by.
+    if isinstance(failure, StorageError | ConditionFailed):
+        return unavailable("the table does not answer: ask again, with the same nonce")
+    return error(500, "internal", "an internal error, see the log")
+
+
+def _user(request: Request) -> str:
+    """Whose the token is, empty for nobody's."""
+    authorizer: dict[str, Any] = request.context.get("authorizer") or {}
+    return str(authorizer.get("user") or "")
+
+
+def _check_operator(request: Request) -> None:
+    if _user(request):
+        raise ForbiddenError("the token is a user's: it is good for the user's wallet alone")
+
+
+def _allowed(request: Request, table: Table, wallet_id: str) -> Wallet:
+    """A wallet that the token is good for. Whose others are, a user's token does not learn."""
+    user = _user(request)
+    if not user:
+        return opening.read(table, wallet_id)
+    try:
+        wallet = opening.read(table, wallet_id)
+    except moving.UnknownWalletError:
+        wallet = None
+    if wallet is None or wallet.user_id != user:
+        raise ForbiddenError("the token is a user's: it is good for the user's wallet alone")
+    return wallet
+
+
+def _badge(request: Request, wallet_id: str) -> tuple[dict[str, Any], Options]:
+    """A badge in any case; of a wallet without one it says no more than of none."""
+    try:
+        options = parse(_query(request))
+        wallet = opening.read(resources.for_timers().table, wallet_id)
+        if wallet.is_public:
+            return showing.badge(wallet, options), options
+        reason = "no such badge"
+    except BadOptionError as wrong:
+        reason = str(wrong)
+    except moving.UnknownWalletError:
+        reason = "no such badge"
+    except StorageError:
+        telemetry.event(logging.ERROR, "a wallet can't be read")
+        reason = "unavailable: try again"
+    except Exception:  # noqa: BLE001  a badge is drawn whatever happens
+        telemetry.event(logging.ERROR, "the badge of a wallet failed")
+        reason = "out of order: try again"
+    return showing.error(reason), Options()
+
+
+def _query(request: Request) -> Query:
+    return request.to_original_event().get("multiValueQueryStringParameters") or {}

@@ -1,0 +1,79 @@
+"""Opening wallets, one for each user, and looking at them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ulid import ULID
+
+from chalicelib.ports import ConditionFailed, Item, Put, Table, Update, attribute, number, text
+from chalicelib.wallets.moving import UnknownWalletError, check, unknown
+from chalicelib.wallets.wallet import owner, wallet
+
+
+class HasWalletError(Exception):
+    """The user has a wallet already."""
+
+    def __init__(self, wallet_id: str) -> None:
+        super().__init__(f"the user has a wallet: {wallet_id}")
+        self.wallet_id = wallet_id
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """A wallet as it stands; `balance` is in millionths, `is_public` whether it has a badge."""
+
+    wallet_id: str
+    user_id: str
+    balance: int
+    is_public: bool = False
+
+
+def open_wallet(table: Table, user_id: str, now: int) -> Wallet:
+    """A new wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
+    wallet_id = str(ULID())
+    key, owned = wallet(wallet_id), owner(user_id)
+    made: Item = {"PK": key.pk, "SK": key.sk, "user": user_id, "balance": 0, "created": now}
+    mark: Item = {"PK": owned.pk, "SK": owned.sk, "wallet": wallet_id}
+    try:
+        table.write(Put(mark, condition=attribute("SK").not_exists()), Put(made))
+    except ConditionFailed as failed:
+        there = text(failed.items[0] or {}, "wallet")
+        # Where an answer was lost, the wallet that stands is this one.
+        if there != wallet_id:
+            raise HasWalletError(there) from None
+    return Wallet(wallet_id, user_id, 0)
+
+
+def read(table: Table, wallet_id: str) -> Wallet:
+    """A wallet as it stands. Raises `UnknownWalletError` and `StorageError`."""
+    check(wallet_id)
+    item = table.get(wallet(wallet_id))
+    if item is None:
+        raise UnknownWalletError(unknown(wallet_id))
+    return Wallet(
+        wallet_id, text(item, "user"), number(item, "balance"), bool(number(item, "public"))
+    )
+
+
+def of_user(table: Table, user_id: str) -> Wallet:
+    """The wallet of a user. Raises `UnknownWalletError` and `StorageError`."""
+    item = table.get(owner(user_id))
+    if item is None:
+        raise UnknownWalletError("the user has no wallet")
+    return read(table, text(item, "wallet"))
+
+
+def publish(table: Table, wallet_id: str, *, is_public: bool) -> None:
+    """Switch the badge of a wallet on or off. Raises `UnknownWalletError` and `StorageError`."""
+    check(wallet_id)
+    try:
+        table.write(
+            Update(
+                wallet(wallet_id),
+                values={"public": int(is_public)},
+                condition=attribute("SK").exists(),
+            )
+        )
+    except ConditionFailed:
+        raise UnknownWalletError(unknown(wallet_id)) from None

@@ -1,0 +1,60 @@
+"""Wallets and their journals as callers see them: all amounts are texts of millionths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.timers.showing import moment
+from chalicelib.views import badge as badges
+from chalicelib.views.options import Options
+from chalicelib.wallets import amounts
+from chalicelib.wallets.journal import Page
+from chalicelib.wallets.opening import Wallet
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Kind
+
+LABEL = "balance"
+COLOR = "blue"
+
+
+def balance(wallet: Wallet) -> dict[str, Any]:
+    """A wallet, and what it has."""
+    return {"id": wallet.wallet_id, "balance": str(wallet.balance)}
+
+
+def own(wallet: Wallet) -> dict[str, Any]:
+    """A wallet as its user sees it."""
+    return {**balance(wallet), "user_id": wallet.user_id, "badge": wallet.is_public}
+
+
+def transactions(page: Page, wallet_id: str, now: int) -> dict[str, Any]:
+    """What moved, newest first; what is older than `archived_before` is in the archive."""
+    told = {
+        "transactions": [_transaction(entry, wallet_id) for entry in page.entries],
+        "archived_before": moment(now - HOT_SECONDS * 1000),
+    }
+    return told | ({"cursor": page.cursor} if page.cursor else {})
+
+
+def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
+    movement = entry.movement
+    told = {
+        "id": entry.entry_id,
+        "kind": str(movement.kind),
+        "amount": str(movement.amount),
+        "at": moment(entry.at),
+        "to": movement.target,
+    }
+    if movement.kind is Kind.TRANSFER:
+        told["from"] = movement.source
+    # A nonce is its wallet's own affair.
+    return told | ({"nonce": movement.nonce} if wallet_id == movement.asker else {})
+
+
+def badge(wallet: Wallet, options: Options = badges.PLAIN) -> dict[str, Any]:
+    """The balance in units as shields.io's endpoint JSON, as it is wanted."""
+    return badges.told(LABEL, amounts.units(wallet.balance), COLOR, options)
+
+
+def error(reason: str) -> dict[str, Any]:
+    """A badge that says what is wrong."""
+    return badges.error(reason) | {"label": LABEL}

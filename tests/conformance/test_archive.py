@@ -1,0 +1,66 @@
+"""What every archive does."""
+
+from __future__ import annotations
+
+import pytest
+
+from chalicelib.ports import MAX_OBJECT_NAME, Refused
+from tests.conformance.conftest import ArchiveUnderTest
+
+NAME = "journal/2026/03/14/0001-ab.jsonl.gz"
+
+
+def test_what_is_put_is_there_whole(archive: ArchiveUnderTest) -> None:
+    archive.archive.put(NAME, bytes(range(256)))
+    assert archive.read_all() == {NAME: bytes(range(256))}
+
+
+def test_the_same_put_again_changes_nothing(archive: ArchiveUnderTest) -> None:
+    for _ in range(2):
+        archive.archive.put(NAME, b"whole")
+    assert archive.read_all() == {NAME: b"whole"}
+
+
+def test_a_put_takes_the_place_of_the_object_of_that_name_alone(archive: ArchiveUnderTest) -> None:
+    archive.archive.put(NAME, b"a long one")
+    archive.archive.put("journal/2026/03/15/a", b"another")
+    archive.archive.put(NAME, b"short")
+    assert archive.read_all() == {NAME: b"short", "journal/2026/03/15/a": b"another"}
+
+
+def test_an_object_may_be_empty(archive: ArchiveUnderTest) -> None:
+    archive.archive.put("a", b"")
+    assert archive.read_all() == {"a": b""}
+
+
+def test_a_name_is_as_long_as_it_may_be(archive: ArchiveUnderTest) -> None:
+    name = "a/" * ((MAX_OBJECT_NAME - 2) // 2) + "bc"
+    assert len(name) == MAX_OBJECT_NAME
+    archive.archive.put(name, b"deep")
+    assert archive.read_all() == {name: b"deep"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "/a",
+        "a/",
+        "a//b",
+        "..",
+        "../a",
+        "a/../b",
+        "a/.b",
+        ".part",
+        "a b",
+        "a\n",
+        "A",
+        "ä",
+        "a\x00",
+        "a" * (MAX_OBJECT_NAME + 1),
+    ],
+)
+def test_what_is_no_name_is_refused(archive: ArchiveUnderTest, name: str) -> None:
+    with pytest.raises(Refused, match="is no name of an object"):
+        archive.archive.put(name, b"")
+    assert archive.read_all() == {}

@@ -1,0 +1,185 @@
+"""Journal entries on one machine: what is removed from the table ends in the archive."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ulid import ULID
+
+from chalicelib.ports import Item
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement
+from local.archive import FOLDER
+from local.database import FILE, Database
+from local.table import SqliteTable
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
+
+ALICE, BOB = str(ULID()), str(ULID())
+
+
+def journal(count: int, age: float) -> list[Item]:
+    """So many transfers as both wallets have them, the last of them so many seconds old."""
+    now = int((time.time() - age) * 1000)
+    entries = [
+        Entry(str(ULID()), Movement(str(ULID()), n + 1, BOB, ALICE), now - n) for n in range(count)
+    ]
+    return [entry.item(wallet) for entry in entries for wallet in (ALICE, BOB)]
+
+
+def store(folder: Path, items: list[Item]) -> None:
+    with closing(Database(folder / FILE)) as database:
+        SqliteTable(database).put_all(items)
+
+
+def hot(folder: Path) -> int:
+    """How many entries are in the table."""
+    return _number(folder, "SELECT count(*) FROM items WHERE sk LIKE 'TX#%'")
+
+
+def changes(folder: Path) -> int:
+    """How many removals wait for a consumer."""
+    return _number(folder, "SELECT count(*) FROM changes")
+
+
+def _number(folder: Path, query: str) -> int:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        [found] = connection.execute(query).fetchone()
+    return int(found)
+
+
+def objects(folder: Path) -> list[Path]:
+    return sorted((folder / FOLDER).glob("journal/????/??/??/*.jsonl.gz"))
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+
+
+def archived(folder: Path) -> list[dict[str, Any]]:
+    return [line for path in objects(folder) for line in lines(path)]
+
+
+def times(folder: Path) -> Counter[tuple[str, str]]:
+    """How often each entry of each wallet is in the archive."""
+    return Counter((line["wallet"], line["id"]) for line in archived(folder))
+
+
+def of(items: list[Item]) -> set[tuple[str, str]]:
+    return {(str(item["PK"]).removeprefix("WALLET#"), str(item["entry"])) for item in items}
+
+
+def wait_until(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.005)
+
+
+def wait_for_failure(server: Server) -> None:
+    """Until it says that it could not archive."""
+    assert server.process.stderr is not None
+    while "entries are not archived yet" not in (line := server.process.stderr.readline()):
+        assert line, "it ended"
+
+
+def test_an_entry_goes_to_the_archive_after_two_days_and_no_sooner(tmp_path: Path) -> None:
+    """Three transfers of just over two days ago, two of half an hour before that time is over."""
+    old, young = journal(3, HOT_SECONDS + 5), journal(2, HOT_SECONDS - 1_800)
+    store(tmp_path, old + young)
+    with running(tmp_path) as server:
+        wait_until(lambda: len(archived(tmp_path)) == 6, "the entries are archived")
+        wait_until(lambda: changes(tmp_path) == 0, "the removals are forgotten")
+        assert server.stop()[0] == 0
+    assert times(tmp_path) == Counter(of(old))
+    assert hot(tmp_path) == 4
+    for path in objects(tmp_path):
+        day = "-".join(path.relative_to(tmp_path / FOLDER / "journal").parts[:3])
+        for line in lines(path):
+            assert line["at"].startswith(f"{day}T")
+            assert (line["kind"], line["from"], line["to"]) == ("transfer", ALICE, BOB)
+
+
+def test_a_view_that_is_removed_leaves_nothing_in_the_archive_and_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    settings = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+    with running(tmp_path, **settings) as server:
+        server.badge("a")
+        server.wait_for("a", 1)
+        views = "SELECT count(*) FROM items WHERE sk LIKE 'VIEW#%'"
+        wait_until(lambda: _number(tmp_path, views) == 0, "the view is removed")
+        wait_until(lambda: changes(tmp_path) == 0, "both consumers are done")
+        assert server.peek("a") == 1
+    assert objects(tmp_path) == []
+
+
+def test_entries_that_a_killed_instance_had_removed_and_not_archived_are_not_lost(
+    tmp_path: Path,
+) -> None:
+    """Before it tried, then when it had tried twice in vain: a file is in its folder's place."""
+    items = journal(700, HOT_SECONDS + 5)
+    store(tmp_path, items)
+    (tmp_path / FOLDER).write_text("in the way")
+    with running(tmp_path) as server:
+        wait_until(lambda: hot(tmp_path) == 0, "the entries are removed")
+        server.process.kill()
+        server.process.wait()
+    assert changes(tmp_path) == 1_400
+    with running(tmp_path) as server:
+        for _ in range(2):
+            wait_for_failure(server)
+        server.process.kill()
+        server.process.wait()
+    assert (tmp_path / FOLDER).read_text() == "in the way"
+    assert changes(tmp_path) == 1_400
+    (tmp_path / FOLDER).unlink()
+    with running(tmp_path) as server:
+        wait_until(lambda: changes(tmp_path) == 0, "the removals are archived")
+    assert times(tmp_path) == Counter(of(items))
+
+
+def test_while_the_archive_is_out_of_order_badges_are_counted_and_folded(tmp_path: Path) -> None:
+    store(tmp_path, journal(1, HOT_SECONDS + 5))
+    (tmp_path / FOLDER).write_text("in the way")
+    settings = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+    with running(tmp_path, **settings) as server:
+        wait_for_failure(server)
+        server.badge("a")
+        folded = "SELECT count(*) FROM items WHERE sk = 'USER' AND attributes LIKE '%folded%'"
+        wait_until(lambda: _number(tmp_path, folded) == 1, "the view is folded")
+        assert server.peek("a") == 1
+        assert changes(tmp_path) > 0
+        (tmp_path / FOLDER).unlink()
+        wait_until(lambda: len(archived(tmp_path)) == 2, "the entry is archived once it can be")
+
+
+@pytest.mark.parametrize("kills", [4])
+def test_killed_at_any_moment_it_archives_every_entry_at_least_once(
+    tmp_path: Path, kills: int
+) -> None:
+    """6,000 entries of both wallets, killed as soon as more of them are removed or archived."""
+    items = journal(3_000, HOT_SECONDS + 5)
+    store(tmp_path, items)
+
+    def progress() -> tuple[int, int, int]:
+        return hot(tmp_path), changes(tmp_path), len(objects(tmp_path))
+
+    for _ in range(kills):
+        before = progress()
+        with running(tmp_path) as server:
+            wait_until(lambda before=before: progress() != before, "something is done")  # type: ignore[misc]
+            server.process.kill()
+            server.process.wait()
+        gone = len(items) - hot(tmp_path)
+        assert len({*times(tmp_path)}) + changes(tmp_path) >= gone
+    with running(tmp_path):
+        wait_until(lambda: (hot(tmp_path), changes(tmp_path)) == (0, 0), "all are archived")
+    assert {*times(tmp_path)} == of(items)

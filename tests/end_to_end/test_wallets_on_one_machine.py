@@ -1,0 +1,171 @@
+"""Wallets by `python -m local` as their users have them: over HTTP, by many at once, killed too."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from chalicelib import tokens
+from tests.end_to_end.server import Server, running
+
+TOKEN, OF_USER = tokens.new_token(), tokens.new_token()
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+USER = str(uuid.uuid4())
+SETTINGS = {"API_TOKEN_DIGESTS": f"{tokens.digest(TOKEN)},{tokens.digest(OF_USER)}={USER}"}
+WALLETS = "/api/v1/wallets"
+MOVED, REFUSED = 204, 409
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with running(tmp_path, **SETTINGS) as server:
+        yield server
+
+
+def ask(
+    server: Server, method: str, path: str, body: object = None, token: str = TOKEN
+) -> tuple[int, Any]:
+    sent = None if body is None else json.dumps(body)
+    bearer = {"Authorization": f"Bearer {token}"}
+    status, _, answer = server.request(WALLETS + path, method, sent, bearer)
+    return status, json.loads(answer) if answer else None
+
+
+def opened(server: Server, user: str = "") -> str:
+    status, wallet = ask(server, "POST", "", {"user_id": user or str(uuid.uuid4())})
+    assert (status, wallet["balance"]) == (200, "0")
+    return str(wallet["id"])
+
+
+def deposit(server: Server, wallet: str, amount: int, nonce: str = "deposit-1") -> None:
+    body = {"amount": str(amount), "nonce": nonce}
+    assert ask(server, "PUT", f"/{wallet}/deposit", body) == (MOVED, None)
+
+
+def balance(server: Server, wallet: str) -> int:
+    status, told = ask(server, "GET", f"/{wallet}/balance")
+    assert (status, told["id"]) == (200, wallet)
+    return int(told["balance"])
+
+
+def test_money_is_deposited_transferred_looked_at_and_shown(server: Server) -> None:
+    mine, other = opened(server, USER), opened(server)
+    deposit(server, mine, 12_500_000)
+    body = {"amount": "2000000", "nonce": "rent-2026-11"}
+    for _ in range(2):
+        assert ask(server, "PUT", f"/{mine}/transfer/{other}", body, OF_USER)[0] == MOVED
+    assert (balance(server, mine), balance(server, other)) == (10_500_000, 2_000_000)
+    assert ask(server, "GET", "/me", token=OF_USER)[1]["balance"] == "10500000"
+    _, told = ask(server, "GET", f"/{mine}/transactions", token=OF_USER)
+    assert [(one["kind"], one["amount"]) for one in told["transactions"]] == [
+        ("transfer", "2000000"),
+        ("deposit", "12500000"),
+    ]
+    path = f"{WALLETS}/{mine}/badge"
+    assert json.loads(server.request(path)[2])["message"] == "no such badge"
+    assert ask(server, "PATCH", f"/{mine}", {"badge": True}, OF_USER)[0] == 200
+    assert json.loads(server.request(path)[2])["message"] == "10.5"
+    status, headers, drawn = server.request(path + ".svg?label=till")
+    assert (status, headers["Content-Type"]) == (200, "image/svg+xml;charset=utf-8")
+    assert b"till: 10.5" in drawn
+
+
+def test_a_users_token_is_good_for_his_wallet_alone(server: Server) -> None:
+    mine, other = opened(server, USER), opened(server)
+    movement = {"amount": "1", "nonce": "nonce-001"}
+    for method, path, body in (
+        ("GET", f"/{other}/balance", None),
+        ("GET", f"/{other}/transactions", None),
+        ("PUT", f"/{other}/transfer/{mine}", movement),
+        ("PUT", f"/{mine}/deposit", movement),
+        ("PATCH", f"/{other}", {"badge": True}),
+        ("POST", "", {"user_id": USER}),
+    ):
+        status, refusal = ask(server, method, path, body, OF_USER)
+        assert (status, refusal["error"]["code"]) == (403, "forbidden")
+    assert ask(server, "GET", "/me")[0] == 403
+
+
+class Wish(NamedTuple):
+    """A transfer that a client wants, under a nonce of its own."""
+
+    source: str
+    target: str
+    amount: int
+    nonce: str
+
+
+def wished(server: Server, wish: Wish) -> int:
+    """The status of an answer; 0 where there was none."""
+    body = {"amount": str(wish.amount), "nonce": wish.nonce}
+    try:
+        return ask(server, "PUT", f"/{wish.source}/transfer/{wish.target}", body)[0]
+    except (OSError, http.client.HTTPException):
+        return 0
+
+
+def test_what_is_killed_amid_transfers_has_moved_each_once_and_asking_again_tells(
+    tmp_path: Path,
+) -> None:
+    """Three times, with eight clients at once; at the end every wish is asked for again, twice."""
+    chance = random.Random(7)  # noqa: S311  nothing to guess
+    answered: dict[Wish, int] = {}
+    wallets: list[str] = []
+    wishes: list[Wish] = []
+    for life in range(4):
+        with running(tmp_path, **SETTINGS) as server, ThreadPoolExecutor(8) as clients:
+            if not wallets:
+                wallets = [opened(server) for _ in range(4)]
+                for wallet in wallets:
+                    deposit(server, wallet, 500)
+            if life < 3:
+                wishes += _wishes(wallets, life, chance)
+                now = clients.map(partial(wished, server), wishes)
+                for place, (wish, status) in enumerate(zip(wishes, now, strict=True)):
+                    _check(answered, wish, status)
+                    if place == 60 * (life + 1):
+                        server.process.kill()
+            else:
+                for _ in range(2):
+                    for wish, status in zip(
+                        wishes, clients.map(partial(wished, server), wishes), strict=True
+                    ):
+                        _check(answered, wish, status)
+                balances = {wallet: balance(server, wallet) for wallet in wallets}
+    assert set(answered) == set(wishes)
+    assert sum(balances.values()) == 4 * 500
+    assert balances == _replayed(wallets, answered)
+    assert REFUSED in answered.values()
+
+
+def _wishes(wallets: Sequence[str], life: int, chance: random.Random) -> list[Wish]:
+    pairs = [chance.sample(wallets, 2) for _ in range(150)]
+    return [
+        Wish(source, target, chance.randint(1, 400), f"life-{life}-{number:03}")
+        for number, (source, target) in enumerate(pairs)
+    ]
+
+
+def _check(answered: dict[Wish, int], wish: Wish, status: int) -> None:
+    """An answer never changes."""
+    if status:
+        assert status in {MOVED, REFUSED}
+        assert answered.setdefault(wish, status) == status
+
+
+def _replayed(wallets: Sequence[str], answered: dict[Wish, int]) -> dict[str, int]:
+    balances = dict.fromkeys(wallets, 500)
+    for wish, status in answered.items():
+        if status == MOVED:
+            balances[wish.source] -= wish.amount
+            balances[wish.target] += wish.amount
+    return balances
