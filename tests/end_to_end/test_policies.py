@@ -51,6 +51,8 @@ from tests.unit.fakes import entry_record
 
 FOLDER = template.ROOT / ".chalice"
 NOW = 1_767_225_600.0
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+ANOTHER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12"
 BUCKET = "vu-mi-archive"
 
 Right: TypeAlias = tuple[str, str]
@@ -281,6 +283,12 @@ class Aws:
             }
         )
 
+    def wallet(self, path: str, method: str, body: str = "", user: str = "", **ids: str) -> Any:
+        """The answer of a route for wallets; the authorizer has let the request in."""
+        event = events.http_event(None, method, "/api/v1/wallets" + path)
+        event["requestContext"]["authorizer"] = {"user": user}
+        return self._answer({**event, "pathParameters": ids, "body": body})
+
     def accept(self, event_id: str, target: object, at: float = NOW) -> Any:
         body = {"id": event_id, "at": at, "target": target, "payload": "hello"}
         return self.schedule("/api/v1/events", "POST", json.dumps(body))
@@ -454,6 +462,38 @@ def schedule_on_every_path(aws: Aws) -> None:
         assert aws.schedule(f"{one}/badge.svg", method, event_id="far").startswith("<svg")
 
 
+def move_money_on_every_path(aws: Aws) -> None:
+    """Opened, deposited, transferred, refused, asked for again, listed, shown; and none."""
+
+    def put(path: str, amount: int, nonce: str, **ids: str) -> Any:
+        body = json.dumps({"amount": str(amount), "nonce": nonce})
+        return aws.wallet("/{wallet_id}" + path, "PUT", body, wallet_id=mine, **ids)
+
+    mine, other = (
+        aws.wallet("", "POST", json.dumps({"user_id": user}))["id"] for user in (USER, ANOTHER)
+    )
+    again = aws.wallet("", "POST", json.dumps({"user_id": USER}))
+    assert again["error"]["code"] == "wallet_exists"
+    for _ in range(2):
+        assert put("/deposit", 100, "deposit-1") == ""
+        assert put("/transfer/{target_id}", 30, "transfer-1", target_id=other) == ""
+        refused = put("/transfer/{target_id}", 99, "transfer-2", target_id=other)
+        assert refused["error"]["code"] == "insufficient_funds"
+    nobody = str(ULID())
+    missing = put("/transfer/{target_id}", 1, "transfer-3", target_id=nobody)
+    assert missing["error"]["code"] == "not_found"
+    assert aws.wallet("/{wallet_id}/balance", "GET", wallet_id=mine)["balance"] == "70"
+    assert aws.wallet("/me", "GET", user=USER)["id"] == mine
+    moved = aws.wallet("/{wallet_id}/transactions", "GET", wallet_id=mine)["transactions"]
+    assert {one["nonce"] for one in moved} == {"deposit-1", "transfer-1"}
+    shown = aws.wallet("/{wallet_id}", "PATCH", json.dumps({"badge": True}), wallet_id=mine)
+    assert shown["badge"]
+    for method in ("GET", "HEAD"):
+        badge = aws.wallet("/{wallet_id}/badge", method, wallet_id=mine)
+        assert badge["label"] == "balance"
+        assert aws.wallet("/{wallet_id}/badge.svg", method, wallet_id=mine).startswith("<svg")
+
+
 def sweep_on_every_path(aws: Aws) -> None:
     """Due now, due soon, overdue; and again, when there is nothing new."""
     first = aws.sweep()
@@ -537,7 +577,12 @@ def all_asked() -> Asked:
         stack.callback(resources.use, None)
         resources.use(aws, aws, aws)
         of_views = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
-        of_events = (schedule_on_every_path, sweep_on_every_path, fire_on_every_path)
+        of_events = (
+            schedule_on_every_path,
+            sweep_on_every_path,
+            fire_on_every_path,
+            move_money_on_every_path,
+        )
         for walk in (
             *of_views,
             *of_events,

@@ -444,13 +444,17 @@ FOR_ALL = {
     "/",
     "/api/v1/events/{event_id}/badge",
     "/api/v1/events/{event_id}/badge.svg",
+    "/api/v1/wallets/{wallet_id}/badge",
+    "/api/v1/wallets/{wallet_id}/badge.svg",
     "/healthz",
     "/openapi.json",
 }
 """Routes that need no token, beside those of badges."""
 
 
-def test_every_route_of_events_asks_for_a_token_and_no_badge_does(stack: Resources) -> None:
+def test_events_and_wallets_ask_for_a_token_and_no_badge_does(
+    stack: Resources,
+) -> None:
     body = stack["RestAPI"]["Properties"]["Body"]
     guarded = {
         path
@@ -470,6 +474,13 @@ def test_every_route_of_events_asks_for_a_token_and_no_badge_does(stack: Resourc
         "/echoAtTime",
         "/timers",
         "/timers/{timer_id}",
+        "/api/v1/wallets",
+        "/api/v1/wallets/me",
+        "/api/v1/wallets/{wallet_id}",
+        "/api/v1/wallets/{wallet_id}/balance",
+        "/api/v1/wallets/{wallet_id}/deposit",
+        "/api/v1/wallets/{wallet_id}/transactions",
+        "/api/v1/wallets/{wallet_id}/transfer/{target_id}",
     }
     assert guarded | free == set(body["paths"])
     assert not guarded & free
