@@ -63,7 +63,7 @@ TABLE = {False: "Table.Arn", True: RESTORED}
 STREAM = {False: "Table.StreamArn", True: f"{RESTORED}/stream/*"}
 STREAMS = {False: "${Table.Arn}/stream/*", True: f"{RESTORED}/stream/*"}
 """By whether the table was restored; then it is none of the template's."""
-INDEX = {False: "${Table.Arn}/index/due", True: f"{RESTORED}/index/due"}
+INDEXES = ("due", "one_partition")
 QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE = (
     f"{name}.Arn" for name in ("ViewsQueue", "TimersQueue", "DistributionQueue")
 )
@@ -101,6 +101,11 @@ TRANSACTED = {
 
 Source: the DynamoDB developer guide, "Using IAM with DynamoDB transactions".
 """
+
+
+def index(name: str, *, restored: bool) -> str:
+    """An index of the table, or of the restored one."""
+    return f"{RESTORED if restored else '${Table.Arn}'}/index/{name}"
 
 
 def lambdas_own(function: str, *, restored: bool) -> set[Right]:
@@ -234,7 +239,7 @@ class Aws:
         [where] = {self.called[name] for name in _named(params)}
         assert service != "s3" or params["Key"].startswith("journal/")
         if "IndexName" in params:
-            where = INDEX[False]
+            where = index(params["IndexName"], restored=False)
         rights = {(action, where) for action in actions(service, model.name, params)}
         self.asked[self.running] |= rights
 
@@ -616,7 +621,8 @@ def test_a_function_may_do_the_same_to_a_restored_table_and_no_more_to_the_old_o
     asked: dict[str, set[Right]], function: str
 ) -> None:
     allowed = rights(function, restored=True)
-    moved = {TABLE[False]: TABLE[True], INDEX[False]: INDEX[True]}
+    moved = {index(name, restored=False): index(name, restored=True) for name in INDEXES}
+    moved[TABLE[False]] = TABLE[True]
     expected = {(action, moved.get(where, where)) for action, where in asked[function]}
     assert allowed == expected | lambdas_own(function, restored=True)
 
@@ -712,7 +718,8 @@ def test_no_statement_is_about_everything(function: str) -> None:
         named = {where for _, where in rights(function, restored=restored)}
         with_stars = {where for where in named if "*" in where}
         assert with_stars <= {f"{LOG}{function}:*", STREAMS[restored], ARCHIVE}
-        assert named <= {TABLE[restored], INDEX[restored], STREAM[restored], *QUEUES} | with_stars
+        indexes = {index(name, restored=restored) for name in INDEXES}
+        assert named <= {TABLE[restored], *indexes, STREAM[restored], *QUEUES} | with_stars
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
