@@ -109,7 +109,7 @@ class _Connection:
         if not part:
             raise ConnectionError("the server closed a connection with a request under way")
         self._received += part
-        return self._received if _complete(self._received) else None
+        return self._received if complete(self._received) else None
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -145,7 +145,8 @@ def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
     return [key.data for key, _ in ready]
 
 
-def _complete(received: bytes) -> bool:
+def complete(received: bytes) -> bool:
+    """Whether a message has come whole, head and body, by its `Content-Length`."""
     head, end, body = received.partition(END_OF_HEAD)
     if not end:
         return False
