@@ -12,9 +12,8 @@ from enum import Enum
 
 from chalicelib.ports import Queue, Table
 from chalicelib.timers import firing, scheduling
-from chalicelib.timers.event import PARTITION, Event, Status, batches
-
-PAGE = 100
+from chalicelib.timers.event import PARTITION, Status, batches
+from chalicelib.timers.sweeping import between
 
 
 class Outcome(Enum):
@@ -52,26 +51,19 @@ class Redrive:
 
     def _given_up(self) -> list[str]:
         """All of them before the first: one that fails again meanwhile is not tried twice."""
-        return [event_id for batch in batches(Status.ERROR) for event_id in self._in(batch)]
-
-    def _in(self, batch: str) -> Iterator[str]:
-        after = None
-        while page := self.table.query_due(batch, after=after, limit=PAGE):
-            yield from (due.key.pk.removeprefix(PARTITION) for due in page)
-            after = page[-1]
+        return [
+            due.key.pk.removeprefix(PARTITION)
+            for batch in batches(Status.ERROR)
+            for due in between(self.table, batch)
+        ]
 
     def _redrive(self, event_id: str) -> Redriven:
         try:
             event = scheduling.read(self.table, event_id)
         except scheduling.UnknownEventError:
             return Redriven(event_id, Outcome.UNKNOWN)
-        error = _last_error(event)
         if event.status is not Status.ERROR or not firing.redrive(
             self.table, self.queue, event, int(self.clock() * 1000)
         ):
             return Redriven(event_id, Outcome.NOT_GIVEN_UP)
-        return Redriven(event_id, Outcome.REDRIVEN, error)
-
-
-def _last_error(event: Event) -> str:
-    return next((one.error for one in reversed(event.attempts) if one.error), "")
+        return Redriven(event_id, Outcome.REDRIVEN, event.last_error)

@@ -95,14 +95,10 @@ class _Connection:
     """A keep-alive connection with at most one request under way."""
 
     def __init__(self, host: str, port: int) -> None:
-        self._address = (host, port)
-        self._received = b""
-        self.open()
-        self.sent_at = 0.0
-
-    def open(self) -> None:
-        self._socket = socket.create_connection(self._address)
+        self._socket = socket.create_connection((host, port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        self.sent_at = 0.0
 
     def ask(self, request: bytes) -> None:
         self.sent_at, self._received = time.perf_counter(), b""
@@ -114,7 +110,7 @@ class _Connection:
         if not part:
             raise ConnectionError("the server closed a connection with a request under way")
         self._received += part
-        return self._received if _complete(self._received) else None
+        return self._received if complete(self._received) else None
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -136,15 +132,11 @@ def _exchange(
                 if (answer := connection.receive()) is None:
                     continue
                 yield answer, time.perf_counter() - connection.sent_at
-                request = next(requests, None)
-                if request is None or _is_last(answer):
+                if request := next(requests, None):
+                    connection.ask(request)
+                else:
                     selector.unregister(connection)
                     connection.close()
-                    if request is None:
-                        continue
-                    connection.open()
-                    selector.register(connection, selectors.EVENT_READ, connection)
-                connection.ask(request)
 
 
 def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
@@ -154,12 +146,8 @@ def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
     return [key.data for key, _ in ready]
 
 
-def _is_last(answer: bytes) -> bool:
-    """Whether the server hangs up behind it, as waitress does where there is no body."""
-    return b"\r\nconnection: close" in answer.partition(END_OF_HEAD)[0].lower()
-
-
-def _complete(received: bytes) -> bool:
+def complete(received: bytes) -> bool:
+    """Whether a message has come whole, head and body, by its `Content-Length`."""
     head, end, body = received.partition(END_OF_HEAD)
     if not end:
         return False

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from bench.load import END_OF_HEAD, complete
 from bench.measuring import ROOT
 
 ANSWER = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
-END_OF_HEAD = b"\r\n\r\n"
 BACKLOG = 4_096
 NAME = "webhook-id:"
 
@@ -79,18 +79,12 @@ def _serve(
                 selector.register(accepted, selectors.EVENT_READ)
             elif isinstance(ready, socket.socket):
                 parts[ready] += (part := ready.recv(65_536))
-                if not part or _complete(parts[ready]):
+                if not part or complete(parts[ready]):
                     _finish(ready, parts.pop(ready), received)
                     selector.unregister(ready)
                     ready.close()
             else:
                 return
-
-
-def _complete(request: bytes) -> bool:
-    head, end, body = request.partition(END_OF_HEAD)
-    length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
-    return bool(end) and len(body) >= int(length or 0)
 
 
 def _finish(connection: socket.socket, request: bytes, received: list[tuple[str, float]]) -> None:

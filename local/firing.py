@@ -34,7 +34,7 @@ def release(table: Table, each: Each, now: int) -> None:
     """
     latest = now + RESCUE_SECONDS * 1000
     for batch in batches(Status.ACTIVE):
-        found = [due.key for due in between(table, batch, 0, latest)]
+        found = [due.key for due in between(table, batch, last=latest)]
         each(partial(_release, table), found)
 
 

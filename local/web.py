@@ -18,7 +18,7 @@ from chalice.local import LocalChalice, LocalGateway, LocalGatewayException
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
-from waitress.task import ErrorTask, ThreadedTaskDispatcher
+from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
 from chalicelib import responses, telemetry
 from chalicelib.ports import StorageError
@@ -176,7 +176,22 @@ class _Refusal(ErrorTask):
         self.write(body)
 
 
+class _Task(WSGITask):
+    """Keeps the connection behind an answer that has no body; waitress would close it.
+
+    Source: RFC 9112, section 6.3: such an answer ends with its head.
+    """
+
+    request: Any
+
+    def set_close_on_finish(self) -> None:
+        asked = self.request.headers.get("CONNECTION", "").lower() == "close"
+        if self.has_body or self.version == "1.0" or asked:
+            super().set_close_on_finish()
+
+
 class _Channel(HTTPChannel):
+    task_class = _Task
     error_task_class = _Refusal
 
 

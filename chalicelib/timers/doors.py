@@ -18,7 +18,7 @@ from chalicelib.timers.delivering import NO_SECRET
 from chalicelib.timers.event import Kind, Status
 from chalicelib.timers.requests import Wanted
 from chalicelib.timers.scheduling import Accepted
-from chalicelib.views.options import BadOptionError, Options, Query, parse
+from chalicelib.views.options import BadOptionError, Options, parse, query_of
 from chalicelib.views.picture import picture
 
 REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -147,7 +147,7 @@ def _check_url(use: TimerResources, url: str) -> None:
 def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:
     """A badge in any case: shields.io and GitHub draw nothing for a status but 200."""
     try:
-        options = parse(_query(request))
+        options = parse(query_of(request))
         use = resources.for_timers()
         event = scheduling.read(use.table, event_id)
         return showing.badge(event, int(use.clock() * 1000), options), options
@@ -166,11 +166,7 @@ def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:
 
 def _one(request: Request, name: str) -> str | None:
     """A query parameter that is given once or not at all."""
-    values = _query(request).get(name, [])
+    values = query_of(request).get(name, [])
     if len(values) > 1:
         raise BadRequestError(f"{name}: give one, not {len(values)}")
     return values[0] if values else None
-
-
-def _query(request: Request) -> Query:
-    return request.to_original_event().get("multiValueQueryStringParameters") or {}

@@ -113,6 +113,11 @@ class Event:
             attempts=tuple(Attempt(**attempt) for attempt in attempts),
         )
 
+    @property
+    def last_error(self) -> str:
+        """What the last attempt that failed failed for; empty where none did."""
+        return next((one.error for one in reversed(self.attempts) if one.error), "")
+
     def new_item(self) -> Item:
         """An event as it is stored first: active, and never tried."""
         pk, sk = key(self.event_id)

@@ -134,11 +134,6 @@ class Firing:
             return claimed if text(standing, "claim") == claimed.claim else None
         return claimed
 
-    def fire(self, event: Event) -> None:
-        """Deliver a claimed event and write the outcome. Raises `StorageError`."""
-        if attempted := self.attempt(event):
-            self.settle(attempted)
-
     def attempt(self, event: Event) -> Attempted | None:
         """Deliver a claimed event; None where the claim may be over before that is."""
         if self._now() > event.lease - DELIVERY_SECONDS * 1000:

@@ -40,8 +40,8 @@ def document(event: Event) -> dict[str, Any]:
         told["next_attempt"] = moment(event.next_at)
     if event.claim:
         told["claim"] = {"by": event.claim, "until": moment(event.lease)}
-    if errors := [attempt.error for attempt in event.attempts if attempt.error]:
-        told["last_error"] = errors[-1]
+    if event.last_error:
+        told["last_error"] = event.last_error
     return told
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from chalicelib import telemetry
 from chalicelib.concurrency import Each
 from chalicelib.ports import (
+    MAX_DUE,
     ConditionFailed,
     Due,
     Key,
@@ -83,8 +84,8 @@ def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
         first = last + 1
 
 
-def between(table: Table, batch: str, first: int, last: int) -> Iterator[Due]:
-    """What has its `due` from first to last, in its order."""
+def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> Iterator[Due]:
+    """What has its `due` from first to last, in its order; all of a batch if nothing is said."""
     after: Due | None = None
     while page := table.query_due(batch, first=first, last=last, after=after, limit=PAGE):
         yield from page
@@ -93,8 +94,7 @@ def between(table: Table, batch: str, first: int, last: int) -> Iterator[Due]:
 
 def _rescued(table: Table, batch: str, last: int, now: int, each: Each) -> Iterator[Due]:
     """Overdue events, each moved behind what is looked for, so that it is not sent every minute."""
-    found = iter(list(between(table, batch, 0, last)))
-    while group := list(islice(found, GROUP)):
+    for group in _groups(list(between(table, batch, last=last))):
         moved = each(lambda due: _moved(table, batch, due, now), group)
         yield from (due for due, was_moved in zip(group, moved, strict=True) if was_moved)
 
@@ -113,9 +113,15 @@ def _moved(table: Table, batch: str, due: Due, now: int) -> bool:
     return True
 
 
-def _send(found: Iterator[Due], distribution: Queue) -> int:
+def _groups(found: Iterable[Due]) -> Iterator[list[Due]]:
+    left = iter(found)
+    while group := list(islice(left, GROUP)):
+        yield group
+
+
+def _send(found: Iterable[Due], distribution: Queue) -> int:
     sent = 0
-    while group := list(islice(found, GROUP)):
+    for group in _groups(found):
         events = [[one.key.pk.removeprefix(PARTITION), one.due] for one in group]
         distribution.send(json.dumps({"events": events}))
         sent += len(group)

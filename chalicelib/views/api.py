@@ -15,7 +15,7 @@ from chalicelib.responses import ANY_TYPE, answer, badge, svg, unavailable
 from chalicelib.views import badge as badges
 from chalicelib.views import counting, ids
 from chalicelib.views.badge import PLAIN
-from chalicelib.views.options import BadOptionError, Options, Query, parse
+from chalicelib.views.options import BadOptionError, Options, Query, parse, query_of
 from chalicelib.views.storing import FloorNotRaised, Lifetime
 from chalicelib.views.view import View
 
@@ -55,8 +55,7 @@ def get_views_svg() -> Response:
 def _asked() -> Drawn:
     telemetry.begin("api_handler", blueprint.lambda_context)
     request = blueprint.current_request
-    query: Query = request.to_original_event().get("multiValueQueryStringParameters") or {}
-    return _answer(query, counted=request.method == "GET")
+    return _answer(query_of(request), counted=request.method == "GET")
 
 
 def _answer(query: Query, *, counted: bool) -> Drawn:

@@ -13,7 +13,7 @@ from chalicelib import resources, telemetry
 from chalicelib.ports import StorageError
 from chalicelib.responses import ANY_TYPE, answer, error, svg, unavailable
 from chalicelib.views import ids
-from chalicelib.views.options import BadOptionError, Query, one, shown
+from chalicelib.views.options import BadOptionError, Query, one, query_of, shown
 
 if TYPE_CHECKING:
     from chalicelib.views.chart import Look
@@ -61,8 +61,7 @@ def get_history_svg() -> Response:
 
 def _query() -> Query:
     telemetry.begin("api_handler", blueprint.lambda_context)
-    event = blueprint.current_request.to_original_event()
-    return event.get("multiValueQueryStringParameters") or {}
+    return query_of(blueprint.current_request)
 
 
 def _read(badge_id: str, query: Query, by: By) -> History:

@@ -6,9 +6,12 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.views.ids import REFUSED_CATEGORIES
+
+if TYPE_CHECKING:
+    from chalice.app import Request
 
 Query = Mapping[str, Sequence[str]]
 """The values of each query parameter."""
@@ -50,6 +53,11 @@ class Options:
         if self.format == "comma":
             return f"{count:,}"
         return short(count) if self.format == "short" else str(count)
+
+
+def query_of(request: Request) -> Query:
+    """The query of a request."""
+    return request.to_original_event().get("multiValueQueryStringParameters") or {}
 
 
 def parse(query: Query) -> Options:

@@ -18,7 +18,7 @@ from chalicelib.bodies import BadRequestError, body_of
 from chalicelib.ports import ConditionFailed, StorageError, Table
 from chalicelib.resources import TimerResources
 from chalicelib.responses import answer, error, unavailable
-from chalicelib.views.options import BadOptionError, Options, Query, one, parse
+from chalicelib.views.options import BadOptionError, Options, one, parse, query_of
 from chalicelib.views.picture import picture
 from chalicelib.wallets import journal, moving, opening, requests, showing
 from chalicelib.wallets.opening import Wallet
@@ -77,7 +77,7 @@ def transactions(request: Request, wallet_id: str) -> Response:
 
     def do(use: TimerResources, now: int) -> Response:
         _allowed(request, use.table, wallet_id)
-        cursor = one(_query(request), "cursor", str, default="")
+        cursor = one(query_of(request), "cursor", str, default="")
         page = journal.read(use.table, wallet_id, cursor)
         return answer(showing.transactions(page, wallet_id, now))
 
@@ -199,7 +199,7 @@ def _allowed(request: Request, table: Table, wallet_id: str) -> Wallet:
 def _badge(request: Request, wallet_id: str) -> tuple[dict[str, Any], Options]:
     """A badge in any case; of a wallet without one it says no more than of none."""
     try:
-        options = parse(_query(request))
+        options = parse(query_of(request))
         wallet = opening.read(resources.for_timers().table, wallet_id)
         if wallet.is_public:
             return showing.badge(wallet, options), options
@@ -215,7 +215,3 @@ def _badge(request: Request, wallet_id: str) -> tuple[dict[str, Any], Options]:
         telemetry.event(logging.ERROR, "the badge of a wallet failed")
         reason = "out of order: try again"
     return showing.error(reason), Options()
-
-
-def _query(request: Request) -> Query:
-    return request.to_original_event().get("multiValueQueryStringParameters") or {}

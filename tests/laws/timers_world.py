@@ -18,6 +18,7 @@ from chalicelib.timers import firing, scheduling, sweeping
 from chalicelib.timers.event import Event, Kind, Status, Target
 from chalicelib.timers.firing import Delivery, Firing
 from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
+from tests.unit.timers import fire
 
 SCHEDULE = (5.0, 600.0)
 START = 1_800_000_000_000
@@ -120,7 +121,7 @@ class TimersWorld:
         with self._under(faults):
             claimed = self._firing.claim(events.named_in(body))
             if claimed is not None:
-                self._firing.fire(claimed)
+                fire(self._firing, claimed)
 
     def _deliver(self, event: Event) -> Delivery:
         name = event.event_id

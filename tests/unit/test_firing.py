@@ -24,7 +24,7 @@ from chalicelib.timers.firing import (
 from chalicelib.timers.webhooks import SEND_SECONDS
 from local.engine import FIRING_VISIBILITY_SECONDS
 from tests.unit.fakes import FakeQueue, FaultyTable
-from tests.unit.timers import AT, ENGINES, an_event, table_on
+from tests.unit.timers import AT, ENGINES, an_event, fire, table_on
 
 SCHEDULE = (5, 600)
 OK = Delivery(code=200)
@@ -64,7 +64,7 @@ class World:
         """A message comes; returns whether it led to a delivery."""
         claimed = self.firing.claim(name)
         if claimed is not None:
-            self.firing.fire(claimed)
+            fire(self.firing, claimed)
         return claimed is not None
 
     def read(self, name: str = "e") -> Event:
@@ -388,11 +388,11 @@ def test_a_worker_that_is_late_does_not_begin(
     claimed = world.firing.claim("e")
     assert claimed is not None
     world.now += (LEASE_SECONDS - DELIVERY_SECONDS) * 1000 + 1
-    world.firing.fire(claimed)
+    fire(world.firing, claimed)
     assert world.delivered == []
     assert told(caplog) == [(logging.WARNING, "a claim came too late", {"event_id": "e"})]
     world.now -= 1
-    world.firing.fire(claimed)
+    fire(world.firing, claimed)
     assert len(world.delivered) == 1
 
 

@@ -125,6 +125,10 @@ def small() -> Small:
     def strange() -> Response:
         return Response("", status_code=599)
 
+    @app.route("/nothing", methods=["PUT"], content_types=["application/json"])
+    def nothing() -> Response:
+        return Response("", status_code=204)
+
     @app.route("/slow")
     def slow() -> dict[str, str]:
         small.entered.set()
@@ -459,6 +463,40 @@ def test_a_head_over_a_socket_leaves_the_connection_in_step(gateway: Gateway) ->
         assert response.read() == b""
 
         assert ask(connection, "/names/second") == (200, {"name": "second"})
+
+
+def test_a_204_leaves_the_connection_open_and_in_step(gateway: Gateway) -> None:
+    """It has neither a body nor a length of one (RFC 9110, section 8.6)."""
+    with serving(gateway) as (server, _), connect(server) as connection:
+        for _ in range(2):
+            connection.request("PUT", "/nothing", b"{}", {"Content-Type": "application/json"})
+            kept = connection.sock
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (204, b"")
+            assert response.getheader("Content-Length") is None
+            assert response.getheader("Connection") is None
+        assert ask(connection, "/names/next") == (200, {"name": "next"})
+
+        assert kept is not None
+        assert connection.sock is kept
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["PUT /nothing HTTP/1.1\r\nHost: h\r\nConnection: close", "PUT /nothing HTTP/1.0"],
+    ids=["one that was asked to close", "HTTP/1.0"],
+)
+def test_a_204_ends_a_connection_that_is_not_to_be_kept(gateway: Gateway, head: str) -> None:
+    with (
+        serving(gateway) as (server, _),
+        closing(socket.create_connection(("127.0.0.1", server.port), PATIENCE)) as client,
+    ):
+        client.sendall(f"{head}\r\nContent-Type: application/json\r\n\r\n".encode())
+        with client.makefile("rb") as stream:
+            answer = stream.read()
+
+    assert b" 204 No Content\r\n" in answer
+    assert answer.endswith(b"\r\n\r\n")
 
 
 def test_a_target_that_was_not_percent_encoded_is_a_bad_request(gateway: Gateway) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from admin import redrive_command, redriving
+from admin import redrive_command
 from admin.redriving import Outcome, Redrive, Redriven
 from chalicelib.ports import Table, Unavailable
-from chalicelib.timers import scheduling
+from chalicelib.timers import scheduling, sweeping
 from chalicelib.timers.event import Event, Status, message
 from chalicelib.timers.firing import LEASE_SECONDS, Delivery, Firing
 from tests.unit.fakes import FakeQueue, FaultyTable, raising
-from tests.unit.timers import AT, ENGINES, an_event, table_on
+from tests.unit.timers import AT, ENGINES, an_event, fire, table_on
 
 GONE = Delivery(code=410, error="answered 410", is_final=True)
 LATER = AT + 60_000
@@ -37,7 +37,7 @@ def give_up(table: Table, *names: str) -> None:
         accept(table, name)
         claimed = firing.claim(name)
         assert claimed is not None
-        firing.fire(claimed)
+        fire(firing, claimed)
 
 
 def redrive(table: Table, queue: FakeQueue | None = None) -> Redrive:
@@ -76,7 +76,7 @@ def wear_out(table: Table, name: str, deliveries: list[Delivery]) -> None:
         claimed = firing.claim(name)
         assert claimed is not None
         if deliveries:
-            firing.fire(claimed)
+            fire(firing, claimed)
         now[0] += LEASE_SECONDS * 1000
     assert firing.claim(name) is None
 
@@ -100,7 +100,7 @@ def test_nothing_is_written_for_what_was_not_given_up(table: Table) -> None:
 def test_more_than_a_page_of_a_shard_is_redriven(
     table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redriving, "PAGE", 2)
+    monkeypatch.setattr(sweeping, "PAGE", 2)
     give_up(table, *(f"lost-{number}" for number in range(40)))
     assert len(list(redrive(table).run())) == 40
 

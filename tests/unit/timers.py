@@ -14,6 +14,7 @@ from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Table
 from chalicelib.resources import aws_client
 from chalicelib.timers.event import Event, Kind, Target
+from chalicelib.timers.firing import Firing
 from chalicelib.timers.urls import Record
 from tests.aws import create_table
 from tests.unit.fakes import NOON, sqlite_table
@@ -34,6 +35,12 @@ def table_on(engine: str, folder: Path) -> Iterator[Table]:
         create_table(client, "timers")
         yield DynamoTable(client, "timers")
         client.close()
+
+
+def fire(firing: Firing, event: Event) -> None:
+    """Attempt a claimed event and settle it, as a worker does."""
+    if attempted := firing.attempt(event):
+        firing.settle(attempted)
 
 
 def an_event(name: str = "e", at: int = AT, request: str = "") -> Event:
