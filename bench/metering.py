@@ -39,6 +39,7 @@ REFUSED_BY_CONDITION = frozenset(
     {"ConditionalCheckFailedException", "TransactionCanceledException"}
 )
 """The errors that cost what the write would have; throttled and invalid requests cost nothing."""
+READS = frozenset({"BatchGetItem", "GetItem", "Query"})
 TARGET = {"PutItem": "Item", "UpdateItem": "Key", "DeleteItem": "Key"}
 """Where the request of a single write has its key."""
 
@@ -196,7 +197,7 @@ class Meter:
         self._under_way.acquire()
         try:
             request = json.loads(params["body"])
-            items = [] if model.name in ("GetItem", "Query") else list(_items(model.name, request))
+            items = [] if model.name in READS else list(_items(model.name, request))
             context["metered"] = request, [(item, self._stored(item)) for item in items]
         except BaseException:
             self._under_way.release()
@@ -230,6 +231,8 @@ class Meter:
         match operation:
             case "GetItem":
                 size = item_bytes(self._stored(_Item(request["TableName"], _key(request["Key"]))))
+            case "BatchGetItem":
+                return self._units_of_batch(request, answer)
             case "Query" if "IndexName" in request:
                 size = self._weight_in_index(request, answer)
             case "Query" if _is_in_full(request):
@@ -239,6 +242,18 @@ class Meter:
             case _:
                 return 0.0
         return read_units(size, consistent=request.get("ConsistentRead", False))
+
+    def _units_of_batch(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> float:
+        """Each item is rounded by itself; what is left unprocessed costs nothing."""
+        units = 0.0
+        for table, asked in request["RequestItems"].items():
+            consistent = asked.get("ConsistentRead", False)
+            left = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+            for key in asked["Keys"]:
+                if key not in left:
+                    size = item_bytes(self._stored(_Item(table, _key(key))))
+                    units += read_units(size, consistent=consistent)
+        return units
 
     def _written(
         self, operation: str, items: Sequence[tuple[_Item, Mapping[str, AttributeValue]]]

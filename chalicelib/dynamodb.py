@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
@@ -41,8 +41,13 @@ from chalicelib.retry import Retry
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
+Part = TypeVar("Part")
+
 BATCH_ITEMS = 25
 """Items in one BatchWriteItem (DynamoDB API reference)."""
+BATCH_KEYS = 100
+"""Keys in one BatchGetItem (DynamoDB API reference)."""
+UNPROCESSED = "left unprocessed by DynamoDB"
 INDEX = "due"
 LATEST = "one_partition"
 CONSISTENT = {"ConsistentRead": True}
@@ -61,6 +66,12 @@ class DynamoTable:
     def get(self, key: Key) -> Item | None:
         answer = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)
         return decode_item(answer["Item"]) if "Item" in answer else None
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        found: dict[Key, Item] = {}
+        for chunk in _chunks(list(dict.fromkeys(keys)), BATCH_KEYS):
+            found |= self._get_batch(chunk)
+        return [found[key] for key in keys if key in found]
 
     def query(
         self,
@@ -116,10 +127,10 @@ class DynamoTable:
             check_item(item)
         waiting = list({key_of(item): item for item in items}.values())
         refused: list[Item] = []
-        reason = "left unprocessed by DynamoDB"
+        reason = UNPROCESSED
         for _ in self._retry.rounds():
             left: list[Item] = []
-            for chunk in _chunks(waiting):
+            for chunk in _chunks(waiting, BATCH_ITEMS):
                 try:
                     left += self._put_batch(chunk)
                 except Unavailable as unavailable:
@@ -132,6 +143,26 @@ class DynamoTable:
                 break
         if refused or waiting:
             raise NotStored(refused + waiting, reason)
+
+    def _get_batch(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        """The items under up to 100 keys, of which none is given twice."""
+        found: dict[Key, Item] = {}
+        left: Any = [encode_key(key) for key in keys]
+
+        def once() -> None:
+            nonlocal left
+            asked: Any = {self._name: {"Keys": left, **CONSISTENT}}
+            with translated():
+                answer = self._client.batch_get_item(RequestItems=asked)
+            items = map(decode_item, answer.get("Responses", {}).get(self._name, []))
+            found.update((key_of(item), item) for item in items)
+            unread: Any = answer.get("UnprocessedKeys", {}).get(self._name)
+            if unread:
+                left = unread["Keys"]
+                raise Unavailable(UNPROCESSED)
+
+        self._retry.call(once)
+        return found
 
     def _put_batch(self, items: Sequence[Item]) -> list[Item]:
         """Store up to 25 items; returns those that DynamoDB left unprocessed."""
@@ -276,6 +307,6 @@ def _position(batch: str, at: Due) -> dict[str, Any]:
     return {**encode_key(at.key), "batch": encode(batch), "due": encode(at.due)}
 
 
-def _chunks(items: Sequence[Item]) -> Iterator[list[Item]]:
-    for start in range(0, len(items), BATCH_ITEMS):
-        yield list(items[start : start + BATCH_ITEMS])
+def _chunks(parts: Sequence[Part], size: int) -> Iterator[list[Part]]:
+    for start in range(0, len(parts), size):
+        yield list(parts[start : start + size])

@@ -258,6 +258,9 @@ class Table(Protocol):
     def get(self, key: Key) -> Item | None:
         """The item under a key, or None."""
 
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        """The items that there are under keys, in the order of the keys."""
+
     def query(
         self,
         partition: str,

@@ -45,6 +45,9 @@ class SqliteTable:
         rows = self._database.read(FETCH, key)
         return _item(*rows[0]) if rows else None
 
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return [item for key in keys if (item := self.get(key)) is not None]
+
     def query(
         self,
         partition: str,

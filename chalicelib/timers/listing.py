@@ -41,7 +41,7 @@ def read(table: Table, status: Status, cursor: str = "") -> Page:
     found = list(islice(ordered, PAGE))
     for due, shard in found:
         places[shard] = due
-    events = [Event.of(item) for due, _ in found if (item := table.get(due.key))]
+    events = map(Event.of, table.get_all([due.key for due, _ in found]))
     kept = [event for event in events if event.status is status]
     return Page(kept, _cursor(places, status) if len(found) == PAGE else "")
 

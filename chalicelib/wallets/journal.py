@@ -32,5 +32,5 @@ def read(table: Table, wallet_id: str, cursor: str = "") -> Page:
     if cursor and PLACE.fullmatch(cursor) is None:
         raise BadCursorError("cursor: give the one that the page before answered")
     found = table.query_latest(PARTITION + wallet_id, limit=PAGE, before=cursor)
-    items = [item for one in found if (item := table.get(one.key))]
+    items = table.get_all([one.key for one in found])
     return Page([Entry.of(item) for item in items], found[-1].place if len(found) == PAGE else "")

@@ -21,6 +21,7 @@ from chalicelib.ports import (
     Update,
     Value,
     attribute,
+    key_of,
 )
 
 NOT_THREAD_SAFE = "moto loses updates of concurrent threads"
@@ -100,6 +101,16 @@ def test_the_longest_keys_are_held(table: Table) -> None:
 
 
 # query and count
+
+
+def test_items_are_read_together_in_the_order_of_their_keys(table: Table) -> None:
+    items: list[Item] = [{"PK": f"p{n % 7}", "SK": f"s{n}", "n": n} for n in range(130)]
+    table.put_all(items)
+    backwards = [key_of(item) for item in reversed(items)]
+    nowhere = Key("p1", "s0")
+    assert table.get_all([nowhere, *backwards, nowhere]) == items[::-1]
+    assert table.get_all([backwards[3], backwards[3]]) == [items[-4]] * 2
+    assert table.get_all([nowhere]) == table.get_all([]) == []
 
 
 def test_a_query_reads_in_the_order_of_the_utf8_bytes_of_sort_keys(table: Table) -> None:

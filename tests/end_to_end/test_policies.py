@@ -78,7 +78,15 @@ LOG = (
 )
 
 SINGLE = {
-    "dynamodb": {"BatchWriteItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"},
+    "dynamodb": {
+        "BatchGetItem",
+        "BatchWriteItem",
+        "DeleteItem",
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+    },
     "s3": {"PutObject"},
     "sqs": {"SendMessage"},
 }
@@ -637,6 +645,7 @@ def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Rig
     """Written out, so that a path that is no longer walked is missed here."""
     assert {function: {action for action, _ in rights} for function, rights in asked.items()} == {
         "api_handler": {
+            "dynamodb:BatchGetItem",
             "dynamodb:BatchWriteItem",
             "dynamodb:ConditionCheckItem",
             "dynamodb:DeleteItem",

@@ -89,6 +89,9 @@ class FaultyTable:
     def get(self, key: Key) -> Item | None:
         return self._faults.call(lambda: self._table.get(key))
 
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return self._faults.call(lambda: self._table.get_all(keys))
+
     def query(self, partition: str, **how: Any) -> list[Item]:
         return self._faults.call(lambda: self._table.query(partition, **how))
 

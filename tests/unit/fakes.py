@@ -156,6 +156,9 @@ class FaultyTable:
     def get(self, key: Key) -> Item | None:
         return self.table.get(key)
 
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return self.table.get_all(keys)
+
     def query(self, partition: str, **how: Any) -> list[Item]:
         return self.table.query(partition, **how)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
 import pytest
@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from types_boto3_dynamodb import DynamoDBClient
 
-from chalicelib.attribute_values import decode_item, encode_item
+from chalicelib.attribute_values import decode_item, encode_item, encode_key
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import (
     Check,
@@ -96,6 +96,7 @@ def views(count: int) -> list[Item]:
 
 ASKING: dict[str, tuple[Callable[[Table], object], Request]] = {
     "get": (lambda table: table.get(KEY), FOUND),
+    "get all": (lambda table: table.get_all([KEY]), OK),
     "query": (lambda table: table.query("USER#octocat", limit=5), {"Items": [], "Count": 0}),
     "count": (lambda table: table.count("USER#octocat", limit=5), {"Count": 0}),
     "put": (lambda table: table.write(Put(view(1))), OK),
@@ -535,6 +536,64 @@ def test_a_transaction_holds_100_writes() -> None:
 
 
 # Batches.
+
+
+class Reads:
+    """Has the views that it holds, but for what `leave` says is left unprocessed of a batch."""
+
+    def __init__(
+        self, held: Sequence[Item], leave: Callable[[int, list[Key]], list[Key]] = lambda _, __: []
+    ) -> None:
+        self.sizes: list[int] = []
+        self.client = FakeClient(self._answer)
+        self._held = {key_of(item): item for item in held}
+        self._leave = leave
+
+    def _answer(self, operation: str, request: Request) -> Request:
+        assert operation == "batch_get_item"
+        [(name, asked)] = request["RequestItems"].items()
+        assert (name, asked["ConsistentRead"]) == (NAME, True)
+        keys = [key_of(decode_item(key)) for key in asked["Keys"]]
+        assert len(set(keys)) == len(keys) <= 100
+        left = self._leave(len(self.sizes), keys)
+        self.sizes.append(len(keys))
+        read = [key for key in keys if key not in left]
+        # In the order of no one: DynamoDB promises none.
+        items = [encode_item(self._held[key]) for key in reversed(read) if key in self._held]
+        again = {"Keys": [encode_key(key) for key in left], "ConsistentRead": True}
+        return {"Responses": {NAME: items}, "UnprocessedKeys": {NAME: again} if left else {}}
+
+
+def test_items_are_read_100_at_a_time_in_the_order_of_their_keys() -> None:
+    reads = Reads(views(230))
+    keys = [key_of(view(place)) for place in (*range(229, -1, -1), 999)]
+    assert table_on(reads.client).get_all(keys) == views(230)[::-1]
+    assert reads.sizes == [100, 100, 31]
+
+
+def test_an_item_that_is_asked_for_twice_is_read_once_and_answered_twice() -> None:
+    reads = Reads(views(2))
+    keys = [key_of(view(place)) for place in (1, 0, 1)]
+    assert table_on(reads.client).get_all(keys) == [view(1), view(0), view(1)]
+    assert reads.sizes == [2]
+
+
+def test_no_keys_are_no_call() -> None:
+    assert table_on(script()).get_all([]) == []
+
+
+def test_keys_left_unprocessed_are_asked_for_again_and_no_others() -> None:
+    reads, time = Reads(views(6), leave=lambda batch, keys: keys[batch + 1 :]), FakeTime()
+    assert table_on(reads.client, time).get_all([key_of(one) for one in views(6)]) == views(6)
+    assert reads.sizes == [6, 5, 3]
+    assert time.slept == [0.05, 0.1]
+
+
+def test_what_stays_unprocessed_is_not_taken_for_missing() -> None:
+    reads = Reads(views(3), leave=lambda _, keys: keys[-1:])
+    with pytest.raises(Unavailable, match="left unprocessed by DynamoDB"):
+        table_on(reads.client).get_all([key_of(one) for one in views(3)])
+    assert reads.sizes == [3, 1, 1]
 
 
 class Batches:

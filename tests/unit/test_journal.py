@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,9 +103,9 @@ def test_an_entry_that_goes_between_index_and_item_is_left_out_and_ends_no_pages
     class Removed(FaultyTable):
         """Of what it is asked for it has all but the newest."""
 
-        def get(self, key: Key) -> Item | None:
-            found = self.table.get(key)
-            return found if found and found["entry"] != entry(PAGE).entry_id else None
+        def get_all(self, keys: Sequence[Key]) -> list[Item]:
+            found = self.table.get_all(keys)
+            return [item for item in found if item["entry"] != entry(PAGE).entry_id]
 
     page = journal.read(Removed(table), A)
     assert len(page.entries) == PAGE - 1

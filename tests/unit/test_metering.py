@@ -25,7 +25,7 @@ from bench.metering import (
     read_units,
     write_units,
 )
-from chalicelib.attribute_values import encode_item
+from chalicelib.attribute_values import encode_item, encode_key
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import (
     Check,
@@ -37,6 +37,7 @@ from chalicelib.ports import (
     Update,
     Value,
     attribute,
+    key_of,
 )
 from chalicelib.resources import aws_client
 from tests.aws import create_table
@@ -322,6 +323,31 @@ def test_a_batch_costs_by_each_of_its_items(dynamodb: Metered) -> None:
     assert batch.operation == "BatchWriteItem"
     assert [written.units for written in batch.written] == [1, 1, 2]
     assert [written.key.sk for written in batch.written] == ["VIEW#0", "VIEW#1", "VIEW#2"]
+
+
+def test_a_batch_of_reads_costs_by_each_of_its_items(dynamodb: Metered) -> None:
+    """100 bytes, 4,096, 4,097 and none: 1 + 1 + 2 + 1; together they would begin three of 4 KB."""
+    items = [item(f"VIEW#{n}", size) for n, size in enumerate((100, 4_096, 4_097))]
+    dynamodb.hold(*items)
+    keys = [*map(key_of, items), Key("USER#a", "none")]
+    batch = dynamodb.request(lambda: dynamodb.table.get_all(keys))
+    assert (batch.operation, batch.read_units, batch.written) == ("BatchGetItem", 5, ())
+    stale = {TABLE: {"Keys": [encode_key(key) for key in keys]}}
+    batch = dynamodb.request(lambda: dynamodb.client.batch_get_item(RequestItems=stale))
+    assert batch.read_units == 2.5
+
+
+def test_keys_that_a_batch_leaves_unprocessed_cost_nothing(dynamodb: Metered) -> None:
+    keys = [encode_key(Key("USER#a", sk)) for sk in ("VIEW#0", "VIEW#1", "VIEW#2")]
+    asked = {TABLE: {"Keys": keys, "ConsistentRead": True}}
+
+    def leave_the_last(**_: object) -> tuple[AWSResponse, dict[str, Any]]:
+        left = {TABLE: {"Keys": keys[2:], "ConsistentRead": True}}
+        return AWSResponse("", 200, {}, None), {"UnprocessedKeys": left}  # type: ignore[arg-type]
+
+    dynamodb.client.meta.events.register("before-call.dynamodb", leave_the_last)
+    batch = dynamodb.request(lambda: dynamodb.client.batch_get_item(RequestItems=asked))
+    assert batch.read_units == 2
 
 
 def test_what_a_batch_leaves_unprocessed_costs_nothing(dynamodb: Metered) -> None:
