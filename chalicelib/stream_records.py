@@ -10,19 +10,25 @@ SEQUENCE_DIGITS = 40
 """The longest sequence number (DynamoDB Streams API reference, `StreamRecord`)."""
 
 
-def is_removal_by_ttl(record: Mapping[str, Any], partition: str, sort: str) -> bool:
-    """Whether TTL removed an item whose keys begin so.
+def is_removal(record: Mapping[str, Any], partition: str, sort: str) -> bool:
+    """Whether an item was removed whose keys begin so, whoever removed it.
 
-    Only TTL's own removals count: a person or a program that deletes an item is not its service.
-    Source: the DynamoDB developer guide, "DynamoDB Streams and Time to Live". Raises `KeyError`,
-    `AttributeError` or `TypeError` for what is no stream record.
+    Raises `KeyError`, `AttributeError` or `TypeError` for what is no stream record.
     """
     if record["eventName"] != "REMOVE":
         return False
-    identity = record.get("userIdentity") or {}
-    by_ttl = identity.get("type") == "Service" and identity.get("principalId") == TTL_PRINCIPAL
     key = record["dynamodb"]["Keys"]
-    return by_ttl and key["PK"]["S"].startswith(partition) and key["SK"]["S"].startswith(sort)
+    return key["PK"]["S"].startswith(partition) and key["SK"]["S"].startswith(sort)  # type: ignore[no-any-return]
+
+
+def is_by_ttl(record: Mapping[str, Any]) -> bool:
+    """Whether TTL did it: a person or a program that deletes an item is not its service.
+
+    Source: the DynamoDB developer guide, "DynamoDB Streams and Time to Live". Raises as
+    `is_removal`.
+    """
+    identity = record.get("userIdentity") or {}
+    return identity.get("type") == "Service" and identity.get("principalId") == TTL_PRINCIPAL
 
 
 def padded(sequence: str) -> str:

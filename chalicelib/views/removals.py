@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from chalicelib.stream_records import is_removal_by_ttl, padded, removed_at
+from chalicelib.stream_records import is_by_ttl, is_removal, padded, removed_at
 from chalicelib.views import keys
 from chalicelib.views.view import MalformedError, taken_at
 
@@ -34,7 +34,7 @@ def parse(record: Mapping[str, Any]) -> Removal | None:
     Raises `MalformedError`.
     """
     try:
-        is_view = is_removal_by_ttl(record, keys.PARTITION, keys.VIEW)
+        is_view = is_removal(record, keys.PARTITION, keys.VIEW) and is_by_ttl(record)
         return _removal(record) if is_view else None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise MalformedError(f"no stream record of this table: {error!r}") from error

@@ -1,4 +1,4 @@
-"""`archive_entries`: the stream consumer that archives the entries which TTL removed."""
+"""`archive_entries`: the stream consumer that archives the entries which were removed."""
 
 from __future__ import annotations
 
@@ -36,34 +36,40 @@ def archive_entries(event: DynamoDBEvent) -> dict[str, Any]:
     use = resources.for_archive()
     removals, malformed = _removals(event.to_dict()["Records"])
     now = use.clock()
+    if malformed:
+        # Where that fails the whole batch comes again: what can't be read may have no number.
+        kept = archiving.Malformed(tuple(malformed))
+        use.archive.put(kept.name, kept.body)
     failed = [
         batch for batch in archiving.batches(removals) if not _is_archived(batch, use.archive)
     ]
     left = [removal for batch in failed for removal in batch.removals]
     telemetry.count(
         entries_archived=len(removals) - len(left),
-        malformed=malformed,
+        malformed=len(malformed),
         archive_lag_seconds=_lag(removals, now),
     )
     return {"batchItemFailures": [{"itemIdentifier": min(left).sequence}] if left else []}
 
 
-def _removals(records: Iterable[Mapping[str, Any]]) -> tuple[list[Removal], int]:
-    """The entries, and how many records are malformed.
+def _removals(
+    records: Iterable[Mapping[str, Any]],
+) -> tuple[list[Removal], list[Mapping[str, Any]]]:
+    """The entries, and the records that are malformed.
 
-    A malformed record is logged whole and passed over: delivered again, it would hold up its shard
-    until the stream forgets it, and what is behind it too.
+    A malformed record is logged whole and archived as it is: delivered again, it would hold up its
+    shard until the stream forgets it, and what is behind it too.
     """
     from chalicelib.wallets import archiving  # noqa: PLC0415
 
     removals: list[Removal] = []
-    malformed = 0
+    malformed: list[Mapping[str, Any]] = []
     for record in records:
         try:
             removal = archiving.parse(record)
         except archiving.MalformedError:
             telemetry.event(logging.ERROR, "a malformed stream record", record=record)
-            malformed += 1
+            malformed.append(record)
             continue
         if removal is not None:
             removals.append(removal)

@@ -1,9 +1,10 @@
-"""The archive of the journals: entries that TTL removed, as compressed lines of JSON by the day.
+"""The archive of the journals: entries that were removed, as compressed lines of JSON by the day.
 
 An object holds the entries of one day (UTC) that came in one batch. Its name tells what is in it: a
 batch that comes again has the same object, one that was cut anew has another, and none ever takes
 the place of a different one. So an entry is there at least once. A reader tells repeats by the
-entry's `id` with its `wallet`: the two wallets of a transfer each have it.
+entry's `id` with its `wallet`: the two wallets of a transfer each have it. A record that can't be
+read is kept as it came, under `journal/malformed/`: whatever was removed, it is there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from chalicelib.attribute_values import decode_item
 from chalicelib.ports import Refused
-from chalicelib.stream_records import is_removal_by_ttl, padded, removed_at
+from chalicelib.stream_records import is_removal, padded, removed_at
 from chalicelib.wallets.wallet import ENTRY, PARTITION, Entry, Outcome
 
 PREFIX = "journal"
@@ -34,7 +35,7 @@ class MalformedError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Removal:
-    """One entry that TTL removed from the journal of a wallet, and where that stands in its shard.
+    """One entry that was removed from the journal of a wallet, and where that stands in its shard.
 
     `position` is the sequence number padded with zeros. `removed_at` is in seconds since 1970, 0
     where the record does not say.
@@ -80,17 +81,48 @@ class Batch:
     @property
     def name(self) -> str:
         """By the first position and what the lines say, however they are compressed."""
-        digest = hashlib.sha256(self._text).hexdigest()[:DIGEST_DIGITS]
-        return f"{PREFIX}/{self.day:%Y/%m/%d}/{self.removals[0].position}-{digest}.jsonl.gz"
+        first, digest = self.removals[0].position, _digest(self._text)
+        return f"{PREFIX}/{self.day:%Y/%m/%d}/{first}-{digest}.jsonl.gz"
 
     @property
     def body(self) -> bytes:
-        # A time in its header would make other bytes of the same lines.
-        return gzip.compress(self._text, mtime=0)
+        return _compressed(self._text)
 
     @property
     def _text(self) -> bytes:
-        return "".join(f"{removal.line}\n" for removal in self.removals).encode()
+        return _text(removal.line for removal in self.removals)
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Stream records that can't be read, archived as they came: each may be an entry."""
+
+    records: tuple[Mapping[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        return f"{PREFIX}/malformed/{_digest(self._text)}.jsonl.gz"
+
+    @property
+    def body(self) -> bytes:
+        return _compressed(self._text)
+
+    @property
+    def _text(self) -> bytes:
+        return _text(json.dumps(record, sort_keys=True) for record in self.records)
+
+
+def _text(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()[:DIGEST_DIGITS]
+
+
+def _compressed(text: bytes) -> bytes:
+    """A time in its header would make other bytes of the same lines."""
+    return gzip.compress(text, mtime=0)
 
 
 def parse(record: Mapping[str, Any]) -> Removal | None:
@@ -99,7 +131,7 @@ def parse(record: Mapping[str, Any]) -> Removal | None:
     Raises `MalformedError`.
     """
     try:
-        is_entry = is_removal_by_ttl(record, PARTITION, ENTRY)
+        is_entry = is_removal(record, PARTITION, ENTRY)
         return _removal(record) if is_entry else None
     except (
         AttributeError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 from collections.abc import Iterator
@@ -114,16 +115,32 @@ def test_what_can_not_be_archived_comes_again_from_its_first_entry_on(
     assert {*nonces(archive)} == {"n8", "n9", "n10", "n11"}
 
 
-def test_a_malformed_record_is_logged_whole_and_holds_up_nobody(
+def test_a_malformed_record_is_logged_and_archived_whole_and_holds_up_nobody(
     archive: FakeArchive, counted: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     malformed = record(1)
     del malformed["dynamodb"]["OldImage"]["amount"]
     assert deliver(malformed, record(2)) == FINE
-    assert nonces(archive) == ["n2"]
+    entries, kept = sorted(archive.objects)
+    assert json.loads(gzip.decompress(archive.objects[kept])) == malformed
+    assert json.loads(gzip.decompress(archive.objects[entries]))["nonce"] == "n2"
+    assert kept.startswith("journal/malformed/")
     assert (counted["malformed"], counted["entries_archived"]) == (1, 1)
     [line] = [one for one in caplog.records if one.message == "a malformed stream record"]
     assert vars(line)["fields"]["record"] == malformed
+
+
+@pytest.mark.parametrize("failure", [Unavailable("slow down"), Refused("no such bucket")])
+def test_a_malformed_record_that_can_not_be_archived_brings_its_whole_batch_again(
+    archive: FakeArchive, failure: StorageError
+) -> None:
+    """It may have no sequence number to ask for it by."""
+    archive.failure, archive.failing = failure, "malformed"
+    with pytest.raises(type(failure)):
+        deliver(record(1), {})
+    archive.failure = None
+    assert deliver(record(1), {}) == FINE
+    assert len(archive.objects) == 2
 
 
 def test_what_is_no_entry_is_passed_over(archive: FakeArchive) -> None:

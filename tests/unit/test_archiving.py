@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chalicelib.ports import check_object_name
 from chalicelib.wallets import archiving
-from chalicelib.wallets.archiving import Batch, MalformedError, Removal
+from chalicelib.wallets.archiving import Batch, Malformed, MalformedError, Removal
 from chalicelib.wallets.wallet import Entry, Movement, Outcome
 from tests import events
 from tests.unit.fakes import NOON, entry_record, ulid_of
@@ -94,9 +94,6 @@ def test_a_refusal_is_archived_too_with_the_balance_that_it_was_refused_for(
     [
         record(eventName="INSERT"),
         record(eventName="MODIFY"),
-        record(userIdentity=None),
-        record(userIdentity=events.BY_TTL | {"type": "AssumedRole"}),
-        record(userIdentity=events.BY_TTL | {"principalId": "lambda.amazonaws.com"}),
         events.removal(1, f"WALLET#{ALICE}", "WALLET"),
         events.removal(1, "USER#a", "TX#1"),
         events.removal(1, "USER#a", f"VIEW#{ID}"),
@@ -107,11 +104,12 @@ def test_whatever_else_changes_is_not_archived(other: dict[str, Any]) -> None:
     assert archiving.parse(other) is None
 
 
-def test_an_item_that_somebody_deleted_is_not_archived() -> None:
+def test_an_entry_that_somebody_deleted_is_archived_too() -> None:
     """Without an identity it was a program."""
     deleted = record()
     del deleted["userIdentity"]
-    assert archiving.parse(deleted) is None
+    assert archiving.parse(deleted) == removal()
+    assert archiving.parse(record(userIdentity={"type": "AssumedRole"})) == removal()
 
 
 def numbered(sequence: object) -> dict[str, Any]:
@@ -129,7 +127,6 @@ NOTHING: Any = None
         NOTHING,
         {},
         record(dynamodb={}),
-        record(userIdentity="dynamodb.amazonaws.com"),
         events.removal(1, f"WALLET#{ALICE}", "TX#1"),
         image(entry=None),
         image(to=None),
@@ -212,6 +209,21 @@ def test_an_object_has_the_same_bytes_at_any_time() -> None:
     """Bytes 4 to 7 of gzip's header are the time at which it was compressed (RFC 1952, 2.3)."""
     [batch] = archiving.batches([removal()])
     assert batch.body[4:8] == bytes(4)
+
+
+def test_malformed_records_are_archived_as_they_came() -> None:
+    records = [record(dynamodb={"é": None}), {}]
+    kept = Malformed(tuple(records))
+    assert [json.loads(line) for line in gzip.decompress(kept.body).splitlines()] == records
+    assert kept.name.startswith("journal/malformed/")
+    assert kept.name.endswith(".jsonl.gz")
+    check_object_name(kept.name)
+
+
+def test_malformed_records_are_the_same_object_each_time_and_others_another() -> None:
+    one, other = Malformed((record(dynamodb={}),)), Malformed((record(dynamodb={"a": 1}),))
+    assert (one.name, one.body) == (Malformed((record(dynamodb={}),)).name, one.body)
+    assert one.name != other.name
 
 
 def test_nothing_removed_is_nothing_to_archive() -> None:

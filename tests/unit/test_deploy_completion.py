@@ -77,8 +77,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "FilterCriteria": {
             "Filters": [
                 {
-                    "Pattern": '{"eventName": ["REMOVE"], "userIdentity": {"type": ["Service"], '
-                    '"principalId": ["dynamodb.amazonaws.com"]}, '
+                    "Pattern": '{"eventName": ["REMOVE"], '
                     '"dynamodb": {"Keys": {"SK": {"S": [{"prefix": "TX#"}]}}}}'
                 }
             ]
