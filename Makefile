@@ -41,7 +41,7 @@ format: $(VENV)/dev.stamp ## put the code into the one style
 bench: $(VENV)/dev.stamp ## measure, and print what was measured as tables
 	$(BIN)/python -m bench
 
-cost: $(VENV)/dev.stamp ## count what views and events cost on AWS, and print it as tables
+cost: $(VENV)/dev.stamp ## count what views, events and wallets cost on AWS, and print it as tables
 	$(BIN)/python -m bench.cost
 
 package: $(VENV)/dev.stamp ## make the template and the zip of one stack: STAGE=prod

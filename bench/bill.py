@@ -69,16 +69,21 @@ class Bill:
             "read_unit": sum(request.read_units for request in run.requests),
             "write_unit": float(sum(request.write_units for request in run.requests)),
             "log_gb": run.log_bytes / GB,
+            "s3_put_request": float(len(run.objects)),
         }
 
     def gb_seconds(self, run: Invocation) -> float:
-        """The memory, for as long as it ran: by whole milliseconds, its processor at its share."""
-        assumed, memory = self.prices.assumed, self.deployed.memory_mb
-        share = memory / assumed["vcpu_mb"]
-        waiting = len(run.requests) * assumed["waiting_ms"]["dynamodb"]
+        """The memory, for as long as it ran."""
+        return self.billed_ms(run) / 1000 * self.deployed.memory_mb / MB_IN_GB
+
+    def billed_ms(self, run: Invocation) -> int:
+        """Whole milliseconds, its processor at its share."""
+        assumed = self.prices.assumed
+        share: float = self.deployed.memory_mb / assumed["vcpu_mb"]
+        waiting: float = len(run.requests) * assumed["waiting_ms"]["dynamodb"]
         waiting += run.sends * assumed["waiting_ms"]["sqs"]
-        billed_ms = math.ceil(self._cpu_ms(run) / share + waiting * _share_of_waiting(run))
-        return float(billed_ms / 1000 * memory / MB_IN_GB)
+        waiting += len(run.objects) * assumed["waiting_ms"]["s3"]
+        return math.ceil(self._cpu_ms(run) / share + waiting * _share_of_waiting(run))
 
     def _cpu_ms(self, run: Invocation) -> float:
         measured = self.prices.measured["cpu_ms"][run.function][self.design]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
-from bench.bill import GB, MB_IN_GB, Prices, Usage, together
+from bench.bill import GB, Prices, Usage, together
 from bench.counted import DAY, LIVE_VIEWS, RUNS, Counted
 from bench.counted_events import STORED_OVERHEAD_BYTES, CountedEvents
 from bench.invoking import FOLD, PUT, Invocation
@@ -111,8 +111,7 @@ def _get_row(counted: Counted, live_views: int) -> Sequence[str]:
 
 
 def _billed_ms(counted: Counted, runs: Iterable[Invocation]) -> float:
-    gb = counted.bill.deployed.memory_mb / MB_IN_GB
-    return sum(counted.bill.gb_seconds(run) for run in runs) / gb * 1000
+    return sum(map(counted.bill.billed_ms, runs))
 
 
 def _views(designs: Sequence[Counted]) -> Report:

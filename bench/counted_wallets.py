@@ -11,7 +11,7 @@ from bench import events
 from bench.bill import Prices
 from bench.day import Agenda
 from bench.deployed import Deployed
-from bench.invoking import API, Design, Invocation, Runner, running
+from bench.invoking import API, ARCHIVE, Design, Invocation, Runner, running
 from bench.metering import item_bytes
 from chalicelib.attribute_values import encode_item
 from chalicelib.ports import Item
@@ -55,6 +55,10 @@ class Bank:
         """The `balance` or the `transactions` of the first."""
         return self._ask(events.get_of_a_wallet(f"{WALLET}/{what}", self.wallets[0]), 200)
 
+    def archive(self, count: int) -> Invocation:
+        """A batch of the stream with so many entries, of wallets that are not theirs."""
+        return self.runner.invoke(ARCHIVE, count, events.removed_entries(count))[0]
+
     def entries(self) -> tuple[Item, Item]:
         """The last transfer in the journals of both."""
         first, second = self.wallets
@@ -77,7 +81,7 @@ class Bank:
 class CountedWallets:
     """What was counted: the run of each request, and the bytes of the two entries of a transfer.
 
-    `entry_bytes` are with those of the index.
+    `archived` is a full batch of the stream; `archived_alone` one of a single entry.
     """
 
     prices: Prices
@@ -85,6 +89,8 @@ class CountedWallets:
     runs: Mapping[str, Invocation]
     entry_bytes: tuple[int, int]
     index_bytes: tuple[int, int]
+    archived: Invocation
+    archived_alone: Invocation
 
 
 @contextmanager
@@ -107,7 +113,8 @@ def count_wallets(prices: Prices, deployed: Deployed) -> CountedWallets:
         for _ in range(PAGE):
             bank.deposit()
         runs[JOURNAL] = bank.get("transactions")
+        full, alone = (bank.archive(count) for count in (deployed.archive_batch, 1))
     index = [{name: item[name] for name in ("PK", "SK", LATEST)} for item in entries]
     first, second = (item_bytes(encode_item(item)) for item in entries)
     in_index = item_bytes(encode_item(index[0])), item_bytes(encode_item(index[1]))
-    return CountedWallets(prices, deployed, runs, (first, second), in_index)
+    return CountedWallets(prices, deployed, runs, (first, second), in_index, full, alone)

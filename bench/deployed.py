@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from bench.invoking import ACCEPT, API, AUTHORIZE, DISTRIBUTE, FIRE, FOLD, PUT, SWEEP
+from bench.invoking import ACCEPT, API, ARCHIVE, AUTHORIZE, DISTRIBUTE, FIRE, FOLD, PUT, SWEEP
 
 FOLDER = Path(__file__).parent.parent / ".chalice"
 STACK = "vu-mi-prod"
@@ -23,6 +23,7 @@ LOGICAL_IDS = {
     SWEEP: "SweepTimers",
     DISTRIBUTE: "DistributeTimers",
     FIRE: "FireTimers",
+    ARCHIVE: "ArchiveEntries",
 }
 """Chalice's names of the functions in the template."""
 ALARM, COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
@@ -40,6 +41,8 @@ class Deployed:
     put_window_seconds: int
     fold_batch: int
     fire_batch: int
+    archive_batch: int
+    archive_window_seconds: int
     most_at_once: Mapping[str, int]
     most_requests_a_second: int
     sweep_timeout_seconds: int
@@ -58,7 +61,7 @@ class Deployed:
         """Raises `RuntimeError` for a stack whose cost is not the one that is counted here."""
         resources = template["Resources"]
         _check(resources)
-        put, fold = _event_source(resources, PUT), _event_source(resources, FOLD)
+        put, fold, archive = (_event_source(resources, name) for name in (PUT, FOLD, ARCHIVE))
         return cls(
             memory_mb=int(config["lambda_memory_size"]),
             architecture=config["lambda_architecture"],
@@ -67,6 +70,8 @@ class Deployed:
             put_window_seconds=put["MaximumBatchingWindowInSeconds"],
             fold_batch=fold["BatchSize"],
             fire_batch=_event_source(resources, FIRE)["BatchSize"],
+            archive_batch=archive["BatchSize"],
+            archive_window_seconds=archive["MaximumBatchingWindowInSeconds"],
             most_at_once={
                 function: _event_source(resources, function)["ScalingConfig"]["MaximumConcurrency"]
                 for function in (PUT, DISTRIBUTE, FIRE)
@@ -80,11 +85,12 @@ class Deployed:
 
 
 def _check(resources: Mapping[str, Any]) -> None:
-    """Each put and each fold would run `fold_views` once more, and Lambda would log each run."""
+    """Each write would run the consumers of the stream once more, and Lambda would log each run."""
     if _of_type(resources, COMPOSITE_ALARM):
         raise RuntimeError("composite alarms have no price in prices.json")
-    if "FilterCriteria" not in _event_source(resources, FOLD):
-        raise RuntimeError("the stream is not filtered")
+    for function in (FOLD, ARCHIVE):
+        if "FilterCriteria" not in _event_source(resources, function):
+            raise RuntimeError(f"the stream is not filtered for {function}")
     if _event_source(resources, DISTRIBUTE)["BatchSize"] != 1:
         raise RuntimeError("groups of events are distributed together")
     for function in LOGICAL_IDS:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from ulid import ULID
 
+from chalicelib.ports import Item
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement
 from local.events import queue_event, stream_event
 from local.queue import Message
 from local.table import Change
@@ -134,6 +138,26 @@ def removals(badge_ids: Sequence[str], first: int = 1) -> dict[str, Any]:
             for place, badge_id in enumerate(badge_ids)
         ],
     )
+
+
+def removed_entries(count: int) -> dict[str, Any]:
+    """A batch of stream records: so many entries removed, two to each transfer of the same day.
+
+    Wallets, nonces and amounts are as various as those of many users, and the same each time.
+    """
+    some, now = random.Random(count), time.time()  # noqa: S311  nothing hangs on it
+    at = int(now - HOT_SECONDS) * 1000
+    wallets = [str(ULID.from_bytes(some.randbytes(15).rjust(16, b"\0"))) for _ in range(count)]
+    items: list[Item] = []
+    while len(items) < count:
+        source, target = some.sample(wallets, 2) if count > 1 else (wallets[0], wallets[0][::-1])
+        entry_id = str(ULID.from_timestamp(at / 1000))[:10] + some.choice(wallets)[10:]
+        nonce = str(UUID(bytes=some.randbytes(16)))
+        movement = Movement(nonce, some.randrange(1, 10**9), target, source)
+        entry = Entry(entry_id, movement, at + len(items))
+        items += [entry.item(source), entry.item(target)]
+    changes = [Change(place + 1, now, item) for place, item in enumerate(items[:count])]
+    return stream_event(STREAM_LABEL, changes)
 
 
 def _view(badge_id: str, ttl: int) -> dict[str, Any]:

@@ -18,10 +18,11 @@ import moto  # noqa: F401  it answers only sessions of botocore that are made af
 
 from bench import events, life
 from bench.day import START
-from bench.in_process import handlers_over
+from bench.in_process import GivenForArchive, handlers_over
 from bench.invoking import (
     ACCEPT,
     API,
+    ARCHIVE,
     AUTHORIZE,
     DISTRIBUTE,
     FIRE,
@@ -49,6 +50,8 @@ WARM_UP = 5
 
 EVENTS = {0: 200, 1: 200, 10: 100, 100: 60}
 """Rounds by events in a batch or a group; an event that is accepted is put on the queue or not."""
+ENTRIES = {1: 100, 1_000: 10, 10_000: 5}
+"""Rounds by entries in a batch; the object is put on a shelf, without a request."""
 SWEPT = {0: 100, 100: 40, 1_000: 10, 10_000: 5}
 """Rounds by events that a sweep finds."""
 
@@ -104,12 +107,13 @@ def main() -> int:
         aws.attach(design.dynamodb)
         aws.attach(design.sqs)
     # A batch is of one badge: nothing of views is worked through at once, and of events by threads.
-    with handlers_over(*given_on_aws(designs[0], concurrently)):
+    with handlers_over(*given_on_aws(designs[0], concurrently), GivenForArchive()):
         cpu_ms = {
             API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
             PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n)),
             FOLD: _by_size(designs, FOLD, RECORDS, lambda n: events.removals([BADGE_ID] * n)),
             **_of_events(designs[:1], aws),
+            ARCHIVE: _by_size(designs[:1], ARCHIVE, ENTRIES, events.removed_entries),
         }
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     print(json.dumps({"as_of": today, "machine": machine(), "cpu_ms": cpu_ms}, indent=2))

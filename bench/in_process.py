@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Queue, Table
+from chalicelib.ports import Archive, Queue, Table, check_object_name
 from chalicelib.settings import Settings
 from chalicelib.timers.webhooks import Sender
 
@@ -45,12 +45,38 @@ class GivenForTimers:
         return self.event_queues.get(name)
 
 
+@dataclass
+class Shelf:
+    """An `Archive` that keeps how many bytes each object has that is put into it."""
+
+    _sizes: list[int] = field(default_factory=list)
+
+    def put(self, name: str, body: bytes) -> None:
+        check_object_name(name)
+        self._sizes.append(len(body))
+
+    def take(self) -> tuple[int, ...]:
+        """The sizes of the objects since the last time."""
+        taken, self._sizes = tuple(self._sizes), []
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class GivenForArchive:
+    """A `resources.ArchiveResources` made of what is measured."""
+
+    archive: Archive = field(default_factory=Shelf)
+    clock: Callable[[], float] = time.time
+
+
 @contextmanager
-def handlers_over(given: Given, timers: GivenForTimers | None = None) -> Iterator[None]:
+def handlers_over(
+    given: Given, timers: GivenForTimers | None = None, archive: GivenForArchive | None = None
+) -> Iterator[None]:
     """Let the handlers use these resources, and log all that they log on Lambda, to nowhere."""
     with Path(os.devnull).open("w") as nowhere:
         telemetry.write_to(nowhere, with_metrics=True)
-        resources.use(given, timers)
+        resources.use(given, timers, archive)
         try:
             yield
         finally:

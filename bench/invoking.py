@@ -19,7 +19,7 @@ from botocore.awsrequest import AWSResponse
 from moto import mock_aws
 
 from app import app
-from bench.in_process import Given, GivenForTimers, handlers_over
+from bench.in_process import Given, GivenForArchive, GivenForTimers, Shelf, handlers_over
 from bench.metering import Meter, Request
 from bench.stubbed_aws import ENVIRONMENT
 from chalicelib import telemetry, tokens
@@ -34,11 +34,13 @@ from chalicelib.timers.fire import fire_timers
 from chalicelib.timers.tick import sweep_timers
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
+from chalicelib.wallets.archive import archive_entries
 from tests.aws import create_table
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
 AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
 SWEEP, DISTRIBUTE, FIRE = "sweep_timers", "distribute_timers", "fire_timers"
+ARCHIVE = "archive_entries"
 TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL = (
     f"https://sqs.us-east-1.amazonaws.com/000000000000/{name}"
     for name in ("vu-mi-timers", "vu-mi-distribution", "orders")
@@ -69,7 +71,7 @@ class Invocation:
 
     `records` are those of its batch; of a GET, the live views that it read; the events that it put
     on the queue where it accepted one, swept or distributed. `sends` are its requests to SQS.
-    `metrics` are the names of its custom metrics.
+    `metrics` are the names of its custom metrics, `objects` the bytes of those that it put.
     """
 
     function: str
@@ -78,6 +80,7 @@ class Invocation:
     sends: int = 0
     log_bytes: int = 0
     metrics: frozenset[str] = frozenset()
+    objects: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ class Design:
             SWEEP: sweep_timers,
             DISTRIBUTE: distribute_timers,
             FIRE: fire_timers,
+            ARCHIVE: archive_entries,
         }
         return cls("vu-mi", handlers, (), aws_client("dynamodb"), aws_client("sqs"))
 
@@ -189,6 +193,7 @@ class Runner:
     table: DynamoTable
     meter: Meter
     mailbox: Mailbox
+    shelf: Shelf
     log: io.StringIO
 
     def invoke(
@@ -203,7 +208,8 @@ class Runner:
         (sent, sends), lines = self.mailbox.take(), self._logged()
         log_bytes = sum(len(line.encode()) for line in (*lines, *self.design.platform_lines))
         requests, metrics = self.meter.take(), frozenset(_metrics(lines))
-        return Invocation(function, records, requests, sends, log_bytes, metrics), sent
+        objects = self.shelf.take()
+        return Invocation(function, records, requests, sends, log_bytes, metrics, objects), sent
 
     def _logged(self) -> list[str]:
         lines = self.log.getvalue().splitlines(keepends=True)
@@ -223,11 +229,14 @@ def running(
         weigher = aws_client("dynamodb")
         create_table(weigher, name)
         design, meter, mailbox, log = design_of(), Meter(weigher), Mailbox(), io.StringIO()
+        shelf = Shelf()
         stack.enter_context(meter.watching(design.dynamodb))
         stack.enter_context(mailbox.receiving(design.sqs))
-        stack.enter_context(handlers_over(*given_on_aws(design, map, clock)))
+        for_archive = GivenForArchive(shelf, clock)
+        stack.enter_context(handlers_over(*given_on_aws(design, map, clock), for_archive))
         telemetry.write_to(log, with_metrics=True)
-        yield Runner(design, function_names, DynamoTable(weigher, name), meter, mailbox, log)
+        table = DynamoTable(weigher, name)
+        yield Runner(design, function_names, table, meter, mailbox, shelf, log)
 
 
 def given_on_aws(

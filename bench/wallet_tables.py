@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bench.bill import GB
+from bench.bill import GB, Bill
 from bench.cost_tables import MILLION, dollar
 from bench.counted_events import STORED_OVERHEAD_BYTES
 from bench.counted_wallets import DEPOSIT, TRANSFER, CountedWallets
@@ -28,6 +28,7 @@ def reports(counted: CountedWallets) -> Iterator[Report]:
     yield _requests(counted)
     yield _a_second(counted)
     yield _one_wallet(counted)
+    yield _archive(counted)
 
 
 def _requests(counted: CountedWallets) -> Report:
@@ -115,6 +116,34 @@ def _one_wallet(counted: CountedWallets) -> Report:
         (f"wallets at their limit that make {A_SECOND:,}", f"{_wallets(busiest):,.0f}"),
     ]
     return Report(title="The most that one wallet moves", head=("", ""), rows=rows)
+
+
+def _archive(counted: CountedWallets) -> Report:
+    """Each transfer is two lines; a batch that is not full is sent when its time is over."""
+    batches = 2 * MILLION / counted.deployed.archive_batch
+    stored = sum(counted.archived.objects) * batches / GB
+    prices, hours = counted.prices, counted.prices.assumed["hours_a_month"]
+    bill = Bill(prices, counted.deployed, "vu-mi")
+    of_batch, of_one = (
+        prices.cost(bill.usage([run])) for run in (counted.archived, counted.archived_alone)
+    )
+    most = hours * 3_600 / counted.deployed.archive_window_seconds
+    rows = [
+        ("lines", f"{2 * MILLION:,}"),
+        ("bytes of a line, compressed", f"{_line_bytes(counted):.0f}"),
+        ("objects, where batches are full", f"{batches:,.0f}"),
+        ("ms that a full batch is billed", f"{bill.billed_ms(counted.archived):,}"),
+        ("$ of the runs and the objects", f"{of_batch * batches:.4f}"),
+        ("GB stored", f"{stored:.3f}"),
+        ("$ a month of them", f"{stored * prices.cost({'s3_gb_month': 1}):.4f}"),
+        ("objects a month and shard, where few things move", f"{most:,.0f}"),
+        ("$ of these and of their runs", f"{most * of_one:.4f}"),
+    ]
+    return Report(title="The archive of 1,000,000 transfers", head=("", ""), rows=rows)
+
+
+def _line_bytes(counted: CountedWallets) -> float:
+    return sum(counted.archived.objects) / counted.archived.records
 
 
 def _wallets(busiest: int) -> float:

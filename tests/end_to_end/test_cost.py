@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from bench.event_tables import EVENT_SERVICES
 from bench.invoking import (
     ACCEPT,
     API,
+    ARCHIVE,
     AUTHORIZE,
     DISTRIBUTE,
     FIRE,
@@ -392,6 +394,19 @@ def test_a_refusal_costs_the_transfer_that_failed_and_its_entry(bank: Bank) -> N
     assert {index_units for *_, index_units in units_of(refused)} == {0}
 
 
+def test_a_batch_of_entries_is_one_object_and_asks_the_table_nothing(bank: Bank) -> None:
+    run = bank.archive(100)
+    assert (run.requests, run.sends, len(run.objects)) == ((), 0, 1)
+    assert 100 * 30 < run.objects[0] < 100 * 60
+
+
+def test_an_object_is_billed_and_waited_for(bill: Bill) -> None:
+    """Of 100 records: 11 ms of processor at its share, and 20 ms for each of two objects."""
+    run = Invocation(ARCHIVE, 100, objects=(1_000, 2_000))
+    assert bill.billed_ms(run) == math.ceil(11 * 1_769 / bill.deployed.memory_mb + 40)
+    assert bill.usage([run])["s3_put_request"] == 2
+
+
 def test_a_movement_that_is_answered_otherwise_is_not_billed(bank: Bank) -> None:
     with pytest.raises(RuntimeError, match="a handler answered"):
         bank.transfer()
@@ -401,16 +416,15 @@ def test_a_movement_that_is_answered_otherwise_is_not_billed(bank: Bank) -> None
 
 
 def prices(**assumed: Any) -> Prices:
-    """A processor of 1 ms a run and 0.1 ms a record; 5 ms for DynamoDB and 10 ms for SQS."""
-    cpu_ms = {
-        function: {"vu-mi": {"0": 1.0, "100": 11.0}} for function in (API, PUT, FOLD, SWEEP, FIRE)
-    }
+    """A processor of 1 ms a run and 0.1 ms a record; DynamoDB takes 5 ms, SQS 10 and S3 20."""
+    functions = (API, PUT, FOLD, SWEEP, FIRE, ARCHIVE)
+    cpu_ms = {function: {"vu-mi": {"0": 1.0, "100": 11.0}} for function in functions}
     waiting = {
-        "waiting_ms": {"dynamodb": 5, "sqs": 10},
+        "waiting_ms": {"dynamodb": 5, "sqs": 10, "s3": 20},
         "vcpu_mb": 1_769,
         "hours_a_month": 730,
     }
-    usd = {name: 1.0 for names in SERVICES.values() for name in names}
+    usd = {name: 1.0 for names in SERVICES.values() for name in names} | {"s3_put_request": 1.0}
     return Prices("here", "now", usd, {}, {"cpu_ms": cpu_ms}, {**waiting, **assumed})
 
 
@@ -509,14 +523,18 @@ def test_every_queue_that_runs_a_function_is_polled(deployed: Deployed) -> None:
 def test_functions_are_called_what_the_template_calls_them(deployed: Deployed) -> None:
     """Their names stand in each line of the log."""
     events = {AUTHORIZE, ACCEPT, SWEEP, DISTRIBUTE, FIRE}
-    assert set(deployed.function_names) == {API, PUT, FOLD, *events}
+    assert set(deployed.function_names) == {API, PUT, FOLD, ARCHIVE, *events}
     assert deployed.function_names[ACCEPT] == deployed.function_names[API]
     assert all(name.startswith("vu-mi-prod") for name in deployed.function_names.values())
 
 
-def unfiltered(resources: dict[str, Any]) -> None:
-    [source] = resources["FoldViews"]["Properties"]["Events"].values()
+def unfiltered(resources: dict[str, Any], function: str = "FoldViews") -> None:
+    [source] = resources[function]["Properties"]["Events"].values()
     del source["Properties"]["FilterCriteria"]
+
+
+def archiving_views(resources: dict[str, Any]) -> None:
+    unfiltered(resources, "ArchiveEntries")
 
 
 def logging_each_run(resources: dict[str, Any]) -> None:
@@ -535,7 +553,8 @@ def with_a_composite_alarm(resources: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (unfiltered, "not filtered"),
+        (unfiltered, "not filtered for fold_views"),
+        (archiving_views, "not filtered for archive_entries"),
         (logging_each_run, "logs each run of put_views"),
         (with_a_composite_alarm, "no price"),
         (distributing_together, "distributed together"),
