@@ -2,7 +2,8 @@
 
 The sum of balances is the sum of deposits, no balance is negative or too large, and the journals
 replayed are the balances. A movement that was answered happened once, one that was not at most
-once, and asking again tells. A refusal stays one for its nonce, and moved nothing.
+once, and asking again tells. A refusal stays one for its nonce, and moved nothing. What is gone from
+the journals is in the archive: both together are the whole history.
 """
 
 from __future__ import annotations
@@ -106,6 +107,10 @@ class AnyHistory(RuleBasedStateMachine):
     @rule(which=st.integers(0, 99))
     def expire(self, which: int) -> None:
         self.world.expire(which)
+
+    @rule(size=st.integers(1, 6), faults=faults)
+    def archive(self, size: int, faults: list[Fault]) -> None:
+        self.world.archive.deliver(size, faults)
 
     @invariant()
     def the_books_are_right(self) -> None:

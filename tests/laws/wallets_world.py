@@ -1,17 +1,18 @@
 """Wallets and whatever can happen to who moves their money: calls that fail, answers that are lost.
 
 The plain modules over a table of which any call may fail. A client that gets no answer asks again
-or never; others ask in the midst of it; TTL takes entries of the journals one by one, in any order.
+or never; others ask in the midst of it; TTL takes entries of the journals one by one, in any order,
+and what it took is looked for in the archive.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from chalicelib.ports import Delete, Item, Key, StorageError, Table, key_of, number, text
+from chalicelib.ports import Delete, Item, Key, StorageError, Table, key_of, text
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
@@ -24,6 +25,7 @@ from chalicelib.wallets.moving import (
     UnknownWalletError,
 )
 from chalicelib.wallets.wallet import Entry, Kind, Movement, Outcome, asked, received
+from tests.laws.archive_world import ArchiveWorld
 from tests.laws.faults import Crash, Fault, Faults, FaultyTable
 
 START = 1_800_000_000.0
@@ -46,29 +48,28 @@ def answer_of(mover: Mover, movement: Movement) -> Answer:
 
 @dataclass(frozen=True)
 class Books:
-    """The balances, and all that the journals ever had: item by item, and what TTL took."""
+    """The balances, and each entry that a journal ever had, with its wallet: hot or archived."""
 
     balances: dict[str, int]
-    items: list[Item]
+    entries: set[tuple[str, Entry]]
 
     @classmethod
-    def of(cls, table: Table, wallet_ids: Collection[str], gone: Sequence[Item] = ()) -> Books:
+    def of(
+        cls,
+        table: Table,
+        wallet_ids: Collection[str],
+        archived: Iterable[tuple[str, Entry]] = (),
+    ) -> Books:
         """As they stand, while nobody moves anything."""
-        balances, items = {}, list(gone)
-        for wallet_id in wallet_ids:
-            for item in table.query(wallets.PARTITION + wallet_id, limit=EVERYTHING):
-                if item["SK"] == wallets.SORT:
-                    balances[wallet_id] = number(item, "balance")
-                else:
-                    items.append(item)
-        return cls(balances, items)
+        balances = {one: opening.read(table, one).balance for one in wallet_ids}
+        hot = {(one, Entry.of(item)) for one in wallet_ids for item in _journal(table, one)}
+        return cls(balances, hot | set(archived))
 
     def check(self) -> None:
         """The laws that hold at any moment."""
-        entries = list(self._entries())
         copies: defaultdict[str, list[str]] = defaultdict(list)
         moved: defaultdict[str, int] = defaultdict(int)
-        for wallet_id, entry in entries:
+        for wallet_id, entry in self.entries:
             copies[entry.entry_id].append(wallet_id)
             if entry.outcome is Outcome.DONE:
                 gives = wallet_id == entry.movement.source
@@ -76,29 +77,30 @@ class Books:
         for wallet_id, balance in self.balances.items():
             assert 0 <= balance <= MOST
             assert balance == moved[wallet_id], f"{wallet_id} has not what moved"
-        for _, entry in entries:
+        for _, entry in self.entries:
             assert sorted(copies[entry.entry_id]) == sorted(_holders(entry))
         assert sum(self.balances.values()) == self.deposited
 
     @property
     def deposited(self) -> int:
         """The sum of all deposits that were done."""
-        done = [entry for _, entry in self._entries() if entry.outcome is Outcome.DONE]
+        done = [entry for _, entry in self.entries if entry.outcome is Outcome.DONE]
         return sum(e.movement.amount for e in done if e.movement.kind is Kind.DEPOSIT)
 
     def check_told(self, told: Sequence[Entry]) -> None:
         """What was answered is so, in every journal that it belongs to."""
-        there = set(self._entries())
         for entry in told:
-            assert all((wallet_id, entry) in there for wallet_id in _holders(entry))
+            assert all((wallet_id, entry) in self.entries for wallet_id in _holders(entry))
 
     def check_asked(self, movements: Collection[Movement]) -> None:
         """Nothing moved that nobody asked for."""
-        assert {entry.movement for _, entry in self._entries()} <= set(movements)
+        assert {entry.movement for _, entry in self.entries} <= set(movements)
 
-    def _entries(self) -> Iterator[tuple[str, Entry]]:
-        for item in self.items:
-            yield text(item, "PK").removeprefix(wallets.PARTITION), Entry.of(item)
+
+def _journal(table: Table, wallet_id: str) -> list[Item]:
+    """What lies beside a wallet in its partition."""
+    found = table.query(wallets.PARTITION + wallet_id, limit=EVERYTHING)
+    return [item for item in found if item["SK"] != wallets.SORT]
 
 
 def _holders(entry: Entry) -> list[str]:
@@ -120,7 +122,7 @@ class WalletsWorld:
         self.movements: list[Movement] = []
         self.told: list[Entry] = []
         self.first: dict[Key, Entry] = {}
-        self.gone: list[Item] = []
+        self.archive = ArchiveWorld()
         self._faulty = FaultyTable(table, self.faults, lambda _: None)
         self._mover = Mover(self._faulty, lambda: self.now)
 
@@ -190,15 +192,16 @@ class WalletsWorld:
 
     def expire(self, which: int) -> None:
         """TTL takes one entry of one journal; its nonce may be new from then on."""
-        if items := Books.of(self.table, self.wallet_ids).items:
+        items = [item for wallet_id in self.wallet_ids for item in _journal(self.table, wallet_id)]
+        if items:
             item = items[which % len(items)]
             self.table.write(Delete(key_of(item)))
-            self.gone.append(item)
+            self.archive.remove(item)
             self.first.pop(asked(Entry.of(item).movement), None)
 
     def check(self) -> None:
         """The laws that hold at any moment."""
-        books = Books.of(self.table, self.wallet_ids, self.gone)
+        books = Books.of(self.table, self.wallet_ids, self.archive.entries())
         books.check()
         books.check_told(self.told)
         books.check_asked(self.movements)
@@ -209,14 +212,15 @@ class WalletsWorld:
             self.open(user)
         for movement in dict.fromkeys(self.movements):
             self.ask(movement)
+        self.archive.deliver_all()
         self.check()
         for wallet_id in self.wallet_ids:
             self._check_journal(wallet_id)
 
     def _check_journal(self, wallet_id: str) -> None:
         """Page by page it is what moved, newest first."""
-        items = Books.of(self.table, [wallet_id]).items
-        done = {entry for entry in map(Entry.of, items) if entry.outcome is Outcome.DONE}
+        entries = map(Entry.of, _journal(self.table, wallet_id))
+        done = {entry for entry in entries if entry.outcome is Outcome.DONE}
         page = journal.read(self.table, wallet_id)
         listed = page.entries
         while page.cursor:
