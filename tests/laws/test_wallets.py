@@ -25,7 +25,7 @@ from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.moving import Mover
 from chalicelib.wallets.wallet import Entry, Movement, asked
 from tests.laws.faults import Fault
-from tests.laws.test_timers import faults, on_dynamodb, on_sqlite
+from tests.laws.test_timers import FAULTS, faults, on_dynamodb, on_sqlite
 from tests.laws.wallets_world import NOBODY, START, Answer, Books, WalletsWorld, answer_of
 from tests.unit.fakes import sqlite_table
 
@@ -108,7 +108,12 @@ class AnyHistory(RuleBasedStateMachine):
     def expire(self, which: int) -> None:
         self.world.expire(which)
 
-    @rule(size=st.integers(1, 6), faults=faults)
+    @rule(hours=st.sampled_from([1, 13, 30]))
+    def time_passes(self, hours: int) -> None:
+        """The archive has its objects by the day."""
+        self.world.now += hours * 3_600
+
+    @rule(size=st.integers(1, 6), faults=st.lists(st.sampled_from(FAULTS), max_size=3))
     def archive(self, size: int, faults: list[Fault]) -> None:
         self.world.archive.deliver(size, faults)
 
@@ -130,7 +135,7 @@ class AnyHistoryOnDynamoDB(AnyHistory):
 
 
 TestWallets = AnyHistory.TestCase
-TestWallets.settings = settings(max_examples=50, stateful_step_count=30)
+TestWallets.settings = settings(max_examples=150, stateful_step_count=40)
 TestWalletsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
 TestWalletsOnDynamoDB.settings = settings(max_examples=3, stateful_step_count=20)
 
