@@ -2,8 +2,8 @@
 
 The sum of balances is the sum of deposits, no balance is negative or too large, and the journals
 replayed are the balances. A movement that was answered happened once, one that was not at most
-once, and asking again tells. A refusal stays one for its nonce, and moved nothing. What is gone from
-the journals is in the archive: both together are the whole history.
+once, and asking again tells. A refusal stays one for its nonce, and moved nothing. What is gone
+from the journals is in the archive: both together are the whole history.
 """
 
 from __future__ import annotations
