@@ -26,6 +26,7 @@ class Given:
     each: Each
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], float] = time.time
+    ttl_lags: bool = True
 
 
 @dataclass(frozen=True, slots=True)

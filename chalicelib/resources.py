@@ -32,7 +32,8 @@ READ_SECONDS = 1.0
 class Resources(Protocol):
     """Everything outside the process that the handlers touch.
 
-    `clock` is seconds since 1970, `each` works through the independent parts of a batch.
+    `clock` is seconds since 1970, `each` works through the independent parts of a batch. `ttl_lags`
+    says that items stay when their time is over, for minutes or days.
     """
 
     @property
@@ -45,6 +46,8 @@ class Resources(Protocol):
     def table(self) -> Table: ...
     @property
     def views_queue(self) -> Queue: ...
+    @property
+    def ttl_lags(self) -> bool: ...
 
 
 class TimerResources(Protocol):
@@ -84,6 +87,7 @@ class AwsResources:
 
     clock = staticmethod(time.time)
     each = staticmethod(concurrently)
+    ttl_lags = True
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

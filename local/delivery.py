@@ -109,7 +109,7 @@ class Expiry:
 
 
 def _stored_by(body: str) -> Iterator[str]:
-    """The sort key that the handler of a message stores a view under.
+    """The sort key that the handler of a message stores a view or its marker under.
 
     The partition may be another than the message names, where that has become a badge's name.
     """
@@ -117,7 +117,7 @@ def _stored_by(body: str) -> Iterator[str]:
         view = View.from_message(body)
     except MalformedError:
         return
-    yield keys.view(view.badge_id, view.ulid).sk
+    yield keys.seen(view.ulid).sk if view.hot else keys.view(view.badge_id, view.ulid).sk
 
 
 class Sweeping:

@@ -57,6 +57,7 @@ class LocalResources:
     each: Each
     table: SqliteTable
     views_queue: SqliteQueue
+    ttl_lags: bool = False
 
 
 @dataclass(frozen=True, slots=True)

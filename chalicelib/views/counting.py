@@ -12,6 +12,8 @@ from chalicelib.views.view import View, earliest
 
 MAX_ITEMS = 8_000
 """Items read of one badge, `USER` included: 7,999 live views."""
+HOT = 1_000
+"""From so many live views on a badge is hot: each visitor reads them all, so no more are made."""
 FIRST_READ = 100
 """A badge with fewer items costs one read; what lies behind is counted, not decoded."""
 ATTRIBUTES = ("SK", "count", "floor", "base", "reset", "frozen", "alias")
@@ -42,6 +44,10 @@ class Count:
     @property
     def shown(self) -> int:
         return self.base + self.counted
+
+    @property
+    def hot(self) -> bool:
+        return self.live >= HOT
 
 
 def read(table: Table, badge_id: str) -> Count:

@@ -17,7 +17,6 @@ A batch whose fold died between two items, delivered again:
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -36,6 +35,7 @@ from chalicelib.ports import (
     unchanged,
 )
 from chalicelib.views import keys
+from chalicelib.views.days import by_day, sums
 from chalicelib.views.removals import Removal
 
 if TYPE_CHECKING:
@@ -104,19 +104,12 @@ def _badge(removals: Sequence[Removal], now: float) -> Part:
 
 
 def _days(removals: Sequence[Removal]) -> Iterator[Part]:
-    days: defaultdict[Key, list[Removal]] = defaultdict(list)
-    for removal in removals:
-        days[keys.day(removal.badge_id, removal.taken_at)].append(removal)
-    for day in sorted(days):
-        yield Part(day, days[day], _views_and_hours)
+    badge_id = removals[0].badge_id if removals else ""
+    return (Part(day, own, sums) for day, own in by_day(badge_id, removals))
 
 
 def _count(removals: Sequence[Removal]) -> dict[str, int]:
     return {"count": len(removals)}
-
-
-def _views_and_hours(removals: Sequence[Removal]) -> dict[str, int]:
-    return {"views": len(removals), **Counter(f"h{r.taken_at:%H}" for r in removals)}
 
 
 @dataclass(frozen=True, slots=True)

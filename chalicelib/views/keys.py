@@ -10,6 +10,7 @@ PARTITION = "USER#"
 USER = "USER"
 VIEW = "VIEW#"
 DAY = "DAY#"
+SEEN = "SEEN#"
 OWNER = "OWNER"
 
 
@@ -31,6 +32,11 @@ def owner(badge_id: str) -> Key:
 def view(badge_id: str, ulid: str) -> Key:
     """One view; the same view is the same item, however often it is stored."""
     return Key(partition(badge_id), VIEW + ulid)
+
+
+def seen(ulid: str) -> Key:
+    """What shows that a view was counted at once: of no badge, so that none gets hotter by it."""
+    return Key(SEEN + ulid, SEEN + ulid)
 
 
 def day(badge_id: str, moment: datetime) -> Key:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chalicelib.concurrency import Each
@@ -62,12 +62,15 @@ def store_one(view: View, table: Table, lifetime: Lifetime, now: float) -> None:
     if that failed, and the badge would show a view too many.
     """
     ttl = lifetime.ttl(now)
-    table.put_all([to_item(view, view.badge_id, ttl)])
+    if view.hot:
+        _count_at_once([view], view.badge_id, table, ttl, now)
+    else:
+        table.put_all([to_item(view, view.badge_id, ttl)])
     try:
         badge_id = _raise_floor(view.badge_id, [view], table, now)
     except StorageError as failure:
         raise FloorNotRaised(str(failure)) from failure
-    if badge_id != view.badge_id:
+    if badge_id != view.badge_id and not view.hot:
         table.put_all([to_item(view, badge_id, ttl)])
 
 
@@ -80,6 +83,8 @@ def store(
 ) -> dict[View, Exception]:
     """Raise the floors of the badges of views, then store these; returns who failed, and why.
 
+    Hot views are not stored but counted.
+
     The views are taken, by their messages, so that a floor may count them before they are stored.
     A failure of one badge leaves the others stored. Storing a view again changes nothing but
     when it expires. `each` works through the badges, concurrently if it likes.
@@ -87,23 +92,45 @@ def store(
     badges: defaultdict[str, list[View]] = defaultdict(list)
     for view in views:
         badges[view.badge_id].append(view)
-    outcomes = each(lambda badge: _floor_raised(*badge, table, now), badges.items())
-    stored_under = dict(zip(badges, outcomes, strict=True))
-    places = {view: stored_under[view.badge_id] for view in views}
-    items = {
-        v: to_item(v, at, lifetime.ttl(now)) for v, at in places.items() if isinstance(at, str)
-    }
-    failed = {view: at for view, at in places.items() if isinstance(at, Exception)}
+    ttl = lifetime.ttl(now)
+    outcomes = list(each(lambda badge: _prepared(*badge, table, ttl, now), badges.items()))
+    items = {view: item for outcome in outcomes for view, item in outcome.items.items()}
+    failed = {view: failure for outcome in outcomes for view, failure in outcome.failed.items()}
     return failed | _put(items, table)
 
 
-def _floor_raised(
-    badge_id: str, views: Sequence[View], table: Table, now: float
-) -> str | Exception:
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is to be stored of the views of a badge, and which of them failed, and why."""
+
+    items: Mapping[View, Item] = field(default_factory=dict)
+    failed: Mapping[View, Exception] = field(default_factory=dict)
+
+
+def _prepared(
+    badge_id: str, views: Sequence[View], table: Table, ttl: int, now: float
+) -> _Prepared:
+    """Raise the floor of a badge, and count those of its views that are hot."""
     try:
-        return _raise_floor(badge_id, views, table, now)
+        place = _raise_floor(badge_id, views, table, now)
     except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay the others
-        return failure
+        return _Prepared(failed=dict.fromkeys(views, failure))
+    items = {view: to_item(view, place, ttl) for view in views if not view.hot}
+    hot = [view for view in views if view.hot]
+    try:
+        _count_at_once(hot, place, table, ttl, now)
+    except Exception as failure:  # noqa: BLE001  the same
+        return _Prepared(items, dict.fromkeys(hot, failure))
+    return _Prepared(items)
+
+
+def _count_at_once(
+    views: Sequence[View], badge_id: str, table: Table, ttl: int, now: float
+) -> None:
+    if views:
+        from chalicelib.views import early  # noqa: PLC0415  few badges are ever hot
+
+        early.count(views, badge_id, table, ttl, now)
 
 
 def _raise_floor(badge_id: str, views: Sequence[View], table: Table, now: float) -> str:
@@ -145,6 +172,9 @@ def _put(items: Mapping[View, Item], table: Table) -> dict[View, Exception]:
 
 
 def to_item(view: View, badge_id: str, ttl: int) -> Item:
-    """A view as it is stored under an id."""
+    """What lies in the table of a view: itself, or of a hot one what shows that it is counted."""
+    if view.hot:
+        key = keys.seen(view.ulid)
+        return {"PK": key.pk, "SK": key.sk, "badge": badge_id, "ttl": ttl}
     key = keys.view(badge_id, view.ulid)
     return {"PK": key.pk, "SK": key.sk, "ttl": ttl}

@@ -23,33 +23,40 @@ class View:
 
     `ulid` tells it from every other and says when it was taken. `shown` is the count that its
     visitor saw, so that with this view there are at least `shown + 1`, and `reset` the beginning of
-    that count: how often a badge is begun anew, what was seen before says nothing of it.
+    that count: how often a badge is begun anew, what was seen before says nothing of it. `hot` is a
+    view of a badge with so many live views that it is to be counted at once.
     """
 
     badge_id: str
     ulid: str
     shown: int
     reset: int = 0
+    hot: bool = False
 
     @classmethod
-    def taken(cls, badge_id: str, shown: int, now: float, reset: int = 0) -> View:
+    def taken(
+        cls, badge_id: str, shown: int, now: float, reset: int = 0, *, hot: bool = False
+    ) -> View:
         """A new view at a time in seconds since 1970, not before the badge's reset (milliseconds).
 
         A clock that was set back since the reset would else take views that don't count.
         """
-        return cls(badge_id, str(ULID.from_timestamp(max(int(now * 1000), reset))), shown, reset)
+        ulid = str(ULID.from_timestamp(max(int(now * 1000), reset)))
+        return cls(badge_id, ulid, shown, reset, hot)
 
     def to_message(self) -> str:
         """The body of its message: JSON."""
         body = {"id": self.badge_id, "view": self.ulid, "shown": self.shown}
-        return json.dumps(body | ({"reset": self.reset} if self.reset else {}))
+        more = {"reset": self.reset, "hot": self.hot}
+        return json.dumps(body | {name: value for name, value in more.items() if value})
 
     @classmethod
     def from_message(cls, body: object) -> View:
         """The view that a message carries. Raises `MalformedError`."""
         try:
             fields = json.loads(body)  # type: ignore[arg-type]
-            view = cls(fields["id"], fields["view"], fields["shown"], fields.get("reset", 0))
+            more = fields.get("reset", 0), fields.get("hot", False)
+            view = cls(fields["id"], fields["view"], fields["shown"], *more)
             view._check()
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise MalformedError(f"{EXPECTED}: {error!r}") from error
@@ -62,6 +69,8 @@ class View:
         for name, value in (("shown", self.shown), ("reset", self.reset)):
             if type(value) is not int or value < 0:
                 raise ValueError(f"{name} {value!r} is no whole number from 0")
+        if type(self.hot) is not bool:
+            raise ValueError(f"hot {self.hot!r} is neither true nor false")
 
 
 def taken_at(ulid: str) -> datetime:
@@ -70,6 +79,15 @@ def taken_at(ulid: str) -> datetime:
     if str(parsed) != ulid:
         raise ValueError(f"{ulid!r} is no ULID in its canonical form")
     return datetime.fromtimestamp(parsed.milliseconds / 1000, UTC)
+
+
+def is_ulid(text: str) -> bool:
+    """Whether it is one in its canonical form."""
+    try:
+        taken_at(text)
+    except ValueError:
+        return False
+    return True
 
 
 def earliest(milliseconds: int) -> str:

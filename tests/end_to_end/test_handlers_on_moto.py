@@ -42,6 +42,7 @@ class Aws:
         return NOW
 
     each = staticmethod(map)
+    ttl_lags = True
 
     def get(self, badge_id: str, **query: str) -> dict[str, Any]:
         """The badge's JSON."""

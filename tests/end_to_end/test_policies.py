@@ -218,6 +218,7 @@ class Aws:
     running: str = ""
 
     each = staticmethod(map)
+    ttl_lags = True
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")

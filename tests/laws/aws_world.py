@@ -17,7 +17,7 @@ from typing import Any
 from app import app
 from chalicelib import ports, resources
 from chalicelib.concurrency import Each
-from chalicelib.ports import Delete, Item, Key, Queue, Table, number, text
+from chalicelib.ports import Delete, Key, Put, Queue, Table, Write, number, text
 from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
@@ -58,6 +58,7 @@ class World:
     each: Each
     table: Table
     views_queue: Queue
+    ttl_lags: bool = True
 
 
 class AwsWorld:
@@ -78,7 +79,7 @@ class AwsWorld:
             Settings(redelivery_seconds=REDELIVERY),
             lambda: self.now,
             map,
-            FaultyTable(table, self.faults, self._stored),
+            FaultyTable(table, self.faults, self._written),
             FaultyQueue(self, self.faults),
         )
 
@@ -96,14 +97,19 @@ class AwsWorld:
         self.messages[view.ulid] = Message(view)
         self.ledger.take(view.badge_id, view.ulid)
 
-    def _stored(self, items: Sequence[Item]) -> None:
-        for item in items:
-            key = Key(text(item, "PK"), text(item, "SK"))
-            self.expiring[key] = number(item, "ttl")
-            ulid = key.sk.removeprefix(keys.VIEW)
-            self.ledger.take(key.pk.removeprefix(keys.PARTITION), ulid)
-            if ulid in self.messages:
-                self.messages[ulid].put_at = self.now
+    def _written(self, writes: Sequence[Write]) -> None:
+        """Views are stored, counted at once, or folded early."""
+        for write in writes:
+            if isinstance(write, Put) and write.key.sk.startswith((keys.VIEW, keys.SEEN)):
+                self.expiring[write.key] = number(write.item, "ttl")
+                ulid = write.key.sk.partition("#")[2]
+                badge_id = text(write.item, "badge") or write.key.pk.removeprefix(keys.PARTITION)
+                self.ledger.take(badge_id, ulid)
+                if ulid in self.messages:
+                    self.messages[ulid].put_at = self.now
+            elif isinstance(write, Delete) and write.key in self.expiring:
+                del self.expiring[write.key]
+                self._append(events.removal(0, *write.key, identity=None))
 
     # what happens
 

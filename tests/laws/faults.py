@@ -14,6 +14,7 @@ from chalicelib.ports import (
     NotSent,
     NotStored,
     Placed,
+    Put,
     Queue,
     Table,
     Unavailable,
@@ -77,14 +78,14 @@ class Faults:
 
 
 class FaultyTable:
-    """A `Table` whose every call may meet a fault; says which items it stored."""
+    """A `Table` whose every call may meet a fault; says what was written."""
 
     def __init__(
-        self, table: Table, faults: Faults, on_stored: Callable[[Sequence[Item]], None]
+        self, table: Table, faults: Faults, on_written: Callable[[Sequence[Write]], None]
     ) -> None:
         self._table = table
         self._faults = faults
-        self._on_stored = on_stored
+        self._on_written = on_written
 
     def get(self, key: Key) -> Item | None:
         return self._faults.call(lambda: self._table.get(key))
@@ -105,7 +106,7 @@ class FaultyTable:
         return self._faults.call(lambda: self._table.count(partition, **how))
 
     def write(self, *writes: Write) -> None:
-        self._faults.call(lambda: self._table.write(*writes))
+        self._faults.call(lambda: self._write(writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
         left = len(items) // 2 + 1 if self._faults.take(Fault.PARTLY) else 0
@@ -113,9 +114,13 @@ class FaultyTable:
         if items[:left]:
             raise NotStored(items[:left], "unprocessed")
 
+    def _write(self, writes: Sequence[Write]) -> None:
+        self._table.write(*writes)
+        self._on_written(writes)
+
     def _put(self, items: Sequence[Item]) -> None:
         self._table.put_all(items)
-        self._on_stored(items)
+        self._on_written([Put(item) for item in items])
 
 
 class FaultyQueue:

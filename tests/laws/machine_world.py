@@ -161,6 +161,9 @@ class MachineWorld:
                 self.ledger.take(view.badge_id, view.ulid)
         for pk, sk in self._rows("SELECT pk, sk FROM items WHERE sk LIKE 'VIEW#%'"):
             self.ledger.take(pk.removeprefix("USER#"), sk.removeprefix("VIEW#"))
+        counted = "SELECT attributes ->> 'badge', sk FROM items WHERE sk LIKE 'SEEN#%'"
+        for badge_id, sk in self._rows(counted):
+            self.ledger.take(badge_id, sk.removeprefix("SEEN#"))
 
     def _note_puts(self) -> None:
         """What is stored and no message any more was put; its view counts from now on too."""

@@ -6,6 +6,7 @@ import tempfile
 from contextlib import ExitStack, closing
 from itertools import product
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Table
 from chalicelib.resources import aws_client
+from chalicelib.views import counting
 from chalicelib.views.owner import Change
 from local.database import Database
 from local.table import SqliteTable
@@ -31,6 +33,8 @@ from tests.laws.faults import Fault
 from tests.laws.owning import CHANGES, OTHER_NAME, OWNED
 
 ALL = [*BADGES, OWNED, OTHER_NAME]
+HOT = 4
+"""Live views from which a badge is hot here: some are and some are not."""
 badges = st.sampled_from(ALL)
 changes = st.sampled_from(CHANGES)
 plans = st.lists(st.sampled_from([Fault.NONE, *Fault]), max_size=8)
@@ -47,6 +51,7 @@ class AnyHistory(RuleBasedStateMachine):
         super().__init__()
         self.cleanup = ExitStack()
         self.cleanup.callback(resources.use, None)
+        self.cleanup.enter_context(patch.object(counting, "HOT", HOT))
         self.world = AwsWorld(self.make_table())
         self.world.faults.meanwhile = self.everything_else
         self.owner_does: list[Change] = []

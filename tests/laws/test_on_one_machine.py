@@ -5,18 +5,22 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from chalicelib import resources
+from chalicelib.views import counting
 from chalicelib.views.owner import Change
 from tests.laws.faults import Fault
 from tests.laws.machine_world import BADGES, MachineWorld
 from tests.laws.owning import CHANGES, OTHER_NAME, OWNED
 
 ALL = [*BADGES, OWNED, OTHER_NAME]
+HOT = 4
+"""Live views from which a badge is hot here: some are and some are not."""
 badges = st.sampled_from(ALL)
 changes = st.sampled_from(CHANGES)
 faults: st.SearchStrategy[list[Fault]] = st.one_of(
@@ -34,6 +38,7 @@ class AnyHistory(RuleBasedStateMachine):
         super().__init__()
         self.cleanup = ExitStack()
         self.cleanup.callback(resources.use, None)
+        self.cleanup.enter_context(patch.object(counting, "HOT", HOT))
         folder = self.cleanup.enter_context(tempfile.TemporaryDirectory())
         self.world = MachineWorld(Path(folder))
         self.cleanup.callback(self.world.close)

@@ -29,6 +29,7 @@ class Use:
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
     each: Each = map
+    ttl_lags = True
 
     def clock(self) -> float:
         return NOON

@@ -33,6 +33,7 @@ class Use:
     views_queue: FakeQueue
     settings: Settings = Settings(redelivery_seconds=REDELIVERY)  # noqa: RUF009  it is frozen
     each: Each = map
+    ttl_lags: bool = True
 
     def clock(self) -> float:
         return NOW

@@ -46,6 +46,7 @@ class World:
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
     each = staticmethod(map)
+    ttl_lags = True
 
     def clock(self) -> float:
         return NOW

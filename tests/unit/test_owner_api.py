@@ -39,6 +39,7 @@ class Use:
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
     each: Each = map
+    ttl_lags = True
     now: float = NOON
 
     def clock(self) -> float:

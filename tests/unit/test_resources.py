@@ -47,6 +47,7 @@ class PutIn:
     settings: Settings = field(default_factory=Settings)
     clock = staticmethod(time.time)
     each = staticmethod(concurrently)
+    ttl_lags = True
 
 
 @dataclass

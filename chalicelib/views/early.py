@@ -1,0 +1,154 @@
+"""The early fold: views of a hot badge become part of its count in transactions, not by their TTL.
+
+Each visitor of a badge reads all its live views. So of a hot badge no more are made: a view that is
+new is counted at once, and what shows that it was is a marker in a partition of its own, which
+nobody reads and which lives as long as the view would. Views from before are counted as soon as
+their time is over, whenever TTL comes.
+
+    a new view       its marker is put, on the condition that there is none
+    an expired view  it is removed, on the condition that it is as it was read
+
+Either is in one transaction with the count and the history. So a view is counted once, however
+often its message comes, whoever folds beside this, and whether TTL or this removes it: such a
+removal is none of TTL's own, and the stream's consumer passes it over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from chalicelib.ports import (
+    MAX_TRANSACTION_WRITES,
+    ConditionFailed,
+    Delete,
+    Put,
+    Table,
+    Unavailable,
+    Update,
+    attribute,
+    number,
+    text,
+    unchanged,
+)
+from chalicelib.views import keys
+from chalicelib.views.days import by_day, sums
+from chalicelib.views.storing import to_item
+from chalicelib.views.view import View, earliest, is_ulid, taken_at
+
+TRIES = 10
+"""Each failed try means that others took some of the views, or that the count began anew."""
+TRANSACTIONS = 4
+"""How many of them remove expired views at one call."""
+NO_ULID = "~"
+"""Sorts behind every ULID."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A view, and the write that can be done but once and takes it into the count."""
+
+    ulid: str
+    taken_at: datetime
+    write: Put | Delete
+
+    @classmethod
+    def of_new(cls, view: View, badge_id: str, ttl: int) -> Step:
+        marker = to_item(view, badge_id, ttl)
+        put = Put(marker, condition=attribute("SK").not_exists())
+        return cls(view.ulid, taken_at(view.ulid), put)
+
+    @classmethod
+    def of_expired(cls, badge_id: str, ulid: str, ttl: int) -> Step:
+        delete = Delete(keys.view(badge_id, ulid), condition=attribute("ttl").eq(ttl))
+        return cls(ulid, taken_at(ulid), delete)
+
+
+def count(views: Sequence[View], badge_id: str, table: Table, ttl: int, now: float) -> int:
+    """Count new views of one badge at once; returns how many were not counted before.
+
+    Raises `StorageError`: then some may be counted, and asking again counts the others.
+    """
+    once = {view.ulid: Step.of_new(view, badge_id, ttl) for view in views}
+    steps = [once[ulid] for ulid in sorted(once)]
+    reset = max((view.reset for view in views), default=0)
+    return sum(_fold(badge_id, part, reset, table, now) for part in _transactions(steps))
+
+
+def fold_expired(badge_id: str, table: Table, now: float) -> int:
+    """Count and remove the oldest views whose time is over; returns how many were counted.
+
+    At most `TRANSACTIONS` of them, so that a batch of messages is not held up for long. Raises
+    `StorageError`.
+    """
+    user = table.get(keys.user(badge_id)) or {}
+    if alias := text(user, "alias"):
+        return fold_expired(alias, table, now)
+    steps = _transactions(list(_expired(badge_id, table, now)))
+    reset = number(user, "reset")
+    return sum(_fold(badge_id, part, reset, table, now) for part in islice(steps, TRANSACTIONS))
+
+
+def _expired(badge_id: str, table: Table, now: float) -> Iterator[Step]:
+    """The oldest first; what is no view, or has no time to live, is left to whoever wrote it."""
+    items = table.query(
+        keys.partition(badge_id),
+        first=keys.VIEW,
+        last=keys.VIEW + NO_ULID,
+        limit=TRANSACTIONS * MAX_TRANSACTION_WRITES,
+        attributes=("SK", "ttl"),
+    )
+    for item in items:
+        ulid, ttl = text(item, "SK").removeprefix(keys.VIEW), number(item, "ttl")
+        if 0 < ttl < now and is_ulid(ulid):
+            yield Step.of_expired(badge_id, ulid, ttl)
+
+
+def _transactions(steps: Sequence[Step]) -> Iterator[list[Step]]:
+    """As many at once as a transaction takes, beside the badge and the days that they are of."""
+    part: list[Step] = []
+    for step in steps:
+        days = {one.taken_at.date() for one in (*part, step)}
+        if 1 + len(days) + len(part) + 1 > MAX_TRANSACTION_WRITES:
+            yield part
+            part = []
+        part.append(step)
+    if part:
+        yield part
+
+
+def _fold(badge_id: str, steps: Sequence[Step], reset: int, table: Table, now: float) -> int:
+    """Take views into the count in one transaction; those that are in it already are left out.
+
+    What was taken before the count began anew belongs to it no more, nor to any day.
+    """
+    left = list(steps)
+    for _ in range(TRIES):
+        counting = [step for step in left if step.ulid >= earliest(reset)]
+        days = [Update(day, add=sums(own)) for day, own in by_day(badge_id, counting)]
+        try:
+            table.write(
+                _badge(badge_id, len(counting), reset, now), *days, *(s.write for s in left)
+            )
+        except ConditionFailed as failed:
+            if 0 in failed.items:
+                user = failed.items[0] or {}
+                badge_id, reset = text(user, "alias") or badge_id, number(user, "reset")
+            first = 1 + len(days)
+            left = [step for place, step in enumerate(left, first) if place not in failed.items]
+            if not left:
+                return 0
+        else:
+            return len(counting)
+    raise Unavailable(f"{TRIES} other folds of {badge_id} came in between")
+
+
+def _badge(badge_id: str, views: int, reset: int, now: float) -> Update:
+    return Update(
+        keys.user(badge_id),
+        add={"count": views},
+        defaults={"created": int(now)},
+        condition=unchanged("reset", reset) & attribute("alias").not_exists(),
+    )
