@@ -15,7 +15,7 @@ removal is none of TTL's own, and the stream's consumer passes it over.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -42,8 +42,6 @@ TRIES = 10
 """Each failed try means that others took some of the views, or that the count began anew."""
 TRANSACTIONS = 4
 """How many of them remove expired views at one call."""
-NO_ULID = "~"
-"""Sorts behind every ULID."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +70,9 @@ def count(views: Sequence[View], badge_id: str, table: Table, ttl: int, now: flo
     Raises `StorageError`: then some may be counted, and asking again counts the others.
     """
     once = {view.ulid: Step.of_new(view, badge_id, ttl) for view in views}
-    steps = [once[ulid] for ulid in sorted(once)]
     reset = max((view.reset for view in views), default=0)
-    return sum(_fold(badge_id, part, reset, table, now) for part in _transactions(steps))
+    parts = _transactions(once.values())
+    return sum(_fold(badge_id, part, reset, table, now) for part in parts)
 
 
 def fold_expired(badge_id: str, table: Table, now: float) -> int:
@@ -86,9 +84,9 @@ def fold_expired(badge_id: str, table: Table, now: float) -> int:
     user = table.get(keys.user(badge_id)) or {}
     if alias := text(user, "alias"):
         return fold_expired(alias, table, now)
-    steps = _transactions(list(_expired(badge_id, table, now)))
     reset = number(user, "reset")
-    return sum(_fold(badge_id, part, reset, table, now) for part in islice(steps, TRANSACTIONS))
+    parts = islice(_transactions(_expired(badge_id, table, now)), TRANSACTIONS)
+    return sum(_fold(badge_id, part, reset, table, now) for part in parts)
 
 
 def _expired(badge_id: str, table: Table, now: float) -> Iterator[Step]:
@@ -96,7 +94,6 @@ def _expired(badge_id: str, table: Table, now: float) -> Iterator[Step]:
     items = table.query(
         keys.partition(badge_id),
         first=keys.VIEW,
-        last=keys.VIEW + NO_ULID,
         limit=TRANSACTIONS * MAX_TRANSACTION_WRITES,
         attributes=("SK", "ttl"),
     )
@@ -106,7 +103,7 @@ def _expired(badge_id: str, table: Table, now: float) -> Iterator[Step]:
             yield Step.of_expired(badge_id, ulid, ttl)
 
 
-def _transactions(steps: Sequence[Step]) -> Iterator[list[Step]]:
+def _transactions(steps: Iterable[Step]) -> Iterator[list[Step]]:
     """As many at once as a transaction takes, beside the badge and the days that they are of."""
     part: list[Step] = []
     for step in steps:
