@@ -94,7 +94,6 @@ def measure() -> Report:
         rows=_rows(loads),
         notes=(
             f"{ROUNDS} x {REQUESTS:,} requests each, client on the same machine",
-            "waitress hangs up behind each 204: a transfer opens a connection, /healthz does not",
             *(() if wrong else ("after them every wallet has what it must have",)),
         ),
         failure="; ".join([*faults, *([wrong] if wrong else [])]),

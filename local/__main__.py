@@ -76,7 +76,7 @@ def _serve(settings: LocalSettings, _: argparse.Namespace) -> None:
         engine.start()
         _greet(settings, server.port)
         if new_token:
-            print(f"Token for timers, shown this once: {new_token}", flush=True)  # noqa: T201
+            print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
         server.serve()
     finally:
         engine.stop()

@@ -162,7 +162,9 @@ class WalletsWorld:
         if isinstance(answer, Entry):
             assert answer.movement == movement
             assert first in (None, answer), "a nonce was answered in two ways"
-            self.first[asked(movement)] = answer
+            # Where who asked has it no more, the other one's copy answered: the nonce may be new.
+            if self.table.get(asked(movement)):
+                self.first[asked(movement)] = answer
             self.told.append(answer)
         elif answer is UnknownWalletError:
             assert NOBODY in (movement.source, movement.target)
@@ -192,8 +194,11 @@ class WalletsWorld:
 
     def expire(self, which: int) -> None:
         """TTL takes one entry of one journal; its nonce may be new from then on."""
-        items = [item for wallet_id in self.wallet_ids for item in _journal(self.table, wallet_id)]
+        ids = ["", *self.wallet_ids]
+        items = [item for wallet_id in ids[1:] for item in _journal(self.table, wallet_id)]
         if items:
+            # In an order that does not depend on ids, which are others each time.
+            items.sort(key=lambda one: [text(one, "nonce"), *_places(ids, one)])
             item = items[which % len(items)]
             self.table.write(Delete(key_of(item)))
             self.archive.remove(item)
@@ -227,6 +232,14 @@ class WalletsWorld:
             page = journal.read(self.table, wallet_id, page.cursor)
             listed += page.entries
         assert listed == sorted(done, key=lambda entry: entry.entry_id, reverse=True)
+
+
+def _places(ids: Sequence[str], item: Item) -> list[int]:
+    """Whose journal it is in, and who gave."""
+    return [
+        ids.index(text(item, "PK").removeprefix(wallets.PARTITION)),
+        ids.index(text(item, "from")),
+    ]
 
 
 def _as_expected(answer: Answer, expected: Answer | Outcome) -> bool:
