@@ -216,6 +216,7 @@ class Aws:
     )
     routes: set[tuple[str, str]] = field(default_factory=set)
     running: str = ""
+    now: float = NOW
 
     each = staticmethod(map)
     ttl_lags = True
@@ -232,7 +233,7 @@ class Aws:
             client.meta.events.register("provide-client-params", self._note)
 
     def clock(self) -> float:
-        return NOW
+        return self.now
 
     @property
     def sender(self) -> Sender | None:
@@ -385,7 +386,7 @@ def views(count: int, badge_id: str = "a", shown: int = 0, age: float = 0) -> li
 
 
 def put_on_every_path(aws: Aws) -> None:
-    """One view and many, of new badges and of old ones, again, and malformed."""
+    """One view and many, of new badges and of old ones, again, hot and expired, and malformed."""
     aws.put(*views(1))
     aws.put(*views(30), *views(150, "b", shown=7), malformed=1)
     again = views(2, shown=9)
@@ -393,6 +394,11 @@ def put_on_every_path(aws: Aws) -> None:
     aws.put(*again, receives=2)
     aws.put()
     assert (aws.live("a"), aws.live("b")) == (1 + 30 + 2, 150)
+    aws.put(View.taken("hot", 0, NOW))
+    aws.now += 900
+    aws.put(View.taken("hot", 1, NOW, hot=True))
+    aws.now = NOW
+    assert (aws.live("hot"), aws.folded("hot")) == (0, 2)
 
 
 def fold_on_every_path(aws: Aws) -> None:
@@ -656,7 +662,14 @@ def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Rig
             "dynamodb:UpdateItem",
             "sqs:SendMessage",
         },
-        "put_views": {"dynamodb:BatchWriteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"},
+        "put_views": {
+            "dynamodb:BatchWriteItem",
+            "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        },
         "fold_views": {"dynamodb:UpdateItem"},
         "authorize": set(),
         "sweep_timers": {

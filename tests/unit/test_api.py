@@ -17,8 +17,11 @@ from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
 from chalicelib.ports import Item, Table, Unavailable
 from chalicelib.settings import Settings
+from chalicelib.views import keys
+from chalicelib.views.counting import HOT
+from chalicelib.views.view import View
 from tests import events
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
+from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table, ulid_of
 
 
 @dataclass
@@ -62,6 +65,20 @@ def ask(method: str = "GET", path: str = "/api/v1/views", **query: str) -> str:
 def test_head_is_answered_by_both_paths_and_counts_nothing(use: Use, path: str) -> None:
     assert ask("HEAD", path) == "0"
     assert use.views_queue.bodies == []
+
+
+@pytest.mark.parametrize(("live", "hot"), [(HOT - 1, False), (HOT, True)])
+def test_a_message_says_that_a_thousand_live_views_were_seen(
+    use: Use,
+    live: int,
+    hot: bool,  # noqa: FBT001
+) -> None:
+    ulids = [ulid_of(NOON - 1 + place / 10_000, f"{place:016}") for place in range(live)]
+    places = [keys.view("octocat", ulid) for ulid in ulids]
+    use.table.put_all([{"PK": place.pk, "SK": place.sk, "ttl": 1} for place in places])
+    assert ask() == str(live)
+    [body] = use.views_queue.bodies
+    assert View.from_message(body).hot is hot
 
 
 def test_a_peek_that_cannot_read_the_count_takes_no_view(use: Use) -> None:

@@ -12,14 +12,16 @@ import pytest
 
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Key
+from chalicelib.ports import Item, Key, Put, Table, Unavailable
 from chalicelib.settings import Settings
+from chalicelib.views import counting, keys
+from chalicelib.views.counting import Count
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from local.table import SqliteTable
 from tests import events
-from tests.unit.fakes import FakeQueue, sqlite_table
+from tests.unit.fakes import FakeQueue, FaultyTable, sqlite_table
 
 NOW = 1_767_225_600.0
 REDELIVERY = 300
@@ -29,7 +31,7 @@ REDELIVERY = 300
 class Use:
     """A `resources.Resources`."""
 
-    table: SqliteTable
+    table: Table
     views_queue: FakeQueue
     settings: Settings = Settings(redelivery_seconds=REDELIVERY)  # noqa: RUF009  it is frozen
     each: Each = map
@@ -90,6 +92,54 @@ def test_a_view_twice_in_a_batch_is_put_once_and_both_messages_are_done(
     assert put_views(events.sqs_event({"m": body, "n": body}), None) == {"batchItemFailures": []}
     assert table.count("USER#a", after="USER", limit=9) == 1
     assert counted == {"views_put": 1, "malformed": 0, "late_redeliveries": 0}
+
+
+def test_a_batch_with_a_hot_view_folds_its_badge_early(
+    table: SqliteTable, counted: dict[str, int]
+) -> None:
+    """Of two views that are over, and two of a badge that is not hot."""
+    for badge_id in ("hot", "cool"):
+        for age in (900, 901):
+            key = keys.view(badge_id, View.taken(badge_id, 0, NOW - age).ulid)
+            table.write(Put({"PK": key.pk, "SK": key.sk, "ttl": int(NOW) - 1}))
+    batch = {"m": View.taken("hot", 2, NOW, hot=True).to_message(), "n": message(0, "cool")}
+    assert put_views(events.sqs_event(batch), None) == {"batchItemFailures": []}
+    assert counting.read(table, "hot") == Count(folded=3, live=0, floor=3)
+    assert counting.read(table, "cool") == Count(folded=0, live=3, floor=1)
+    assert counted == {
+        "views_put": 2,
+        "malformed": 0,
+        "late_redeliveries": 0,
+        "views_folded_early": 2,
+    }
+
+
+def test_where_ttl_is_prompt_it_removes_what_is_over(
+    table: SqliteTable, counted: dict[str, int]
+) -> None:
+    """There it holds a view whose message may come again, which nothing here knows."""
+    resources.use(Use(table, FakeQueue(), ttl_lags=False))
+    old = keys.view("hot", View.taken("hot", 0, NOW - 900).ulid)
+    table.write(Put({"PK": old.pk, "SK": old.sk, "ttl": int(NOW) - 1}))
+    put_views(events.sqs_event({"m": View.taken("hot", 1, NOW, hot=True).to_message()}), None)
+    assert counting.read(table, "hot") == Count(folded=1, live=1, floor=2)
+    assert "views_folded_early" not in counted
+
+
+def test_a_hot_badge_that_can_not_be_folded_early_delays_no_view(
+    table: SqliteTable, counted: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unread(FaultyTable):
+        def get(self, key: Key) -> Item | None:
+            raise Unavailable(f"no answer for {key}")
+
+    resources.use(Use(Unread(table), FakeQueue()))
+    view = View.taken("hot", 1, NOW, hot=True)
+    answer = put_views(events.sqs_event({"m": view.to_message()}), None)
+    assert answer == {"batchItemFailures": []}
+    assert counting.read(table, "hot").folded == 1
+    assert counted["views_folded_early"] == 0
+    assert "a hot badge is not folded yet" in caplog.messages
 
 
 def test_an_empty_batch_is_a_success(table: SqliteTable) -> None:

@@ -122,6 +122,7 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
     }
     assert resources(folder, "put_views") == {
         "StoreViewsAndRaiseFloors": table,
+        "FoldHotBadgesEarly": table,
         "ReceiveViews": queue,
         "WriteItsLog": f"{log}put_views:*",
     }

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from chalicelib.ports import Delete, Item, Key, Put
-from chalicelib.views import keys
+from chalicelib.views import keys, storing
+from chalicelib.views.storing import Lifetime
 from chalicelib.views.view import View
 from local.database import Database
 from local.delivery import (
@@ -324,6 +325,21 @@ def test_expiry_holds_a_view_whose_delivered_message_may_come_again(life: Life) 
     life.queue.delete(messages)
     assert life.expiry.step() == 0.0
     assert not life.there(view)
+
+
+def test_expiry_holds_what_shows_that_a_hot_view_is_counted(life: Life) -> None:
+    view = View.taken("octocat", 0, START, hot=True)
+    life.queue.send(view.to_message())
+    storing.store([view], life.table, Lifetime(1, 1), START, map)
+    messages = life.queue.receive(10)
+    life.clock.now += 86_400
+
+    life.expiry.step()
+    assert life.table.get(keys.seen(view.ulid)) is not None
+
+    life.queue.delete(messages)
+    life.expiry.step()
+    assert life.table.get(keys.seen(view.ulid)) is None
 
 
 def test_expiry_holds_a_view_whose_message_is_a_dead_letter_or_redriven(life: Life) -> None:

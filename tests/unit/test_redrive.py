@@ -150,6 +150,23 @@ def test_a_view_that_is_in_the_table_is_counted_already(table: SqliteTable, age:
     assert counting.read(table, "octocat") == before == counted(folded=0, live=1, floor=1)
 
 
+def test_a_hot_view_that_is_counted_stays_counted_once(table: SqliteTable) -> None:
+    view = View.taken("octocat", 0, NOON, hot=True)
+    assert storing.store([view], table, LIFETIME, NOON, map) == {}
+    letters = DeadLetters(lambda: NOON)
+    letters.put(view.to_message())
+    assert job(letters, table).run(lambda: NOON + 100) == {Outcome.COUNTED: 1}
+    assert counting.read(table, "octocat").counted == 1
+    assert number(table.get(keys.seen(view.ulid)) or {}, "ttl") == int(NOON) + 600
+
+
+def test_a_hot_view_that_was_never_counted_is(table: SqliteTable) -> None:
+    letters = DeadLetters(lambda: NOON)
+    letters.put(View.taken("octocat", 0, NOON, hot=True).to_message())
+    assert job(letters, table).run(lambda: NOON + 100) == {Outcome.STORED: 1}
+    assert counting.read(table, "octocat") == Count(folded=1, live=0, floor=1)
+
+
 def test_a_view_that_is_in_the_table_stays_as_long_as_one_just_put(table: SqliteTable) -> None:
     """Its message may come once more while it is being deleted.
 

@@ -104,6 +104,9 @@ def test_views_sort_by_the_time_they_were_taken() -> None:
         message(reset="7"),
         message(reset=None),
         message(reset=True),
+        message(hot=1),
+        message(hot=None),
+        message(hot="true"),
     ],
 )
 def test_what_is_no_view_is_malformed_whatever_it_is(body: object) -> None:
@@ -151,6 +154,14 @@ def test_a_view_of_a_count_that_never_began_anew_says_nothing_of_it() -> None:
     """Messages that were enqueued before there was a reset are read as ever."""
     assert set(json.loads(View.taken("octocat", 7, NOON).to_message())) == {"id", "view", "shown"}
     assert View.from_message(message()).reset == 0
+
+
+def test_a_message_of_a_hot_badge_says_so() -> None:
+    """Messages that were enqueued before there were hot ones are read as ever."""
+    view = View.taken("octocat", 7, NOON, hot=True)
+    assert json.loads(view.to_message())["hot"] is True
+    assert View.from_message(view.to_message()) == view
+    assert View.from_message(message()).hot is View.from_message(message(hot=False)).hot is False
 
 
 @given(st.integers(min_value=1, max_value=2**47))
