@@ -204,7 +204,7 @@ class Runner:
         Raises `RuntimeError` where it fails, or does not answer the status that is given.
         """
         context = Context(self.function_names[function])
-        _check(self.design.handlers[function](event, context), status)
+        check(self.design.handlers[function](event, context), status)
         (sent, sends), lines = self.mailbox.take(), self._logged()
         log_bytes = sum(len(line.encode()) for line in (*lines, *self.design.platform_lines))
         requests, metrics = self.meter.take(), frozenset(_metrics(lines))
@@ -257,7 +257,7 @@ def given_on_aws(
     return Given(table, views, each, clock=clock), for_timers
 
 
-def _check(answer: Mapping[str, Any] | None, status: int) -> None:
+def check(answer: Mapping[str, Any] | None, status: int) -> None:
     """Raise `RuntimeError` where a handler did not do what it was called for."""
     answer = answer or {}
     answered = answer.get("statusCode", 200)

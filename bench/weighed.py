@@ -1,0 +1,116 @@
+"""A table in memory that weighs what is asked of it by DynamoDB's rules, for long simulations.
+
+moto behind a `Meter` is held to DynamoDB's expressions, and takes milliseconds a request. This is
+the SQLite engine, and knows the rules of `metering` by the port alone; a test holds the two to the
+same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bench.metering import TRANSACTIONAL, Request, Written, item_bytes, read_units, write_units
+from chalicelib.attribute_values import encode_item
+from chalicelib.ports import ConditionFailed, Due, Item, Key, Placed, Put, Table, Write
+
+PAGE_BYTES = 1_048_576
+"""A page of a Query ends there (DynamoDB API reference), and each page is rounded by itself."""
+
+
+class WeighedTable:
+    """A `Table` over another; `take` tells what was asked of it since the last time.
+
+    Of indexes it knows nothing: no view is in one.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._requests: list[Request] = []
+
+    def take(self) -> tuple[Request, ...]:
+        """The requests since the last time, in their order."""
+        requests, self._requests = tuple(self._requests), []
+        return requests
+
+    def get(self, key: Key) -> Item | None:
+        item = self._table.get(key)
+        self._read("GetItem", [_size(item)])
+        return item
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        raise NotImplementedError("no view is read so")
+
+    def query(
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+    ) -> list[Item]:
+        items = self._table.query(partition, limit=limit, first=first, last=last)
+        self._read("Query", map(_size, items))
+        wanted = attributes or None
+        return [
+            item if wanted is None else {name: item[name] for name in wanted if name in item}
+            for item in items
+        ]
+
+    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+        items = self._table.query(partition, limit=limit + 1, first=after)
+        behind = [item for item in items if str(item["SK"]) > after][:limit]
+        self._read("Query", map(_size, behind))
+        return len(behind)
+
+    def query_due(self, batch: str, **how: object) -> list[Due]:
+        raise NotImplementedError("no view is due")
+
+    def query_latest(self, partition: str, **how: object) -> list[Placed]:
+        raise NotImplementedError("no view is in an index")
+
+    def write(self, *writes: Write) -> None:
+        before = [self._table.get(write.key) for write in writes]
+        try:
+            self._table.write(*writes)
+        except ConditionFailed:
+            self._written(writes, before, before)
+            raise
+        self._written(writes, before, [self._table.get(write.key) for write in writes])
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        writes = [Put(item) for item in items]
+        before = [self._table.get(write.key) for write in writes]
+        self._table.put_all(items)
+        if items:
+            written = zip(writes, before, items, strict=True)
+            units = [Written(w.key, write_units(_size(b), _size(a))) for w, b, a in written]
+            self._requests.append(Request("BatchWriteItem", 0.0, tuple(units)))
+
+    def _read(self, operation: str, sizes: Iterable[int]) -> None:
+        """Pages of 1 MB, each rounded up."""
+        pages = [0]
+        for size in sizes:
+            if pages[-1] >= PAGE_BYTES:
+                pages.append(0)
+            pages[-1] += size
+        units = sum(read_units(page, consistent=True) for page in pages)
+        self._requests.append(Request(operation, units))
+
+    def _written(
+        self,
+        writes: Sequence[Write],
+        before: Sequence[Item | None],
+        after: Sequence[Item | None],
+    ) -> None:
+        times = TRANSACTIONAL if len(writes) > 1 else 1
+        units = [
+            Written(write.key, times * write_units(_size(one), _size(other)))
+            for write, one, other in zip(writes, before, after, strict=True)
+        ]
+        operation = "TransactWriteItems" if len(writes) > 1 else "UpdateItem"
+        self._requests.append(Request(operation, 0.0, tuple(units)))
+
+
+def _size(item: Item | None) -> int:
+    return item_bytes(encode_item(item)) if item else 0
