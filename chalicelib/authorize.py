@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from chalice.app import AuthRequest, AuthResponse, Blueprint
+from chalice.app import AuthRequest, AuthResponse, AuthRoute, Blueprint
 
 from chalicelib import resources, telemetry, tokens
 
@@ -12,8 +12,10 @@ blueprint = Blueprint(__name__)
 
 SECONDS_KEPT = 300
 """API Gateway keeps an answer for so long: a token that is taken away opens doors until then."""
+METHODS = ["GET", "PATCH", "POST", "PUT"]
+"""Each by its name: a `*` in its place would stand for the beginning of any other path too."""
 ALL = ["*"]
-OF_USERS = ["/api/v1/wallets", "/api/v1/wallets/*"]
+OF_USERS = [AuthRoute("/api/v1/wallets", METHODS), AuthRoute("/api/v1/wallets/*", METHODS)]
 """What a user's token opens: the routes of wallets, which look at whose it is."""
 
 

@@ -2,13 +2,14 @@
 
 DynamoDB restores into a new table, whose stream sorts behind the old one, so the fold goes on from
 what the restored items hold. The consumers rest meanwhile: what is enqueued waits in the queue,
-what the old table's stream has belongs to the old table.
+what the old table's stream has belongs to the old table. But for the archive: entries that were
+removed before that time are in no table, old or restored, and in that stream alone.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_lambda import LambdaClient
 
+GOES_ON = "archive_entries"
+"""The consumer that is not stopped; the deployment of the restored stack ends its mapping."""
 LOOK_SECONDS = 10.0
 """How often to look whether a table is restored, which can take hours."""
 
@@ -41,7 +44,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Stops the consumers of a stack, restores its table, lets them run again."""
+    """Stops the consumers of a stack but the archive's, restores its table, lets them run again."""
 
     tables: DynamoDBClient
     functions: LambdaClient
@@ -61,16 +64,20 @@ class Restore:
         return Restored(target, stream)
 
     def enable_consumers(self, *, enabled: bool) -> None:
-        """Let the event source mappings of the stack run or rest, and wait until they do."""
-        mappings = list(self._mappings())
+        """Let the event source mappings of the stack run, or all but the archive's rest.
+
+        Waits until they do.
+        """
+        functions = [name for name in FUNCTIONS if enabled or name != GOES_ON]
+        mappings = list(self._mappings(functions))
         for mapping in mappings:
             self.functions.update_event_source_mapping(UUID=mapping, Enabled=enabled)
         wanted = "Enabled" if enabled else "Disabled"
         for mapping in mappings:
             self._wait_for_mapping(mapping, wanted)
 
-    def _mappings(self) -> Iterator[str]:
-        for function in FUNCTIONS:
+    def _mappings(self, functions: Iterable[str]) -> Iterator[str]:
+        for function in functions:
             name = f"{self.stack}-{function}"
             listed = self.functions.list_event_source_mappings(FunctionName=name)
             for mapping in listed["EventSourceMappings"]:

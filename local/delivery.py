@@ -24,7 +24,7 @@ Handler: TypeAlias = Callable[[dict[str, Any], Any], Any]
 MESSAGES_AT_ONCE = 200
 """Messages in a batch; on AWS a batch window allows as many."""
 CHANGES_AT_ONCE = 1_000
-"""Stream records in a batch, the most that Lambda takes."""
+"""Stream records in a batch, as many as `fold_views` is given on AWS."""
 REMOVALS_AT_ONCE = 1_000
 """Removals in one transaction, so that no visitor waits long behind one."""
 LINGER_SECONDS = 0.05

@@ -137,10 +137,13 @@ def _phrase(status: int) -> str:
 
 
 def _target(environ: dict[str, Any]) -> str:
-    """Path and query, without what Python takes apart in a path: all behind a semicolon."""
+    """Path and query, without what Python takes apart in a path: all behind `;` or `#`.
+
+    Behind a `#` the authorizer would see another path than the route that is called.
+    """
     target: str = environ["REQUEST_URI"]
     path, mark, query = target.partition("?")
-    return path.replace(";", "%3B") + mark + query
+    return path.replace(";", "%3B").replace("#", "%23") + mark + query
 
 
 def _headers(environ: dict[str, Any]) -> dict[str, str]:

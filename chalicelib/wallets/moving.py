@@ -33,8 +33,11 @@ from chalicelib.wallets.wallet import PARTITION, Entry, Movement, Outcome
 if TYPE_CHECKING:
     from boto3.dynamodb.conditions import ConditionBase
 
-ROUNDS = 10
-"""How often a movement and its refusal may miss each other, before the caller is asked to wait."""
+ROUNDS = 5
+"""How often a movement and its refusal may miss each other, before the caller is asked to wait.
+
+Each may use up the `budget` of its retries; the function must not end before its answer.
+"""
 
 
 class MovementError(Exception):

@@ -27,7 +27,10 @@ def own(wallet: Wallet) -> dict[str, Any]:
 
 
 def transactions(page: Page, wallet_id: str, now: int) -> dict[str, Any]:
-    """What moved, newest first; what is older than `archived_before` is in the archive."""
+    """What moved, newest first; what is older than `archived_before` goes to the archive.
+
+    It may still be here, for TTL takes its time, or be on its way there for some minutes.
+    """
     told = {
         "transactions": [_transaction(entry, wallet_id) for entry in page.entries],
         "archived_before": moment(now - HOT_SECONDS * 1000),

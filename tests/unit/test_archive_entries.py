@@ -115,6 +115,13 @@ def test_what_can_not_be_archived_comes_again_from_its_first_entry_on(
     assert {*nonces(archive)} == {"n8", "n9", "n10", "n11"}
 
 
+def test_where_all_days_fail_the_first_entry_of_any_comes_again(archive: FakeArchive) -> None:
+    """The day before has 9 and 10, and is put first; the first that was removed is 8."""
+    archive.failure, archive.failing = Unavailable("slow down"), "journal/"
+    assert deliver(record(8), record(9, days=1), record(10, days=1)) == failed(8)
+    assert archive.objects == {}
+
+
 def test_a_malformed_record_is_logged_and_archived_whole_and_holds_up_nobody(
     archive: FakeArchive, counted: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -61,10 +62,22 @@ def test_who_has_a_token_may_do_everything_since_the_answer_is_kept_for_all_rout
 
 def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
     policy = asked(f"Bearer {USERS_TOKEN}")
-    api = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/"
-    assert opened(policy) == [api + "api/v1/wallets", api + "api/v1/wallets/*"]
+    api = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api"
+    assert opened(policy) == [
+        f"{api}/{method}/api/v1/{path}"
+        for path in ("wallets", "wallets/*")
+        for method in ("GET", "PATCH", "POST", "PUT")
+    ]
     assert policy["principalId"] == USERS_DIGEST
     assert policy["context"] == {"user": USER}
+
+
+def test_a_users_token_opens_no_path_that_merely_ends_as_a_wallets() -> None:
+    """A `*` of a policy stands for slashes too."""
+    event = ARN.replace("timers/e", "api/v1/events/e/api/v1/wallets/x")
+    assert not any(fnmatchcase(event, one) for one in opened(asked(f"Bearer {USERS_TOKEN}")))
+    wallet = ARN.replace("timers/e", "api/v1/wallets/x/balance")
+    assert any(fnmatchcase(wallet, one) for one in opened(asked(f"Bearer {USERS_TOKEN}")))
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", DIGEST])

@@ -305,6 +305,12 @@ def test_a_semicolon_is_part_of_a_name(gateway: Gateway) -> None:
     assert answered.json == {"name": "a%3Bb"}
 
 
+def test_a_hash_is_part_of_a_name(gateway: Gateway) -> None:
+    """`urlparse` would cut the path off there too, and an authorizer would see all of it."""
+    answered = call(gateway, environ("GET", "/names/a#b?c#d"))
+    assert answered.json == {"name": "a%23b"}
+
+
 def test_a_badge_is_answered_whatever_type_a_body_would_have(engine: Engine) -> None:
     gateway = Gateway(product, engine.together)
     for kind in ("text/plain", "image/png", "nonsense"):

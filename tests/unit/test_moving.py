@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import pytest
 
 from chalicelib.ports import ConditionFailed, Delete, Key, Table, Unavailable, Write
+from chalicelib.retry import Retry
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.moving import (
+    ROUNDS,
     Mover,
     NonceReusedError,
     RefusedError,
@@ -22,6 +25,7 @@ from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement, Outcome, ask
 from tests.unit.fakes import NOON, FaultyTable, raising
 from tests.unit.timers import ENGINES, table_on
 
+CONFIG = Path(__file__).parents[2] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)
 NOBODY = "7" * 26
 """What could be a wallet's id and is none's."""
@@ -244,8 +248,8 @@ def test_a_refusal_is_the_movement_that_failed_and_its_entry(bank: Bank) -> None
     assert len(counting.written) == 2
 
 
-def test_who_misses_the_money_ten_times_over_is_asked_to_come_again(bank: Bank) -> None:
-    """It comes before each refusal and is gone before each movement: ten of either."""
+def test_who_misses_the_money_five_times_over_is_asked_to_come_again(bank: Bank) -> None:
+    """It comes before each refusal and is gone before each movement: five of either."""
     turns: list[Sequence[Write]] = []
 
     def before(writes: Sequence[Write]) -> None:
@@ -259,8 +263,14 @@ def test_who_misses_the_money_ten_times_over_is_asked_to_come_again(bank: Bank) 
     movement = Movement("transfer-1", 30, bank.b, bank.a)
     with pytest.raises(Unavailable, match="the same nonce"):
         bank.over(FaultyTable(bank.table, before_write=before)).move(movement)
-    assert len(turns) == 20
+    assert len(turns) == 10
     assert bank.table.get(asked(movement)) is None
+
+
+def test_all_rounds_are_over_before_the_function_is() -> None:
+    """Two calls a round, each tried again for 0.9 s: 5 x 2 x 0.9 s = 9 s, of 10 s."""
+    functions = json.loads(CONFIG.read_text())["lambda_functions"]
+    assert ROUNDS * 2 * Retry().budget < functions["api_handler"]["lambda_timeout"]
 
 
 def test_an_entry_that_was_there_and_is_not_told_is_no_answer(bank: Bank) -> None:

@@ -286,8 +286,12 @@ def test_a_users_token_is_good_for_no_event(desk: Desk) -> None:
         ("GET", "/timers/e"),
         ("POST", "/timers"),
         ("POST", "/echoAtTime"),
+        ("GET", "/api/v1/events/e%2Fapi%2Fv1%2Fwallets%2Fx"),
     ):
         assert desk.ask(method, target, token=EVAS).refusal == (403, "forbidden")
+    for method, target in (("POST", "/api/v1/events"), ("GET", "/timers/e")):
+        forged = f"{target}#/api/v1/wallets/x"
+        assert desk.ask(method, forged, wanted, EVAS).refusal == (404, "not_found")
 
 
 def test_a_user_looks_at_his_wallet_transfers_from_it_and_switches_its_badge(
