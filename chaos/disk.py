@@ -1,0 +1,104 @@
+"""A disk that gets full: a small file system where one may be mounted, else a quota.
+
+Either is asked for while the run goes on, so the same run works as root, unprivileged and in a
+container; the report says which it was.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+SIZE = 128 * 2**20
+"""Bytes of the small file system: a run keeps some megabytes in it."""
+BLOCK = 2**16
+
+
+class Disk(Protocol):
+    """Where the machine keeps its file."""
+
+    name: str
+    folder: Path
+
+    def fill(self, pid: int, spare: int) -> None:
+        """Leave the process so many bytes to write, about."""
+
+    def free(self, pid: int) -> None:
+        """Let it write again."""
+
+    def close(self) -> None:
+        """Leave nothing behind but the folder."""
+
+
+class SmallDisk:
+    """A file system in memory, filled by a file beside those of the machine."""
+
+    name = f"tmpfs of {SIZE // 2**20} MiB"
+
+    def __init__(self, folder: Path) -> None:
+        """Mount it. Raises `OSError` where that is not allowed."""
+        self._mounted = folder
+        folder.mkdir(parents=True)
+        options = ["-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+        mount = shutil.which("mount")
+        if mount is None or subprocess.run([mount, *options], capture_output=True).returncode:  # noqa: PLW1510, S603
+            folder.rmdir()
+            raise OSError("no file system can be mounted")
+        self.folder = folder / "data"
+        self._ballast = folder / "ballast"
+
+    def fill(self, pid: int, spare: int) -> None:
+        del pid
+        with self._ballast.open("wb", buffering=0) as ballast:
+            try:
+                while ballast.write(bytes(BLOCK)) == BLOCK:
+                    pass
+            except OSError:
+                pass
+            ballast.truncate(max(0, ballast.tell() - spare))
+
+    def free(self, pid: int) -> None:
+        del pid
+        self._ballast.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        subprocess.run(["umount", "--lazy", str(self._mounted)], check=True)  # noqa: S603, S607
+
+
+class Quota:
+    """A limit on the size of the files that a process writes; Linux sets it from outside.
+
+    Source: prlimit(2), `RLIMIT_FSIZE`; CPython ignores SIGXFSZ, so a write then fails with EFBIG.
+    """
+
+    name = "RLIMIT_FSIZE"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "data"
+        self.folder.mkdir(parents=True)
+
+    def fill(self, pid: int, spare: int) -> None:
+        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (spare + BLOCK, hard))
+
+    def free(self, pid: int) -> None:
+        with suppress(ProcessLookupError):  # its limit ended with it
+            _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+    def close(self) -> None:
+        """Nothing is left: the limit ends with its process."""
+
+
+def small_disk(folder: Path, *, mounted: bool = True) -> Disk:
+    """The best disk to be had here."""
+    if mounted:
+        try:
+            return SmallDisk(folder)
+        except OSError:
+            pass
+    return Quota(folder)
