@@ -10,6 +10,7 @@ import argparse
 import os
 import secrets
 import shutil
+import signal
 import sys
 import time
 from collections import Counter
@@ -24,6 +25,7 @@ from chalicelib import telemetry
 from chaos import aws, checker, history, machine
 from chaos.aws import ShardedWorld
 from chaos.checker import CLEAN
+from chaos.disk import unmount
 from chaos.report import OnAws, OneMachine, counted, report
 from chaos.server import DiedError
 
@@ -44,8 +46,10 @@ def main(arguments: Sequence[str]) -> int:
         return _check(given.check)
     isolate(os.environ)
     folder: Path = given.folder
+    unmount(folder / machine.DISK)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which leaves no process and no mount
     began = time.monotonic()
     print(f"seed {given.seed}; what is seen is kept in {folder}/", flush=True)
     try:

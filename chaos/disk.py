@@ -7,7 +7,6 @@ container; the report says which it was.
 from __future__ import annotations
 
 import resource
-import shutil
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -42,11 +41,9 @@ class SmallDisk:
     def __init__(self, folder: Path) -> None:
         """Mount it. Raises `OSError` where that is not allowed."""
         self._mounted = folder
-        folder.mkdir(parents=True)
-        options = ["-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
-        mount = shutil.which("mount")
-        if mount is None or subprocess.run([mount, *options], capture_output=True).returncode:  # noqa: PLW1510, S603
-            folder.rmdir()
+        folder.mkdir(parents=True, exist_ok=True)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
+        if subprocess.run(mount, capture_output=True, check=False).returncode:  # noqa: S603
             raise OSError("no file system can be mounted")
         self.folder = folder / "data"
         self._ballast = folder / "ballast"
@@ -54,11 +51,9 @@ class SmallDisk:
     def fill(self, pid: int, spare: int) -> None:
         del pid
         with self._ballast.open("wb", buffering=0) as ballast:
-            try:
+            with suppress(OSError):
                 while ballast.write(bytes(BLOCK)) == BLOCK:
                     pass
-            except OSError:
-                pass
             ballast.truncate(max(0, ballast.tell() - spare))
 
     def free(self, pid: int) -> None:
@@ -66,7 +61,7 @@ class SmallDisk:
         self._ballast.unlink(missing_ok=True)
 
     def close(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self._mounted)], check=True)  # noqa: S603, S607
+        unmount(self._mounted)
 
 
 class Quota:
@@ -94,11 +89,15 @@ class Quota:
         """Nothing is left: the limit ends with its process."""
 
 
+def unmount(folder: Path) -> None:
+    """Take away what a run, this one or one that was killed, has mounted here."""
+    if folder.is_mount():
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)  # noqa: S603, S607
+
+
 def small_disk(folder: Path, *, mounted: bool = True) -> Disk:
     """The best disk to be had here."""
     if mounted:
-        try:
+        with suppress(OSError):
             return SmallDisk(folder)
-        except OSError:
-            pass
     return Quota(folder)

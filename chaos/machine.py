@@ -34,6 +34,8 @@ FREEZE_SECONDS = -7_200.0
 """Set back so far, the clock keeps every view alive while the last ones are put."""
 END_SECONDS = 100_000.0
 POLL_SECONDS = 0.1
+DISK = "disk"
+"""Where in the run's folder the machine keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 def run(seed: str, seconds: float, inputs: int, folder: Path, *, mounted: bool = True) -> Survived:
     """Run one machine in a new folder. Raises `DiedError` and `TimeoutError`."""
-    disk = small_disk(folder / "disk", mounted=mounted)
+    disk = small_disk(folder / DISK, mounted=mounted)
     try:
         return Machine(seed, folder, disk).run(seconds, inputs)
     finally:
