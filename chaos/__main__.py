@@ -95,6 +95,7 @@ def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
         seen.faults,
         seen.starts,
         seen.slow_clients,
+        given.inputs,
         seen.tried,
         seen.log_errors,
         *counted(seen.history.operations),

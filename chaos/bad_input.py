@@ -62,10 +62,10 @@ def _ask(connected: socket.socket, case: Case) -> bytes:
     if not case.whole:
         with suppress(OSError):  # the server has hung up already
             connected.shutdown(socket.SHUT_WR)
-    received = receive(connected, b"", without_body=case.without_body)
+    received = receive(connected)
     while received.startswith(b"HTTP/1.1 100 "):
         rest = received.partition(END_OF_HEAD)[2]
-        received = receive(connected, rest, without_body=case.without_body)
+        received = receive(connected, rest)
     return received
 
 

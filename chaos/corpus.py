@@ -142,7 +142,6 @@ class Case:
     family: str
     raw: bytes
     whole: bool = True
-    without_body: bool = False
     also: frozenset[int] = frozenset()
 
 

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +75,7 @@ class Machine:
             self._come_to_rest(recorder)
             witness.stop()
             recorder.close()
+            self._server.close()
             seen = annotated(self._operations(), witness.looks)
             errors = logs.errors(self._folder)
             return Survived(seen, seconds, self._disk.name, *done, errors)
@@ -109,11 +110,13 @@ class Machine:
 
     def _come_to_rest(self, recorder: Recorder) -> None:
         """Every view put, and read; then every view removed and folded, and read again."""
-        self._clock.jump(FREEZE_SECONDS)
         self._server.kill()
-        self._server.start()
+        self._clock.jump(FREEZE_SECONDS)
         self._redrive()
-        self._until(lambda seen: seen.all_put and not seen.unfolded)
+        self._server.start()
+        for seen in self._looks():
+            if seen.all_put and not seen.unfolded:
+                break
         self._read_all(recorder, Kind.FINAL, "put")
         self._clock.jump(END_SECONDS)
         for seen in self._looks():
@@ -136,11 +139,6 @@ class Machine:
             stdout=subprocess.DEVNULL,
             check=True,
         )
-
-    def _until(self, quiet: Callable[[Look], bool]) -> None:
-        for seen in self._looks():
-            if quiet(seen):
-                return
 
     def _looks(self) -> Iterator[Look]:
         """Looks at the file, until there is nothing to wait for. Raises `TimeoutError`."""

@@ -20,13 +20,17 @@ CUTS = ("cut mid-request", "cut mid-answer")
 
 @dataclass(frozen=True, slots=True)
 class OneMachine:
-    """What was done to the machine; its operations are counted by kind and outcome, and by note."""
+    """What was done to the machine, and what came of it.
+
+    Its operations are counted by kind and outcome, and by note; `inputs` were to be tried.
+    """
 
     seconds: float
     disk: str
     faults: Mapping[Fault, int]
     starts: int
     slow_clients: int
+    inputs: int
     tried: Tried
     log_errors: Sequence[str]
     operations: Counter[tuple[Kind, Outcome]]
@@ -125,6 +129,8 @@ def failures(machine: OneMachine, aws: OnAws) -> Iterator[str]:
             yield from map(str, _first_of_each(verdict))
     if machine.notes[HUNG]:
         yield f"{machine.notes[HUNG]} requests got no answer"
+    if machine.tried.number < machine.inputs:
+        yield f"{machine.inputs - machine.tried.number} bad inputs were not tried in time"
     for name, wrong in (
         ("bad inputs got a wrong answer", machine.tried.wrong),
         ("lines of the log should not be there", machine.log_errors),

@@ -48,7 +48,7 @@ class Slow:
             return Answer(Outcome.REFUSED, note="a slow client gave up")
         rest, self.sent = self.request[self.sent :], len(self.request)
         self.connected.sendall(rest)
-        return understood(receive(self.connected, b"", without_body=False))
+        return understood(receive(self.connected))
 
 
 class SlowClients:

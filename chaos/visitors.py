@@ -163,7 +163,7 @@ class Visitor:
             if self._random.random() < 0.5:  # noqa: PLR2004  else it hangs up at once
                 connected.recv(self._random.randrange(1, 100))
             return Answer(Outcome.UNKNOWN, note="cut mid-answer")
-        received = receive(connected, b"", without_body=manner is Manner.HEAD)
+        received = receive(connected, without_body=manner is Manner.HEAD)
         return understood(received)
 
     def _connect(self) -> socket.socket | None:
@@ -187,8 +187,10 @@ class Visitor:
         self._socket = None
 
 
-def receive(connected: socket.socket, received: bytes, *, without_body: bool) -> bytes:
-    """The whole answer. Raises `ConnectionError` where it ends early, and `TimeoutError`."""
+def receive(
+    connected: socket.socket, received: bytes = b"", *, without_body: bool = False
+) -> bytes:
+    """The whole answer, of which some may have come. Raises `ConnectionError`, `TimeoutError`."""
     while not (END_OF_HEAD in received if without_body else complete(received)):
         part = connected.recv(65_536)
         if not part:

@@ -22,6 +22,7 @@ MACHINE = OneMachine(
     faults={Fault.KILLED: 3},
     starts=4,
     slow_clients=5,
+    inputs=7,
     tried=Tried(Counter({"200": 6, "closed": 1})),
     log_errors=(),
     operations=Counter({(Kind.HIT, Outcome.ACKNOWLEDGED): 3_000}),
@@ -52,6 +53,7 @@ def test_the_table_says_what_was_held_survived_and_tried() -> None:
         (MACHINE, replace(AWS, verdict=LOST), "1 answers are wrong (AWS)"),
         (replace(MACHINE, notes=Counter({HUNG: 2})), AWS, "2 requests got no answer"),
         (replace(MACHINE, tried=Tried(wrong=["id: 500 for b'x'"])), AWS, "id: 500 for b'x'"),
+        (replace(MACHINE, inputs=9), AWS, "2 bad inputs were not tried in time"),
         (replace(MACHINE, log_errors=["Traceback"]), AWS, "Traceback"),
     ],
 )
