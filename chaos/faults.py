@@ -20,6 +20,8 @@ from chaos.weather import Weather
 
 SPARE_BYTES = 400_000
 """A full disk has up to so much left, so that a write fails now here, now there."""
+TIMES = 12
+"""How often it gets full, now and again: each time something else is the first to fail."""
 
 
 class Fault(StrEnum):
@@ -29,6 +31,7 @@ class Fault(StrEnum):
     KILLED_FULL = "killed while the disk was full"
     KILLED_TWICE = "killed again while it started"
     DISK_FULL = "disk full"
+    DISK_FULL_AGAIN = "disk full now and again"
     FORWARD = "clock set forward"
     BACK = "clock set back"
     PAUSED = "stood still"
@@ -38,7 +41,8 @@ WEIGHTS = {
     Fault.KILLED: 8,
     Fault.KILLED_FULL: 2,
     Fault.KILLED_TWICE: 2,
-    Fault.DISK_FULL: 3,
+    Fault.DISK_FULL: 2,
+    Fault.DISK_FULL_AGAIN: 2,
     Fault.FORWARD: 4,
     Fault.BACK: 3,
     Fault.PAUSED: 2,
@@ -78,7 +82,7 @@ def _size(fault: Fault, chance: random.Random) -> float:
             return chance.choice(FORWARD_SECONDS)
         case Fault.BACK:
             return chance.choice(BACK_SECONDS)
-        case Fault.DISK_FULL | Fault.KILLED_FULL:
+        case Fault.DISK_FULL | Fault.DISK_FULL_AGAIN | Fault.KILLED_FULL:
             return chance.randrange(SPARE_BYTES)
     return 0.0
 
@@ -117,9 +121,11 @@ class Faults:
                 self._disk.free(pid)
                 self._server.start()
             case Fault.DISK_FULL:
-                self._disk.fill(self._server.pid, int(one.size))
-                time.sleep(one.lasts)
-                self._disk.free(self._server.pid)
+                self._fill(one.size, one.lasts)
+            case Fault.DISK_FULL_AGAIN:
+                for turn in range(TIMES):
+                    self._fill(one.size * turn / TIMES, one.lasts / TIMES)
+                    time.sleep(one.lasts / TIMES)
             case Fault.FORWARD:
                 self._clock.jump(one.size)
             case Fault.BACK:
@@ -128,6 +134,11 @@ class Faults:
                 self._clock.jump(one.size)
             case Fault.PAUSED:
                 self._server.pause(one.lasts)
+
+    def _fill(self, spare: float, seconds: float) -> None:
+        self._disk.fill(self._server.pid, int(spare))
+        time.sleep(seconds)
+        self._disk.free(self._server.pid)
 
     def _restart(self) -> None:
         self._server.kill()
