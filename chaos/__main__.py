@@ -108,7 +108,9 @@ def _on_aws(given: argparse.Namespace, folder: Path, deadline: float) -> OnAws:
     with (folder / "aws.log").open("w") as log:
         telemetry.write_to(log, with_metrics=False)
         on_aws = _plus(
-            OnAws(0, 0, Counter(), CLEAN), folder, aws.on_moto(f"{given.seed}/moto", VIEWS_ON_MOTO)
+            OnAws(0, Counter(), Counter(), CLEAN),
+            folder,
+            aws.on_moto(f"{given.seed}/moto", VIEWS_ON_MOTO),
         )
         while on_aws.worlds < 2 or time.monotonic() < deadline:  # noqa: PLR2004  one of each at least
             world = aws.on_sqlite(folder, f"{given.seed}/{on_aws.worlds}", given.views)
@@ -121,7 +123,7 @@ def _plus(before: OnAws, folder: Path, world: ShardedWorld) -> OnAws:
     history.write(folder / f"aws-{before.worlds}.jsonl", seen)
     return OnAws(
         before.worlds + 1,
-        before.views + world.taken,
+        before.operations + counted(seen.operations)[0],
         before.happened + world.happened,
         before.verdict.plus(checker.check(seen)),
     )

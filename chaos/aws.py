@@ -24,8 +24,9 @@ from moto import mock_aws
 from app import app
 from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Key, Table
+from chalicelib.ports import Item, Key, Table, text
 from chalicelib.resources import aws_client
+from chalicelib.views import keys
 from chalicelib.views.view import View
 from chaos.history import History, Kind, Operation, Outcome, Still
 from local.database import Database
@@ -105,6 +106,7 @@ class ShardedWorld(AwsWorld):
         self._to_come: list[str] = []
         self._came: Counter[str] = Counter()
         self._accepted = ""
+        self._stored_directly = False
         self._stills: list[Still] = []
         self._still_since: float | None = 0.0
         self._started = self.now
@@ -116,6 +118,11 @@ class ShardedWorld(AwsWorld):
         super()._accept(view)
         self._accepted = view.ulid
         self._to_come.append(view.ulid)
+
+    def _stored(self, items: Sequence[Item]) -> None:
+        super()._stored(items)
+        views = (text(item, "SK").removeprefix(keys.VIEW) for item in items)
+        self._stored_directly |= any(ulid not in self.messages for ulid in views)
 
     def _append(self, record: dict[str, Any]) -> None:
         self._end_still()
@@ -136,20 +143,26 @@ class ShardedWorld(AwsWorld):
     def visit(
         self, badge_id: str, kind: Kind, faults: Sequence[Fault] = (), note: str = ""
     ) -> None:
-        """Somebody looks; whoever is not answered does not know whether he was counted."""
-        invoked, self._accepted = next(self._steps), ""
+        """Somebody looks; who gets no count was counted or not, and it may be known only later."""
+        invoked, self._accepted, self._stored_directly = next(self._steps), "", False
         body: dict[str, Any] = {"message": "no answer", "isError": True}
         with self._under(faults):
             body = self.ask(badge_id, peek=kind is not Kind.HIT)
         shown = None if body.get("isError") else int(body["message"])
-        known = shown is not None or "view taken" in body["message"]
-        outcome = Outcome.ACKNOWLEDGED if known else Outcome.UNKNOWN
         note = note or (body["message"] if shown is None else "")
         completed = next(self._steps)
-        stored = shown is not None and not self._accepted and kind is Kind.HIT
-        visit = Operation(badge_id, kind, invoked, completed, outcome, shown, None, note)
-        put_at_once = replace(visit, put_by=completed) if stored else visit
-        self._visits.append((put_at_once, self._accepted))
+        outcome = self._outcome(shown, body["message"])
+        stored = shown is not None and self._stored_directly and not self._accepted
+        put_by = completed if stored else None
+        visit = Operation(badge_id, kind, invoked, completed, outcome, shown, put_by, note)
+        self._visits.append((visit, self._accepted))
+
+    def _outcome(self, shown: int | None, said: str) -> Outcome:
+        """What no storage has taken was surely not done, whatever was answered."""
+        if shown is not None or "view taken" in said:
+            return Outcome.ACKNOWLEDGED
+        taken = self._accepted or self._stored_directly
+        return Outcome.UNKNOWN if taken else Outcome.REFUSED
 
     def deliver_some(self) -> None:
         """SQS delivers a batch: new messages, and some that came before."""
@@ -226,7 +239,7 @@ class ShardedWorld(AwsWorld):
 
     def _everything_else(self) -> None:
         """What comes between two calls of a request or a batch; the clock goes on as well."""
-        accepted = self._accepted
+        before = self._accepted, self._stored_directly
         self.visit(BADGES[0], Kind.READ)
         batch = self._to_come[:3]
         if all(self._may_come(self.messages[ulid]) for ulid in batch):
@@ -234,7 +247,7 @@ class ShardedWorld(AwsWorld):
         self.expire(self.expired()[:3])
         for shard in [one for one in self._shards if one.readable]:
             self._read(shard, 2)
-        self._accepted = accepted
+        self._accepted, self._stored_directly = before
 
     def _some_faults(self) -> list[Fault]:
         """None most of the time, then some here and there, or a storage that fails for long."""

@@ -47,7 +47,7 @@ class OnAws:
     """What happened in the simulated worlds."""
 
     worlds: int
-    views: int
+    operations: Counter[tuple[Kind, Outcome]]
     happened: Counter[str]
     verdict: Verdict
 
@@ -74,17 +74,15 @@ def report(seed: str, seconds: float, machine: OneMachine, aws: OnAws) -> Report
 
 def _load(machine: OneMachine, aws: OnAws) -> Iterator[tuple[str, str, str]]:
     yield "runs", f"{machine.seconds:.0f} s of load", f"{aws.worlds} worlds"
-    yield "hits acknowledged", f"{machine.acknowledged:,}", ""
     yield "load held, hits a second", f"{machine.acknowledged / machine.seconds:,.0f}", ""
-    yield "hits attempted", f"{_attempted(machine):,}", f"{aws.views:,}"
-    for kind, outcome in ((Kind.HIT, Outcome.REFUSED), (Kind.HIT, Outcome.UNKNOWN)):
-        yield f"{kind}s {outcome}", f"{machine.operations[kind, outcome]:,}", ""
-    reads = sum(n for (kind, _), n in machine.operations.items() if kind is not Kind.HIT)
-    yield "reads", f"{reads:,}", ""
+    for outcome in Outcome:
+        numbers = [one.operations[Kind.HIT, outcome] for one in (machine, aws)]
+        yield f"hits {outcome}", f"{numbers[0]:,}", f"{numbers[1]:,}"
+    yield "reads", f"{_reads(machine.operations):,}", f"{_reads(aws.operations):,}"
 
 
-def _attempted(machine: OneMachine) -> int:
-    return machine.acknowledged + machine.operations[Kind.HIT, Outcome.UNKNOWN]
+def _reads(operations: Counter[tuple[Kind, Outcome]]) -> int:
+    return sum(number for (kind, _), number in operations.items() if kind is not Kind.HIT)
 
 
 def _faults(machine: OneMachine, aws: OnAws) -> Iterator[tuple[str, str, str]]:

@@ -29,7 +29,12 @@ MACHINE = OneMachine(
     notes=Counter(),
     verdict=CLEAN,
 )
-AWS = OnAws(worlds=2, views=100, happened=Counter({"ANSWER_LOST": 8}), verdict=CLEAN)
+AWS = OnAws(
+    worlds=2,
+    operations=Counter({(Kind.HIT, Outcome.UNKNOWN): 9, (Kind.READ, Outcome.UNKNOWN): 6}),
+    happened=Counter({"ANSWER_LOST": 8}),
+    verdict=CLEAN,
+)
 
 
 def test_the_table_says_what_was_held_survived_and_tried() -> None:
@@ -39,6 +44,9 @@ def test_the_table_says_what_was_held_survived_and_tried() -> None:
     assert "## chaos: seed s, 9 seconds" in rows
     assert "| load held, hits a second | 1,500 | |" in rows
     assert "| killed with SIGKILL and started again | 3 | |" in rows
+    assert "| hits acknowledged | 3,000 | 0 |" in rows
+    assert "| hits unknown | 0 | 9 |" in rows
+    assert "| reads | 0 | 6 |" in rows
     assert "| bad inputs tried | 7 | |" in rows
     assert "| answer lost | | 8 |" in rows
     assert "| losses | 0 | 0 |" in rows
