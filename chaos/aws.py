@@ -46,6 +46,7 @@ DAYS = 380
 AT_ONCE = 20
 NO_FAULTS = (Fault.NONE, Fault.PARTLY)
 """At any single call; PARTLY is one of batches."""
+HOLES = (Fault.NONE, Fault.THROTTLED)
 PASSING = (1, 30, 299, 301, 3_600, DAY, 2 * DAY)
 
 
@@ -237,6 +238,13 @@ class ShardedWorld(AwsWorld):
             kind = self.chance.choice((Kind.HIT, Kind.HIT, Kind.HIT, Kind.READ))
             self.visit(badge_id, kind, self._some_faults())
 
+    def visits_in_the_quiet(self) -> None:
+        """Nothing is on its way, so that a count one too high is seen: a storage with holes."""
+        self._arrive()
+        for badge_id in BADGES:
+            self.visit(badge_id, Kind.HIT, self.chance.choices(HOLES, k=6))
+            self.visit(badge_id, Kind.READ)
+
     def _everything_else(self) -> None:
         """What comes between two calls of a request or a batch; the clock goes on as well."""
         before = self._accepted, self._stored_directly
@@ -264,10 +272,7 @@ class ShardedWorld(AwsWorld):
 
     def come_to_rest(self) -> None:
         """Every message handled and read; then every view removed and folded, and read again."""
-        waiting = [u for u in self.may_come() if not self.messages[u].done]
-        for at in range(0, len(waiting), AT_ONCE):
-            self._deliver(waiting[at : at + AT_ONCE], [], [])
-        self._drain()
+        self._arrive()
         self._read_all(Kind.FINAL, "put")
         self.pass_time(10 * DAY)
         while expired := self.expired():
@@ -277,6 +282,13 @@ class ShardedWorld(AwsWorld):
         self._read_all(Kind.FINAL, "folded")
         for badge_id in BADGES:
             self._read_history(badge_id)
+
+    def _arrive(self) -> None:
+        """Nothing is on its way any more."""
+        waiting = [u for u in self.may_come() if not self.messages[u].done]
+        for at in range(0, len(waiting), AT_ONCE):
+            self._deliver(waiting[at : at + AT_ONCE], [], [])
+        self._drain()
 
     def _drain(self) -> None:
         while waiting := [one for one in self._shards if one.readable and not one.drained]:
@@ -324,6 +336,7 @@ ACTIONS: tuple[tuple[Callable[[ShardedWorld], None], int], ...] = (
     (ShardedWorld.pass_some_time, 3),
     (ShardedWorld.disturb_some, 1),
     (ShardedWorld.split, 1),
+    (ShardedWorld.visits_in_the_quiet, 1),
 )
 
 

@@ -65,10 +65,7 @@ class SmallDisk:
 
 
 class Quota:
-    """A limit on the size of the files that a process writes; Linux sets it from outside.
-
-    Source: prlimit(2), `RLIMIT_FSIZE`; CPython ignores SIGXFSZ, so a write then fails with EFBIG.
-    """
+    """A limit on the size of the files that the process writes."""
 
     name = "RLIMIT_FSIZE"
 
@@ -77,16 +74,29 @@ class Quota:
         self.folder.mkdir(parents=True)
 
     def fill(self, pid: int, spare: int) -> None:
-        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (spare + BLOCK, hard))
+        limit(pid, spare + BLOCK)
 
     def free(self, pid: int) -> None:
-        with suppress(ProcessLookupError):  # its limit ended with it
-            _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+        unlimit(pid)
 
     def close(self) -> None:
         """Nothing is left: the limit ends with its process."""
+
+
+def limit(pid: int, size: int) -> None:
+    """Let a process write no byte of a file behind so many; Linux sets it from outside.
+
+    Source: prlimit(2), `RLIMIT_FSIZE`; CPython ignores SIGXFSZ, so a write then fails with EFBIG.
+    """
+    _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def unlimit(pid: int) -> None:
+    """Let it write again."""
+    with suppress(ProcessLookupError):  # its limit ended with it
+        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
 
 
 def unmount(folder: Path) -> None:

@@ -14,14 +14,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chaos.clock import OffsetClock
-from chaos.disk import Disk
+from chaos.disk import Disk, limit, unlimit
 from chaos.server import Server
 from chaos.weather import Weather
 
 SPARE_BYTES = 400_000
 """A full disk has up to so much left, so that a write fails now here, now there."""
 TIMES = 12
-"""How often it gets full, now and again: each time something else is the first to fail."""
+"""How often writes begin to fail, now and again: each time something else is the first to."""
+LOG_BYTES = 4_200_000
+"""The write-ahead log begins anew after a thousand pages. What it has once been given it keeps when
+the disk gets full, so a limit within it fails more."""
 
 
 class Fault(StrEnum):
@@ -31,7 +34,7 @@ class Fault(StrEnum):
     KILLED_FULL = "killed while the disk was full"
     KILLED_TWICE = "killed again while it started"
     DISK_FULL = "disk full"
-    DISK_FULL_AGAIN = "disk full now and again"
+    WRITES_FAIL = "writes failed now and again"
     FORWARD = "clock set forward"
     BACK = "clock set back"
     PAUSED = "stood still"
@@ -42,7 +45,7 @@ WEIGHTS = {
     Fault.KILLED_FULL: 2,
     Fault.KILLED_TWICE: 2,
     Fault.DISK_FULL: 2,
-    Fault.DISK_FULL_AGAIN: 2,
+    Fault.WRITES_FAIL: 4,
     Fault.FORWARD: 4,
     Fault.BACK: 3,
     Fault.PAUSED: 2,
@@ -55,7 +58,8 @@ BACK_SECONDS = (0.4, 2.0, 45.0, 3_700.0, 90_000.0)
 class Planned:
     """A fault, how many seconds after the one before, and for how many seconds.
 
-    `size` is how far the clock is set, or how many bytes a full disk has left.
+    `size` is how far the clock is set, how many bytes a full disk has left,
+    or a seed of which writes fail.
     """
 
     fault: Fault
@@ -82,7 +86,7 @@ def _size(fault: Fault, chance: random.Random) -> float:
             return chance.choice(FORWARD_SECONDS)
         case Fault.BACK:
             return chance.choice(BACK_SECONDS)
-        case Fault.DISK_FULL | Fault.DISK_FULL_AGAIN | Fault.KILLED_FULL:
+        case Fault.DISK_FULL | Fault.WRITES_FAIL | Fault.KILLED_FULL:
             return chance.randrange(SPARE_BYTES)
     return 0.0
 
@@ -121,10 +125,14 @@ class Faults:
                 self._disk.free(pid)
                 self._server.start()
             case Fault.DISK_FULL:
-                self._fill(one.size, one.lasts)
-            case Fault.DISK_FULL_AGAIN:
-                for turn in range(TIMES):
-                    self._fill(one.size * turn / TIMES, one.lasts / TIMES)
+                self._disk.fill(self._server.pid, int(one.size))
+                time.sleep(one.lasts)
+                self._disk.free(self._server.pid)
+            case Fault.WRITES_FAIL:
+                for size in random.Random(one.size).choices(range(LOG_BYTES), k=TIMES):
+                    limit(self._server.pid, size)
+                    time.sleep(one.lasts / TIMES)
+                    unlimit(self._server.pid)
                     time.sleep(one.lasts / TIMES)
             case Fault.FORWARD:
                 self._clock.jump(one.size)
@@ -134,11 +142,6 @@ class Faults:
                 self._clock.jump(one.size)
             case Fault.PAUSED:
                 self._server.pause(one.lasts)
-
-    def _fill(self, spare: float, seconds: float) -> None:
-        self._disk.fill(self._server.pid, int(spare))
-        time.sleep(seconds)
-        self._disk.free(self._server.pid)
 
     def _restart(self) -> None:
         self._server.kill()
