@@ -10,7 +10,9 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from chalicelib import telemetry
 from chalicelib.ports import StorageError
@@ -39,9 +41,12 @@ WRONG = (
 """What is told in one line, in its own words."""
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Returns the exit status: 0 for done, 1 for not, 2 for no such command."""
-    given = _parser().parse_args(arguments)
+def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> int:
+    """Returns the exit status: 0 for done, 1 for not, 2 for no such command.
+
+    `clock`, in seconds since 1970, is the one to serve by.
+    """
+    given = _parser(clock).parse_args(arguments)
     telemetry.write_to(sys.stderr, with_metrics=False)
     try:
         settings = LocalSettings.from_environment(os.environ)
@@ -55,19 +60,19 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(clock: Callable[[], float]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m local", description=_serve.__doc__)
-    parser.set_defaults(run=_serve)
+    parser.set_defaults(run=partial(_serve, clock=clock))
     commands.add_to(parser.add_subparsers(metavar="COMMAND"))
     return parser
 
 
-def _serve(settings: LocalSettings, _: argparse.Namespace) -> None:
+def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
     """Serve badges until SIGINT or SIGTERM."""
     sys.setswitchinterval(SWITCH_SECONDS)
     from app import app  # noqa: PLC0415  only once the settings are known to be right
 
-    engine = Engine(settings.folder, settings.product)
+    engine = Engine(settings.folder, settings.product, clock)
     try:
         server = WebServer(Gateway(app, engine.together), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -64,7 +64,7 @@ class World:
 class AwsWorld:
     """The state of the world, and what can happen in it."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, faults: Faults | None = None) -> None:
         self.now = 1_800_000_000.0
         self.ledger = Ledger()
         self.messages: dict[str, Message] = {}
@@ -72,7 +72,7 @@ class AwsWorld:
         self.stream: list[dict[str, Any]] = []
         self.delivered = 0
         self.sequence = 10**20
-        self.faults = Faults()
+        self.faults = faults or Faults()
         self.engine = table
         self.owner = Owner()
         self.resources = World(
@@ -115,12 +115,9 @@ class AwsWorld:
 
     def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
         """A visitor looks; the count shown is the one before his own view."""
-        query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
         look, queued = self.ledger.look(badge_id), len(self.messages)
         with self._under(faults):
-            answer = app(events.http_event(query), None)
-            assert answer["statusCode"] == 200
-            body = json.loads(answer["body"])
+            body = self.ask(badge_id, peek=peek)
             if Fault.MEANWHILE not in faults:
                 look.check(body)
             if not look.undisturbed:
@@ -129,6 +126,14 @@ class AwsWorld:
             if taken and len(self.messages) == queued and not body.get("isError"):
                 counted = int(body["message"]) - look.owned.base
                 self.ledger.put_done(badge_id, counted + 1, look.owned.reset)
+
+    def ask(self, badge_id: str, *, peek: bool) -> dict[str, Any]:
+        """The badge that a visitor is shown."""
+        query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
+        answer = app(events.http_event(query), None)
+        assert answer["statusCode"] == 200
+        body: dict[str, Any] = json.loads(answer["body"])
+        return body
 
     def deliver(
         self, ulids: Sequence[str], malformed: Sequence[str], faults: Sequence[Fault]
@@ -179,29 +184,36 @@ class AwsWorld:
         self._append({**events.removal(0, pk, keys.VIEW + some_ulid), "eventName": "MODIFY"})
 
     def _append(self, record: dict[str, Any]) -> None:
+        self.stream.append(self.numbered(record))
+
+    def numbered(self, record: dict[str, Any]) -> dict[str, Any]:
         """Sequence numbers grow by leaps, and by a digit now and then."""
         self.sequence = self.sequence * 3 + 1 if self.sequence < 10**30 else self.sequence + 7
         if "dynamodb" in record and "SequenceNumber" in record["dynamodb"]:
             stream = {**record["dynamodb"], "SequenceNumber": str(self.sequence)}
             record = {**record, "dynamodb": stream}
-        self.stream.append(record)
+        return record
 
     def fold(self, start: int, end: int, faults: Sequence[Fault] = ()) -> None:
         """Lambda delivers a part of the stream, from its checkpoint or from before it."""
         start = min(start, self.delivered)
-        batch = self.stream[start:end]
+        done = self.consume(self.stream[start:end], faults)
+        self.delivered = max(self.delivered, start + done)
+
+    def consume(self, batch: Sequence[dict[str, Any]], faults: Sequence[Fault]) -> int:
+        """Lambda invokes the stream's consumer; returns how many records of the batch are done."""
         if not batch:
-            return
+            return 0
         with self._under(faults):
             failed = _failed(fold_views(events.stream_event(batch), None))
             if not faults:
                 assert not failed
             if not failed:
-                self.delivered = max(self.delivered, start + len(batch))
-                return
+                return len(batch)
             [lowest] = failed
             numbers = [r.get("dynamodb", {}).get("SequenceNumber") for r in batch]
-            self.delivered = max(self.delivered, start + numbers.index(lowest))
+            return numbers.index(lowest)
+        return 0
 
     def claim(self) -> None:
         """Somebody claims a badge of his own, if nobody has."""

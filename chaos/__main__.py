@@ -1,0 +1,133 @@
+"""`python -m chaos`: faults under load for some minutes, and whether every view was counted once.
+
+The exit status is 1 where one was not, where an input or a fault was not survived, or where the run
+could not be brought to its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+
+from bench.measuring import ROOT
+from bench.stubbed_aws import isolate
+from chalicelib import telemetry
+from chaos import aws, checker, history, machine
+from chaos.aws import ShardedWorld
+from chaos.checker import CLEAN
+from chaos.disk import unmount
+from chaos.report import OnAws, OneMachine, counted, report
+from chaos.server import DiedError
+
+FOLDER = ROOT / "build" / "chaos"
+SECONDS = 180.0
+LOAD_SHARE = 0.66
+"""Of the time, for the load on one machine; its rest takes some seconds more, AWS what is left."""
+INPUTS = 10_400
+VIEWS = 1_000
+"""Of one simulated world, by default."""
+VIEWS_ON_MOTO = 100
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Returns the exit status."""
+    given = _parser().parse_args(arguments)
+    if given.check:
+        return _check(given.check)
+    isolate(os.environ)
+    folder: Path = given.folder
+    unmount(folder / machine.DISK)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which leaves no process and no mount
+    began = time.monotonic()
+    print(f"seed {given.seed}; what is seen is kept in {folder}/", flush=True)
+    try:
+        on_machine = _on_machine(given, folder)
+        on_aws = _on_aws(given, folder, began + given.seconds)
+    except (DiedError, TimeoutError, AssertionError) as failed:
+        print(f"FAILED: seed {given.seed}: {type(failed).__name__}: {failed}")
+        return 1
+    found = report(given.seed, time.monotonic() - began, on_machine, on_aws)
+    print(f"\n{found}", flush=True)
+    return int(bool(found.failure))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m chaos", description=__doc__)
+    parser.add_argument("--seed", default=secrets.token_hex(4), help="does the same faults again")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long, about")
+    parser.add_argument("--inputs", type=int, default=INPUTS, help="bad inputs to try")
+    parser.add_argument("--views", type=int, default=VIEWS, help="of a simulated world")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="emptied, then filled")
+    parser.add_argument(
+        "--quota", action="store_true", help="full by a quota, with nothing mounted"
+    )
+    parser.add_argument("--check", type=Path, help="only judge a history that was kept")
+    return parser
+
+
+def _check(path: Path) -> int:
+    verdict = checker.check(history.read(path))
+    for violation in verdict.violations:
+        print(violation)
+    print(f"{verdict.answers:,} answers, {len(verdict.violations)} wrong")
+    return int(bool(verdict.violations))
+
+
+def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
+    seconds = given.seconds * LOAD_SHARE
+    seen = machine.run(given.seed, seconds, given.inputs, folder, mounted=not given.quota)
+    history.write(folder / "machine.jsonl", seen.history)
+    return OneMachine(
+        seen.seconds,
+        seen.disk,
+        seen.faults,
+        seen.starts,
+        seen.slow_clients,
+        given.inputs,
+        seen.tried,
+        seen.log_errors,
+        *counted(seen.history.operations),
+        checker.check(seen.history),
+    )
+
+
+def _on_aws(given: argparse.Namespace, folder: Path, deadline: float) -> OnAws:
+    """One world over DynamoDB's own expressions, then worlds over SQLite while there is time."""
+    with (folder / "aws.log").open("w") as log:
+        telemetry.write_to(log, with_metrics=False)
+        on_aws = _plus(
+            OnAws(0, Counter(), Counter(), CLEAN),
+            folder,
+            aws.on_moto(f"{given.seed}/moto", VIEWS_ON_MOTO),
+        )
+        while on_aws.worlds < 2 or time.monotonic() < deadline:  # noqa: PLR2004  one of each at least
+            world = aws.on_sqlite(folder, f"{given.seed}/{on_aws.worlds}", given.views)
+            on_aws = _plus(on_aws, folder, world)
+    return on_aws
+
+
+def _plus(before: OnAws, folder: Path, world: ShardedWorld) -> OnAws:
+    seen = world.history()
+    history.write(folder / f"aws-{before.worlds}.jsonl", seen)
+    return OnAws(
+        before.worlds + 1,
+        before.operations + counted(seen.operations)[0],
+        before.happened + world.happened,
+        before.verdict.plus(checker.check(seen)),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

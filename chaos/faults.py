@@ -1,0 +1,148 @@
+"""The faults of one machine: what happens to it and when, all of it from the seed.
+
+The clock may be set forward for good, for nobody sets it back by a day who has lived through it;
+set back, it returns, or the views taken meanwhile would fill a badge beyond what is counted live.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chaos.clock import OffsetClock
+from chaos.disk import Disk, limit, unlimit
+from chaos.server import Server
+from chaos.weather import Weather
+
+SPARE_BYTES = 400_000
+"""A full disk has up to so much left, so that a write fails now here, now there."""
+TIMES = 12
+"""How often writes begin to fail, now and again: each time something else is the first to."""
+LOG_BYTES = 4_200_000
+"""The write-ahead log begins anew after a thousand pages. What it has once been given it keeps when
+the disk gets full, so a limit within it fails more."""
+
+
+class Fault(StrEnum):
+    """What can happen to a machine."""
+
+    KILLED = "killed with SIGKILL and started again"
+    KILLED_FULL = "killed while the disk was full"
+    KILLED_TWICE = "killed again while it started"
+    DISK_FULL = "disk full"
+    WRITES_FAIL = "writes failed now and again"
+    FORWARD = "clock set forward"
+    BACK = "clock set back"
+    PAUSED = "stood still"
+
+
+WEIGHTS = {
+    Fault.KILLED: 8,
+    Fault.KILLED_FULL: 2,
+    Fault.KILLED_TWICE: 2,
+    Fault.DISK_FULL: 2,
+    Fault.WRITES_FAIL: 4,
+    Fault.FORWARD: 4,
+    Fault.BACK: 3,
+    Fault.PAUSED: 2,
+}
+FORWARD_SECONDS = (1.5, 31.0, 61.0, 3_700.0, 90_000.0)
+BACK_SECONDS = (0.4, 2.0, 45.0, 3_700.0, 90_000.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A fault, how many seconds after the one before, and for how many seconds.
+
+    `size` is how far the clock is set, how many bytes a full disk has left,
+    or a seed of which writes fail.
+    """
+
+    fault: Fault
+    after: float
+    lasts: float
+    size: float = 0.0
+
+
+def plan(seed: object) -> Iterator[Planned]:
+    """Faults without end: each kind at first, in any order, then by their weights."""
+    chance = random.Random(f"{seed}/faults")
+    kinds = chance.sample(list(Fault), len(Fault))
+    while True:
+        for fault in kinds:
+            yield Planned(
+                fault, chance.uniform(0.3, 3.0), chance.uniform(0.5, 3.0), _size(fault, chance)
+            )
+        kinds = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=10)
+
+
+def _size(fault: Fault, chance: random.Random) -> float:
+    match fault:
+        case Fault.FORWARD:
+            return chance.choice(FORWARD_SECONDS)
+        case Fault.BACK:
+            return chance.choice(BACK_SECONDS)
+        case Fault.DISK_FULL | Fault.WRITES_FAIL | Fault.KILLED_FULL:
+            return chance.randrange(SPARE_BYTES)
+    return 0.0
+
+
+class Faults:
+    """Does planned faults to a machine, one after another, and counts those it survived."""
+
+    def __init__(self, server: Server, disk: Disk, clock: OffsetClock, weather: Weather) -> None:
+        self.survived: Counter[Fault] = Counter()
+        self._server, self._disk, self._clock, self._weather = server, disk, clock, weather
+
+    def run(self, planned: Iterator[Planned], deadline: float) -> None:
+        """Until a time. Raises `DiedError` where the machine does not survive one."""
+        for one in planned:
+            time.sleep(max(0.0, min(one.after, deadline - time.monotonic())))
+            if time.monotonic() >= deadline:
+                return
+            self._server.check()
+            with self._weather.foul():
+                self._do(one)
+            self.survived[one.fault] += 1
+
+    def _do(self, one: Planned) -> None:
+        match one.fault:
+            case Fault.KILLED:
+                self._restart()
+            case Fault.KILLED_TWICE:
+                self._server.kill()
+                self._server.start_and_kill(one.lasts / 3)
+                self._server.start()
+            case Fault.KILLED_FULL:
+                pid = self._server.pid
+                self._disk.fill(pid, int(one.size))
+                time.sleep(one.lasts)
+                self._server.kill()
+                self._disk.free(pid)
+                self._server.start()
+            case Fault.DISK_FULL:
+                self._disk.fill(self._server.pid, int(one.size))
+                time.sleep(one.lasts)
+                self._disk.free(self._server.pid)
+            case Fault.WRITES_FAIL:
+                for size in random.Random(one.size).choices(range(LOG_BYTES), k=TIMES):
+                    limit(self._server.pid, size)
+                    time.sleep(one.lasts / TIMES)
+                    unlimit(self._server.pid)
+                    time.sleep(one.lasts / TIMES)
+            case Fault.FORWARD:
+                self._clock.jump(one.size)
+            case Fault.BACK:
+                self._clock.jump(-one.size)
+                time.sleep(one.lasts)
+                self._clock.jump(one.size)
+            case Fault.PAUSED:
+                self._server.pause(one.lasts)
+
+    def _restart(self) -> None:
+        self._server.kill()
+        self._server.start()

@@ -1,0 +1,192 @@
+"""One machine under load while everything happens to it, and what was seen of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from bench.measuring import ROOT
+from chaos import corpus, faults, history, logs
+from chaos.bad_input import BadInput, Tried
+from chaos.clock import OffsetClock
+from chaos.disk import Disk, small_disk
+from chaos.faults import Fault, Faults
+from chaos.history import History, Kind, Operation, Outcome, Recorder
+from chaos.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
+from chaos.slow import SlowClients
+from chaos.visitors import Visits
+from chaos.weather import Weather
+from chaos.witness import Look, Witness, annotated, look
+
+BADGES = 40
+BADGE_IDS = ("chaos/hot", *(f"chaos/ü {number}" for number in range(1, BADGES)))
+CONNECTIONS = 24
+FREEZE_SECONDS = -7_200.0
+"""Set back so far, the clock keeps every view alive while the last ones are put."""
+END_SECONDS = 100_000.0
+POLL_SECONDS = 0.1
+DISK = "disk"
+"""Where in the run's folder the machine keeps its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survived:
+    """What a run did to the machine, and what came of it."""
+
+    history: History
+    seconds: float
+    disk: str
+    faults: dict[Fault, int]
+    starts: int
+    slow_clients: int
+    tried: Tried
+    log_errors: Sequence[str]
+
+
+class Machine:
+    """A run on one machine, in a folder that is its own."""
+
+    def __init__(self, seed: str, folder: Path, disk: Disk) -> None:
+        self._seed, self._folder, self._disk = seed, folder, disk
+        self._clock = OffsetClock(folder / "clock")
+        port = free_port(seed)
+        self._server = Server(disk.folder, folder / "clock", folder, port)
+        self._weather = Weather()
+
+    def run(self, seconds: float, inputs: int) -> Survived:
+        """Load and faults for a time, then quiet. Raises `DiedError`, and `TimeoutError`."""
+        with ExitStack() as cleanup:
+            cleanup.callback(self._server.close)
+            self._server.start()
+            recorder = Recorder(self._folder / "others.jsonl")
+            cleanup.callback(recorder.close)
+            witness = Witness(self._disk.folder)
+            cleanup.callback(witness.stop)
+            done = self._under_load(seconds, inputs, recorder, cleanup)
+            self._come_to_rest(recorder)
+            witness.stop()
+            recorder.close()
+            self._server.close()
+            seen = annotated(self._operations(), witness.looks)
+            errors = logs.errors(self._folder)
+            return Survived(seen, seconds, self._disk.name, *done, errors)
+
+    def _under_load(
+        self, seconds: float, inputs: int, recorder: Recorder, cleanup: ExitStack
+    ) -> tuple[dict[Fault, int], int, int, Tried]:
+        deadline = time.monotonic() + seconds
+        visits = Visits(
+            HOST,
+            self._server.port,
+            self._seed,
+            seconds,
+            CONNECTIONS,
+            BADGE_IDS,
+            str(self._folder / "visitors.jsonl"),
+        )
+        visitors = cleanup.enter_context(visits.start())
+        cleanup.callback(_end, visitors)
+        slow = SlowClients(HOST, self._server.port, self._seed, BADGE_IDS, recorder)
+        cleanup.callback(slow.stop)
+        cases = corpus.cases(self._seed, inputs, BADGE_IDS)
+        bad_input = BadInput(HOST, self._server.port, cases, self._weather, deadline + seconds)
+        cleanup.callback(bad_input.stop)
+        doing = Faults(self._server, self._disk, self._clock, self._weather)
+        doing.run(faults.plan(self._seed), deadline)
+        if visitors.wait(PATIENCE_SECONDS):
+            raise DiedError("the visitors ended early")
+        slow.stop()
+        bad_input.wait()
+        return dict(doing.survived), self._server.starts, slow.held, bad_input.tried
+
+    def _come_to_rest(self, recorder: Recorder) -> None:
+        """Every view put, and read; then every view removed and folded, and read again."""
+        self._server.kill()
+        self._clock.jump(FREEZE_SECONDS)
+        self._redrive()
+        self._server.start()
+        for seen in self._looks():
+            if seen.all_put and not seen.unfolded:
+                break
+        self._read_all(recorder, Kind.FINAL, "put")
+        self._clock.jump(END_SECONDS)
+        for seen in self._looks():
+            self._read_all(recorder, Kind.READ, "while they are folded")
+            if seen.all_folded:
+                break
+        self._read_all(recorder, Kind.FINAL, "folded")
+        self._server.kill()
+        self._server.start()
+        self._read_all(recorder, Kind.FINAL, "folded, after a restart")
+        for badge_id in BADGE_IDS:
+            self._read_history(recorder, badge_id)
+
+    def _redrive(self) -> None:
+        """What failed too often while the disk was full goes on its way again."""
+        subprocess.run(
+            [sys.executable, "-m", "local", "redrive"],
+            cwd=ROOT,
+            env=os.environ | {"DATA": str(self._disk.folder)},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    def _looks(self) -> Iterator[Look]:
+        """Looks at the file, until there is nothing to wait for. Raises `TimeoutError`."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        seen: Look | None = None
+        while time.monotonic() < deadline:
+            try:
+                seen = look(self._disk.folder)
+            except sqlite3.Error:
+                continue
+            yield seen
+            time.sleep(POLL_SECONDS)
+        raise TimeoutError(f"not at rest after {PATIENCE_SECONDS:.0f} s: {seen}")
+
+    def _read_all(self, recorder: Recorder, kind: Kind, note: str) -> None:
+        for badge_id in BADGE_IDS:
+            invoked = time.monotonic()
+            body = self._server.get(f"/api/v1/views?peek=1&id={quote(badge_id, safe='')}")
+            said = json.loads(body)["message"]
+            recorder.add(_read(badge_id, kind, invoked, int(said), note))
+
+    def _read_history(self, recorder: Recorder, badge_id: str) -> None:
+        """The days of a badge have every view of it too."""
+        invoked = time.monotonic()
+        body = self._server.get(f"/api/v1/views/history?days=400&id={quote(badge_id, safe='')}")
+        views = json.loads(body)["total"]
+        recorder.add(_read(badge_id, Kind.FINAL, invoked, views, "all days together"))
+
+    def _operations(self) -> Iterator[Operation]:
+        for name in ("visitors.jsonl", "others.jsonl"):
+            yield from history.operations_in(self._folder / name)
+
+
+def _read(badge_id: str, kind: Kind, invoked: float, shown: int, note: str) -> Operation:
+    completed = time.monotonic()
+    return Operation(badge_id, kind, invoked, completed, Outcome.ACKNOWLEDGED, shown, None, note)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+def run(seed: str, seconds: float, inputs: int, folder: Path, *, mounted: bool = True) -> Survived:
+    """Run one machine in a new folder. Raises `DiedError` and `TimeoutError`."""
+    disk = small_disk(folder / DISK, mounted=mounted)
+    try:
+        return Machine(seed, folder, disk).run(seconds, inputs)
+    finally:
+        disk.close()

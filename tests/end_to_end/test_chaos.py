@@ -1,0 +1,36 @@
+"""`make chaos` for some seconds: the fault harness itself works, and finds nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from chaos import history
+from tests.end_to_end.server import ROOT
+
+
+def chaos(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  our own words
+        [sys.executable, "-m", "chaos", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_short_run_loses_nothing_and_its_history_can_be_judged_again(tmp_path: Path) -> None:
+    """By a quota, for a mount would need more rights than a test may have."""
+    folder = tmp_path / "chaos"
+    done = chaos(
+        *("--seed", "short", "--seconds", "6", "--inputs", "260", "--views", "100"),
+        *("--folder", str(folder), "--quota"),
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| losses" in done.stdout
+    assert "RLIMIT_FSIZE" in done.stdout
+    assert len(history.read(folder / "machine.jsonl").operations) > 200
+    again = chaos("--check", str(folder / "machine.jsonl"))
+    assert again.returncode == 0
+    assert again.stdout.endswith(", 0 wrong\n")
