@@ -18,15 +18,16 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from moto import mock_aws
 
 from app import app
 from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Item, Key, Table, text
+from chalicelib.ports import Delete, Key, Put, Table, Write
 from chalicelib.resources import aws_client
-from chalicelib.views import keys
+from chalicelib.views import counting, keys
 from chalicelib.views.view import View
 from chaos.history import History, Kind, Operation, Outcome, Still
 from local.database import Database
@@ -37,6 +38,8 @@ from tests.laws.aws_world import MALFORMED_BODIES, MALFORMED_RECORDS, AwsWorld
 from tests.laws.faults import Fault, Faults
 
 BADGES = ("hot", 'quo"te/ü', "hot#", *(f"badge {number}" for number in range(9)))
+HOT = 40
+"""Live views from which a badge is hot here: one of them is, most of the time."""
 DELIVERIES = 5
 """How often a message comes, at most; every other one comes that often."""
 HASHES = 2**32
@@ -120,10 +123,16 @@ class ShardedWorld(AwsWorld):
         self._accepted = view.ulid
         self._to_come.append(view.ulid)
 
-    def _stored(self, items: Sequence[Item]) -> None:
-        super()._stored(items)
-        views = (text(item, "SK").removeprefix(keys.VIEW) for item in items)
+    def _written(self, writes: Sequence[Write]) -> None:
+        super()._written(writes)
+        made = (write.key.sk.partition("#") for write in writes if isinstance(write, Put))
+        views = (ulid for kind, sign, ulid in made if kind + sign in (keys.VIEW, keys.SEEN))
         self._stored_directly |= any(ulid not in self.messages for ulid in views)
+        for write in writes:
+            if isinstance(write, Put) and write.key.sk.startswith(keys.SEEN):
+                self.happened["counted at once"] += 1
+            elif isinstance(write, Delete) and write.key.sk.startswith(keys.VIEW):
+                self.happened["folded early"] += 1
 
     def _append(self, record: dict[str, Any]) -> None:
         self._end_still()
@@ -340,6 +349,7 @@ ACTIONS: tuple[tuple[Callable[[ShardedWorld], None], int], ...] = (
 )
 
 
+@patch.object(counting, "HOT", HOT)
 def simulate(table: Table, seed: object, views: int) -> ShardedWorld:
     """A world in which so many views are taken, and that has come to rest."""
     world = ShardedWorld(table, random.Random(str(seed)))

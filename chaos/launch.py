@@ -5,8 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from chalicelib.views import counting
 from chaos.clock import OffsetClock
 from local.__main__ import main
 
+HOT = 100
+"""Live views from which a badge is hot here, where views live for a second or two."""
+
 if __name__ == "__main__":
+    counting.HOT = HOT
     sys.exit(main(sys.argv[2:], OffsetClock(Path(sys.argv[1]))))
