@@ -26,6 +26,7 @@ MEASUREMENTS = (
     "accepting",
     "sweep",
     "wallets",
+    "hot",
 )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 from unittest.mock import patch
 
 from app import app
@@ -70,21 +70,28 @@ class Sent:
         self.bodies += [message.body for message in messages]
 
 
+class Weigher(Protocol):
+    """Who knows what was asked of a table."""
+
+    def take(self) -> Requests:
+        """The requests since the last time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The handlers over a table that weighs, and a queue whose messages somebody else delivers.
+    """The handlers over a table that is weighed, and a queue whose messages somebody else delivers.
 
     `table` is the same without being weighed.
     """
 
     table: Table
-    weighed: WeighedTable
+    weigher: Weigher
     sent: list[str]
 
     def run(self, handler: Handler, event: Mapping[str, Any]) -> Requests:
         """Run a handler; returns what it asked of the table. Raises `RuntimeError`."""
         check(handler(event, None), 0)
-        return self.weighed.take()
+        return self.weigher.take()
 
 
 @contextmanager

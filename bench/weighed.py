@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from bench.metering import TRANSACTIONAL, Request, Written, item_bytes, read_units, write_units
 from chalicelib.attribute_values import encode_item
-from chalicelib.ports import ConditionFailed, Due, Item, Key, Placed, Put, Table, Write
+from chalicelib.ports import ConditionFailed, Due, Item, Key, Placed, Put, Table, Write, text
 
 PAGE_BYTES = 1_048_576
 """A page of a Query ends there (DynamoDB API reference), and each page is rounded by itself."""
@@ -20,12 +20,13 @@ PAGE_BYTES = 1_048_576
 class WeighedTable:
     """A `Table` over another; `take` tells what was asked of it since the last time.
 
-    Of indexes it knows nothing: no view is in one.
+    Of indexes it knows nothing: no view is in one. What was written through it is weighed then.
     """
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._requests: list[Request] = []
+        self._sizes: dict[str, int] = {}
 
     def take(self) -> tuple[Request, ...]:
         """The requests since the last time, in their order."""
@@ -58,9 +59,9 @@ class WeighedTable:
         ]
 
     def count(self, partition: str, *, limit: int, after: str = "") -> int:
-        items = self._table.query(partition, limit=limit + 1, first=after)
-        behind = [item for item in items if str(item["SK"]) > after][:limit]
-        self._read("Query", map(_size, behind))
+        items = self._table.query(partition, limit=limit + 1, first=after, attributes=("SK",))
+        behind = [sort_key for item in items if (sort_key := text(item, "SK")) > after][:limit]
+        self._read("Query", (self._sizes[partition + sort_key] for sort_key in behind))
         return len(behind)
 
     def query_due(self, batch: str, **how: object) -> list[Due]:
@@ -78,14 +79,19 @@ class WeighedTable:
             raise
         self._written(writes, before, [self._table.get(write.key) for write in writes])
 
+    def _weigh(self, key: Key, item: Item | None) -> int:
+        """The size of an item that was written just now."""
+        self._sizes[key.pk + key.sk] = size = _size(item)
+        return size
+
     def put_all(self, items: Sequence[Item]) -> None:
         writes = [Put(item) for item in items]
         before = [self._table.get(write.key) for write in writes]
         self._table.put_all(items)
         if items:
-            written = zip(writes, before, items, strict=True)
-            units = [Written(w.key, write_units(_size(b), _size(a))) for w, b, a in written]
-            self._requests.append(Request("BatchWriteItem", 0.0, tuple(units)))
+            self._requests.append(
+                Request("BatchWriteItem", 0.0, self._units(1, writes, before, items))
+            )
 
     def _read(self, operation: str, sizes: Iterable[int]) -> None:
         """Pages of 1 MB, each rounded up."""
@@ -104,12 +110,21 @@ class WeighedTable:
         after: Sequence[Item | None],
     ) -> None:
         times = TRANSACTIONAL if len(writes) > 1 else 1
-        units = [
-            Written(write.key, times * write_units(_size(one), _size(other)))
-            for write, one, other in zip(writes, before, after, strict=True)
-        ]
         operation = "TransactWriteItems" if len(writes) > 1 else "UpdateItem"
-        self._requests.append(Request(operation, 0.0, tuple(units)))
+        units = self._units(times, writes, before, after)
+        self._requests.append(Request(operation, 0.0, units))
+
+    def _units(
+        self,
+        times: int,
+        writes: Sequence[Write],
+        before: Sequence[Item | None],
+        after: Sequence[Item | None],
+    ) -> tuple[Written, ...]:
+        return tuple(
+            Written(w.key, times * write_units(_size(one), self._weigh(w.key, other)))
+            for w, one, other in zip(writes, before, after, strict=True)
+        )
 
 
 def _size(item: Item | None) -> int:

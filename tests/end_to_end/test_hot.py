@@ -1,0 +1,90 @@
+"""A hot badge over DynamoDB's limits: bounded, exact, and weighed as the metered simulator does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeAlias
+from unittest.mock import patch
+
+import pytest
+from moto import mock_aws
+
+from bench.day import Agenda
+from bench.hot import (
+    MANY,
+    MOST_LIVE,
+    VISITORS,
+    Hour,
+    Machine,
+    Requests,
+    Sent,
+    lived,
+    machine_of,
+)
+from bench.in_process import Given, handlers_over
+from bench.metering import Meter
+from chalicelib.dynamodb import DynamoTable
+from chalicelib.resources import aws_client
+from chalicelib.views import counting
+from tests.aws import create_table
+from tests.unit.fakes import logging_put_back
+
+MachineOn: TypeAlias = Callable[[Callable[[], float]], AbstractContextManager[Machine]]
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_put_back() -> Iterator[None]:
+    with logging_put_back():
+        yield
+
+
+def test_a_hot_badge_stays_bounded_and_exact_and_loses_nothing() -> None:
+    """Through TTL twenty minutes late: from 0 s to hot, folded early from 360 s on, and again."""
+    hour, kept = lived(900, counting.HOT)
+    assert kept == hour.taken == 900 * VISITORS
+    assert counting.HOT <= hour.most_live <= MOST_LIVE
+    assert hour.inexact == 0
+
+
+def test_without_the_early_fold_it_would_be_neither() -> None:
+    """At 25 a second 7,999 are live after 320 s: the bound above is one that can fail."""
+    hour, kept = lived(330, MANY)
+    assert kept == hour.taken == 330 * VISITORS
+    assert hour.most_live > 7_999 > MOST_LIVE
+    assert hour.inexact > 0
+
+
+@contextmanager
+def metered(clock: Callable[[], float]) -> Iterator[Machine]:
+    """The handlers over DynamoDB's own requests, on moto behind a meter."""
+    with mock_aws():
+        client, weigher = aws_client("dynamodb"), aws_client("dynamodb")
+        create_table(weigher, "hot")
+        meter, queue = Meter(weigher), Sent()
+        given = Given(DynamoTable(client, "hot"), queue, map, clock=clock)
+        with meter.watching(client), handlers_over(given):
+            yield Machine(DynamoTable(weigher, "hot"), meter, queue.bodies)
+
+
+def units(runs: Iterable[Requests]) -> list[list[tuple[float, int]]]:
+    return [[(request.read_units, request.write_units) for request in run] for run in runs]
+
+
+def both_ways(machine_on: MachineOn) -> Hour:
+    """Views go both ways of a view, each from its GET to its end; the threshold is lower."""
+    agenda = Agenda()
+    with patch.object(counting, "HOT", 60), machine_on(lambda: agenda.now) as machine:
+        hour = Hour(machine, agenda)
+        hour.live_through(5)
+        agenda.now += 700
+        hour.live_through(3)
+        assert hour.end() == hour.taken == 8 * VISITORS
+    return hour
+
+
+def test_it_is_weighed_as_the_metered_simulator_does() -> None:
+    simulated, weighed = both_ways(metered), both_ways(machine_of)
+    assert units(weighed.gets) == units(simulated.gets)
+    assert units(weighed.others) == units(simulated.others)
+    assert simulated.most_live == weighed.most_live > 60
