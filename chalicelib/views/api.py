@@ -83,7 +83,8 @@ def _show_and_take(badge_id: str, options: Options, use: Resources, *, counted: 
         _take(View.taken(badge_id, 0, now), use)
         return VIEW_TAKEN
     if counted and not count.frozen:
-        view = View.taken(count.badge_id, count.counted, now, count.reset, hot=count.hot)
+        hot = count.hot_until(now)
+        view = View.taken(count.badge_id, count.counted, now, count.reset, hot=hot)
         if not _take(view, use):
             return VIEW_TAKEN
     return Drawn(badges.views(count.shown, options), options)

@@ -14,9 +14,11 @@ MAX_ITEMS = 8_000
 """Items read of one badge, `USER` included: 7,999 live views."""
 HOT = 1_000
 """From so many live views on a badge is hot: each visitor reads them all, so no more are made."""
+HOT_SECONDS = 3_600
+"""For so long it stays hot, and its visitors read nothing but its count once those have ended."""
 FIRST_READ = 100
 """A badge with fewer items costs one read; what lies behind is counted, not decoded."""
-ATTRIBUTES = ("SK", "count", "floor", "base", "reset", "frozen", "alias")
+ATTRIBUTES = ("SK", "count", "floor", "base", "reset", "frozen", "alias", "hot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class Count:
 
     `badge_id` is where they are: another id than the one asked for, if that was its new name.
     `base` is what the owner adds to what is shown, `frozen` that he counts nothing more. `reset` is
-    when he let the count begin anew, in milliseconds since 1970: no view before it counts.
+    when he let the count begin anew, in milliseconds since 1970: no view before it counts. `hot` is
+    until when it is so, as it was seen before, in seconds since 1970.
     """
 
     folded: int
@@ -34,6 +37,7 @@ class Count:
     base: int = 0
     reset: int = 0
     frozen: bool = False
+    hot: int = field(default=0, compare=False)
     badge_id: str = field(default="", compare=False)
 
     @property
@@ -45,9 +49,11 @@ class Count:
     def shown(self) -> int:
         return self.base + self.counted
 
-    @property
-    def hot(self) -> bool:
-        return self.live >= HOT
+    def hot_until(self, now: float) -> int:
+        """Until when a view of it is to be counted at once; 0 where it is to be stored."""
+        if self.live >= HOT:
+            return int(now) + HOT_SECONDS
+        return self.hot if self.hot > now else 0
 
 
 def read(table: Table, badge_id: str) -> Count:
@@ -69,6 +75,7 @@ def read(table: Table, badge_id: str) -> Count:
         base=number(user, "base"),
         reset=reset,
         frozen=number(user, "frozen") == 1,
+        hot=number(user, "hot"),
         badge_id=badge_id,
     )
 

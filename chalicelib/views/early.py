@@ -8,6 +8,8 @@ their time is over, whenever TTL comes.
     a new view       its marker is put, on the condition that there is none
     an expired view  it is removed, on the condition that it is as it was read
 
+The badge stays hot for an hour: once the old views have ended, its count alone is read.
+
 Either is in one transaction with the count and the history. So a view is counted once, however
 often its message comes, whoever folds beside this, and whether TTL or this removes it: such a
 removal is none of TTL's own, and the stream's consumer passes it over.
@@ -71,8 +73,8 @@ def count(views: Sequence[View], badge_id: str, table: Table, ttl: int, now: flo
     """
     once = {view.ulid: Step.of_new(view, badge_id, ttl) for view in views}
     reset = max((view.reset for view in views), default=0)
-    parts = _transactions(once.values())
-    return sum(_fold(badge_id, part, reset, table, now) for part in parts)
+    fold = Fold(table, int(now), max((view.hot for view in views), default=0))
+    return sum(fold.take(badge_id, reset, steps) for steps in _transactions(once.values()))
 
 
 def fold_expired(badge_id: str, table: Table, now: float) -> int:
@@ -84,9 +86,9 @@ def fold_expired(badge_id: str, table: Table, now: float) -> int:
     user = table.get(keys.user(badge_id)) or {}
     if alias := text(user, "alias"):
         return fold_expired(alias, table, now)
-    reset = number(user, "reset")
-    parts = islice(_transactions(_expired(badge_id, table, now)), TRANSACTIONS)
-    return sum(_fold(badge_id, part, reset, table, now) for part in parts)
+    fold, reset = Fold(table, int(now), number(user, "hot")), number(user, "reset")
+    transactions = islice(_transactions(_expired(badge_id, table, now)), TRANSACTIONS)
+    return sum(fold.take(badge_id, reset, steps) for steps in transactions)
 
 
 def _expired(badge_id: str, table: Table, now: float) -> Iterator[Step]:
@@ -116,36 +118,43 @@ def _transactions(steps: Iterable[Step]) -> Iterator[list[Step]]:
         yield part
 
 
-def _fold(badge_id: str, steps: Sequence[Step], reset: int, table: Table, now: float) -> int:
-    """Take views into the count in one transaction; those that are in it already are left out.
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Takes views into counts at a time; `hot` is until when their badge is so."""
 
-    What was taken before the count began anew belongs to it no more, nor to any day.
-    """
-    left = list(steps)
-    for _ in range(TRIES):
-        counting = [step for step in left if step.ulid >= earliest(reset)]
-        days = [Update(day, add=sums(own)) for day, own in by_day(badge_id, counting)]
-        try:
-            table.write(
-                _badge(badge_id, len(counting), reset, now), *days, *(s.write for s in left)
-            )
-        except ConditionFailed as failed:
-            if 0 in failed.items:
-                user = failed.items[0] or {}
-                badge_id, reset = text(user, "alias") or badge_id, number(user, "reset")
-            first = 1 + len(days)
-            left = [step for place, step in enumerate(left, first) if place not in failed.items]
-            if not left:
-                return 0
-        else:
-            return len(counting)
-    raise Unavailable(f"{TRIES} other folds of {badge_id} came in between")
+    table: Table
+    now: int
+    hot: int
 
+    def take(self, badge_id: str, reset: int, steps: Sequence[Step]) -> int:
+        """Take views into a count in one transaction; those that are in it already are left out.
 
-def _badge(badge_id: str, views: int, reset: int, now: float) -> Update:
-    return Update(
-        keys.user(badge_id),
-        add={"count": views},
-        defaults={"created": int(now)},
-        condition=unchanged("reset", reset) & attribute("alias").not_exists(),
-    )
+        What was taken before the count began anew belongs to it no more, nor to any day.
+        """
+        left = list(steps)
+        for _ in range(TRIES):
+            counting = [step for step in left if step.ulid >= earliest(reset)]
+            days = [Update(day, add=sums(own)) for day, own in by_day(badge_id, counting)]
+            badge = self._badge(badge_id, reset, len(counting))
+            try:
+                self.table.write(badge, *days, *(step.write for step in left))
+            except ConditionFailed as failed:
+                if 0 in failed.items:
+                    user = failed.items[0] or {}
+                    badge_id, reset = text(user, "alias") or badge_id, number(user, "reset")
+                first = 1 + len(days)
+                left = [step for place, step in enumerate(left, first) if place not in failed.items]
+                if not left:
+                    return 0
+            else:
+                return len(counting)
+        raise Unavailable(f"{TRIES} other folds of {badge_id} came in between")
+
+    def _badge(self, badge_id: str, reset: int, views: int) -> Update:
+        return Update(
+            keys.user(badge_id),
+            values={"hot": self.hot},
+            add={"count": views},
+            defaults={"created": self.now},
+            condition=unchanged("reset", reset) & attribute("alias").not_exists(),
+        )

@@ -23,20 +23,18 @@ class View:
 
     `ulid` tells it from every other and says when it was taken. `shown` is the count that its
     visitor saw, so that with this view there are at least `shown + 1`, and `reset` the beginning of
-    that count: how often a badge is begun anew, what was seen before says nothing of it. `hot` is a
-    view of a badge with so many live views that it is to be counted at once.
+    that count: how often a badge is begun anew, what was seen before says nothing of it. `hot` is
+    until when its badge is hot, in seconds since 1970: it is counted at once; 0 where it is not.
     """
 
     badge_id: str
     ulid: str
     shown: int
     reset: int = 0
-    hot: bool = False
+    hot: int = 0
 
     @classmethod
-    def taken(
-        cls, badge_id: str, shown: int, now: float, reset: int = 0, *, hot: bool = False
-    ) -> View:
+    def taken(cls, badge_id: str, shown: int, now: float, reset: int = 0, *, hot: int = 0) -> View:
         """A new view at a time in seconds since 1970, not before the badge's reset (milliseconds).
 
         A clock that was set back since the reset would else take views that don't count.
@@ -55,7 +53,7 @@ class View:
         """The view that a message carries. Raises `MalformedError`."""
         try:
             fields = json.loads(body)  # type: ignore[arg-type]
-            more = fields.get("reset", 0), fields.get("hot", False)
+            more = fields.get("reset", 0), fields.get("hot", 0)
             view = cls(fields["id"], fields["view"], fields["shown"], *more)
             view._check()
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -66,11 +64,10 @@ class View:
         if ids.normalise(self.badge_id) != self.badge_id:
             raise ValueError(f"id {self.badge_id!r} is not normalised")
         taken_at(self.ulid)
-        for name, value in (("shown", self.shown), ("reset", self.reset)):
+        numbers = {"shown": self.shown, "reset": self.reset, "hot": self.hot}
+        for name, value in numbers.items():
             if type(value) is not int or value < 0:
                 raise ValueError(f"{name} {value!r} is no whole number from 0")
-        if type(self.hot) is not bool:
-            raise ValueError(f"hot {self.hot!r} is neither true nor false")
 
 
 def taken_at(ulid: str) -> datetime:

@@ -12,7 +12,7 @@ import pytest
 
 from app import app
 from chalicelib import resources
-from chalicelib.ports import Item, Key, Put, Table, Unavailable, Write
+from chalicelib.ports import Item, Key, Put, Table, Unavailable, Write, number
 from chalicelib.settings import Settings
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
@@ -136,7 +136,8 @@ def test_9000_live_views_taken_in_turn_show_as_9000(machine: Machine) -> None:
     machine.deliver()
     assert machine.get("hot") == "8999"
     machine.deliver()
-    assert table.count("USER#hot", after="USER", limit=10_000) == 9_000
+    live = table.count("USER#hot", after="USER", limit=10_000)
+    assert (live, number(table.get(Key("USER#hot", "USER")) or {}, "count")) == (8_998, 2)
     assert machine.get("hot", peek=True) == "9000"
 
 

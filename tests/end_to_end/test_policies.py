@@ -396,7 +396,7 @@ def put_on_every_path(aws: Aws) -> None:
     assert (aws.live("a"), aws.live("b")) == (1 + 30 + 2, 150)
     aws.put(View.taken("hot", 0, NOW))
     aws.now += 900
-    aws.put(View.taken("hot", 1, NOW, hot=True))
+    aws.put(View.taken("hot", 1, NOW, hot=int(NOW) + 3_600))
     aws.now = NOW
     assert (aws.live("hot"), aws.folded("hot")) == (0, 2)
 

@@ -15,10 +15,10 @@ import pytest
 from app import app
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Item, Table, Unavailable
+from chalicelib.ports import Item, Put, Table, Unavailable
 from chalicelib.settings import Settings
 from chalicelib.views import keys
-from chalicelib.views.counting import HOT
+from chalicelib.views.counting import HOT, HOT_SECONDS
 from chalicelib.views.view import View
 from tests import events
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table, ulid_of
@@ -67,18 +67,31 @@ def test_head_is_answered_by_both_paths_and_counts_nothing(use: Use, path: str) 
     assert use.views_queue.bodies == []
 
 
-@pytest.mark.parametrize(("live", "hot"), [(HOT - 1, False), (HOT, True)])
-def test_a_message_says_that_a_thousand_live_views_were_seen(
-    use: Use,
-    live: int,
-    hot: bool,  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("live", "was_hot", "hot"),
+    [
+        (HOT - 1, 0, 0),
+        (HOT, 0, HOT_SECONDS),
+        (HOT, 9, HOT_SECONDS),
+        (0, 9, 9),
+        (HOT - 1, 9, 9),
+        (HOT - 1, 0.5, 0),
+        (HOT - 1, -9, 0),
+    ],
+)
+def test_a_message_says_until_when_its_badge_is_hot(
+    use: Use, live: int, was_hot: float, hot: int
 ) -> None:
+    """From a thousand live views on, for an hour; `was_hot` and `hot` are seconds from now."""
+    if was_hot:
+        until = int(NOON + was_hot)
+        use.table.write(Put({"PK": "USER#octocat", "SK": "USER", "hot": until}))
     ulids = [ulid_of(NOON - 1 + place / 10_000, f"{place:016}") for place in range(live)]
     places = [keys.view("octocat", ulid) for ulid in ulids]
     use.table.put_all([{"PK": place.pk, "SK": place.sk, "ttl": 1} for place in places])
     assert ask() == str(live)
     [body] = use.views_queue.bodies
-    assert View.from_message(body).hot is hot
+    assert View.from_message(body).hot == (int(NOON) + hot if hot else 0)
 
 
 def test_a_peek_that_cannot_read_the_count_takes_no_view(use: Use) -> None:

@@ -102,7 +102,10 @@ def test_a_batch_with_a_hot_view_folds_its_badge_early(
         for age in (900, 901):
             key = keys.view(badge_id, View.taken(badge_id, 0, NOW - age).ulid)
             table.write(Put({"PK": key.pk, "SK": key.sk, "ttl": int(NOW) - 1}))
-    batch = {"m": View.taken("hot", 2, NOW, hot=True).to_message(), "n": message(0, "cool")}
+    batch = {
+        "m": View.taken("hot", 2, NOW, hot=int(NOW) + 3_600).to_message(),
+        "n": message(0, "cool"),
+    }
     assert put_views(events.sqs_event(batch), None) == {"batchItemFailures": []}
     assert counting.read(table, "hot") == Count(folded=3, live=0, floor=3)
     assert counting.read(table, "cool") == Count(folded=0, live=3, floor=1)
@@ -121,7 +124,9 @@ def test_where_ttl_is_prompt_it_removes_what_is_over(
     resources.use(Use(table, FakeQueue(), ttl_lags=False))
     old = keys.view("hot", View.taken("hot", 0, NOW - 900).ulid)
     table.write(Put({"PK": old.pk, "SK": old.sk, "ttl": int(NOW) - 1}))
-    put_views(events.sqs_event({"m": View.taken("hot", 1, NOW, hot=True).to_message()}), None)
+    put_views(
+        events.sqs_event({"m": View.taken("hot", 1, NOW, hot=int(NOW) + 3_600).to_message()}), None
+    )
     assert counting.read(table, "hot") == Count(folded=1, live=1, floor=2)
     assert "views_folded_early" not in counted
 
@@ -134,7 +139,7 @@ def test_a_hot_badge_that_can_not_be_folded_early_delays_no_view(
             raise Unavailable(f"no answer for {key}")
 
     resources.use(Use(Unread(table), FakeQueue()))
-    view = View.taken("hot", 1, NOW, hot=True)
+    view = View.taken("hot", 1, NOW, hot=int(NOW) + 3_600)
     answer = put_views(events.sqs_event({"m": view.to_message()}), None)
     assert answer == {"batchItemFailures": []}
     assert counting.read(table, "hot").folded == 1

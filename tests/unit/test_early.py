@@ -30,6 +30,7 @@ BADGE = "octocat"
 LIFETIME = Lifetime(window=300, redelivery=300)
 TTL = int(NOON) + 300
 DAY = 86_400
+UNTIL = int(NOON) + 3_600
 AT_ONCE = 98
 """Views in a transaction of 100 writes, beside the badge and one day."""
 
@@ -42,7 +43,7 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
 
 def hot(count: int, at: float = NOON, reset: int = 0) -> list[View]:
     """Views a millisecond after another."""
-    return [View.taken(BADGE, 0, at + place / 1000, reset, hot=True) for place in range(count)]
+    return [View.taken(BADGE, 0, at + place / 1000, reset, hot=UNTIL) for place in range(count)]
 
 
 def live(table: Table, count: int, ttl: int, at: float = NOON - 900) -> list[str]:
@@ -81,6 +82,7 @@ def test_a_hot_view_is_counted_at_once_and_leaves_a_marker_of_its_own(table: Tab
     assert early.count([view], BADGE, table, TTL, NOON) == 1
     assert counting.read(table, BADGE) == counting.Count(folded=1, live=0, floor=0)
     assert user(table)["created"] == int(NOON)
+    assert counting.read(table, BADGE).hot == UNTIL
     assert days(table) == {"DAY#2026-03-14": {"views": 1, "h12": 1}}
     marker = keys.seen(view.ulid)
     assert table.get(marker) == {"PK": marker.pk, "SK": marker.sk, "badge": BADGE, "ttl": TTL}
@@ -226,6 +228,13 @@ def test_expired_views_are_counted_and_gone_and_no_others(table: Table) -> None:
     assert counting.read(table, BADGE).counted == 6
     assert days(table) == {"DAY#2026-03-14": {"views": 2, "h11": 2}}
     assert early.fold_expired(BADGE, table, NOON) == 0
+
+
+def test_a_badge_stays_hot_as_long_as_it_was_whoever_ends_its_old_views(table: Table) -> None:
+    early.count(hot(1), BADGE, table, TTL, NOON)
+    live(table, 2, int(NOON) - 1)
+    assert early.fold_expired(BADGE, table, NOON) == 2
+    assert counting.read(table, BADGE).hot == UNTIL
 
 
 def test_the_oldest_go_first_and_no_more_than_some_at_a_call(table: Table) -> None:

@@ -328,7 +328,7 @@ def test_expiry_holds_a_view_whose_delivered_message_may_come_again(life: Life) 
 
 
 def test_expiry_holds_what_shows_that_a_hot_view_is_counted(life: Life) -> None:
-    view = View.taken("octocat", 0, START, hot=True)
+    view = View.taken("octocat", 0, START, hot=int(START) + 3_600)
     life.queue.send(view.to_message())
     storing.store([view], life.table, Lifetime(1, 1), START, map)
     messages = life.queue.receive(10)

@@ -151,7 +151,7 @@ def test_a_view_that_is_in_the_table_is_counted_already(table: SqliteTable, age:
 
 
 def test_a_hot_view_that_is_counted_stays_counted_once(table: SqliteTable) -> None:
-    view = View.taken("octocat", 0, NOON, hot=True)
+    view = View.taken("octocat", 0, NOON, hot=int(NOON) + 3_600)
     assert storing.store([view], table, LIFETIME, NOON, map) == {}
     letters = DeadLetters(lambda: NOON)
     letters.put(view.to_message())
@@ -162,7 +162,7 @@ def test_a_hot_view_that_is_counted_stays_counted_once(table: SqliteTable) -> No
 
 def test_a_hot_view_that_was_never_counted_is(table: SqliteTable) -> None:
     letters = DeadLetters(lambda: NOON)
-    letters.put(View.taken("octocat", 0, NOON, hot=True).to_message())
+    letters.put(View.taken("octocat", 0, NOON, hot=int(NOON) + 3_600).to_message())
     assert job(letters, table).run(lambda: NOON + 100) == {Outcome.STORED: 1}
     assert counting.read(table, "octocat") == Count(folded=1, live=0, floor=1)
 
