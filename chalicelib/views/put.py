@@ -11,7 +11,6 @@ from chalice.app import Blueprint, SQSEvent
 
 from chalicelib import resources, telemetry
 from chalicelib.event_sources import VIEWS_QUEUE
-from chalicelib.ports import StorageError
 from chalicelib.views import storing
 from chalicelib.views.storing import Lifetime
 from chalicelib.views.view import MalformedError, View, taken_at
@@ -48,12 +47,12 @@ def put_views(event: SQSEvent) -> dict[str, Any]:
     for reason in failed.values():
         telemetry.event(logging.WARNING, "a view is not stored yet", reason=str(reason))
     hot = {view.badge_id for view in views if view.hot}
-    early = {"views_folded_early": _fold_early(hot, use, now)} if hot and use.ttl_lags else {}
+    if hot and use.ttl_lags:
+        telemetry.count(views_folded_early=_fold_early(hot, use, now))
     telemetry.count(
         views_put=len(views) - len(failed),
         malformed=len(malformed),
         late_redeliveries=_late(views, now - use.settings.redelivery_seconds),
-        **early,
     )
     undone = malformed + [record for view in failed for record in views[view]]
     return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in undone]}
@@ -66,7 +65,7 @@ def _fold_early(badges: Collection[str], use: Resources, now: float) -> int:
     def fold(badge_id: str) -> int:
         try:
             return early.fold_expired(badge_id, use.table, now)
-        except StorageError as failure:
+        except Exception as failure:  # noqa: BLE001  the views of the batch are stored all the same
             telemetry.event(logging.WARNING, "a hot badge is not folded yet", reason=str(failure))
             return 0
 
