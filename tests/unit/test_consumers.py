@@ -139,7 +139,7 @@ def test_a_hot_badge_that_can_not_be_folded_early_delays_no_view(
     failure: Exception,
 ) -> None:
     class Unread(FaultyTable):
-        def get(self, key: Key) -> Item | None:
+        def get(self, _: Key) -> Item | None:
             raise failure
 
     resources.use(Use(Unread(table), FakeQueue()))
