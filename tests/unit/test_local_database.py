@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from chalicelib.ports import Due, Key, Put, Refused, StorageError, Unavailable, Update
-from local.database import PARTS_AT_ONCE, VERSION, Database
+from local.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
 from local.table import SqliteTable
 
 ROOT = Path(__file__).parents[2]
@@ -261,8 +261,8 @@ def test_a_wrong_statement_is_refused(database: Database) -> None:
         (sqlite3.SQLITE_LOCKED, Unavailable),
         (sqlite3.SQLITE_PROTOCOL, Unavailable),
         (sqlite3.SQLITE_READONLY, Unavailable),
-        (sqlite3.SQLITE_CORRUPT, Refused),
-        (sqlite3.SQLITE_NOTADB, Refused),
+        (sqlite3.SQLITE_CORRUPT, Corrupt),
+        (sqlite3.SQLITE_NOTADB, Corrupt),
         (sqlite3.SQLITE_ERROR, Refused),
         (0, Refused),
     ],
