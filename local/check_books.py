@@ -145,7 +145,7 @@ ROUGH_MESSAGES = (
     "SELECT id, queue FROM messages WHERE typeof(body) != 'text' OR receives < 0"
     " OR typeof(receives) != 'integer' OR typeof(sent_at) NOT IN ('real', 'integer')"
     " OR typeof(visible_at) NOT IN ('real', 'integer')"
-    " OR typeof(timed_at) NOT IN ('real', 'integer') OR body = ''"
+    " OR typeof(timed_at) NOT IN ('real', 'integer')"
 )
 
 
