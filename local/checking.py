@@ -16,7 +16,7 @@ from local.check_books import Badges
 from local.check_rows import Wrong
 from local.check_wallets import Wallets
 from local.database import FILE, VERSION, examine, make, translated
-from local.findings import Finding, all_wrong, note, ok, wrong
+from local.findings import Finding, Kind, all_wrong, note, ok, wrong
 from local.reading import WAL, beside, has_wal, reading
 
 TRIES = 3
@@ -64,9 +64,10 @@ def _content(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
             f"the file has format {version}; the next start makes it {VERSION}, and an older vu-mi"
             " refuses it then: make a backup first"
         )
-    damage = [*_damage(connection), *_schema(connection, version)]
-    yield from damage or [ok(f"SQLite finds the file sound, and it has all of format {version}")]
-    if not damage:
+    found = [*_damage(connection), *_schema(connection, version)]
+    yield from found
+    if all(one.kind is not Kind.WRONG for one in found):
+        yield ok(f"SQLite finds the file sound, and it has all of format {version}")
         yield from _books(connection, folder)
 
 

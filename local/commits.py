@@ -165,7 +165,6 @@ class GroupCommit:
                 self._connection.execute("ROLLBACK")
             raise
 
-
     def _begin(self) -> None:
         """Begin a transaction. Raises `_NotBegunError`.
 
