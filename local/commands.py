@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +31,8 @@ Run: TypeAlias = Callable[[LocalSettings, argparse.Namespace], None]
 
 RECEIVED_AT_ONCE = 10
 POLL_SECONDS = 0.2
+NICENESS = 19
+"""Where check and backup want the processor, visitors go first (nice(2))."""
 
 
 class NoFileError(Exception):
@@ -137,6 +140,7 @@ def _token(settings: LocalSettings, _: argparse.Namespace) -> None:
 def _check(settings: LocalSettings, _: argparse.Namespace) -> None:
     """Check the file, whether or not it serves, and change nothing."""
     path = _path(settings)
+    os.nice(NICENESS)
     findings = checking.check(settings.folder)
     for finding in findings:
         click.echo(str(finding))
@@ -148,6 +152,7 @@ def _check(settings: LocalSettings, _: argparse.Namespace) -> None:
 def _backup(settings: LocalSettings, given: argparse.Namespace) -> None:
     """Copy all of DATA, whether or not it serves, to a folder that can be DATA; checked."""
     _path(settings)
+    os.nice(NICENESS)
     made = backup.make(settings.folder, given.folder, replace=given.replace)
     click.echo(f"{made.target} has the file and {made.objects:,} objects of the archive; checked.")
 

@@ -284,10 +284,10 @@ def test_a_file_of_an_older_format_is_checked_as_it_is(tmp_path: Path) -> None:
     assert any("the file has format 1; the next start makes it" in one for one in notes(tmp_path))
 
 
-def break_page(path: Path) -> None:
-    """Random bytes, the same each time, in the page where the table of items begins."""
-    with closing(sqlite3.connect(path)) as connection:
-        [root] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'items'")
+def break_page(path: Path, name: str = "items") -> None:
+    """Random bytes, the same each time, in the page where a table or index begins."""
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+        [root] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,))
         [size] = connection.execute("PRAGMA page_size").fetchone()
     with path.open("r+b") as file:
         file.seek((root[0] - 1) * size)
