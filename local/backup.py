@@ -9,7 +9,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +38,18 @@ class Backup:
     objects: int
 
 
-def make(folder: Path, target: Path, *, replace: bool = False) -> Backup:
+def make(
+    folder: Path,
+    target: Path,
+    *,
+    replace: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> Backup:
     """Copy all of a data folder to a new one, or in the place of an older backup.
 
     It is made beside its place under a hidden name, checked, and then renamed, so that what has the
-    name of a backup is one. What a killed one left is removed by the next. Raises `BackupError`.
+    name of a backup is one. What a killed one left is removed by the next. `meanwhile` is what
+    others do once the file is copied. Raises `BackupError`.
     """
     target = target.absolute()
     _check_target(folder, target, replace=replace)
@@ -50,6 +57,7 @@ def make(folder: Path, target: Path, *, replace: bool = False) -> Backup:
     try:
         with _begun(begun):
             _copy_file(folder / FILE, begun / FILE)
+            meanwhile()
             _copy_secrets(folder / first_start.FILE, begun / first_start.FILE)
             objects = _copy_archive(folder / archive.FOLDER, begun / archive.FOLDER)
             sync_folder(begun)

@@ -6,9 +6,10 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from typing import TypeAlias
 
 from chalicelib.ports import Refused
 from local import check_books, check_rows, check_wallets
@@ -18,6 +19,8 @@ from local.check_wallets import Wallets
 from local.database import FILE, VERSION, examine, make, translated
 from local.findings import Finding, Kind, all_wrong, note, ok, wrong
 from local.reading import WAL, beside, has_wal, reading
+
+Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
 
 TRIES = 3
 """How often to begin anew where a server that starts meanwhile changes what is read."""
@@ -31,13 +34,13 @@ def check(folder: Path) -> list[Finding]:
     return [*check_content(folder), *_surroundings(folder / FILE)]
 
 
-def check_content(folder: Path) -> list[Finding]:
-    """What is to say about the file itself, and the archive beside it."""
+def check_content(folder: Path, read: Read = reading) -> list[Finding]:
+    """What is to say about the file itself, and the archive beside it; `read` opens the file."""
     path = folder / FILE
     for _ in range(TRIES):
         before = _stamp(path)
         try:
-            with reading(path) as connection:
+            with read(path) as connection:
                 findings = list(_content(connection, folder))
         except sqlite3.Error as error:
             findings = [wrong(f"{path}: {translated(error)}")]

@@ -258,24 +258,22 @@ def locked(folder: Path) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-def test_a_file_that_another_program_holds_at_the_start_is_told(folder: Path) -> None:
-    with locked(folder):
-        status, _, err = run(folder)
-    assert (status, err.count("\n")) == (1, 1)
-    assert "database is locked; another program holds it locked; let that end" in err
-
-
-def test_while_another_program_holds_the_file_all_visitors_are_answered_soon(
-    folder: Path,
+def test_while_another_program_holds_the_file_all_are_answered_soon(
+    folder: Path, stopped: Path, tmp_path: Path
 ) -> None:
-    """The first waits 5 s for it; 12 more, one after the other, would wait for 60 s and more."""
+    """The first waits 5 s for it; 12 more, one after the other, would wait for 60 s and more.
+
+    Beside it one that starts meanwhile, on another file that is held too.
+    """
+    elsewhere = shutil.copytree(stopped, tmp_path / "elsewhere")
     with drained(folder, **PATIENT) as (server, lines):
         badges: list[dict[str, object]] = []
         visitors = [
             threading.Thread(target=lambda: badges.append(server.badge("a"))) for _ in range(12)
         ]
-        with locked(folder):
+        with locked(folder), locked(elsewhere):
             begun = time.monotonic()
+            starting = start(elsewhere)
             for visitor in visitors:
                 visitor.start()
             for visitor in visitors:
@@ -284,6 +282,9 @@ def test_while_another_program_holds_the_file_all_visitors_are_answered_soon(
             assert len(badges) == 12
             assert all("not counted" in str(badge["message"]) for badge in badges)
             assert server.peek("a") == 3
+            _, err = starting.communicate(timeout=PATIENCE_SECONDS)
+            assert (starting.returncode, err.count("\n")) == (1, 1)
+            assert "database is locked; another program holds it locked; let that end" in err
         visit(server, 1)
         assert server.peek("a") == 4
         server.stop()
