@@ -140,6 +140,11 @@ def test_a_file_that_is_open_and_one_whose_owner_was_killed_are_read_with_their_
             "UPDATE items SET sk = 'VIEW#I' WHERE sk = (SELECT max(sk) FROM items WHERE sk < 'W')",
             "'I' is no",
         ),
+        (
+            "UPDATE items SET sk = 'VIEW#0' WHERE sk = (SELECT max(sk) FROM items WHERE sk < 'W')",
+            "'0'",
+        ),
+        ("UPDATE items SET attributes = '{\"views\": 2}' WHERE sk LIKE 'DAY%'", "its hours have 0"),
         ("UPDATE items SET sk = 'DAY#2027-02-30' WHERE sk LIKE 'DAY%'", "this day is not right"),
         ("UPDATE items SET sk = 'ELSE' WHERE sk = 'USER'", "nothing in vu-mi has such a key"),
         ("UPDATE checkpoints SET sequence = 9", "has come to change 9, the change log ends at 0"),
@@ -243,6 +248,18 @@ def test_a_journal_is_taken_from_the_table_the_change_log_and_the_archive_each_e
 
 def compressed(lines: list[dict[str, str]]) -> bytes:
     return gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+
+def test_a_transfer_is_taken_from_one_wallet_and_given_to_the_other(
+    folder: Path, wallet_id: str
+) -> None:
+    """500, of which 40 go to another."""
+    (folder / FOLDER).mkdir()
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        other = opening.open_wallet(table, "another", 1).wallet_id
+        Mover(table, lambda: NOW).move(Movement("n-3", 40, other, wallet_id))
+    assert wrong(folder) == []
 
 
 def test_a_wallet_that_its_user_does_not_find_is_told(folder: Path) -> None:

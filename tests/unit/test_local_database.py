@@ -336,7 +336,7 @@ def test_a_new_file_is_there_whole_or_not_at_all(path: Path) -> None:
 def test_who_waits_in_vain_for_a_locked_file_is_told_with_all_that_came_meanwhile(
     path: Path, database: Database
 ) -> None:
-    """One waits for 0.5 s; if 20 did, one after the other, that would be 10 s, or 2.4 s with 0.1 s for each."""
+    """One waits for 0.5 s; if 20 did, one after the other, that would be 10 s."""
     pragma(database, "busy_timeout = 500")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
