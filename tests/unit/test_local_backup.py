@@ -106,6 +106,7 @@ def test_an_older_backup_is_replaced_only_when_told(folder: Path, tmp_path: Path
 def test_what_is_no_backup_is_never_replaced(folder: Path, tmp_path: Path, name: str) -> None:
     """The data itself, the folder that it is in, a folder of something else, data in use."""
     (tmp_path / "diary").mkdir()
+    (tmp_path / FILE).touch()
     (tmp_path / "diary" / "monday").touch()
     (tmp_path / "other").mkdir()
     put(tmp_path / "other", 1)
