@@ -109,6 +109,8 @@ def _explain(error: OSError, settings: LocalSettings) -> str:
             return f"{where} is in use: stop what listens there, or set PORT to another port"
         case errno.EACCES | errno.EADDRNOTAVAIL if error.filename is None:
             return f"can't listen on {where}: {error.strerror}; set HOST and PORT"
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return f"{error}; make room on the disk, or set DATA to a folder on another"
         case _:
             return f"{error}; set DATA to a folder that can be written"
 

@@ -32,7 +32,7 @@ class FolderArchive:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._write(file, body)
             for folder in self._folders(file):
-                _sync(folder)
+                sync_folder(folder)
 
     def _write(self, file: Path, body: bytes) -> None:
         """One name for what is unfinished: what a killed process left behind is written over."""
@@ -51,7 +51,7 @@ class FolderArchive:
                 return
 
 
-def _sync(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """A name is on the disk once its folder is (fsync(2))."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,9 +16,10 @@ import click
 
 from admin import command, counts_file, redrive_command, redriving
 from admin.importing import Import
-from local import first_start
-from local.database import FILE, Database
+from local import backup, checking, first_start
+from local.database import FILE, WAY_BACK, Database
 from local.engine import EVENT_QUEUE, TIMERS_QUEUE, VIEWS_QUEUE
+from local.findings import Kind
 from local.queue import SqliteQueue
 from local.settings import LocalSettings
 from local.table import SqliteTable
@@ -28,10 +31,16 @@ Run: TypeAlias = Callable[[LocalSettings, argparse.Namespace], None]
 
 RECEIVED_AT_ONCE = 10
 POLL_SECONDS = 0.2
+NICENESS = 19
+"""Where check and backup want the processor, visitors go first (nice(2))."""
 
 
 class NoFileError(Exception):
     """There is no file to work on; the message says where one was looked for."""
+
+
+class WrongError(Exception):
+    """A check has found something wrong; the message says where the way back is told."""
 
 
 class NoQueueError(Exception):
@@ -41,6 +50,8 @@ class NoQueueError(Exception):
 WRONG = (
     NoFileError,
     NoQueueError,
+    WrongError,
+    backup.BackupError,
     command.CutShortError,
     counts_file.WrongFileError,
 )
@@ -56,6 +67,12 @@ def add_to(parsers: Commands) -> None:
     receive.add_argument("queue", help="one of EVENT_QUEUES")
     receive.add_argument("--follow", action="store_true", help="wait for more, until interrupted")
     _add(parsers, "token", _token)
+    _add(parsers, "check", _check)
+    making = _add(parsers, "backup", _backup)
+    making.add_argument("folder", type=Path, help="a new folder; in it is all of DATA then")
+    making.add_argument(
+        "--replace", action="store_true", help="in the place of an older backup of that name"
+    )
 
 
 def _add(parsers: Commands, name: str, run: Run) -> argparse.ArgumentParser:
@@ -120,11 +137,35 @@ def _token(settings: LocalSettings, _: argparse.Namespace) -> None:
     click.echo(f"Token, shown this once, good from the next start on: {token}")
 
 
-@contextmanager
-def _file(settings: LocalSettings) -> Iterator[Database]:
-    """The file, which must be there: a command on a new one would be a mistake in DATA."""
+def _check(settings: LocalSettings, _: argparse.Namespace) -> None:
+    """Check the file, whether or not it serves, and change nothing."""
+    path = _path(settings)
+    os.nice(NICENESS)
+    findings = checking.check(settings.folder)
+    for finding in findings:
+        click.echo(str(finding))
+    if wrong := sum(finding.kind is Kind.WRONG for finding in findings):
+        raise WrongError(f"{path}: {wrong} lines say what is wrong; {WAY_BACK}")
+    click.echo(f"{path} is all right.")
+
+
+def _backup(settings: LocalSettings, given: argparse.Namespace) -> None:
+    """Copy all of DATA, whether or not it serves, to a folder that can be DATA; checked."""
+    _path(settings)
+    os.nice(NICENESS)
+    made = backup.make(settings.folder, given.folder, replace=given.replace)
+    click.echo(f"{made.target} has the file and {made.objects:,} objects of the archive; checked.")
+
+
+def _path(settings: LocalSettings) -> Path:
     path = settings.folder / FILE
     if not path.exists():
         raise NoFileError(f"there is no {path}; set DATA to the folder of the file")
-    with closing(Database(path)) as database:
+    return path
+
+
+@contextmanager
+def _file(settings: LocalSettings) -> Iterator[Database]:
+    """The file, which must be there: a command on a new one would be a mistake in DATA."""
+    with closing(Database(_path(settings))) as database:
         yield database

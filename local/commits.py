@@ -15,6 +15,9 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
 
+LOCKED_MILLISECONDS = 100
+"""How long to wait for another program that was waited for in vain and still holds the file."""
+
 
 class Ticket(Generic[Result]):
     """A job and, once it is committed or has failed, its outcome."""
@@ -70,6 +73,14 @@ class RolledBackError(sqlite3.OperationalError):
     sqlite_errorcode = sqlite3.SQLITE_FULL
 
 
+class _NotBegunError(Exception):
+    """No transaction could be begun, whoever asks; the cause says why."""
+
+    def __init__(self, cause: sqlite3.Error) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
 class _HalfDoneError(Exception):
     """A job failed on the way, so that its transaction has to be undone."""
 
@@ -79,6 +90,8 @@ class GroupCommit:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        [self._patience] = connection.execute("PRAGMA busy_timeout").fetchone()
+        self._locked = False
         self._lock = threading.Lock()
         self._waiting: list[Ticket[Any]] = []
         self._led = False
@@ -123,6 +136,9 @@ class GroupCommit:
         """Where a common transaction fails, only those jobs may fail that fail alone too."""
         try:
             self._commit(tickets)
+        except _NotBegunError as error:
+            for ticket in tickets:
+                ticket.fail(error.cause)
         except (sqlite3.Error, MemoryError, _HalfDoneError):
             for ticket in tickets:
                 self._commit_alone(ticket)
@@ -130,14 +146,16 @@ class GroupCommit:
     def _commit_alone(self, ticket: Ticket[Any]) -> None:
         try:
             self._commit([ticket])
+        except _NotBegunError as error:
+            ticket.fail(error.cause)
         except (sqlite3.Error, MemoryError) as error:
             ticket.fail(error)
         except _HalfDoneError:
             pass
 
     def _commit(self, tickets: Sequence[Ticket[Any]]) -> None:
+        self._begin()
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
             for ticket in tickets:
                 ticket.run(self._connection)
                 _check_open(self._connection)
@@ -146,6 +164,25 @@ class GroupCommit:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    def _begin(self) -> None:
+        """Begin a transaction. Raises `_NotBegunError`.
+
+        Where another program holds the file, the first to come waits for it, and nobody as long
+        again until it lets go: visitors that wait one after the other would wait for minutes.
+        """
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            self._be_patient(for_long=error.sqlite_errorcode != sqlite3.SQLITE_BUSY)
+            raise _NotBegunError(error) from error
+        self._be_patient(for_long=True)
+
+    def _be_patient(self, *, for_long: bool) -> None:
+        if self._locked is for_long:
+            self._locked = not for_long
+            wait = self._patience if for_long else LOCKED_MILLISECONDS
+            self._connection.execute(f"PRAGMA busy_timeout = {wait}")
 
 
 def nested(connection: sqlite3.Connection, job: Job[Result]) -> Result:

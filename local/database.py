@@ -6,18 +6,23 @@ A write is on the disk when `write` returns, and survives `kill -9` and a power 
 
 from __future__ import annotations
 
+import logging
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+from chalicelib import telemetry
 from chalicelib.ports import Refused, Unavailable
+from local.archive import sync_folder
 from local.commits import GroupCommit, Job, nested
+from local.reading import SHM, WAL, beside, has_wal, reading
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -49,21 +54,52 @@ TRANSIENT = {
 """Results after which the same statement may work (sqlite.org, "Result and Error Codes")."""
 PRIMARY_CODE = 0xFF
 """The bits of an extended result code that name its kind."""
+BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+"""Results that say the file is not what was written."""
+WAY_BACK = 'docs/OPERATIONS.md, "The way back", says how to go on'
+ADVICE = {
+    sqlite3.SQLITE_BUSY: "another program holds it locked; let that end",
+    sqlite3.SQLITE_CANTOPEN: "it must be a file, in a folder, that this user can write",
+    sqlite3.SQLITE_CORRUPT: WAY_BACK,
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_IOERR: "the disk is full or fails; make room on it, or look at its log",
+    sqlite3.SQLITE_NOTADB: WAY_BACK,
+    sqlite3.SQLITE_READONLY: "let this user write the file and its folder",
+}
+"""What to do about a result, behind SQLite's own words."""
+TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
+"""What a file of any version has."""
 PARTS_AT_ONCE = 100
 """Parts in one commit of `each`: a few milliseconds in which no visitor's view can be taken."""
 BUSY_SECONDS = 5.0
 """How long to wait for another program, such as a backup, that holds the file locked."""
 
 
+class Corrupt(Refused):
+    """The file is not what was written; the message says where the way back is told."""
+
+
+class _CorruptFileError(sqlite3.DatabaseError):
+    """The file was found corrupt before, so that the transaction has to be undone."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+
 class Database:
-    """One open file. Its methods raise `Unavailable` or `Refused` for what SQLite raises."""
+    """One open file. Its methods raise `Unavailable` or `Refused` for what SQLite raises.
+
+    Once SQLite finds the file corrupt, by a read or a write, nothing more is written: that could
+    spread it. What can be read still is.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
+        self._corrupt = ""
         with _translated():
+            _make_or_examine(path)
             self._writer = self._open()
         self._commits = GroupCommit(self._writer)
         try:
@@ -82,8 +118,9 @@ class Database:
     def write(self, job: Job[Result]) -> Result:
         """Do a job in a transaction, alone or together with those of other threads."""
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
-        with _translated():
-            return self._commits.run(job) if inside is None else nested(inside, job)
+        sound = partial(self._while_sound, job)
+        with _translated(), self._watched():
+            return self._commits.run(sound) if inside is None else nested(inside, sound)
 
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
         """Call a function whose writes, and those of other such functions, share one commit.
@@ -117,7 +154,7 @@ class Database:
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query over what is committed, and over its own writes in a commit."""
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
-        with _translated():
+        with _translated(), self._watched():
             if inside is not None:
                 return inside.execute(sql, arguments).fetchall()
             with self._reader() as reader:
@@ -128,6 +165,33 @@ class Database:
         for reader in self._readers:
             reader.close()
         self._writer.close()
+
+    def _while_sound(self, job: Job[Result], connection: sqlite3.Connection) -> Result:
+        """Do a job, unless the file is corrupt, or it turns out to be while the job is done."""
+        self._check_sound()
+        with self._watched():
+            result = job(connection)
+        self._check_sound()
+        return result
+
+    def _check_sound(self) -> None:
+        if self._corrupt:
+            raise _CorruptFileError(self._corrupt)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Note at once that the file is corrupt, before another write is begun or committed."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if _code(error) in BROKEN and not self._corrupt:
+                self._corrupt = str(error)
+                telemetry.event(
+                    logging.CRITICAL,
+                    f"the file is corrupt, nothing is written to it any more; {WAY_BACK}",
+                    file=str(self._path),
+                )
+            raise
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -153,29 +217,77 @@ def _apply(function: Callable[[Part], Result], parts: Iterable[Part]) -> list[Re
     return [function(part) for part in parts]
 
 
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file, or what an older one lacks.
+def _make_or_examine(path: Path) -> None:
+    """Make a new file, or refuse one that is no file for this program, and leave that as it is.
 
-    Raises `Refused` for a file of a newer version.
+    Raises `Refused`, `Unavailable` and `sqlite3.Error`.
     """
+    if not path.exists():
+        _make_file(path)
+        return
+    if path.is_file() and path.stat().st_size == 0:
+        raise Refused(
+            "it is empty, and vu-mi never leaves it so: put a backup in its place, or remove it to"
+            " begin at 0"
+        )
+    if not os.access(path, os.W_OK):
+        raise Unavailable("it can't be written; let this user write the file and its folder")
+    if not has_wal(path) or beside(path, SHM).exists():
+        with reading(path) as connection:
+            examine(connection)
+
+
+def examine(connection: sqlite3.Connection) -> int:
+    """The version of a file. Raises `Refused` for one that this program can't use."""
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise Refused(
             f"the file has format {version}, this program knows {VERSION}: run a newer vu-mi"
         )
-    if version == 0:
-        _make(connection)
-    for older in range(version or VERSION, VERSION):
-        for statement in CHANGES[older]:
-            connection.execute(statement)
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if not version or not tables >= TABLES:
+        raise Refused("it is a SQLite file, but not one of vu-mi: set DATA to another folder")
+    return int(version)
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def _make_file(path: Path) -> None:
+    """Make a file that is there whole or not at all, however the process ends meanwhile."""
+    if has_wal(path):
+        raise Refused(
+            f"{path.name}{WAL} is there without {path.name}: put that back beside it, or restore a"
+            " backup"
+        )
+    begun = beside(path, ".new")
+    try:
+        for leftover in (begun, beside(begun, WAL), beside(begun, SHM)):
+            leftover.unlink(missing_ok=True)
+        with closing(sqlite3.connect(begun, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            make(connection)
+            connection.execute("COMMIT")
+        begun.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise Unavailable(f"it can't be made: {error}") from error
+
+
+def make(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file."""
     for statement in resources.files("local").joinpath("schema.sql").read_text().split(";\n"):
         connection.execute(statement)
     label = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     connection.execute("INSERT INTO stream (label) VALUES (?)", (label,))
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Make what an older file lacks. Raises `Refused` for a file that this program can't use."""
+    for older in range(examine(connection), VERSION):
+        for statement in CHANGES[older]:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 @contextmanager
@@ -184,5 +296,18 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE
-        raise (Unavailable if code in TRANSIENT else Refused)(f"SQLite: {error}") from error
+        raise translated(error) from error
+
+
+def translated(error: sqlite3.Error) -> Unavailable | Refused:
+    """What an error of SQLite means, and what to do about it."""
+    code = _code(error)
+    advice = ADVICE.get(code)
+    message = f"SQLite: {error}; {advice}" if advice else f"SQLite: {error}"
+    if code in BROKEN:
+        return Corrupt(message)
+    return (Unavailable if code in TRANSIENT else Refused)(message)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE

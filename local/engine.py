@@ -22,6 +22,7 @@ from chalicelib.wallets.archive import archive_entries
 from chalicelib.wallets.wallet import ENTRY
 from local import archive, first_start
 from local.archive import FolderArchive
+from local.backup import LOCK
 from local.database import FILE, Database
 from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery, Sweeping
 from local.firing import FiringDelivery, release
@@ -41,7 +42,6 @@ FIRING_VISIBILITY_SECONDS = 90
 """Longer than the claim of an event: a message that comes again finds it free."""
 ARCHIVE_SECONDS = 10.0
 """How long an entry may wait for others to share its object: as many come as moved in that time."""
-LOCK = "vu-mi.lock"
 
 
 class AlreadyRunningError(Exception):

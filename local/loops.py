@@ -7,8 +7,11 @@ import threading
 from collections.abc import Callable
 
 from chalicelib import telemetry
+from local.database import Corrupt
 
 AFTER_ERROR_SECONDS = 1.0
+AFTER_CORRUPT_SECONDS = 60.0
+"""Nothing is written to a corrupt file any more; the log says so, and that is enough."""
 
 
 class Loop:
@@ -50,6 +53,12 @@ class Loop:
     def _once(self) -> float:
         try:
             return self._step()
+        except Corrupt as corrupt:
+            telemetry.event(
+                logging.WARNING, "a loop rests", loop=self._thread.name, reason=str(corrupt)
+            )
+            self._stopping.wait(AFTER_CORRUPT_SECONDS)
+            return 0.0
         except Exception:  # noqa: BLE001  a loop that ended would end the counting
             telemetry.event(logging.ERROR, "a loop failed", loop=self._thread.name)
             return AFTER_ERROR_SECONDS

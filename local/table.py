@@ -106,7 +106,7 @@ class SqliteTable:
     def put_all(self, items: Sequence[Item]) -> None:
         for item in items:
             check_item(item)
-        rows = [_row(item) for item in items]
+        rows = [row_of(item) for item in items]
         self._database.write(lambda connection: connection.executemany(STORE, rows))
 
 
@@ -141,9 +141,9 @@ def _current(connection: sqlite3.Connection, key: Key) -> Item | None:
 def _apply(connection: sqlite3.Connection, write: Write, item: Item | None) -> None:
     match write:
         case Put():
-            connection.execute(STORE, _row(write.item))
+            connection.execute(STORE, row_of(write.item))
         case Update():
-            connection.execute(STORE, _row(_updated(write, item)))
+            connection.execute(STORE, row_of(_updated(write, item)))
         case Delete():
             connection.execute("DELETE FROM items WHERE pk = ? AND sk = ?", write.key)
         case Check():
@@ -157,7 +157,7 @@ def _updated(write: Update, before: Item | None) -> Item:
     return {name: value for name, value in after.items() if name not in write.remove}
 
 
-def _row(item: Item) -> tuple[str | int | None, ...]:
+def row_of(item: Item) -> tuple[str | int | None, ...]:
     """What a row holds of an item: its columns, in the order of `STORE`."""
     key, batch, due = key_of(item), item.get("batch"), _integer(item, "due")
     latest = item.get("one_partition")

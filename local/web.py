@@ -22,6 +22,7 @@ from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
 from chalicelib import responses, telemetry
 from chalicelib.ports import StorageError
+from local.database import Corrupt
 
 THREADS = 40
 """Requests under way at once: they share commits, so that more of them cost less each."""
@@ -30,6 +31,7 @@ CONNECTIONS = 1_000
 IDLE_SECONDS = 60
 """A connection that sends nothing for so long is closed."""
 MAX_BODY_BYTES = 1_048_576
+HEALTH = "/healthz"
 DRAIN_SECONDS = 5.0
 """How long a stop waits for the requests under way."""
 
@@ -69,7 +71,10 @@ class Gateway:
             return self._handle(environ)
         try:
             return self._together(lambda: self._handle(environ))
-        except StorageError:
+        except StorageError as error:
+            if isinstance(error, Corrupt) and environ["PATH_INFO"] == HEALTH:
+                # What can be read still is, so the handler would find all well.
+                return _error(503, "unavailable", "the file is corrupt, see the log")
             # Alone, the handler meets the same fault, and answers it as it would on AWS.
             return self._handle(environ)
 

@@ -20,9 +20,11 @@ from chalicelib.views.fold import fold_views
 from chalicelib.views.owner import Change
 from chalicelib.views.put import put_views
 from chalicelib.views.view import MalformedError, View, earliest
+from local.checking import check_content
 from local.database import FILE, Database
 from local.delivery import Expiry, MessageDelivery, StreamDelivery
 from local.engine import VIEWS_QUEUE, LocalResources
+from local.findings import Kind
 from local.queue import SqliteQueue
 from local.table import SqliteTable
 from tests import events
@@ -79,7 +81,10 @@ class MachineWorld:
         resources.use(LocalResources(SETTINGS, clock, self.database.each, self.table, self.queue))
 
     def close(self) -> None:
+        """Whatever happened, `python -m local check` finds nothing wrong with the file."""
         self.database.close()
+        findings = check_content(self._path.parent)
+        assert [str(one) for one in findings if one.kind is Kind.WRONG] == []
 
     def restart(self) -> None:
         """As after `kill -9`: whatever was not committed is gone."""

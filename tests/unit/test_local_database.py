@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from chalicelib.ports import Due, Key, Put, Refused, StorageError, Unavailable, Update
-from local.database import PARTS_AT_ONCE, VERSION, Database
+from local.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
 from local.table import SqliteTable
 
 ROOT = Path(__file__).parents[2]
@@ -261,8 +262,8 @@ def test_a_wrong_statement_is_refused(database: Database) -> None:
         (sqlite3.SQLITE_LOCKED, Unavailable),
         (sqlite3.SQLITE_PROTOCOL, Unavailable),
         (sqlite3.SQLITE_READONLY, Unavailable),
-        (sqlite3.SQLITE_CORRUPT, Refused),
-        (sqlite3.SQLITE_NOTADB, Refused),
+        (sqlite3.SQLITE_CORRUPT, Corrupt),
+        (sqlite3.SQLITE_NOTADB, Corrupt),
         (sqlite3.SQLITE_ERROR, Refused),
         (0, Refused),
     ],
@@ -279,6 +280,75 @@ def test_what_may_work_again_is_unavailable_and_all_else_is_refused(
     with pytest.raises(StorageError, match="SQLite: as SQLite says") as failed:
         database.write(job)
     assert failed.type is raised
+
+
+def test_a_corrupt_file_is_written_no_more_and_read_on(
+    path: Path, database: Database, table: SqliteTable
+) -> None:
+    """What a reader finds stops the writers too; the log says so once."""
+    table.put_all([{"PK": "p", "SK": "s"}])
+    broken = sqlite3.DatabaseError("as SQLite says")
+    broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
+
+    def job(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM items")
+        raise broken
+
+    with pytest.raises(Corrupt, match="as SQLite says; docs/OPERATIONS"):
+        database.write(job)
+    before = path.with_name(path.name + "-wal").read_bytes()
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="as SQLite says"):
+            table.put_all([{"PK": "p", "SK": "t"}])
+    assert path.with_name(path.name + "-wal").read_bytes() == before
+    assert [item["SK"] for item in table.query("p", limit=9)] == ["s"]
+
+
+def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
+    database: Database, table: SqliteTable
+) -> None:
+    """Though who found it made nothing of it: what others wrote beside it is not committed."""
+
+    def work() -> None:
+        table.put_all([{"PK": "p", "SK": "s"}])
+        with suppress(StorageError):
+            database.write(fail_corrupt)
+
+    with pytest.raises(Corrupt):
+        database.in_one_commit(work)
+    assert table.get(Key("p", "s")) is None
+
+
+def fail_corrupt(_: sqlite3.Connection) -> None:
+    error = sqlite3.DatabaseError("as SQLite says")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    raise error
+
+
+def test_a_new_file_is_there_whole_or_not_at_all(path: Path) -> None:
+    """What a killed first start left of it is no hindrance to the next."""
+    path.with_name(path.name + ".new").write_bytes(b"half a file")
+    path.with_name(path.name + ".new-wal").write_bytes(b"half a WAL")
+    Database(path).close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_who_waits_in_vain_for_a_locked_file_is_told_with_all_that_came_meanwhile(
+    path: Path, database: Database
+) -> None:
+    """One waits for 0.5 s; if 20 did, one after the other, that would be 10 s."""
+    pragma(database, "busy_timeout = 500")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        table = SqliteTable(database)
+        begun = time.monotonic()
+        with ThreadPoolExecutor(20) as pool:
+            writes = [pool.submit(table.put_all, [{"PK": "p", "SK": str(n)}]) for n in range(20)]
+        assert time.monotonic() - begun < 2
+        assert all(isinstance(write.exception(), Unavailable) for write in writes)
+        other.execute("ROLLBACK")
+    table.put_all([{"PK": "p", "SK": "s"}])
+    assert pragma(database, "busy_timeout") == 5_000
 
 
 def open_files(path: Path) -> int:

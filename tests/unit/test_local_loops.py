@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from local.database import Corrupt
 from local.loops import Loop
 
 PATIENCE = 10.0
@@ -263,3 +264,21 @@ def test_a_step_that_raised_is_woken_like_any_other(start: Start) -> None:
     loop.wake()
 
     assert steps.come(2, within=0.9)  # sooner than the second that an error costs
+
+
+def test_a_loop_whose_file_is_corrupt_rests_for_long_and_can_be_stopped() -> None:
+    """Else the log would be full of what it has said once."""
+    again, times = threading.Event(), 0
+
+    def step() -> float:
+        nonlocal times
+        times += 1
+        if times > 1:
+            again.set()
+        raise Corrupt("as SQLite says")
+
+    loop = Loop("broken", step)
+    loop.start()
+    assert not again.wait(0.2)
+    loop.stop()
+    assert times == 1

@@ -1,0 +1,212 @@
+"""Checking the items one by one: each decodes, has a known key, and columns that say the same.
+
+Live views are most of a file, and all alike: SQLite itself sees which are as they must be, and only
+the others are decoded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import date
+from typing import Any
+
+from chalicelib.ports import Item, Refused, check_item, number, text
+from chalicelib.timers import event as events
+from chalicelib.timers.event import Event
+from chalicelib.timers.sweeping import CURSOR
+from chalicelib.views import ids, keys
+from chalicelib.views.view import is_ulid
+from chalicelib.wallets import wallet as wallets
+from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.wallet import Entry
+from local.table import row_of
+
+COLUMNS = ("ttl", "batch", "due", "one_partition")
+"""What older files may lack of the columns of an item."""
+PLAIN_VIEW = (
+    "(substr(pk, 1, 5) = 'USER#' AND substr(sk, 1, 5) = 'VIEW#' AND length(sk) = 31"
+    " AND substr(sk, 6, 1) <= '7' AND substr(sk, 6) NOT GLOB '*[^0-9A-HJKMNP-TV-Z]*'"
+    " AND typeof(ttl) = 'integer' AND attributes = '{\"ttl\": ' || ttl || '}'"
+    " AND batch IS NULL AND due IS NULL AND one_partition IS NULL)"
+)
+"""A live view as it is written, and nothing else; a ULID is of 128 bits."""
+DIGEST = re.compile("[0-9a-f]{64}")
+POSITION = re.compile("(.+)#([0-9]{40})")
+HOURS = [f"h{hour:02}" for hour in range(24)]
+
+
+class Wrong(Exception):
+    """An item is not as it must be; the message says how."""
+
+
+def columns(connection: sqlite3.Connection) -> str:
+    """What to select of an item, also in a file of an older version."""
+    there = {row[1] for row in connection.execute("PRAGMA table_info(items)")}
+    optional = (name if name in there else f"NULL AS {name}" for name in COLUMNS)
+    return f"pk, sk, {', '.join(optional)}, attributes"
+
+
+def all_items(connection: sqlite3.Connection) -> int:
+    """How many items there are."""
+    return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
+
+
+def others(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
+    """The rows of all items but live views as they must be, in the order of their keys."""
+    rows = f"SELECT {columns(connection)} FROM items"  # noqa: S608  our own words
+    query = f"SELECT * FROM ({rows}) WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"  # noqa: S608
+    yield from connection.execute(query)
+
+
+def item_in(row: tuple[Any, ...]) -> Item:
+    """The item that a row is. Raises `Wrong`."""
+    pk, sk, *indexed, attributes = row
+    item = decoded(pk, sk, attributes)
+    for name, column, attribute in zip(COLUMNS, indexed, row_of(item)[2:-1], strict=True):
+        if column != attribute or type(column) is not type(attribute):
+            raise Wrong(f"its column {name} has {column!r}, its attributes say {attribute!r}")
+    return item
+
+
+def decoded(pk: str, sk: str, attributes: str) -> Item:
+    """An item of these keys and attributes. Raises `Wrong`."""
+    try:
+        values = json.loads(attributes)
+        if not isinstance(values, dict):
+            raise Wrong("its attributes are no JSON object")
+        item: Item = {"PK": pk, "SK": sk, **values}
+        check_item(item)
+    except (Refused, TypeError, ValueError, RecursionError) as error:
+        raise Wrong(f"it does not decode: {error}") from error
+    return item
+
+
+def kind_of(item: Item) -> str:
+    """What an item is, in the words of the architecture. Raises `Wrong` where it is not right."""
+    pk, sk = text(item, "PK"), text(item, "SK")
+    for partition, sort, kind, check in KINDS:
+        if pk.startswith(partition) and (sk == sort or (sort[-1] == "#" and sk.startswith(sort))):
+            try:
+                check(item)
+            except (TypeError, ValueError, KeyError) as error:
+                raise Wrong(f"this {kind} is not right: {error}") from error
+            return kind
+    raise Wrong("nothing in vu-mi has such a key")
+
+
+def _badge(item: Item) -> None:
+    _badge_id(item)
+    for name in ("count", "floor", "base", "frozen", "reset", "created", "hot"):
+        if number(item, name) < 0:
+            raise ValueError(f"its {name} is {item[name]}, below 0")
+    _folded(item)
+    text(item, "alias")
+
+
+def _owner(item: Item) -> None:
+    _badge_id(item)
+    _match(DIGEST, text(item, "digest"), "digest of a secret")
+
+
+def _day(item: Item) -> None:
+    _badge_id(item)
+    date.fromisoformat(text(item, "SK").removeprefix(keys.DAY))
+    views, hours = number(item, "views"), [number(item, hour) for hour in HOURS]
+    if min(views, *hours) < 0:
+        raise ValueError("it has a number below 0")
+    if sum(hours) != views:
+        raise ValueError(f"it has {views} views, its hours have {sum(hours)}")
+    _folded(item)
+
+
+def _view(item: Item) -> None:
+    _badge_id(item)
+    _ulid(text(item, "SK").removeprefix(keys.VIEW))
+    number(item, "ttl")
+
+
+def _seen(item: Item) -> None:
+    _ulid(text(item, "SK").removeprefix(keys.SEEN))
+    if item["PK"] != item["SK"]:
+        raise ValueError("its keys are not the same")
+
+
+def _event(item: Item) -> None:
+    event = Event.of(item)
+    _match(events.ID, event.event_id, "id")
+    if item["batch"] != events.batch(event.status, event.event_id):
+        raise ValueError(f"it is {event.status}, its batch is {item['batch']!r}")
+    number(item, "due")
+
+
+def _sweep(item: Item) -> None:
+    number(item, "swept")
+
+
+def _wallet(item: Item) -> None:
+    _match(wallets.ID, text(item, "PK").removeprefix(wallets.PARTITION), "id")
+    balance = item["balance"]
+    if not isinstance(balance, int) or not 0 <= balance <= MOST:
+        raise ValueError(f"its balance is {balance}, it must be 0 to {MOST}")
+    text(item, "user")
+
+
+def _entry(item: Item) -> None:
+    wallet_id = text(item, "PK").removeprefix(wallets.PARTITION)
+    entry = Entry.of(item)
+    told = entry.item(wallet_id)
+    if wallet_id not in (entry.movement.source, entry.movement.target):
+        raise ValueError("it is of other wallets")
+    if (told["PK"], told["SK"]) != (item["PK"], item["SK"]):
+        raise ValueError("its key is not that of its nonce")
+    if not 0 < entry.movement.amount <= MOST:
+        raise ValueError(f"its amount is {entry.movement.amount}, it must be 1 to {MOST}")
+
+
+def _wallet_of_a_user(item: Item) -> None:
+    _match(wallets.ID, text(item, "wallet"), "id of a wallet")
+
+
+KINDS: tuple[tuple[str, str, str, Callable[[Item], None]], ...] = (
+    (keys.PARTITION, keys.USER, "badge", _badge),
+    (keys.PARTITION, keys.OWNER, "owner", _owner),
+    (keys.PARTITION, keys.DAY, "day", _day),
+    (keys.PARTITION, keys.VIEW, "view", _view),
+    (keys.SEEN, keys.SEEN, "counted view", _seen),
+    (events.PARTITION, events.SORT, "event", _event),
+    (CURSOR.pk, CURSOR.sk, "sweep", _sweep),
+    (wallets.PARTITION, wallets.SORT, "wallet", _wallet),
+    (wallets.PARTITION, wallets.ENTRY, "entry", _entry),
+    (wallets.OWNERS, wallets.SORT, "wallet of a user", _wallet_of_a_user),
+)
+"""Where the keys of an item begin so, what it is, and what must hold for it."""
+
+
+def _badge_id(item: Item) -> None:
+    badge_id = text(item, "PK").removeprefix(keys.PARTITION)
+    if ids.normalise(badge_id) != badge_id:
+        raise ValueError("its id is not normalised")
+
+
+def _folded(item: Item) -> None:
+    if "folded" in item:
+        _match(POSITION, text(item, "folded"), "place in a stream")
+
+
+def _ulid(found: str) -> None:
+    if not is_ulid(found):
+        raise ValueError(f"{found!r} is no ULID")
+
+
+def _match(form: re.Pattern[str], found: str, what: str) -> None:
+    if form.fullmatch(found) is None:
+        raise ValueError(f"{found!r} is no {what}")
+
+
+def told(kinds: Counter[str]) -> str:
+    """How many of each kind there are."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items())) or "none"

@@ -1,0 +1,168 @@
+"""Checking a file and what lies beside it, whether or not vu-mi runs on it; nothing is changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import TypeAlias
+
+from chalicelib.ports import Refused
+from local import check_books, check_rows, check_wallets
+from local.check_books import Badges
+from local.check_rows import Wrong
+from local.check_wallets import Wallets
+from local.database import FILE, VERSION, examine, make, translated
+from local.findings import Finding, Kind, all_wrong, note, ok, wrong
+from local.reading import WAL, beside, has_wal, reading
+
+Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
+
+TRIES = 3
+"""How often to begin anew where a server that starts meanwhile changes what is read."""
+LEAST_FREE_BYTES = 16 * 2**20
+LARGE_WAL_BYTES = 256 * 2**20
+"""SQLite begins the WAL anew from 4 MB on, unless somebody reads for long."""
+
+
+def check(folder: Path) -> list[Finding]:
+    """All there is to say about a folder that has a file."""
+    return [*check_content(folder), *_surroundings(folder / FILE)]
+
+
+def check_content(folder: Path, read: Read = reading) -> list[Finding]:
+    """What is to say about the file itself, and the archive beside it; `read` opens the file."""
+    path = folder / FILE
+    for _ in range(TRIES):
+        before = _stamp(path)
+        try:
+            with read(path) as connection:
+                findings = list(_content(connection, folder))
+        except sqlite3.Error as error:
+            findings = [wrong(f"{path}: {translated(error)}")]
+        if has_wal(path) or _stamp(path) == before:
+            break
+    return findings
+
+
+def _stamp(path: Path) -> tuple[bool, int, int, int]:
+    """What is another one once the file was changed."""
+    found = path.stat()
+    return has_wal(path), found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _content(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
+    """What is broken below makes all above meaningless: then only that is told."""
+    try:
+        version = examine(connection)
+    except Refused as refused:
+        yield wrong(str(refused))
+        return
+    if version < VERSION:
+        yield note(
+            f"the file has format {version}; the next start makes it {VERSION}, and an older vu-mi"
+            " refuses it then: make a backup first"
+        )
+    found = [*_damage(connection), *_schema(connection, version)]
+    yield from found
+    if all(one.kind is not Kind.WRONG for one in found):
+        yield ok(f"SQLite finds the file sound, and it has all of format {version}")
+        yield from _books(connection, folder)
+
+
+def _damage(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """What SQLite itself finds. Source: sqlite.org, "PRAGMA integrity_check"."""
+    found = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(20)")]
+    if found != ["ok"]:
+        lines = (line for message in found for line in message.splitlines())
+        yield from all_wrong(f"SQLite finds the file corrupt: {line}" for line in lines)
+
+
+def _schema(connection: sqlite3.Connection, version: int) -> Iterator[Finding]:
+    """The columns and indexes of this version are there; what is there beside them is told."""
+    here = _named(connection)
+    with closing(sqlite3.connect(":memory:")) as fresh:
+        make(fresh)
+        wanted = _named(fresh)
+    if version == VERSION:
+        missing = sorted(name for name in wanted if here.get(name) != wanted[name])
+        yield from all_wrong(f"{name} is not as vu-mi makes it" for name in missing)
+    for name in sorted(here.keys() - wanted.keys()):
+        yield note(f"{name} is none of vu-mi's own; it is left alone")
+
+
+def _named(connection: sqlite3.Connection) -> dict[str, object]:
+    """Each table with its columns, each index with its text, as changes of old files leave them."""
+    objects = connection.execute(
+        "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
+    ).fetchall()
+    return {
+        f"the {kind} {name}": _columns(connection, name) if kind == "table" else sql
+        for kind, name, sql in objects
+    }
+
+
+def _columns(connection: sqlite3.Connection, table: str) -> object:
+    rows = connection.execute(
+        "SELECT name, type, [notnull], pk FROM pragma_table_info(?)", (table,)
+    )
+    return sorted(rows)
+
+
+def _books(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
+    labels = [label for (label,) in connection.execute("SELECT label FROM stream")]
+    if len(labels) != 1:
+        yield wrong(f"the stream has {len(labels)} labels, it must have one")
+        return
+    badges = Badges(labels[0], check_books.latest_change(connection))
+    wallets = Wallets()
+    kinds = Counter({"view": check_rows.all_items(connection)})
+    yield from all_wrong(_items(connection, badges, wallets, kinds))
+    yield ok(f"items: {check_rows.told(kinds)}")
+    books = [*badges.wrong, *check_books.floors(connection, badges)]
+    yield from all_wrong(books)
+    if not books:
+        yield ok("badges: no count, floor or day says more than there is")
+    if badges.without_days:
+        yield note(f"{badges.without_days:,} badges have views that no day has (yet)")
+    yield from check_books.change_log(connection)
+    yield from check_books.queues(connection)
+    yield from check_wallets.check(connection, wallets, folder)
+
+
+def _items(
+    connection: sqlite3.Connection, badges: Badges, wallets: Wallets, kinds: Counter[str]
+) -> Iterator[str]:
+    """Gather what the items say; returns what is wrong with them one by one."""
+    for row in check_rows.others(connection):
+        kinds["view"] -= 1
+        try:
+            item = check_rows.item_in(row)
+            kind = check_rows.kind_of(item)
+        except Wrong as error:
+            yield f"{row[0]} {row[1]}: {error}"
+            continue
+        kinds[kind] += 1
+        badges.take(kind, item)
+        wallets.take(kind, item)
+
+
+def _surroundings(path: Path) -> Iterator[Finding]:
+    """Whether the file can be written, and grow."""
+    for place in (path.parent, path):
+        if not os.access(place, os.W_OK):
+            yield wrong(f"{place} can't be written; let this user write the file and its folder")
+    free = shutil.disk_usage(path.parent).free
+    wal = beside(path, WAL).stat().st_size if has_wal(path) else 0
+    sizes = f"{_size(path.stat().st_size)}, {_size(wal)} in its WAL, {_size(free)} free on the disk"
+    yield wrong(f"{sizes}: make room") if free < LEAST_FREE_BYTES else ok(sizes)
+    if wal > LARGE_WAL_BYTES:
+        yield note("the WAL is large: something reads the file for long; stop that")
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**20:,.1f} MiB"

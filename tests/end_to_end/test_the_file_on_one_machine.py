@@ -1,0 +1,414 @@
+"""The file of one machine: full, locked, broken, newer, checked, backed up and brought back."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from chaos.disk import limit, unlimit
+from local.database import FILE, VERSION, WAY_BACK
+from local.reading import SHM, WAL
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+from tests.unit.test_local_checking import break_page, snapshot
+
+PATIENT = {"VIEW_WINDOW_SECONDS": "3600", "REDELIVERY_SECONDS": "3600"}
+"""Views stay views for the length of a test."""
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a vu-mi that was stopped has left: one badge with 3 views."""
+    folder = tmp_path_factory.mktemp("stopped") / "data"
+    with running(folder, **PATIENT) as server:
+        visit(server, 3)
+        assert server.stop()[0] == 0
+    return folder
+
+
+@pytest.fixture
+def folder(stopped: Path, tmp_path: Path) -> Path:
+    """The same, for a test to do with as it likes."""
+    return shutil.copytree(stopped, tmp_path / "data")
+
+
+def visit(server: Server, times: int, badge_id: str = "a") -> None:
+    before = server.peek(badge_id)
+    for _ in range(times):
+        server.badge(badge_id)
+    server.wait_for(badge_id, before + times)
+
+
+def run(folder: Path, *command: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a command."""
+    process = start(folder, *command)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    return process.returncode, out, err
+
+
+def refused(folder: Path, says: str) -> None:
+    """It does not start, says why in one line, and leaves the file as it is."""
+    before = (folder / FILE).read_bytes()
+    status, out, err = run(folder)
+    assert (status, out) == (1, "")
+    assert err.startswith("vu-mi: ")
+    assert says in err
+    assert err.count("\n") == 1
+    assert (folder / FILE).read_bytes() == before
+
+
+@contextmanager
+def drained(folder: Path, **settings: str) -> Iterator[tuple[Server, list[str]]]:
+    """A server, and the lines of its log as they come."""
+    with running(folder, **settings) as server:
+        lines: list[str] = []
+        stream = server.process.stderr
+        assert stream is not None
+        reader = threading.Thread(target=lambda: lines.extend(stream), daemon=True)
+        reader.start()
+        yield server, lines
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:9_000])
+
+
+def break_header(path: Path) -> None:
+    path.write_bytes(b"\x99" * 64 + path.read_bytes()[64:])
+
+
+def make_newer(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+
+
+def replace_by_another(path: Path) -> None:
+    path.unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE diary (day)")
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (empty, "can't be opened: it is empty, and vu-mi never leaves it so: put a backup in"),
+        (cut_short, f"can't be opened: SQLite: database disk image is malformed; {WAY_BACK}"),
+        (break_header, f"can't be opened: SQLite: file is not a database; {WAY_BACK}"),
+        (make_newer, f"the file has format {VERSION + 1}, this program knows {VERSION}: run a"),
+        (replace_by_another, "it is a SQLite file, but not one of vu-mi: set DATA to another"),
+    ],
+)
+def test_a_file_that_can_not_be_used_is_refused_in_one_line_and_left_byte_for_byte(
+    folder: Path, damage: Callable[[Path], None], says: str
+) -> None:
+    damage(folder / FILE)
+    refused(folder, says)
+    assert {FILE + WAL, FILE + SHM}.isdisjoint(snapshot(folder))
+    before = snapshot(folder)
+    status, out, _ = run(folder, "check")
+    assert status == 1
+    assert "wrong: " in out
+    assert snapshot(folder) == before
+
+
+def test_a_wal_without_its_file_is_not_put_into_a_new_one(folder: Path) -> None:
+    """SQLite would take its pages for those of the new file."""
+    with running(folder, **PATIENT) as server:
+        visit(server, 1)
+        server.process.kill()
+        server.process.wait()
+    (folder / FILE).rename(folder / "elsewhere")
+    status, _, err = run(folder)
+    assert status == 1
+    assert f"{FILE}-wal is there without {FILE}: put that back beside it" in err
+    assert not (folder / FILE).exists()
+    (folder / "elsewhere").rename(folder / FILE)
+    with running(folder, **PATIENT) as server:
+        assert server.peek("a") == 4
+
+
+def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("a diary")
+    status, _, err = run(tmp_path / "data")
+    assert (status, err.count("\n")) == (1, 1)
+    assert "File exists" in err
+    assert "set DATA to a folder that can be written" in err
+
+
+WITHOUT_RIGHTS = """
+import ctypes, os, sys
+for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH (capabilities(7)); 24 drops one
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-m", "local"])
+"""
+"""As a user who is not root, and for whom the modes of files hold."""
+
+
+@pytest.mark.parametrize(
+    ("file_mode", "folder_mode", "says"),
+    [
+        (0o444, 0o755, "it can't be written; let this user write the file and its folder"),
+        (0o000, 0o755, "it can't be written; let this user write the file and its folder"),
+        (
+            0o644,
+            0o555,
+            "attempt to write a readonly database; let this user write the file and its",
+        ),
+    ],
+)
+def test_a_file_or_a_folder_that_may_not_be_written_is_told(
+    folder: Path, file_mode: int, folder_mode: int, says: str
+) -> None:
+    path, before = folder / FILE, snapshot(folder)
+    path.chmod(file_mode)
+    folder.chmod(folder_mode)
+    process = subprocess.run(  # noqa: S603  the text above
+        [sys.executable, "-c", WITHOUT_RIGHTS],
+        cwd=Path(__file__).parents[2],
+        env={"DATA": str(folder), "PORT": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    folder.chmod(0o755)
+    path.chmod(0o644)
+    assert process.returncode == 1
+    assert says in process.stderr
+    assert process.stderr.count("\n") == 1
+    after = snapshot(folder)
+    assert after[FILE] == before[FILE]
+
+
+def test_a_full_disk_at_the_start_is_told(folder: Path) -> None:
+    """No file of the process may grow: as with a disk on which nothing is free."""
+    status, _, err = limited(folder, 0)
+    assert (status, err.count("\n")) == (1, 1)
+    assert "make room on" in err
+    with running(folder, **PATIENT) as server:
+        assert server.peek("a") == 3
+
+
+def test_a_full_disk_at_the_first_start_leaves_no_half_file(tmp_path: Path) -> None:
+    """Room for the lock, and for no page."""
+    status, _, err = limited(tmp_path / "data", 512)
+    assert (status, err.count("\n")) == (1, 1)
+    assert "make room on" in err
+    assert not (tmp_path / "data" / FILE).exists()
+    with running(tmp_path / "data") as server:
+        assert server.peek("a") == 0
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
+from local.__main__ import main
+sys.exit(main([]))
+"""
+
+
+def limited(folder: Path, size: int) -> tuple[int, str, str]:
+    process = subprocess.run(  # noqa: S603  the text above
+        [sys.executable, "-B", "-c", LIMITED, str(size)],
+        cwd=Path(__file__).parents[2],
+        env={"DATA": str(folder), "PORT": "0"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    return process.returncode, process.stdout, process.stderr
+
+
+def test_a_disk_that_gets_full_is_told_by_the_badge_and_counts_go_on_when_there_is_room(
+    folder: Path,
+) -> None:
+    with drained(folder, **PATIENT) as (server, lines):
+        limit(server.process.pid, 1_000)
+        badge = server.badge("a")
+        assert badge["isError"]
+        assert "not counted" in badge["message"]
+        assert server.peek("a") == 3
+        unlimit(server.process.pid)
+        visit(server, 2)
+        server.stop()
+    assert any("make room on" in line for line in lines)
+    assert run(folder, "check")[0] == 0
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Another program holds the file, as long as it likes."""
+    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def test_while_another_program_holds_the_file_all_are_answered_soon(
+    folder: Path, stopped: Path, tmp_path: Path
+) -> None:
+    """The first waits 5 s for it; 12 more, one after the other, would wait for 60 s and more.
+
+    Beside it one that starts meanwhile, on another file that is held too.
+    """
+    elsewhere = shutil.copytree(stopped, tmp_path / "elsewhere")
+    with drained(folder, **PATIENT) as (server, lines):
+        badges: list[dict[str, object]] = []
+        visitors = [
+            threading.Thread(target=lambda: badges.append(server.badge("a"))) for _ in range(12)
+        ]
+        with locked(folder), locked(elsewhere):
+            begun = time.monotonic()
+            starting = start(elsewhere)
+            for visitor in visitors:
+                visitor.start()
+            for visitor in visitors:
+                visitor.join()
+            assert time.monotonic() - begun < 15
+            assert len(badges) == 12
+            assert all("not counted" in str(badge["message"]) for badge in badges)
+            assert server.peek("a") == 3
+            _, err = starting.communicate(timeout=PATIENCE_SECONDS)
+            assert (starting.returncode, err.count("\n")) == (1, 1)
+            assert "database is locked; another program holds it locked; let that end" in err
+        visit(server, 1)
+        assert server.peek("a") == 4
+        server.stop()
+    assert any("another program holds it locked" in line for line in lines)
+
+
+def test_a_file_that_breaks_while_it_is_served_is_written_no_more_and_read_where_it_can_be(
+    folder: Path,
+) -> None:
+    """The table of messages breaks: counts are shown, none is taken, and healthz says so."""
+    with drained(folder, **PATIENT) as (server, lines):
+        assert server.request("/healthz")[0] == 200
+        break_page(folder / FILE, "messages")
+        badge = server.badge("a")
+        assert badge["isError"]
+        assert "not counted" in badge["message"]
+        assert server.peek("a") == 3
+        assert server.request("/healthz")[0] == 503
+        before = snapshot(folder)
+        server.badge("b")
+        after = snapshot(folder)
+        assert (after[FILE], after[FILE + WAL]) == (before[FILE], before[FILE + WAL])
+        server.stop()
+    told = [line for line in lines if "nothing is written to it any more" in line]
+    assert len(told) == 1
+    assert WAY_BACK.replace('"', '\\"') in told[0]
+    assert sum("a loop" in line for line in lines) < 20
+
+
+def test_a_backup_made_while_it_serves_is_the_way_back_from_a_broken_file(
+    folder: Path, tmp_path: Path
+) -> None:
+    """As docs/OPERATIONS.md says: stop, the broken folder aside, the backup in its place.
+
+    3 views and 2, then the backup, then 4 more, which are lost with the file.
+    """
+    with running(folder, **PATIENT) as server:
+        visit(server, 2)
+        status, out, err = run(folder, "backup", str(tmp_path / "backup"))
+        assert (status, err) == (0, "")
+        assert out == (
+            f"{tmp_path / 'backup'} has the file and 0 objects of the archive; checked.\n"
+        )
+        visit(server, 4)
+        assert run(folder, "check")[0] == 0
+        server.stop()
+    break_page(folder / FILE)
+    status, out, err = run(folder, "check")
+    assert status == 1
+    assert "database disk image is malformed" in out
+    assert err.endswith(f"{WAY_BACK}\n")
+    folder.rename(tmp_path / "broken")
+    (tmp_path / "backup").rename(folder)
+    with running(folder, **PATIENT) as server:
+        assert server.peek("a") == 5
+        visit(server, 1)
+        assert server.stop()[0] == 0
+    assert run(folder, "check")[0] == 0
+
+
+def recover(broken: Path, path: Path) -> None:
+    """As docs/OPERATIONS.md says."""
+    shell = f'sqlite3 "{broken}" .recover | sqlite3 "{path}"'
+    subprocess.run(shell, shell=True, check=True, capture_output=True)  # noqa: S602  our own words
+
+
+def test_what_sqlite_recovers_from_a_broken_file_is_served_again(
+    folder: Path, tmp_path: Path
+) -> None:
+    """The index of what expires breaks: all items are there still."""
+    if shutil.which("sqlite3") is None:
+        pytest.skip("there is no sqlite3 on this machine")
+    recover(folder / FILE, tmp_path / "sound")
+    if not (tmp_path / "sound").stat().st_size:
+        pytest.skip("the sqlite3 of this machine has no .recover")
+    break_page(folder / FILE, "expiring")
+    (folder / FILE).rename(folder / "broken.sqlite3")
+    recover(folder / "broken.sqlite3", folder / FILE)
+    status, out, err = run(folder, "check")
+    assert (status, err) == (0, ""), out
+    with running(folder, **PATIENT) as server:
+        assert server.peek("a") == 3
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_check_changes_nothing_and_makes_nothing(folder: Path, *, killed: bool) -> None:
+    """Beside a running server its badge may be written to; here nobody asks for one."""
+    with running(folder, **PATIENT) as server:
+        visit(server, 1)
+        if killed:
+            server.process.kill()
+            server.process.wait()
+        before = snapshot(folder)
+        assert run(folder, "check")[0] == 0
+        after = snapshot(folder)
+    assert after.keys() == before.keys()
+    assert after[FILE] == before[FILE]
+    assert after == before or not killed
+
+
+def test_a_backup_killed_half_way_leaves_no_backup_and_the_next_one_works(
+    folder: Path, tmp_path: Path
+) -> None:
+    archive = folder / "archive" / "journal" / "malformed"
+    archive.mkdir(parents=True)
+    for n in range(400):
+        (archive / f"{n}.jsonl.gz").touch()
+    process = start(folder, "backup", str(tmp_path / "backup"))
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not (tmp_path / ".backup.part" / "archive").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (tmp_path / "backup").exists()
+    assert run(folder, "backup", str(tmp_path / "backup"))[0] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["backup", "data"]
+
+
+@pytest.mark.parametrize("command", [["check"], ["backup", "elsewhere"]])
+def test_check_and_backup_without_a_file_say_so_and_make_nothing(
+    tmp_path: Path, command: list[str]
+) -> None:
+    status, out, err = run(tmp_path / "data", *command)
+    assert (status, out) == (1, "")
+    assert err == f"vu-mi: there is no {tmp_path}/data/{FILE}; set DATA to the folder of the file\n"
+    assert list(tmp_path.iterdir()) == []

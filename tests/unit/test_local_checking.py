@@ -1,0 +1,347 @@
+"""`check`: nothing wrong is said of a right file, all of a wrong one, and nothing is changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from ulid import ULID
+
+from chalicelib.ports import Item, Key, Put
+from chalicelib.timers.event import Event, Kind, Target
+from chalicelib.views.storing import Lifetime, store
+from chalicelib.views.view import View
+from chalicelib.wallets import opening
+from chalicelib.wallets.moving import Mover
+from chalicelib.wallets.wallet import Movement
+from local import checking, findings
+from local.archive import FOLDER, FolderArchive
+from local.database import FILE, VERSION, Database
+from local.queue import DEAD_LETTERS, SqliteQueue
+from local.reading import SHM, WAL, beside, reading
+from local.table import ChangeLog, SqliteTable, remove_expired
+from tests.unit.test_local_database import VERSION_1
+
+NOW = 1_800_000_000.0
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Everything that lies in a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def wrong(folder: Path, unless: str = "") -> list[str]:
+    """What a check finds wrong; nothing may be changed by it, unless it is one file."""
+    before = snapshot(folder)
+    found = checking.check_content(folder)
+    after = snapshot(folder)
+    assert before.keys() == after.keys()
+    assert [name for name in before if before[name] != after[name] and name != unless] == []
+    return [one.what for one in found if one.kind is findings.Kind.WRONG]
+
+
+def notes(folder: Path) -> list[str]:
+    return [one.what for one in checking.check(folder) if one.kind is findings.Kind.NOTE]
+
+
+def change(folder: Path, statement: str, *arguments: object) -> None:
+    """As no part of vu-mi would."""
+    with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
+        connection.execute(statement, arguments)
+
+
+def set_attributes(folder: Path, partition: str, sort: str, attributes: str) -> None:
+    change(
+        folder,
+        "UPDATE items SET attributes = ? WHERE pk = ? AND sk = ?",
+        attributes,
+        partition,
+        sort,
+    )
+
+
+@pytest.fixture
+def wallet_id(folder: Path) -> str:
+    with closing(sqlite3.connect(folder / FILE)) as connection:
+        [found] = connection.execute("SELECT pk FROM items WHERE sk = 'WALLET' AND pk LIKE 'WAL%'")
+    return str(found[0]).removeprefix("WALLET#")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A file with something of each kind: closed, so that all is in it alone."""
+    with closing(Database(tmp_path / FILE)) as database:
+        table = SqliteTable(database)
+        views = [View.taken("a/b", n, NOW) for n in range(3)]
+        assert store(views, table, Lifetime(300, 300), NOW, map) == {}
+        queue = SqliteQueue(database, "vu-mi-views", lambda: NOW)
+        queue.send(View.taken("waiting", 0, NOW).to_message())
+        for consumer in ("fold_views", "archive_entries"):
+            ChangeLog(database, consumer)
+        event = Event("launch", 1, 1, Target(Kind.LOG), '"ho"', "d")
+        day: Item = {"PK": "USER#a/b", "SK": "DAY#2027-01-15", "views": 2, "h08": 2}
+        table.write(
+            Put(event.new_item()),
+            Put(day),
+            Put({"PK": "USER#a/b", "SK": "USER", "count": 2, "floor": 5}),
+        )
+        wallet = opening.open_wallet(table, USER, 1)
+        Mover(table, lambda: NOW).move(Movement("n-1", 500, wallet.wallet_id))
+    return tmp_path
+
+
+def test_a_right_file_is_all_right_and_each_kind_is_counted(folder: Path) -> None:
+    assert wrong(folder) == []
+    lines = [str(one) for one in checking.check(folder)]
+    kinds = "1 badge, 1 day, 1 entry, 1 event, 3 view, 1 wallet, 1 wallet of a user"
+    assert f"ok: items: {kinds}" in lines
+    assert "ok: wallets: 1 balances are what moved" in lines
+
+
+def test_a_file_that_is_open_and_one_whose_owner_was_killed_are_read_with_their_wal(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """With the WAL's index beside it, and without."""
+    copy = tmp_path_factory.mktemp("copy")
+    with closing(Database(folder / FILE)) as database:
+        SqliteTable(database).put_all([{"PK": "nobody's", "SK": "s"}])
+        # In one process all connections share the marks of who reads.
+        assert wrong(folder, FILE + SHM) == ["nobody's s: nothing in vu-mi has such a key"]
+        for name in (FILE, FILE + WAL, FILE + SHM):
+            (copy / name).write_bytes((folder / name).read_bytes())
+    assert wrong(copy) == ["nobody's s: nothing in vu-mi has such a key"]
+    beside(copy / FILE, SHM).unlink()
+    assert wrong(copy) == ["nobody's s: nothing in vu-mi has such a key"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE items SET attributes = '[' WHERE sk = 'USER'", "it does not decode"),
+        ("UPDATE items SET attributes = '[]' WHERE sk = 'USER'", "its attributes are no JSON"),
+        ("UPDATE items SET attributes = '{\"n\": 1.5}' WHERE sk = 'USER'", "it does not decode"),
+        (
+            "UPDATE items SET sk = CAST(x'ff41' AS TEXT) WHERE sk = 'USER'",
+            "must be text that UTF-8",
+        ),
+        ("UPDATE items SET ttl = 5 WHERE sk LIKE 'VIEW%'", "its column ttl has 5, its attributes"),
+        ("UPDATE items SET ttl = NULL WHERE sk LIKE 'VIEW%'", "its column ttl has None"),
+        ("UPDATE items SET due = 5 WHERE sk = 'TIMER'", "its column due has 5"),
+        ("UPDATE items SET batch = 'x' WHERE sk = 'TIMER'", "its column batch has 'x'"),
+        ("UPDATE items SET one_partition = 'x' WHERE sk LIKE 'TX%'", "its column one_partition"),
+        ("UPDATE items SET pk = 'USER#' WHERE sk = 'USER'", "this badge is not right"),
+        (
+            "UPDATE items SET sk = 'VIEW#I' WHERE sk = (SELECT max(sk) FROM items WHERE sk < 'W')",
+            "'I' is no",
+        ),
+        (
+            "UPDATE items SET sk = 'VIEW#0' WHERE sk = (SELECT max(sk) FROM items WHERE sk < 'W')",
+            "'0'",
+        ),
+        ("UPDATE items SET attributes = '{\"views\": 2}' WHERE sk LIKE 'DAY%'", "its hours have 0"),
+        ("UPDATE items SET sk = 'DAY#2027-02-30' WHERE sk LIKE 'DAY%'", "this day is not right"),
+        ("UPDATE items SET sk = 'ELSE' WHERE sk = 'USER'", "nothing in vu-mi has such a key"),
+        ("UPDATE checkpoints SET sequence = 9", "has come to change 9, the change log ends at 0"),
+        ("DELETE FROM stream", "the stream has 0 labels"),
+        ("DROP INDEX expiring", "the index expiring is not as vu-mi makes it"),
+        ("DROP TABLE messages", "it is a SQLite file, but not one of vu-mi"),
+        ("UPDATE messages SET visible_at = 'soon'", "message 1 of the queue vu-mi-views is"),
+        (f"PRAGMA user_version = {VERSION + 1}", f"the file has format {VERSION + 1}"),
+    ],
+)
+def test_what_is_not_as_it_must_be_is_told(folder: Path, statement: str, says: str) -> None:
+    change(folder, statement)
+    assert any(says in line for line in wrong(folder))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({"count": 2, "floor": 6}, "the badge a/b has shown 1 more views than there are"),
+        ({"count": 1, "floor": 4}, "the badge a/b has 1 views, its days have 2"),
+        ({"count": -1}, "its count is -1, below 0"),
+        ({"count": 2, "folded": f"LABEL#{1:040}"}, "is folded up to 1, the change log ends at 0"),
+        ({"count": 2, "folded": "LABEL#1"}, "is no place in a stream"),
+        ({"count": 2, "folded": f"2020#{1:040}"}, ""),
+        ({"count": 0, "floor": 3, "reset": int(NOW * 1000) + 86_400_000}, "has shown 3 more"),
+        ({"count": 0, "reset": int(NOW * 1000) + 86_400_000}, ""),
+    ],
+)
+def test_a_badge_that_says_more_than_there_is_is_told(
+    folder: Path, attributes: dict[str, object], says: str
+) -> None:
+    """2 views are counted, in one day, and 3 are live: 5. A reset leaves all of them out."""
+    with closing(Database(folder / FILE)) as database:
+        label = database.stream_label
+    text = json.dumps(attributes).replace("LABEL", label)
+    set_attributes(folder, "USER#a/b", "USER", text)
+    found = wrong(folder)
+    assert any(says in line for line in found) if says else found == []
+
+
+def test_views_that_wait_for_the_fold_or_in_a_message_are_not_lost(folder: Path) -> None:
+    """2 in the count, 3 removed, 1 of another name in a message: 6 are right, 7 are not."""
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        database.write(lambda connection: remove_expired(connection, NOW + 9_999, (), 3))
+        SqliteQueue(database, "vu-mi-views", lambda: NOW).send(
+            View.taken("old", 5, NOW).to_message()
+        )
+        table.write(
+            Put({"PK": "USER#old", "SK": "USER", "alias": "a/b"}),
+            Put({"PK": "USER#a/b", "SK": "USER", "count": 2, "floor": 6}),
+        )
+    assert wrong(folder) == []
+    change(
+        folder, 'UPDATE items SET attributes = \'{"count": 2, "floor": 7}\' WHERE pk = "USER#a/b"'
+        " AND sk = 'USER'"
+    )  # fmt: skip
+    assert wrong(folder) == [
+        "the badge a/b has shown 1 more views than there are: they are lost",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (501, "has 501, by its journal 500"),
+        (-1, "its balance is -1, it must be 0 to 9223372036854775807"),
+        (2**63, "its balance is 9223372036854775808"),
+    ],
+)
+def test_a_balance_that_is_not_what_moved_is_told(
+    folder: Path, wallet_id: str, told: int, says: str
+) -> None:
+    (folder / FOLDER).mkdir()
+    text = json.dumps({"user": USER, "balance": told, "created": 1})
+    set_attributes(folder, f"WALLET#{wallet_id}", "WALLET", text)
+    assert any(says in line for line in wrong(folder))
+
+
+def test_a_journal_is_taken_from_the_table_the_change_log_and_the_archive_each_entry_once(
+    folder: Path, wallet_id: str
+) -> None:
+    """500 are hot, 70 wait to be archived, 7 are in the archive, twice: 577."""
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        Mover(table, lambda: NOW - 9).move(Movement("n-2", 70, wallet_id))
+        database.write(lambda connection: remove_expired(connection, NOW + 2 * 86_400 - 5, (), 9))
+        assert table.get(Key(f"WALLET#{wallet_id}", "TX#n-2")) is None
+        table.write(Put({"PK": f"WALLET#{wallet_id}", "SK": "WALLET", "user": USER,
+                         "balance": 577, "created": 1}))  # fmt: skip
+    assert wrong(folder) == []  # there is no archive to hold it against
+    assert any("can't be held against" in line for line in notes(folder))
+    line = {"id": str(ULID()), "wallet": wallet_id, "amount": "7", "from": "", "outcome": "done"}
+    archive = FolderArchive(folder / FOLDER)
+    for name in ("one", "two"):
+        archive.put(f"journal/2027/01/12/{name}.jsonl.gz", compressed([line]))
+    assert wrong(folder) == []
+    archive.put("journal/2027/01/12/three.jsonl.gz", compressed([line])[:-9])
+    assert any("three.jsonl.gz can't be read" in line for line in wrong(folder))
+
+
+def compressed(lines: list[dict[str, str]]) -> bytes:
+    return gzip.compress("".join(f"{json.dumps(line)}\n" for line in lines).encode())
+
+
+def test_a_transfer_is_taken_from_one_wallet_and_given_to_the_other(
+    folder: Path, wallet_id: str
+) -> None:
+    """500, of which 40 go to another."""
+    (folder / FOLDER).mkdir()
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        other = opening.open_wallet(table, "another", 1).wallet_id
+        Mover(table, lambda: NOW).move(Movement("n-3", 40, other, wallet_id))
+    assert wrong(folder) == []
+
+
+def test_a_wallet_that_its_user_does_not_find_is_told(folder: Path) -> None:
+    change(folder, "DELETE FROM items WHERE pk = ?", f"OWNER#{USER}")
+    assert any(f"is of user {USER}, who has None" in line for line in wrong(folder))
+
+
+def test_a_change_that_every_consumer_is_done_with_is_told(folder: Path) -> None:
+    change(
+        folder,
+        "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (1, 'USER#a', 'VIEW#', '{}')",
+    )
+    change(folder, "UPDATE checkpoints SET sequence = 1")
+    assert wrong(folder) == ["change 1 is kept, though every consumer has come to 1"]
+
+
+def test_dead_letters_and_what_is_none_of_vu_mi_s_are_told_and_not_wrong(folder: Path) -> None:
+    change(folder, "UPDATE messages SET queue = ?", f"vu-mi-views{DEAD_LETTERS}")
+    change(folder, "CREATE TABLE lost_and_found (x)")
+    assert wrong(folder) == []
+    found = notes(folder)
+    assert any(line.startswith("1 dead letters of vu-mi-views:") for line in found)
+    assert "the table lost_and_found is none of vu-mi's own; it is left alone" in found
+
+
+def test_only_the_first_of_many_is_told_and_the_rest_counted(folder: Path) -> None:
+    """5 of 7."""
+    for n in range(7):
+        change(folder, "INSERT INTO items (pk, sk, attributes) VALUES (?, 's', '{}')", f"x{n}")
+    found = wrong(folder)
+    assert len(found) == 6
+    assert found[-1] == "and 2 more of this kind"
+
+
+def test_a_file_of_an_older_format_is_checked_as_it_is(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / FILE)) as old:
+        old.executescript(VERSION_1.replace("('p', 's'", "('USER#a', 'USER'"))
+    assert wrong(tmp_path) == []
+    assert any("the file has format 1; the next start makes it" in one for one in notes(tmp_path))
+
+
+def break_page(path: Path, name: str = "items") -> None:
+    """Random bytes, the same each time, in the page where a table or index begins."""
+    with closing(sqlite3.connect(f"file:{path}?immutable=1", uri=True)) as connection:
+        [root] = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,))
+        [size] = connection.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((root[0] - 1) * size)
+        file.write(bytes(n * 7 % 251 for n in range(size)))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(b"a diary, no database" * 99),
+        lambda path: path.write_bytes(path.read_bytes()[:5_000]),
+        lambda path: path.write_bytes(b"\x99" * 64 + path.read_bytes()[64:]),
+        break_page,
+    ],
+    ids=["empty", "no database", "cut short", "a broken header", "a broken page"],
+)
+def test_a_broken_file_is_told_and_left_as_it_is(
+    folder: Path, damage: Callable[[Path], object]
+) -> None:
+    damage(folder / FILE)
+    assert wrong(folder)
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(folder: Path) -> None:
+    """A server that starts and stops meanwhile: what was read before is of no moment."""
+    times = 0
+
+    @contextmanager
+    def read(path: Path) -> Iterator[sqlite3.Connection]:
+        nonlocal times
+        times += 1
+        with reading(path) as connection:
+            yield connection
+        if times == 1:
+            change(folder, "INSERT INTO items (pk, sk, attributes) VALUES ('x', 's', '{}')")
+
+    found = checking.check_content(folder, read)
+    assert times == 2
+    assert findings.wrong("x s: nothing in vu-mi has such a key") in found
