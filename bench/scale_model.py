@@ -47,6 +47,10 @@ class Quota:
     most: str
     source: str
 
+    @property
+    def label(self) -> str:
+        return f"{self.service}: {self.name}"
+
 
 def quotas() -> dict[str, Quota]:
     """By the names that the model has for them."""
@@ -386,13 +390,15 @@ def _measured(prices: Prices, function: str) -> dict[int, float]:
 class Stage:
     """What is asked of one stage at peak, what it may have as deployed, and by default at most.
 
-    `asks` is what to raise where the second is not enough, by the name that AWS has for it.
+    `setting` is what to raise of the stack or its table where the second is not enough, `asks` the
+    quota of AWS where the third is not.
     """
 
     name: str
     need: float
     deployed: float
     quota: float
+    setting: str
     asks: str
 
     @property
@@ -406,45 +412,45 @@ class Stage:
 
 
 HOTTEST = "views a second of the hottest id"
+NEW_TABLE = "warm throughput of the table, "
 
 
 def stages(model: Model, traffic: Traffic) -> list[Stage]:
-    """Every stage of the way of a view, at the peak of traffic."""
+    """Every stage of the way of a view, at the peak of traffic; the last is the hottest id."""
     return list(_stages(model, traffic))
 
 
 def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
-    most = {name: quota.default for name, quota in quotas().items()}
-    asks = {name: f"{quota.service}: {quota.name}" for name, quota in quotas().items()}
+    known = quotas()
     rate, load, deployed = traffic.at_peak, model.load(traffic, traffic.at_peak), model.deployed
     at_once = seconds_of_functions(model, load)
-    executions = most["concurrent_executions"]
 
-    def stage(name: str, need: float, quota: str, limit: float | None = None) -> Stage:
-        return Stage(name, need, limit or most[quota], most[quota], asks[quota])
+    def stage(name: str, need: float, quota: str, now: float = 0.0, setting: str = "") -> Stage:
+        of_aws = known[quota]
+        return Stage(name, need, now or of_aws.default, of_aws.default, setting, of_aws.label)
 
     requests = deployed.most_requests_a_second
-    yield stage("requests a second to the API", rate, "api_requests", requests)
+    yield stage("requests a second to the API", rate, "api_requests", requests, "RequestsPerSecond")
     yield stage("functions at once", sum(at_once.values()), "concurrent_executions")
-    invocations = executions * most["invocations_of_each"]
-    name = asks["concurrent_executions"]
-    yield Stage("runs of api_handler a second", rate, invocations, invocations, name)
-    put_at_once = deployed.most_at_once[PUT]
-    yield stage("put_views at once", at_once[PUT], "put_views_at_once", put_at_once)
+    each = known["invocations_of_each"].default
+    yield stage("functions for ten requests a second each", rate / each, "concurrent_executions")
+    most, put = deployed.most_at_once[PUT], "MaximumConcurrency of PutViews"
+    yield stage("put_views at once", at_once[PUT], "put_views_at_once", most, put)
     waiting = load.rate * deployed.put_window_seconds + at_once[PUT] * load.batch
     yield stage("messages in flight", waiting, "in_flight")
-    yield stage("write units a second", load.writes, "table_writes", most["new_table_writes"])
-    yield stage("read units a second", load.reads, "table_reads", most["new_table_reads"])
-    shard = removals_of_a_shard(load)
+    new = {what: known[f"new_table_{what}"].default for what in ("writes", "reads")}
+    write, read = (NEW_TABLE + what for what in new)
+    yield stage("write units a second", load.writes, "table_writes", new["writes"], write)
+    yield stage("read units a second", load.reads, "table_reads", new["reads"], read)
     yield stage(
         "fold_views at once, of a shard",
-        shard / model.fold_a_second(load.folds / load.removals),
+        removals_of_a_shard(load) / model.fold_a_second(load.folds / load.removals),
         "fold_at_once",
         deployed.fold_batches_of_a_shard,
+        "ParallelizationFactor of FoldViews",
     )
     carried = most_of_one_id(model, rate)
-    hottest = traffic.hottest * rate
-    yield Stage(HOTTEST, hottest, carried, carried, "nothing: it is the way of a hot badge")
+    yield Stage(HOTTEST, traffic.hottest * rate, carried, carried, "", "")
 
 
 def most_of_one_id(model: Model, rate: float) -> float:

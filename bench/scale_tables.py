@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from bench.bill import GB, MB_IN_GB, RECEIVED_AT_ONCE, Usage
@@ -35,7 +36,7 @@ FLATTER = 0.8
 DAY_SECONDS = 86_400
 TWO_DAYS = 2 * DAY_SECONDS
 BUSY = 0.7
-"""From this share of what there is on, it is time to ask for more."""
+"""More than this share of what there is should not be used."""
 
 
 def traffic_of(views_a_day: int, exponent: float = 1.0) -> Traffic:
@@ -47,13 +48,14 @@ def reports(model: Model) -> Iterator[Report]:
     """All of them."""
     yield _first(model)
     yield _stages(model)
-    yield _quotas(model)
+    yield _to_raise(model)
     yield _hottest(model)
     yield _one_id(model)
     yield _of_one_transaction(model)
     yield _dollars(model)
     yield _alternatives(model)
     yield _of_a_view(model)
+    yield _quotas()
     yield _inputs(model)
 
 
@@ -86,10 +88,14 @@ def _first_row(model: Model, size: int) -> Sequence[str]:
         f"{size:,}",
         f"{traffic.mean:,.1f}",
         f"{traffic.at_peak:,.1f}",
-        f"{first.name}: {first.over:,.2f}",
-        f"{by_quota.name}: {by_quota.over_quota:,.2f}",
-        f"{hottest.over:,.2f}",
+        f"{first.name}: {_times(first.over)}",
+        f"{by_quota.name}: {_times(by_quota.over_quota)}",
+        _times(hottest.over),
     )
+
+
+def _times(number: float) -> str:
+    return f"{number:,.2f}" if number > 0.1 else f"{number:,.3f}"  # noqa: PLR2004
 
 
 def _stages(model: Model) -> Report:
@@ -129,33 +135,46 @@ def _figure(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:,.2f}"  # noqa: PLR2004
 
 
-def _quotas(model: Model) -> Report:
-    """Which of them are to be raised from which size on; of two stages for one the busier."""
-    asked: dict[str, dict[int, Stage]] = {}
-    for size in SIZES:
-        for stage in stages(model, traffic_of(size)):
-            before = asked.setdefault(stage.asks, {}).get(size, stage)
-            if stage.over_quota > BUSY:
-                asked[stage.asks][size] = max(before, stage, key=lambda one: one.over_quota)
+def _to_raise(model: Model) -> Report:
+    """Settings of the stack first, then quotas of AWS, each with the value it is to have."""
+    columns = [stages(model, traffic_of(size)) for size in SIZES]
+    of_stack: dict[str, list[float]] = {}
+    of_aws: dict[str, list[float]] = {}
+    for place, column in enumerate(columns):
+        for stage in column:
+            if stage.setting and stage.over > BUSY:
+                of_stack.setdefault(stage.setting, [0.0] * len(SIZES))[place] = stage.need / BUSY
+            if stage.asks and stage.over_quota > BUSY:
+                values = of_aws.setdefault(stage.asks, [0.0] * len(SIZES))
+                values[place] = max(values[place], stage.need / BUSY)
     return Report(
-        title="What there is by default, and what to ask for",
-        head=("", "default", "can be raised to", "ask for, by views a day"),
+        title="What to raise, and to what",
+        head=("", *(f"{size:,}" for size in SIZES)),
         rows=[
-            (
-                f"{quota.service}: {quota.name}",
-                f"{quota.default:,.0f}",
-                quota.most,
-                _asked(asked.get(f"{quota.service}: {quota.name}", {})),
-            )
-            for quota in quotas().values()
+            (name, *(_rounded_up(value) for value in values))
+            for name, values in (of_stack | of_aws).items()
         ],
-        notes=(f"asked for from {BUSY} of the default on; the sources are in bench/quotas.json",),
+        notes=(
+            f"by views a day: where more than {BUSY} of it is used at peak, so that no more is",
+            "a new account may have fewer concurrent executions than the default",
+        ),
     )
 
 
-def _asked(by_size: Mapping[int, Stage]) -> str:
-    return "; ".join(
-        f"{stage.over_quota:,.1f} times at {size:,}" for size, stage in by_size.items()
+def _rounded_up(value: float) -> str:
+    """To two digits."""
+    if not value:
+        return ""
+    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return f"{math.ceil(value / step) * step:,}"
+
+
+def _quotas() -> Report:
+    return Report(
+        title="What AWS says",
+        head=("", "default", "can be raised"),
+        rows=[(quota.label, f"{quota.default:,.0f}", quota.most) for quota in quotas().values()],
+        notes=[f"{quota.name}: {quota.source}" for quota in quotas().values()],
     )
 
 

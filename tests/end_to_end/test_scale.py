@@ -130,6 +130,11 @@ def test_the_page_reads_no_figure_into_its_tables() -> None:
     assert set(NUMBER.findall(before + reading)) <= set(NUMBER.findall(tables))
 
 
+def test_the_readme_says_what_one_badge_carries(model: Model) -> None:
+    carried = model.becoming_hot(quotas()["partition_reads"].default)
+    assert f"| one badge (AWS) | {carried:,} views a second," in (ROOT / "README.md").read_text()
+
+
 def test_every_quota_says_where_it_was_read() -> None:
     assert all(quota.source and quota.default > 0 for quota in quotas().values())
 
@@ -324,7 +329,7 @@ def test_the_first_to_give_way_is_the_api_then_what_the_page_names(model: Model)
     short = {name for name, stage in of_all.items() if stage.over_quota > 1}
     assert short == {
         "requests a second to the API",
-        "runs of api_handler a second",
+        "functions for ten requests a second each",
         "write units a second",
         "read units a second",
         HOTTEST,
