@@ -24,6 +24,7 @@ from bench.scale_model import (
     HOTTEST,
     Model,
     Traffic,
+    fold_batches,
     highest,
     in_a_batch,
     in_tiers,
@@ -33,7 +34,7 @@ from bench.scale_model import (
     stages,
     tiers,
 )
-from bench.scale_tables import SIZES, traffic_of
+from bench.scale_tables import SIZES, traffic_of, used
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
@@ -195,7 +196,7 @@ def test_a_get_reads_what_the_model_says(model: Model) -> None:
     """Over the metered simulator; what 7,999 cost is counted for docs/COST.md."""
     with badge_of(Design.vu_mi, model.deployed) as badge:
         badge.take(views=1, seconds=60)
-        for live in (0, 10, 98, 99, 100, 500, 1_157):
+        for live in (0, 10, 98, 99, 100, 150, 500, 1_157):
             assert reads(badge.get_with(live).requests) == model.units.read_of_get(live)
     assert model.units.read_of_get(7_999) == 132
 
@@ -310,10 +311,58 @@ def test_a_hot_badge_reads_one_unit_once_its_views_have_ended(model: Model) -> N
     assert cycle.read_of_get() == pytest.approx((40 * 9.5 + 450 * 17 + 3_600) / 4_090, rel=0.01)
 
 
+def test_a_badge_is_hot_from_as_many_live_views_on_as_the_handlers_say(model: Model) -> None:
+    """A view lives 300 s, half a window of 300 s, and the 1,200 s that TTL is late: 1,650 s."""
+    assert model.life == 1_650
+    below, above = (model.load(Traffic(0, 1), live / 1_650) for live in (999, 1_001))
+    assert (below.hot_batches, above.removals) == (0, 0)
+    assert below.removals * 1_650 == pytest.approx(999)
+    assert above.hot_batches > 0
+
+
+def test_a_hot_badge_costs_the_sum_of_its_cycle(model: Model) -> None:
+    """25 a second in 5 batches of 5, over 4,090 s.
+
+    Stored: 1,000 views and 200 floors, later 2,044 to count and remove them; then for 4,050 s
+    batches of a floor, a badge, a day and 5 markers, 5 + 10 units, that look for expired views.
+    """
+    load = model.load(Traffic(0, 1), 25)
+    assert load.writes * 4_090 == pytest.approx(1_000 + 200 + 2_044 + 4_050 * 5 * 15)
+    gets = 25 * model.cycle(25).read_of_get()
+    assert (load.reads - gets) * 4_090 == pytest.approx(4_050 * 5 * 2)
+
+
+def test_few_removals_are_folded_in_a_batch_a_shard_and_window(model: Model) -> None:
+    """4 shards, 5 s: 0.8 a second. Fewer removals than that are a batch each."""
+    small = model.load(traffic_of(SIZES[0]), traffic_of(SIZES[0]).mean)
+    assert fold_batches(model, small) == pytest.approx(4 / 5)
+    one = model.load(Traffic(0, 1), 0.1)
+    assert fold_batches(model, one) == pytest.approx(0.1)
+
+
+def test_requests_and_runs_of_a_view_are_as_docs_cost_counts_them(model: Model) -> None:
+    """Alone: 3 requests to SQS and 3 runs. In batches of 100: 1 and 2 x 10 / 100; 1 and 1 / 100.
+
+    Then some hundred removals, of 1,000 a batch, are a run.
+    """
+    quiet = Traffic(1, 1)
+    alone = used(model, quiet)
+    assert alone["sqs_request"] / quiet.mean == pytest.approx(3)
+    assert alone["lambda_request"] / quiet.mean == pytest.approx(3)
+    busy = traffic_of(SIZES[-1])
+    shared = used(model, busy)
+    assert shared["sqs_request"] / busy.mean == pytest.approx(1.2)
+    assert 1.01 < shared["lambda_request"] / busy.mean < 1.02
+
+
 def test_one_id_alone_is_bounded_by_its_reads_and_among_many_by_its_transactions(
     model: Model,
 ) -> None:
-    """At 15 ms a batch 66 of them fit into a second, whoever else is in them."""
+    """At 15 ms a batch 66 of them fit into a second, whoever else is in them.
+
+    A floor is 5 ms, a transaction 10, of which 100 views take two.
+    """
+    assert (model.serial_ms(1), model.serial_ms(98), model.serial_ms(100)) == (15, 15, 25)
     alone, among = (most_of_one_id(model, rate) for rate in (100, 34_722))
     assert alone == model.becoming_hot(3_000)
     assert among < alone
