@@ -433,7 +433,9 @@ def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
     yield stage("requests a second to the API", rate, "api_requests", requests, "RequestsPerSecond")
     yield stage("functions at once", sum(at_once.values()), "concurrent_executions")
     each = known["invocations_of_each"].default
-    yield stage("functions for ten requests a second each", rate / each, "concurrent_executions")
+    yield stage(
+        "functions at once, by ten requests a second each", rate / each, "concurrent_executions"
+    )
     most, put = deployed.most_at_once[PUT], "MaximumConcurrency of PutViews"
     yield stage("put_views at once", at_once[PUT], "put_views_at_once", most, put)
     waiting = load.rate * deployed.put_window_seconds + at_once[PUT] * load.batch

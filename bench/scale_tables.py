@@ -189,7 +189,7 @@ def _hottest(model: Model) -> Report:
                 _figure(traffic.hottest * traffic.at_peak),
             ]
         carried = most_of_one_id(model, traffic_of(size).at_peak)
-        rows.append((*cells, _figure(carried), f"{carried / traffic_of(size).at_peak:.2%}"))
+        rows.append((*cells, _figure(carried), _share(carried / traffic_of(size).at_peak)))
     return Report(
         title="The hottest id",
         head=(
@@ -204,6 +204,10 @@ def _hottest(model: Model) -> Report:
         rows=rows,
         notes=("shares by Zipf, exponent 1 but where it is named",),
     )
+
+
+def _share(of_all: float) -> str:
+    return f"{of_all:.2%}" if of_all < 1 else "all"
 
 
 def _one_id(model: Model) -> Report:
