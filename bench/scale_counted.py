@@ -52,7 +52,6 @@ class Units:
     view_bytes: int
     get_log: int
     put_log: int
-    hot_log: int
     fold_log: int
 
     def read_of_get(self, live: float) -> float:
@@ -119,7 +118,6 @@ def count_units(deployed: Deployed) -> Units:
         view_bytes=sizes[keys.VIEW],
         get_log=get.log_bytes,
         put_log=put.log_bytes,
-        hot_log=hot.log_bytes,
         fold_log=fold.log_bytes,
     )
 
