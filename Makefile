@@ -13,7 +13,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types tests format bench cost chaos clean
+.PHONY: help run test lint types tests format bench cost scale chaos clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events secrets restore
 
 help: ## list what make can do
@@ -43,6 +43,9 @@ bench: $(VENV)/dev.stamp ## measure, and print what was measured as tables
 
 cost: $(VENV)/dev.stamp ## count what views, events and wallets cost on AWS, and print it as tables
 	$(BIN)/python -m bench.cost
+
+scale: $(VENV)/dev.stamp ## reckon how far it scales on AWS, up to a billion views a day
+	$(BIN)/python -m bench.scale
 
 chaos: $(VENV)/dev.stamp ## load it while everything fails, and check every count: [SEED=… SECONDS=180]
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")

@@ -59,10 +59,10 @@ def tables() -> str:
     return "\n\n".join([basis, *(str(report).strip() for report in reports)]) + "\n"
 
 
-def put_into(document: str, printed: str) -> str:
+def put_into(document: str, printed: str, begin: str = BEGIN) -> str:
     """A document with these tables in place of those that stand in it."""
-    before, rest = document.split(BEGIN)
-    return f"{before}{BEGIN}{printed}{END}{rest.split(END)[1]}"
+    before, rest = document.split(begin)
+    return f"{before}{begin}{printed}{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ class Deployed:
     put_batch: int
     put_window_seconds: int
     fold_batch: int
+    fold_window_seconds: int
+    fold_batches_of_a_shard: int
     fire_batch: int
     archive_batch: int
     archive_window_seconds: int
@@ -69,6 +71,8 @@ class Deployed:
             put_batch=put["BatchSize"],
             put_window_seconds=put["MaximumBatchingWindowInSeconds"],
             fold_batch=fold["BatchSize"],
+            fold_window_seconds=fold["MaximumBatchingWindowInSeconds"],
+            fold_batches_of_a_shard=fold["ParallelizationFactor"],
             fire_batch=_event_source(resources, FIRE)["BatchSize"],
             archive_batch=archive["BatchSize"],
             archive_window_seconds=archive["MaximumBatchingWindowInSeconds"],

@@ -27,7 +27,9 @@ from bench.invoking import (
     DISTRIBUTE,
     FIRE,
     FOLD,
+    FOLD_EACH,
     PUT,
+    PUT_EACH,
     SWEEP,
     TOKEN,
     Design,
@@ -45,8 +47,10 @@ LIVE_VIEWS = {0: 400, 10: 400, 1_000: 60, 7_999: 12}
 """Rounds by live views; the more one costs, the fewer are enough."""
 RECORDS = {1: 400, 10: 400, 100: 100}
 """Rounds by records in a batch, all of one badge."""
+EACH = {10: 100, 100: 40, 1_000: 6}
+EACH_PUT = {10: 100, 100: 40}
+"""Rounds by records in a batch, each of a badge of its own."""
 WARM_UP = 5
-
 
 EVENTS = {0: 200, 1: 200, 10: 100, 100: 60}
 """Rounds by events in a batch or a group; an event that is accepted is put on the queue or not."""
@@ -106,18 +110,24 @@ def main() -> int:
     for design in designs:
         aws.attach(design.dynamodb)
         aws.attach(design.sqs)
-    # A batch is of one badge: nothing of views is worked through at once, and of events by threads.
+    # Threads work through what is of several badges, and through events.
     with handlers_over(*given_on_aws(designs[0], concurrently), GivenForArchive()):
         cpu_ms = {
             API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
             PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n)),
             FOLD: _by_size(designs, FOLD, RECORDS, lambda n: events.removals([BADGE_ID] * n)),
+            PUT_EACH: _by_size(designs[:1], PUT, EACH_PUT, lambda n: events.views(_badges(n))),
+            FOLD_EACH: _by_size(designs[:1], FOLD, EACH, lambda n: events.removals(_badges(n))),
             **_of_events(designs[:1], aws),
             ARCHIVE: _by_size(designs[:1], ARCHIVE, ENTRIES, events.removed_entries),
         }
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     print(json.dumps({"as_of": today, "machine": machine(), "cpu_ms": cpu_ms}, indent=2))
     return 0
+
+
+def _badges(count: int) -> list[str]:
+    return [f"{BADGE_ID}/{place}" for place in range(count)]
 
 
 def _of_events(

@@ -39,6 +39,8 @@ from tests.aws import create_table
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
 AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
+PUT_EACH, FOLD_EACH = "put_views, a badge each", "fold_views, a badge each"
+"""A batch of as many badges as records; the names above are measured with one badge."""
 SWEEP, DISTRIBUTE, FIRE = "sweep_timers", "distribute_timers", "fire_timers"
 ARCHIVE = "archive_entries"
 TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL = (

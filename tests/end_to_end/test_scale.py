@@ -1,0 +1,424 @@
+"""How far it scales: the page says what the program prints, and the handlers do what it reckons."""
+
+from __future__ import annotations
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from unittest.mock import patch
+
+import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+import pytest
+
+from bench import events, hot, scale
+from bench.day import START, Agenda, badge_of
+from bench.deployed import Deployed
+from bench.hot import LIFETIME, Hour, Machine, Requests, lived, machine_of
+from bench.invoking import API, Design
+from bench.scale import BEGIN, END
+from bench.scale_counted import transactions
+from bench.scale_model import (
+    HOTTEST,
+    Model,
+    Traffic,
+    fold_batches,
+    highest,
+    in_a_batch,
+    in_tiers,
+    most_of_one_id,
+    quotas,
+    shards,
+    stages,
+    tiers,
+)
+from bench.scale_tables import SIZES, traffic_of, used
+from bench.stubbed_aws import BADGE_ID
+from chalicelib.views import counting, keys
+from chalicelib.views.fold import fold_views
+from chalicelib.views.put import put_views
+from chalicelib.views.view import View
+from local.events import queue_event, stream_event
+from local.queue import Message
+from local.table import Change
+from tests.unit.fakes import logging_put_back
+
+ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "SCALE.md"
+NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
+PARTITION = keys.partition(BADGE_ID)
+
+
+@pytest.fixture(autouse=True)
+def _logging_is_put_back() -> Iterator[None]:
+    with logging_put_back():
+        yield
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Model]:
+    with logging_put_back():
+        yield scale.model()
+
+
+@pytest.fixture
+def agenda() -> Agenda:
+    return Agenda()
+
+
+@pytest.fixture
+def machine(agenda: Agenda) -> Iterator[Machine]:
+    with machine_of(lambda: agenda.now) as machine:
+        yield machine
+
+
+def badge_ids(count: int) -> list[str]:
+    return [f"{BADGE_ID}/{place}" for place in range(count)]
+
+
+def put(machine: Machine, ids: Iterable[str], now: float, shown: int = 0, hot: int = 0) -> Requests:
+    """A batch of messages, a view of each badge that is named."""
+    bodies = [View.taken(badge_id, shown, now, hot=hot).to_message() for badge_id in ids]
+    batch = [Message(place, body, now, 1, now) for place, body in enumerate(bodies)]
+    return machine.run(put_views, queue_event("vu-mi-views", batch))
+
+
+def fold(machine: Machine, run: Requests, now: float) -> Requests:
+    """What TTL removed of all views that a run put, in one batch."""
+    views = [
+        write.key
+        for request in run
+        for write in request.written
+        if write.key.sk.startswith(keys.VIEW)
+    ]
+    changes = [
+        Change(place, now, {"PK": key.pk, "SK": key.sk, "ttl": int(now)})
+        for place, key in enumerate(views, 1)
+    ]
+    return machine.run(fold_views, stream_event(events.STREAM_LABEL, changes))
+
+
+def writes(run: Requests, partition: str = "") -> int:
+    """Units, of all that was written or of one partition."""
+    return sum(
+        write.units
+        for request in run
+        for write in request.written
+        if write.key.pk.startswith(partition)
+    )
+
+
+def reads(run: Requests) -> float:
+    return sum(request.read_units for request in run)
+
+
+# ---- the page
+
+
+def test_the_page_has_what_the_program_prints() -> None:
+    """`python -m bench.scale docs/SCALE.md` puts it there."""
+    program = [sys.executable, "-m", "bench.scale"]
+    finished = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  our own
+    _, printed = PAGE.read_text().split(BEGIN)
+    assert finished.stdout == printed.split(END)[0]
+
+
+def test_the_page_reads_no_figure_into_its_tables() -> None:
+    before, rest = PAGE.read_text().split(BEGIN)
+    tables, reading = rest.split(END)
+    assert set(NUMBER.findall(before + reading)) <= set(NUMBER.findall(tables))
+
+
+def test_the_readme_says_what_one_badge_carries(model: Model) -> None:
+    carried = model.becoming_hot(quotas()["partition_reads"].default)
+    assert (
+        f"| one badge (AWS) | up to {carried:,} views a second," in (ROOT / "README.md").read_text()
+    )
+
+
+def test_every_quota_says_where_it_was_read() -> None:
+    assert all(quota.source and quota.default > 0 for quota in quotas().values())
+
+
+# ---- units, held to the handlers over the simulated table
+
+
+@pytest.mark.parametrize(("views", "badges"), [(1, 1), (37, 5), (100, 1), (100, 100)])
+def test_a_batch_of_cool_badges_writes_what_the_model_says(
+    model: Model, machine: Machine, views: int, badges: int
+) -> None:
+    """A unit for each view, and one for each badge's floor; nothing is read."""
+    ids = [badge_ids(badges)[place % badges] for place in range(views)]
+    run = put(machine, ids, START)
+    assert writes(run) == model.units.put_batch(views, badges)
+    assert reads(run) == 0
+
+
+@pytest.mark.parametrize(("views", "badges"), [(1, 1), (60, 1), (100, 7), (100, 100)])
+def test_a_fold_writes_what_the_model_says(
+    model: Model, machine: Machine, views: int, badges: int
+) -> None:
+    ids = [badge_ids(badges)[place % badges] for place in range(views)]
+    run = fold(machine, put(machine, ids, START), START + 900)
+    assert writes(run) == model.units.fold_batch(badges)
+    assert reads(run) == 0
+
+
+@pytest.mark.parametrize(
+    ("views", "takes"), [(1, 1), (37, 1), (98, 1), (99, 2), (100, 2), (196, 2), (197, 3)]
+)
+def test_a_batch_of_a_hot_badge_writes_what_the_model_says(
+    model: Model, machine: Machine, views: int, takes: int
+) -> None:
+    """Of one transaction 98 views; each 2 units, and 4 for the badge and its day; a floor."""
+    run = put(machine, [BADGE_ID] * views, START, hot=int(START) + 3_600)
+    assert writes(run) == model.units.hot_batch(views)
+    assert writes(run, PARTITION) == model.units.own_of_hot_batch(views)
+    assert reads(run) == model.units.look
+    assert transactions(views) == takes
+    assert sum(request.operation == "TransactWriteItems" for request in run) == takes
+
+
+def test_expired_views_of_a_hot_badge_cost_what_the_model_says(
+    model: Model, machine: Machine, agenda: Agenda
+) -> None:
+    """150 of them, in two transactions, all of its own partition."""
+    put(machine, [BADGE_ID] * 150, agenda.now)
+    agenda.now += 900
+    run = put(machine, [BADGE_ID], agenda.now, shown=1, hot=int(agenda.now) + 3_600)
+    assert writes(run) == model.units.hot_batch(1) + model.units.expired_batch(150)
+    assert writes(run, PARTITION) == model.units.own_of_hot_batch(1) + model.units.expired_batch(
+        150
+    )
+
+
+def test_a_get_reads_what_the_model_says(model: Model) -> None:
+    """Over the metered simulator; what 7,999 cost is counted for docs/COST.md."""
+    with badge_of(Design.vu_mi, model.deployed) as badge:
+        badge.take(views=1, seconds=60)
+        for live in (0, 10, 98, 99, 100, 150, 500, 1_157):
+            assert reads(badge.get_with(live).requests) == model.units.read_of_get(live)
+    assert model.units.read_of_get(7_999) == 132
+
+
+def test_no_view_is_in_an_index(model: Model) -> None:
+    with badge_of(Design.vu_mi, model.deployed) as badge:
+        runs = badge.take(views=2, seconds=60)
+    written = [write for run in runs for request in run.requests for write in request.written]
+    assert {write.index_units for write in written} == {0}
+
+
+# ---- averages, held to the handlers over time
+
+
+def test_a_badge_at_a_steady_rate_writes_what_the_model_says(model: Model) -> None:
+    """100 views in 3,000 s, one each 30 s: 10 end at each mark, and are folded together.
+
+    1 + 1 + 2 / 10 = 2.2; the model has views come by chance, so that some marks have none.
+    """
+    with badge_of(Design.vu_mi, model.deployed) as badge:
+        runs = badge.take(views=100, seconds=3_000)
+    units = sum(writes(run.requests) for run in runs)
+    rate = 100 / 3_000
+    load = model.load(Traffic(100, 1), rate)
+    assert units / 100 == pytest.approx(2.2)
+    assert load.writes / rate == pytest.approx(units / 100, rel=0.001)
+    assert (
+        model.put_ms(1, 1)
+        == sum(model.bill.billed_ms(run) for run in runs if run.function == "put_views") / 100
+    )
+    gets = [model.bill.billed_ms(run) for run in runs if run.function == API]
+    assert set(gets) == {model.get_ms()}
+
+
+def test_floors_and_folds_of_many_badges_are_as_many_as_the_model_says(
+    model: Model, machine: Machine
+) -> None:
+    """Views of 500 badges by Zipf and by chance, in batches of 100, all removed at one mark."""
+    chance, traffic, views = random.Random(7), Traffic(0, 500), 2_000  # noqa: S311  nothing hangs on it
+    weights = [1 / rank for rank in range(1, 501)]
+    ids = chance.choices(badge_ids(500), weights, k=views)
+    batches = [ids[start : start + 100] for start in range(0, views, 100)]
+    puts = [put(machine, batch, START) for batch in batches]
+    everything = tuple(request for run in puts for request in run)
+    floors = sum(map(writes, puts)) - views * model.units.view
+    folds = writes(fold(machine, everything, START + 900)) / model.units.fold_batch(1)
+    groups = traffic.groups()
+    of_a_batch = sum(group.badges * in_a_batch(group.share, 100) for group in groups)
+    of_a_mark = sum(group.badges * in_a_batch(group.share, views) for group in groups)
+    assert floors == pytest.approx(of_a_batch * len(batches), rel=0.03)
+    assert folds == pytest.approx(of_a_mark, rel=0.03)
+
+
+def test_a_badge_that_becomes_hot_reads_and_writes_what_the_model_says(model: Model) -> None:
+    """25 views a second from a mark on: stored for 40 s, all over at the second mark, then hot."""
+    seconds, rate = 700, hot.VISITORS
+    hour, kept = lived(seconds, counting.HOT)
+    assert kept == rate * seconds
+    cycle = model.cycle(rate, standing=2 * LIFETIME.window - counting.HOT / rate)
+    assert sum(map(reads, hour.gets)) / seconds == pytest.approx(
+        cycle.read_of_get(seconds), rel=0.01
+    )
+    stored, batches = counting.HOT, seconds
+    at_once = batches - stored / rate
+    expected = model.units.put_batch(stored, int(stored / rate))
+    expected += int(at_once * model.units.hot_batch(rate)) + int(model.units.expired_batch(stored))
+    assert sum(map(writes, hour.others)) == pytest.approx(expected, rel=0.01)
+
+
+def test_a_partition_reads_what_one_id_is_said_to_carry_and_no_more(model: Model) -> None:
+    """The simulator delivers after a second, the model some ms later: a few more are live then."""
+    most = quotas()["partition_reads"].default
+    carried = model.becoming_hot(most)
+    hours = {rate: becoming_hot(rate) for rate in (carried, 170)}
+    asked = {rate: rate * max(map(reads, hour.gets)) for rate, hour in hours.items()}
+    assert asked[carried] <= most < asked[170]
+    assert hours[carried].most_live >= counting.HOT
+    assert hours[carried].inexact == 0
+    assert carried < 170
+
+
+def becoming_hot(visitors: int) -> Hour:
+    agenda = Agenda()
+    with patch.object(hot, "VISITORS", visitors), machine_of(lambda: agenda.now) as machine:
+        hour = Hour(machine, agenda)
+        hour.live_through(20)
+    return hour
+
+
+# ---- the model by itself
+
+
+def test_all_shares_are_one_and_groups_are_close_to_each_badge_by_itself() -> None:
+    for exponent in (1.0, 0.8):
+        groups = Traffic(0, 20_000, exponent).groups()
+        assert sum(group.share * group.badges for group in groups) == pytest.approx(1)
+        assert sum(group.badges for group in groups) == 20_000
+        first = 1 / sum(rank**-exponent for rank in range(1, 20_001))
+        assert groups[0].share == pytest.approx(first, rel=0.001)
+
+
+def test_a_view_a_day_shares_nothing_and_many_fill_their_batches(model: Model) -> None:
+    """A view, its floor, the count and the day: 4 units, as docs/COST.md counts them."""
+    assert model.load(Traffic(1, 1), 1 / 86_400).writes * 86_400 == pytest.approx(4, rel=0.01)
+    busy = model.load(traffic_of(SIZES[-1]), 10_000)
+    assert busy.batch == model.deployed.put_batch
+
+
+def test_a_hot_badge_reads_one_unit_once_its_views_have_ended(model: Model) -> None:
+    """(40 s x 9 and a half + 450 s x 17 + 3,600 s x 1) / 4,090 s: about 2.8 units."""
+    cycle = model.cycle(25)
+    assert (cycle.warming, cycle.standing, cycle.quiet) == (40, 450, 3_600)
+    assert (cycle.standing_reads, cycle.quiet_reads) == (17, 1)
+    assert cycle.warming_reads == pytest.approx(9.5, abs=0.5)
+    assert cycle.read_of_get() == pytest.approx((40 * 9.5 + 450 * 17 + 3_600) / 4_090, rel=0.01)
+
+
+def test_a_badge_is_hot_from_as_many_live_views_on_as_the_handlers_say(model: Model) -> None:
+    """A view lives 300 s, half a window of 300 s, and the 1,200 s that TTL is late: 1,650 s."""
+    assert model.life == 1_650
+    below, above = (model.load(Traffic(0, 1), live / 1_650) for live in (999, 1_001))
+    assert (below.hot_batches, above.removals) == (0, 0)
+    assert below.removals * 1_650 == pytest.approx(999)
+    assert above.hot_batches > 0
+
+
+def test_a_hot_badge_costs_the_sum_of_its_cycle(model: Model) -> None:
+    """25 a second in 5 batches of 5, over 4,090 s.
+
+    Stored: 1,000 views and 200 floors, later 2,044 to count and remove them; then for 4,050 s
+    batches of a floor, a badge, a day and 5 markers, 5 + 10 units, that look for expired views.
+    """
+    load = model.load(Traffic(0, 1), 25)
+    assert load.writes * 4_090 == pytest.approx(1_000 + 200 + 2_044 + 4_050 * 5 * 15)
+    gets = 25 * model.cycle(25).read_of_get()
+    assert (load.reads - gets) * 4_090 == pytest.approx(4_050 * 5 * 2)
+
+
+def test_few_removals_are_folded_in_a_batch_a_shard_and_window(model: Model) -> None:
+    """4 shards, 5 s: 0.8 a second. Fewer removals than that are a batch each."""
+    small = model.load(traffic_of(SIZES[0]), traffic_of(SIZES[0]).mean)
+    assert fold_batches(model, small) == pytest.approx(4 / 5)
+    one = model.load(Traffic(0, 1), 0.1)
+    assert fold_batches(model, one) == pytest.approx(0.1)
+
+
+def test_requests_and_runs_of_a_view_are_as_docs_cost_counts_them(model: Model) -> None:
+    """Alone: 3 requests to SQS and 3 runs. In batches of 100: 1 and 2 x 10 / 100; 1 and 1 / 100.
+
+    Then some hundred removals, of 1,000 a batch, are a run.
+    """
+    quiet = Traffic(1, 1)
+    alone = used(model, quiet)
+    assert alone["sqs_request"] / quiet.mean == pytest.approx(3)
+    assert alone["lambda_request"] / quiet.mean == pytest.approx(3)
+    busy = traffic_of(SIZES[-1])
+    shared = used(model, busy)
+    assert shared["sqs_request"] / busy.mean == pytest.approx(1.2)
+    assert 1.01 < shared["lambda_request"] / busy.mean < 1.02
+
+
+def test_one_id_alone_is_bounded_by_its_reads_and_among_many_by_its_transactions(
+    model: Model,
+) -> None:
+    """At 15 ms a batch 66 of them fit into a second, whoever else is in them.
+
+    A floor is 5 ms, a transaction 10, of which 100 views take two.
+    """
+    assert (model.serial_ms(1), model.serial_ms(98), model.serial_ms(100)) == (15, 15, 25)
+    alone, among = (most_of_one_id(model, rate) for rate in (100, 34_722))
+    assert alone == model.becoming_hot(3_000)
+    assert among < alone
+    share = among / 34_722
+    assert 347.22 * in_a_batch(share, 100) * model.serial_ms(1) == pytest.approx(1_000, rel=0.01)
+
+
+def test_the_first_to_give_way_is_the_api_then_what_the_page_names(model: Model) -> None:
+    of_all = {stage.name: stage for stage in stages(model, traffic_of(SIZES[-1]))}
+    assert max(of_all.values(), key=lambda stage: stage.over).over == pytest.approx(
+        3 * 10**9 / 86_400 / model.deployed.most_requests_a_second
+    )
+    short = {name for name, stage in of_all.items() if stage.over_quota > 1}
+    assert short == {
+        "requests a second to the API",
+        "functions at once, by ten requests a second each",
+        "write units a second",
+        "read units a second",
+        HOTTEST,
+    }
+    small = stages(model, traffic_of(SIZES[0]))
+    assert not [stage for stage in small if stage.over > 1]
+
+
+def test_a_shard_takes_no_more_than_a_thousand_writes(model: Model) -> None:
+    for size in SIZES:
+        load = model.load(traffic_of(size), traffic_of(size).at_peak)
+        assert load.writes / shards(load) <= 1_000
+        assert shards(load) >= 4
+
+
+def test_a_fold_of_many_badges_is_slower_than_of_one(model: Model) -> None:
+    """1,000 removals of a badge each are 2,000 updates, eight at once, and their processor."""
+    waiting = 1_000 * 2 * 5 / 8
+    assert model.fold_ms(1_000, 1_000) > waiting
+    assert model.fold_a_second(1) == pytest.approx(1_000 * 1_000 / model.fold_ms(1_000, 1_000))
+    assert model.fold_a_second(0.001) > 50 * model.fold_a_second(1)
+
+
+def test_each_tier_is_paid_for_by_its_own_price() -> None:
+    """1,100 million: 333 x 3.50 + 667 x 2.80 + 100 x 2.38."""
+    steps = tiers("rest_api_request")
+    assert in_tiers(1.1e9, steps) == pytest.approx(333 * 3.5 + 667 * 2.8 + 100 * 2.38)
+    assert in_tiers(1e6, steps) == pytest.approx(3.5)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 7, 150])
+def test_the_highest_that_fits(most: int) -> None:
+    assert highest(lambda number: number <= most) == most
+
+
+def test_deployed_knows_the_window_and_the_shards_of_the_fold() -> None:
+    deployed = Deployed.read()
+    assert (deployed.fold_window_seconds, deployed.fold_batches_of_a_shard) == (5, 1)
