@@ -80,7 +80,11 @@ def test_a_users_token_opens_no_path_that_merely_ends_as_a_wallets() -> None:
     assert any(fnmatchcase(wallet, one) for one in opened(asked(f"Bearer {USERS_TOKEN}")))
 
 
-@pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", DIGEST])
+@pytest.mark.parametrize(
+    "header",
+    ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", DIGEST],
+    ids=["none", "no token", "another", "no bearer", "a digest"],
+)
 def test_who_has_none_may_do_nothing_and_it_is_told_without_what_was_given(
     caplog: pytest.LogCaptureFixture, header: str
 ) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,7 @@ def test_what_a_killed_start_left_behind_is_not_used_nor_its_mode(tmp_path: Path
         json.dumps({"token_digest": DIGEST}).encode(),
         json.dumps({"webhook_secret": SECRET}).encode(),
     ],
+    ids=count(),
 )
 def test_a_wrong_file_is_named_with_the_way_out_and_left_as_it_is(
     tmp_path: Path, content: bytes
