@@ -31,8 +31,9 @@ lint: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
+# On as many cores as there are, four at most; the tests of one file share what they have set up.
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 format: $(VENV)/dev.stamp ## put the code into the one style
 	$(BIN)/ruff check --fix .
