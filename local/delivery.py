@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from chalicelib.ports import text
-from chalicelib.views import keys
+from chalicelib.views.storing import place
 from chalicelib.views.view import MalformedError, View
 from local import events
 from local.database import Database
@@ -117,7 +117,7 @@ def _stored_by(body: str) -> Iterator[str]:
         view = View.from_message(body)
     except MalformedError:
         return
-    yield keys.seen(view.ulid).sk if view.hot else keys.view(view.badge_id, view.ulid).sk
+    yield place(view, view.badge_id).sk
 
 
 class Sweeping:

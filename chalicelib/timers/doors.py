@@ -18,7 +18,8 @@ from chalicelib.timers.delivering import NO_SECRET
 from chalicelib.timers.event import Kind, Status
 from chalicelib.timers.requests import Wanted
 from chalicelib.timers.scheduling import Accepted
-from chalicelib.views.options import BadOptionError, Options, parse, query_of
+from chalicelib.views.badge import Reasons
+from chalicelib.views.options import Options, parse, query_of
 from chalicelib.views.picture import picture
 
 REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -33,6 +34,12 @@ REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
     (scheduling.TooLateError, 409, "too_late"),
 )
 """What is wrong with a request, the status and the code; the first that fits."""
+REASONS = Reasons(
+    scheduling.UnknownEventError,
+    "no such event",
+    "an event can't be read",
+    "a countdown failed",
+)
 
 
 def accept(request: Request) -> Response:
@@ -151,17 +158,8 @@ def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:
         use = resources.for_timers()
         event = scheduling.read(use.table, event_id)
         return showing.badge(event, int(use.clock() * 1000), options), options
-    except BadOptionError as wrong:
-        reason = str(wrong)
-    except scheduling.UnknownEventError:
-        reason = "no such event"
-    except StorageError:
-        telemetry.event(logging.ERROR, "an event can't be read")
-        reason = "unavailable: try again"
-    except Exception:  # noqa: BLE001  a badge is drawn whatever happens
-        telemetry.event(logging.ERROR, "a countdown failed")
-        reason = "out of order: try again"
-    return showing.error(reason), Options()
+    except Exception as failure:  # noqa: BLE001  a badge is drawn whatever happens
+        return showing.error(REASONS.of(failure)), Options()
 
 
 def _one(request: Request, name: str) -> str | None:

@@ -6,9 +6,13 @@ any other.
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.views.options import Options
+from chalicelib import telemetry
+from chalicelib.ports import StorageError
+from chalicelib.views.options import BadOptionError, Options
 
 LABEL = "views"
 COLOR = "blue"
@@ -45,3 +49,30 @@ def error(reason: str) -> dict[str, Any]:
         "color": "red",
         "isError": True,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Why a badge of something else than views says what is wrong, in words for it or the log.
+
+    `unknown` is raised where there is no such thing, of which the badge says `missing`; `unread`
+    and `failed` are for the log.
+    """
+
+    unknown: type[Exception]
+    missing: str
+    unread: str
+    failed: str
+
+    def of(self, failure: Exception) -> str:
+        """What the badge says of a failure that is being handled; one of ours is logged."""
+        match failure:
+            case BadOptionError():
+                return str(failure)
+            case self.unknown():
+                return self.missing
+            case StorageError():
+                telemetry.event(logging.ERROR, self.unread)
+                return "unavailable: try again"
+        telemetry.event(logging.ERROR, self.failed)
+        return "out of order: try again"

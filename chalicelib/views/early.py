@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from itertools import islice
 
 from chalicelib.ports import (
@@ -108,12 +108,14 @@ def _expired(badge_id: str, table: Table, now: float) -> Iterator[Step]:
 def _transactions(steps: Iterable[Step]) -> Iterator[list[Step]]:
     """As many at once as a transaction takes, beside the badge and the days that they are of."""
     part: list[Step] = []
+    days: set[date] = set()
     for step in steps:
-        days = {one.taken_at.date() for one in (*part, step)}
-        if 1 + len(days) + len(part) + 1 > MAX_TRANSACTION_WRITES:
+        day = step.taken_at.date()
+        if 1 + len(days | {day}) + len(part) + 1 > MAX_TRANSACTION_WRITES:
             yield part
-            part = []
+            part, days = [], set()
         part.append(step)
+        days.add(day)
     if part:
         yield part
 
@@ -133,7 +135,8 @@ class Fold:
         """
         left = list(steps)
         for _ in range(TRIES):
-            counting = [step for step in left if step.ulid >= earliest(reset)]
+            first = earliest(reset)
+            counting = [step for step in left if step.ulid >= first]
             days = [Update(day, add=sums(own)) for day, own in by_day(badge_id, counting)]
             badge = self._badge(badge_id, reset, len(counting))
             try:
@@ -142,8 +145,8 @@ class Fold:
                 if 0 in failed.items:
                     user = failed.items[0] or {}
                     badge_id, reset = text(user, "alias") or badge_id, number(user, "reset")
-                first = 1 + len(days)
-                left = [step for place, step in enumerate(left, first) if place not in failed.items]
+                places = enumerate(left, 1 + len(days))
+                left = [step for place, step in places if place not in failed.items]
                 if not left:
                     return 0
             else:

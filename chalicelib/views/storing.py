@@ -15,6 +15,7 @@ from chalicelib.concurrency import Each
 from chalicelib.ports import (
     ConditionFailed,
     Item,
+    Key,
     NotStored,
     StorageError,
     Table,
@@ -112,13 +113,13 @@ def _prepared(
 ) -> _Prepared:
     """Raise the floor of a badge, and count those of its views that are hot."""
     try:
-        place = _raise_floor(badge_id, views, table, now)
+        stored_under = _raise_floor(badge_id, views, table, now)
     except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay the others
         return _Prepared(failed=dict.fromkeys(views, failure))
-    items = {view: to_item(view, place, ttl) for view in views if not view.hot}
+    items = {view: to_item(view, stored_under, ttl) for view in views if not view.hot}
     hot = [view for view in views if view.hot]
     try:
-        _count_at_once(hot, place, table, ttl, now)
+        _count_at_once(hot, stored_under, table, ttl, now)
     except Exception as failure:  # noqa: BLE001  the same
         return _Prepared(items, dict.fromkeys(hot, failure))
     return _Prepared(items)
@@ -171,10 +172,13 @@ def _put(items: Mapping[View, Item], table: Table) -> dict[View, Exception]:
     return {}
 
 
+def place(view: View, badge_id: str) -> Key:
+    """Where a view lies in the table: itself, or of a hot one what shows that it is counted."""
+    return keys.seen(view.ulid) if view.hot else keys.view(badge_id, view.ulid)
+
+
 def to_item(view: View, badge_id: str, ttl: int) -> Item:
-    """What lies in the table of a view: itself, or of a hot one what shows that it is counted."""
-    if view.hot:
-        key = keys.seen(view.ulid)
-        return {"PK": key.pk, "SK": key.sk, "badge": badge_id, "ttl": ttl}
-    key = keys.view(badge_id, view.ulid)
-    return {"PK": key.pk, "SK": key.sk, "ttl": ttl}
+    """What lies in the table of a view; what is under no badge's key names it."""
+    key = place(view, badge_id)
+    badge: Item = {"badge": badge_id} if view.hot else {}
+    return {"PK": key.pk, "SK": key.sk, **badge, "ttl": ttl}

@@ -18,6 +18,7 @@ from chalicelib.bodies import BadRequestError, body_of
 from chalicelib.ports import ConditionFailed, StorageError, Table
 from chalicelib.resources import TimerResources
 from chalicelib.responses import answer, error, unavailable
+from chalicelib.views.badge import Reasons
 from chalicelib.views.options import BadOptionError, Options, one, parse, query_of
 from chalicelib.views.picture import picture
 from chalicelib.wallets import journal, moving, opening, requests, showing
@@ -25,6 +26,15 @@ from chalicelib.wallets.opening import Wallet
 from chalicelib.wallets.wallet import Movement, Outcome
 
 DONE = {"Cache-Control": "no-store"}
+OF_A_USER = "the token is a user's: it is good for the user's wallet alone"
+
+
+REASONS = Reasons(
+    moving.UnknownWalletError,
+    "no such badge",
+    "a wallet can't be read",
+    "the badge of a wallet failed",
+)
 
 
 class ForbiddenError(Exception):
@@ -179,7 +189,7 @@ def _user(request: Request) -> str:
 
 def _check_operator(request: Request) -> None:
     if _user(request):
-        raise ForbiddenError("the token is a user's: it is good for the user's wallet alone")
+        raise ForbiddenError(OF_A_USER)
 
 
 def _allowed(request: Request, table: Table, wallet_id: str) -> Wallet:
@@ -192,7 +202,7 @@ def _allowed(request: Request, table: Table, wallet_id: str) -> Wallet:
     except moving.UnknownWalletError:
         wallet = None
     if wallet is None or wallet.user_id != user:
-        raise ForbiddenError("the token is a user's: it is good for the user's wallet alone")
+        raise ForbiddenError(OF_A_USER)
     return wallet
 
 
@@ -203,15 +213,7 @@ def _badge(request: Request, wallet_id: str) -> tuple[dict[str, Any], Options]:
         wallet = opening.read(resources.for_timers().table, wallet_id)
         if wallet.is_public:
             return showing.badge(wallet, options), options
-        reason = "no such badge"
-    except BadOptionError as wrong:
-        reason = str(wrong)
-    except moving.UnknownWalletError:
-        reason = "no such badge"
-    except StorageError:
-        telemetry.event(logging.ERROR, "a wallet can't be read")
-        reason = "unavailable: try again"
-    except Exception:  # noqa: BLE001  a badge is drawn whatever happens
-        telemetry.event(logging.ERROR, "the badge of a wallet failed")
-        reason = "out of order: try again"
+        reason = REASONS.missing
+    except Exception as failure:  # noqa: BLE001  a badge is drawn whatever happens
+        reason = REASONS.of(failure)
     return showing.error(reason), Options()

@@ -16,6 +16,7 @@ from chalicelib.ports import (
     Placed,
     Put,
     Queue,
+    StorageError,
     Table,
     Unavailable,
     Write,
@@ -138,3 +139,22 @@ class FaultyQueue:
         self._faults.call(lambda: self._queue.send_all(messages[left:]))
         if messages[:left]:
             raise NotSent(messages[:left], "unprocessed")
+
+
+class Faulty:
+    """A process that may die, or fail where there are faults."""
+
+    def __init__(self, faults: Faults, plan: Sequence[Fault]) -> None:
+        self._faults = faults
+        self._plan = plan
+
+    def __enter__(self) -> None:
+        self._before = self._faults.put_aside()
+        self._faults.plan(self._plan)
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
+        self._faults.plan(self._before)
+        if kind is not None and issubclass(kind, Crash | StorageError):
+            assert self._plan, "nothing may fail without a fault"
+            return True
+        return False

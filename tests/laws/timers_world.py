@@ -12,12 +12,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib import ports
-from chalicelib.ports import StorageError, Table
+from chalicelib.ports import Table
 from chalicelib.timers import event as events
 from chalicelib.timers import firing, scheduling, sweeping
 from chalicelib.timers.event import Event, Kind, Status, Target
 from chalicelib.timers.firing import Delivery, Firing
-from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
+from tests.laws.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
 from tests.unit.timers import fire
 
 SCHEDULE = (5.0, 600.0)
@@ -193,24 +193,5 @@ class TimersWorld:
         started = [attempt.started for attempt in event.attempts]
         assert started == sorted(started)
 
-    def _under(self, faults: Sequence[Fault]) -> _Faulty:
-        return _Faulty(self.faults, faults)
-
-
-class _Faulty:
-    """A process that may die, or fail where there are faults."""
-
-    def __init__(self, faults: Faults, plan: Sequence[Fault]) -> None:
-        self._faults = faults
-        self._plan = plan
-
-    def __enter__(self) -> None:
-        self._before = self._faults.put_aside()
-        self._faults.plan(self._plan)
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
-        self._faults.plan(self._before)
-        if kind is not None and issubclass(kind, Crash | StorageError):
-            assert self._plan, "nothing may fail without a fault"
-            return True
-        return False
+    def _under(self, faults: Sequence[Fault]) -> Faulty:
+        return Faulty(self.faults, faults)

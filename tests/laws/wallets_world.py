@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from chalicelib.ports import Delete, Item, Key, StorageError, Table, key_of, text
+from chalicelib.ports import Delete, Item, Key, Table, key_of, text
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
@@ -26,7 +26,7 @@ from chalicelib.wallets.moving import (
 )
 from chalicelib.wallets.wallet import Entry, Kind, Movement, Outcome, asked, received
 from tests.laws.archive_world import ArchiveWorld
-from tests.laws.faults import Crash, Fault, Faults, FaultyTable
+from tests.laws.faults import Fault, Faults, Faulty, FaultyTable
 
 START = 1_800_000_000.0
 NOBODY = "7" * 26
@@ -129,7 +129,7 @@ class WalletsWorld:
     def open(self, user: str, faults: Sequence[Fault] = ()) -> None:
         """Somebody opens a wallet for a user, maybe not for the first time."""
         self.users.add(user)
-        with _Faulty(self.faults, faults):
+        with Faulty(self.faults, faults):
             try:
                 opened = opening.open_wallet(self._faulty, user, int(self.now * 1000)).wallet_id
             except opening.HasWalletError as has:
@@ -146,7 +146,7 @@ class WalletsWorld:
         """Somebody asks for a movement; without a fault it is known what must be answered."""
         self.movements.append(movement)
         expected = self._expected(movement)
-        with _Faulty(self.faults, faults):
+        with Faulty(self.faults, faults):
             answer = answer_of(self._mover, movement)
             if not faults:
                 assert _as_expected(answer, expected)
@@ -246,22 +246,3 @@ def _as_expected(answer: Answer, expected: Answer | Outcome) -> bool:
     if isinstance(expected, Outcome):
         return isinstance(answer, Entry) and answer.outcome is expected
     return answer == expected
-
-
-class _Faulty:
-    """A process that may die, or fail where there are faults."""
-
-    def __init__(self, faults: Faults, plan: Sequence[Fault]) -> None:
-        self._faults = faults
-        self._plan = plan
-
-    def __enter__(self) -> None:
-        self._before = self._faults.put_aside()
-        self._faults.plan(self._plan)
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> bool:
-        self._faults.plan(self._before)
-        if kind is not None and issubclass(kind, Crash | StorageError):
-            assert self._plan, "nothing may fail without a fault"
-            return True
-        return False

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +23,7 @@ from chalicelib.timers.signing import Signer, new_secret
 from chalicelib.timers.urls import Record
 from chalicelib.timers.webhooks import Sender
 from local.web import Gateway
+from tests.unit.asking import Answer, environ
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
 from tests.unit.timers import AT, ENGINES, table_on
 
@@ -78,32 +77,6 @@ class Use:
         raise AssertionError(f"no request sends to the queue {name}")
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the caller gets."""
-
-    status: int
-    headers: dict[str, str]
-    text: str
-
-    @property
-    def body(self) -> Any:
-        return json.loads(self.text)
-
-    @property
-    def refusal(self) -> tuple[int, str]:
-        """The status and the code of an error in the product's form, whose message is not empty."""
-        error = self.body["error"]
-        assert set(self.body) == {"error"}
-        assert set(error) == {"code", "message"}
-        assert error["message"]
-        return self.status, str(error["code"])
-
-    @property
-    def says(self) -> str:
-        return str(self.body["error"]["message"])
-
-
 @pytest.fixture(scope="module")
 def gateway() -> Gateway:
     return Gateway(app, lambda function: function())
@@ -140,19 +113,7 @@ def ask(gateway: Gateway) -> Ask:
         kind: str = "application/json",
         authorization: str = f"Bearer {TOKEN}",
     ) -> Answer:
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        environ = {
-            "REQUEST_METHOD": method,
-            "REQUEST_URI": target,
-            "CONTENT_LENGTH": str(len(raw)),
-            "CONTENT_TYPE": kind,
-            "wsgi.input": io.BytesIO(raw),
-            **({"HTTP_AUTHORIZATION": authorization} if authorization else {}),
-        }
-        begun: list[tuple[str, list[tuple[str, str]]]] = []
-        sent = b"".join(gateway(environ, lambda *head: begun.append(head)))
-        [(status, headers)] = begun
-        return Answer(int(status[:3]), dict(headers), sent.decode())
+        return Answer.of(gateway, environ(method, target, body, kind, authorization))
 
     return ask
 

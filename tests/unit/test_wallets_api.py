@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.moving import UnknownWalletError
 from chalicelib.wallets.wallet import Movement, asked, wallet
 from local.web import Gateway
+from tests.unit import asking
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
 from tests.unit.timers import ENGINES, table_on
 
@@ -72,31 +72,10 @@ class Use:
         raise AssertionError(f"no request sends to the queue {name}")
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(asking.Answer):
     """What the caller gets."""
 
-    status: int
-    headers: dict[str, str]
-    text: str
-
-    @property
-    def body(self) -> Any:
-        return json.loads(self.text)
-
-    @property
-    def refusal(self) -> tuple[int, str]:
-        """The status and the code of an error in the product's form, whose message is not empty."""
-        error = self.body["error"]
-        assert set(self.body) == {"error"}
-        assert {"code", "message"} <= set(error) <= {"code", "message", "id", "balance"}
-        assert error["message"]
-        assert self.headers["Content-Type"] == "application/json"
-        return self.status, str(error["code"])
-
-    @property
-    def says(self) -> str:
-        return str(self.body["error"]["message"])
+    MORE = frozenset({"id", "balance"})
 
     @property
     def tells(self) -> dict[str, str]:
@@ -114,19 +93,10 @@ class Desk:
     def ask(
         self, method: str, target: str, body: object = b"", token: str = OPERATOR, kind: str = ""
     ) -> Answer:
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        environ = {
-            "REQUEST_METHOD": method,
-            "REQUEST_URI": target,
-            "CONTENT_LENGTH": str(len(raw)),
-            "CONTENT_TYPE": kind or "application/json",
-            "wsgi.input": io.BytesIO(raw),
-            **({"HTTP_AUTHORIZATION": f"Bearer {token}"} if token else {}),
-        }
-        begun: list[tuple[str, list[tuple[str, str]]]] = []
-        sent = b"".join(self._gateway(environ, lambda *head: begun.append(head)))
-        [(status, headers)] = begun
-        return Answer(int(status[:3]), dict(headers), sent.decode())
+        authorization = f"Bearer {token}" if token else ""
+        kind = kind or "application/json"
+        request = asking.environ(method, target, body, kind, authorization)
+        return Answer.of(self._gateway, request)
 
     def open(self, user: str) -> str:
         made = self.ask("POST", WALLETS, {"user_id": user})
