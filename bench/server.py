@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -9,9 +10,10 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 
 from bench.measuring import ROOT
@@ -35,6 +37,17 @@ class Server:
     host: str
     port: int
     folder: Path
+    process_id: int
+
+    def shown(self, ids: Sequence[str]) -> dict[str, int]:
+        """What badges show, by their encoded ids; nothing is counted by that."""
+        connection = HTTPConnection(self.host, self.port)
+        counts = {}
+        for badge_id in ids:
+            connection.request("GET", f"/api/v1/views?id={badge_id}&peek=1")
+            counts[badge_id] = int(json.load(connection.getresponse())["message"])
+        connection.close()
+        return counts
 
     def settle(self) -> float:
         """Wait until every view is folded; returns for how long, in seconds.
@@ -67,7 +80,7 @@ def running(folder: Path, **settings: str) -> Iterator[Server]:
     ) as process:
         try:
             host, port = _address(process)
-            yield Server(host, port, folder)
+            yield Server(host, port, folder, process.pid)
         finally:
             _stop(process)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from chalicelib.cold_start import uncollected
@@ -109,10 +110,15 @@ def attribute(name: str) -> Attr:
 
     Imported on use: the GET makes no condition, and at cold start need not pay for all of boto3.
     """
+    return _attr()(name)
+
+
+@cache
+def _attr() -> type[Attr]:
     with uncollected():
         from boto3.dynamodb.conditions import Attr  # noqa: PLC0415
 
-    return Attr(name)
+    return Attr
 
 
 def unchanged(name: str, value: Value) -> ConditionBase:

@@ -27,6 +27,8 @@ ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 1.0
 """One answer of DynamoDB or SQS takes milliseconds; a badge can't wait for one that does not."""
+SERVICES = ("dynamodb", "s3", "sqs")
+"""All that clients are made for."""
 
 
 class Resources(Protocol):
@@ -173,10 +175,15 @@ def aws_client(service: str) -> Any:
 
 @cache
 def _session() -> Session:
-    """One for all clients: each session reads botocore's data anew, for 35 ms of cold start."""
+    """One for all clients: each session reads botocore's data anew, for 35 ms of cold start.
+
+    It is told which services there are: botocore would look for them in some 900 folders.
+    """
     import botocore.session  # noqa: PLC0415  paid for at cold start
 
-    return botocore.session.get_session()
+    session = botocore.session.get_session()
+    session.get_component("data_loader").list_available_services = lambda _: SERVICES
+    return session
 
 
 class _Process:

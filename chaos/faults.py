@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from chaos import doom
 from chaos.clock import OffsetClock
 from chaos.disk import Disk, limit, unlimit
 from chaos.server import Server
@@ -31,6 +32,7 @@ class Fault(StrEnum):
     """What can happen to a machine."""
 
     KILLED = "killed with SIGKILL and started again"
+    KILLED_BETWEEN = "killed between two commits of one step"
     KILLED_FULL = "killed while the disk was full"
     KILLED_TWICE = "killed again while it started"
     DISK_FULL = "disk full"
@@ -41,7 +43,8 @@ class Fault(StrEnum):
 
 
 WEIGHTS = {
-    Fault.KILLED: 8,
+    Fault.KILLED: 5,
+    Fault.KILLED_BETWEEN: 9,
     Fault.KILLED_FULL: 2,
     Fault.KILLED_TWICE: 2,
     Fault.DISK_FULL: 2,
@@ -58,8 +61,8 @@ BACK_SECONDS = (0.4, 2.0, 45.0, 3_700.0, 90_000.0)
 class Planned:
     """A fault, how many seconds after the one before, and for how many seconds.
 
-    `size` is how far the clock is set, how many bytes a full disk has left,
-    or a seed of which writes fail.
+    `size` is how far the clock is set, how many bytes a full disk has left, a seed of which writes
+    fail, or the number of a thread and of its transactions.
     """
 
     fault: Fault
@@ -88,6 +91,8 @@ def _size(fault: Fault, chance: random.Random) -> float:
             return chance.choice(BACK_SECONDS)
         case Fault.DISK_FULL | Fault.WRITES_FAIL | Fault.KILLED_FULL:
             return chance.randrange(SPARE_BYTES)
+        case Fault.KILLED_BETWEEN:
+            return chance.randrange(len(doom.THREADS) * doom.MOST)
     return 0.0
 
 
@@ -111,18 +116,8 @@ class Faults:
 
     def _do(self, one: Planned) -> None:
         match one.fault:
-            case Fault.KILLED:
-                self._restart()
-            case Fault.KILLED_TWICE:
-                self._server.kill()
-                self._server.start_and_kill(one.lasts / 3)
-                self._server.start()
-            case Fault.KILLED_FULL:
-                pid = self._server.pid
-                self._disk.fill(pid, int(one.size))
-                time.sleep(one.lasts)
-                self._server.kill()
-                self._disk.free(pid)
+            case Fault.KILLED | Fault.KILLED_BETWEEN | Fault.KILLED_TWICE | Fault.KILLED_FULL:
+                self._kill(one)
                 self._server.start()
             case Fault.DISK_FULL:
                 self._disk.fill(self._server.pid, int(one.size))
@@ -143,6 +138,19 @@ class Faults:
             case Fault.PAUSED:
                 self._server.pause(one.lasts)
 
-    def _restart(self) -> None:
-        self._server.kill()
-        self._server.start()
+    def _kill(self, one: Planned) -> None:
+        match one.fault:
+            case Fault.KILLED_BETWEEN:
+                thread, begins = divmod(int(one.size), doom.MOST)
+                self._server.kill_between(doom.THREADS[thread], begins + 1)
+            case Fault.KILLED_FULL:
+                pid = self._server.pid
+                self._disk.fill(pid, int(one.size))
+                time.sleep(one.lasts)
+                self._server.kill()
+                self._disk.free(pid)
+            case Fault.KILLED_TWICE:
+                self._server.kill()
+                self._server.start_and_kill(one.lasts / 3)
+            case _:
+                self._server.kill()

@@ -1,4 +1,7 @@
-"""`python -m chaos.launch CLOCK`: `python -m local` by the clock whose offset is in a file."""
+"""`python -m chaos.launch CLOCK DOOM`: `python -m local` by the clock whose offset is in a file.
+
+DOOM is the file that says when it is to end itself.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from pathlib import Path
 
 from chalicelib.views import counting
 from chaos.clock import OffsetClock
+from chaos.doom import Doom
 from local.__main__ import main
 
 HOT = 100
@@ -14,4 +18,5 @@ HOT = 100
 
 if __name__ == "__main__":
     counting.HOT = HOT
-    sys.exit(main(sys.argv[2:], OffsetClock(Path(sys.argv[1]))))
+    Doom(Path(sys.argv[2])).install()
+    sys.exit(main(sys.argv[3:], OffsetClock(Path(sys.argv[1]))))

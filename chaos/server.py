@@ -12,10 +12,12 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 from bench.measuring import ROOT
+from chaos import doom
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 30_000)
@@ -23,6 +25,8 @@ PORTS = range(20_000, 30_000)
 connect to itself."""
 PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.02
+DOOM_SECONDS = 3.0
+"""How long a thread may take to begin the transaction that the process is to end at."""
 SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
 """Views end on whole seconds, one second after they are stored: each is removed and folded soon."""
 
@@ -52,6 +56,7 @@ class Server:
         self.data, self.port = data, port
         self.starts = 0
         self._clock, self._logs = clock, logs
+        self._doom = clock.with_name("doom")
         self._process: subprocess.Popen[bytes] | None = None
         self._logging = threading.Thread()
 
@@ -81,7 +86,7 @@ class Server:
         self.starts += 1
         own = {"HOST": HOST, "PORT": str(self.port), "DATA": str(self.data)}
         self._process = subprocess.Popen(  # noqa: S603  our own words
-            [sys.executable, "-m", "chaos.launch", str(self._clock)],
+            [sys.executable, "-m", "chaos.launch", str(self._clock), str(self._doom)],
             cwd=ROOT,
             env=os.environ | own | SETTINGS,
             stdout=subprocess.DEVNULL,
@@ -101,6 +106,17 @@ class Server:
         """SIGKILL: nothing of its own runs any more."""
         os.kill(self.pid, signal.SIGKILL)
         if self._process is not None:
+            self._process.wait(PATIENCE_SECONDS)
+        self._logging.join()
+
+    def kill_between(self, thread: str, begins: int) -> None:
+        """Let it end itself when a thread begins a transaction, or kill it where none does."""
+        doom.write(self._doom, thread, begins)
+        os.kill(self.pid, signal.SIGUSR1)
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(DOOM_SECONDS)
+            self._process.kill()
             self._process.wait(PATIENCE_SECONDS)
         self._logging.join()
 

@@ -1,4 +1,4 @@
-"""The package: a template and a zip, the same bytes for the same sources wherever it is made."""
+"""The package: a template and a zip, the same bytes for the same sources and version of Python."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import yaml
 
-from deploy import template
+from deploy import bytecode, template
 from deploy.stage import Folder, forget_names
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
@@ -72,18 +72,33 @@ def _run_chalice(stage: str, work: Path) -> None:
         raise PackagingError(f"chalice {' '.join(command)}\n{finished.stdout}{finished.stderr}")
 
 
-def normalize(source: Path, target: Path) -> None:
-    """Write a zip anew: sorted, without bytecode, every file of one time and one mode."""
+def normalize(source: Path, target: Path, runtime: str = bytecode.RUNTIME) -> None:
+    """Write a zip anew: sorted, every file of one time and one mode, compiled for the runtime.
+
+    Where another Python makes it, it has no compiled files.
+    """
     with ZipFile(source) as given, ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as written:
-        for name in _shipped(given):
+        files = dict(_shipped(given))
+        if bytecode.is_made(runtime):
+            files |= _compiled(files)
+        for name in sorted(files):
             entry = ZipInfo(name, FIRST_MOMENT)
             entry.compress_type = ZIP_DEFLATED
             entry.external_attr = READABLE << 16
             entry.create_system = 3  # Unix, wherever it is made
-            written.writestr(entry, given.read(name))
+            written.writestr(entry, files[name])
 
 
-def _shipped(given: ZipFile) -> Iterator[str]:
-    for name in sorted(given.namelist()):
+def _shipped(given: ZipFile) -> Iterator[tuple[str, bytes]]:
+    """What was compiled elsewhere has in it when and where that was."""
+    for name in given.namelist():
         if not name.endswith((".pyc", "/")):
-            yield name
+            yield name, given.read(name)
+
+
+def _compiled(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {
+        bytecode.name_of(name): bytecode.compiled(name, content)
+        for name, content in files.items()
+        if name.endswith(".py")
+    }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import os
 import signal
 import sys
@@ -19,8 +20,9 @@ from chalicelib.ports import StorageError
 from chalicelib.settings import SettingsError
 from local import commands
 from local.engine import AlreadyRunningError, Engine
+from local.gateway import Gateway
 from local.settings import LocalSettings
-from local.web import Gateway, WebServer
+from local.web import WebServer
 
 SWITCH_SECONDS = 0.0005
 """A thread may keep the interpreter for so long while another waits, a tenth of Python's default.
@@ -74,7 +76,8 @@ def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[]
 
     engine = Engine(settings.folder, settings.product, clock)
     try:
-        server = WebServer(Gateway(app, engine.together), settings.host, settings.port)
+        gateway = Gateway(app, engine.together)
+        server = WebServer(gateway, settings.host, settings.port, engine.turns)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
@@ -82,6 +85,7 @@ def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[]
         _greet(settings, server.port)
         if new_token:
             print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
+        gc.freeze()  # what was imported stays, and need not be looked through again and again
         server.serve()
     finally:
         engine.stop()

@@ -185,9 +185,14 @@ class GroupCommit:
             self._connection.execute(f"PRAGMA busy_timeout = {wait}")
 
 
-def nested(connection: sqlite3.Connection, job: Job[Result]) -> Result:
-    """Do a job within a transaction under way; its failure undoes only itself."""
+def nested(connection: sqlite3.Connection, job: Job[Result], *, savepoint: bool = True) -> Result:
+    """Do a job within a transaction under way; its failure undoes only itself.
+
+    Without a savepoint, the job must be one that undoes itself.
+    """
     _check_open(connection)
+    if not savepoint:
+        return job(connection)
     connection.execute("SAVEPOINT nested")
     try:
         return job(connection)

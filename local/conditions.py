@@ -9,7 +9,7 @@ functions in DynamoDB".
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chalicelib.ports import Item, Value
@@ -33,22 +33,25 @@ def holds(condition: ConditionBase | None, item: Item | None) -> bool:
 def _evaluate(condition: ConditionBase, item: Item) -> bool:
     expression = condition.get_expression()
     operator, values = expression["operator"], expression["values"]
-    if operator in LOGICAL:
-        return LOGICAL[operator](*(_evaluate(value, item) for value in values))
+    if logical := LOGICAL.get(operator):
+        return logical([_evaluate(value, item) for value in values])
     if operator not in COMPARISONS:
         raise TypeError(f"conditions here have no {operator}")
-    subject, *others = values
-    return COMPARISONS[operator](_operand(subject, item), *(_operand(o, item) for o in others))
+    return COMPARISONS[operator](*[_operand(value, item) for value in values])
 
 
 def _operand(value: Any, item: Item) -> Any:
     """What stands in a comparison: an attribute's value, or the value given."""
+    if isinstance(value, str | int):
+        return value
     if hasattr(value, "get_expression"):
         raise TypeError(f"conditions here have no {value.get_expression()['operator']}")
     return _attribute(value.name, item) if hasattr(value, "name") else value
 
 
 def _attribute(path: str, item: Item) -> Operand:
+    if path.isidentifier():
+        return item.get(path)
     found: Operand = item
     for step in re.findall(r"[^.\[\]]+|\[\d+\]", path):
         found = _step(found, step)
@@ -85,10 +88,10 @@ def _contains(value: Any, part: Any) -> bool:
 
 LESS_OR_EQUAL = _ordered(lambda a, b: a <= b)
 
-LOGICAL: Mapping[str, Callable[..., bool]] = {
-    "AND": lambda a, b: a and b,
-    "OR": lambda a, b: a or b,
-    "NOT": lambda a: not a,
+LOGICAL: Mapping[str, Callable[[Sequence[bool]], bool]] = {
+    "AND": all,
+    "OR": any,
+    "NOT": lambda given: not any(given),
 }
 COMPARISONS: Mapping[str, Callable[..., bool]] = {
     "=": lambda a, b: a is not None and a == b,

@@ -115,12 +115,17 @@ class Database:
         self.write(_prepare)
         [self.stream_label] = self.read("SELECT label FROM stream")[0]
 
-    def write(self, job: Job[Result]) -> Result:
-        """Do a job in a transaction, alone or together with those of other threads."""
+    def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
+        """Do a job in a transaction, alone or together with those of other threads.
+
+        A job that writes by one statement needs no savepoint: SQLite undoes a statement that fails.
+        """
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
         sound = partial(self._while_sound, job)
         with _translated(), self._watched():
-            return self._commits.run(sound) if inside is None else nested(inside, sound)
+            if inside is None:
+                return self._commits.run(sound)
+            return nested(inside, sound, savepoint=not in_one_statement)
 
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
         """Call a function whose writes, and those of other such functions, share one commit.

@@ -6,36 +6,80 @@ threads that repeat the steps are in `local.loops`.
 
 from __future__ import annotations
 
+import logging
 import math
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
-from chalicelib.ports import text
+from chalicelib import telemetry
+from chalicelib.ports import StorageError, text
 from chalicelib.views.storing import place
 from chalicelib.views.view import MalformedError, View
 from local import events
 from local.database import Database
-from local.queue import SqliteQueue, still_to_come
+from local.queue import Message, SqliteQueue, still_to_come
 from local.table import Change, ChangeLog, any_expired, remove_expired
 
+Result = TypeVar("Result")
 Handler: TypeAlias = Callable[[dict[str, Any], Any], Any]
 
-MESSAGES_AT_ONCE = 200
-"""Messages in a batch; on AWS a batch window allows as many."""
+MESSAGES_AT_ONCE = 100
+"""Messages in a batch, as many as `put_views` is given on AWS."""
 CHANGES_AT_ONCE = 1_000
-"""Stream records in a batch, as many as `fold_views` is given on AWS."""
-REMOVALS_AT_ONCE = 1_000
+"""Stream records in a batch at most, as many as `fold_views` is given on AWS."""
+LEAST_CHANGES_AT_ONCE = 50
+STEP_SECONDS = 0.01
+"""What a batch of stream records should take: a visitor waits behind it."""
+REMOVALS_AT_ONCE = 500
 """Removals in one transaction, so that no visitor waits long behind one."""
 LINGER_SECONDS = 0.05
 """How long a message may wait for others to share its batch."""
-IDLE_SECONDS = 60.0
-"""How long a loop rests at most, though nothing woke it."""
+IDLE_SECONDS = 5.0
+"""How long a loop rests at most, though nothing woke it: another program may have put something in."""
 EXPIRY_SECONDS = 1.0
 """How often to look for what has expired."""
 SWEEP_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 """How long to wait before a batch that failed is delivered again."""
+
+
+class DeliveryAtOnce:
+    """Delivers to a handler what a function sends, in the commit that would have sent it.
+
+    Such a message is never written: its work is on the disk when it would have been itself. Those
+    that the handler fails at are written, as delivered once.
+    """
+
+    def __init__(self, queue: SqliteQueue, handler: Handler, clock: Callable[[], float]) -> None:
+        self._queue = queue
+        self._handler = handler
+        self._clock = clock
+
+    def __call__(self, function: Callable[[], Result]) -> Result:
+        """Call a function within a commit, then deliver what it sent."""
+        with self._queue.holding() as sent:
+            result = function()
+        now = self._clock()
+        messages = [Message(place, one.body, now, 1, now) for place, one in enumerate(sent)]
+        if failed := self._failed(messages):
+            self._queue.keep(failed)
+        return result
+
+    def _failed(self, messages: Sequence[Message]) -> list[Message]:
+        """Deliver messages. Raises `StorageError` where the commit can't be."""
+        if not messages:
+            return []
+        try:
+            answer = self._handler(events.queue_event(self._queue.name, messages), None)
+        except StorageError:
+            raise
+        except Exception:  # noqa: BLE001  the requests have their answers all the same
+            telemetry.event(logging.ERROR, "a handler failed", queue=self._queue.name)
+            return list(messages)
+        failed = events.failed_identifiers(answer, [str(message.id) for message in messages])
+        return [message for message in messages if str(message.id) in failed]
 
 
 class MessageDelivery:
@@ -135,20 +179,42 @@ class StreamDelivery:
     """Delivers the changes of the table to a handler, in order, and moves its checkpoint.
 
     Changes of items whose sort keys do not begin with `sort` are passed by, as the filter of a
-    Lambda event source does it.
+    Lambda event source does it. `stopwatch`, in seconds, says how long a batch takes: the next one
+    is as large as fits into `STEP_SECONDS`, for those of one badge cost far less than others.
     """
 
-    def __init__(self, database: Database, consumer: str, handler: Handler, sort: str = "") -> None:
+    def __init__(
+        self,
+        database: Database,
+        consumer: str,
+        handler: Handler,
+        sort: str = "",
+        stopwatch: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._label = database.stream_label
         self._log = ChangeLog(database, consumer)
         self._handler = handler
         self._sort = sort
+        self._stopwatch = stopwatch
+        self._at_once = LEAST_CHANGES_AT_ONCE
 
     def step(self) -> float:
         """Deliver one batch; from the lowest failed sequence number on it comes again."""
-        changes = self._log.read(CHANGES_AT_ONCE)
+        began = self._stopwatch()
+        changes = self._log.read(self._at_once)
         if not changes:
             return IDLE_SECONDS
+        rest = self._step(changes)
+        if len(changes) == self._at_once:
+            self._pace(self._stopwatch() - began)
+        return rest
+
+    def _pace(self, took: float) -> None:
+        """Choose how large the next batch is, after how long one took: no more than twice that."""
+        fitting = int(self._at_once * STEP_SECONDS / max(took, STEP_SECONDS / 2))
+        self._at_once = min(max(fitting, LEAST_CHANGES_AT_ONCE), CHANGES_AT_ONCE)
+
+    def _step(self, changes: Sequence[Change]) -> float:
         failed = self._deliver(
             [one for one in changes if text(one.item, "SK").startswith(self._sort)]
         )

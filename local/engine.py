@@ -7,8 +7,9 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from chalicelib import resources
 from chalicelib.concurrency import Each
@@ -24,12 +25,21 @@ from local import archive, first_start
 from local.archive import FolderArchive
 from local.backup import LOCK
 from local.database import FILE, Database
-from local.delivery import LINGER_SECONDS, Expiry, MessageDelivery, StreamDelivery, Sweeping
+from local.delivery import (
+    LINGER_SECONDS,
+    DeliveryAtOnce,
+    Expiry,
+    MessageDelivery,
+    StreamDelivery,
+    Sweeping,
+)
 from local.firing import FiringDelivery, release
 from local.loops import Loop
 from local.queue import SqliteQueue
 from local.table import SqliteTable
-from local.web import Together
+from local.turns import Turns
+
+Result = TypeVar("Result")
 
 VIEWS_QUEUE = "vu-mi-views"
 TIMERS_QUEUE = "vu-mi-timers"
@@ -109,14 +119,22 @@ class Engine:
         for queue in (self.queue, timers, groups):
             queue.release()
         release(self.table, self._database.each, int(clock() * 1000))
-        put = Loop("put_views", MessageDelivery(self.queue, put_views, clock).step, LINGER_SECONDS)
+        self.turns = Turns()
+        self._at_once = DeliveryAtOnce(self.queue, put_views, clock)
+        put = Loop(
+            "put_views",
+            MessageDelivery(self.queue, put_views, clock).step,
+            LINGER_SECONDS,
+            self.turns,
+        )
         distribute = Loop(
             "distribute_timers", MessageDelivery(groups, distribute_timers, clock).step
         )
         self._firing = FiringDelivery(timers, clock, FIRED_AT_ONCE)
         fire = Loop("fire_timers", self._firing.step)
         sweep = Loop("sweep_timers", Sweeping(sweep_timers).step)
-        fold = Loop("fold_views", StreamDelivery(self._database, "fold_views", fold_views).step)
+        stream = StreamDelivery(self._database, "fold_views", fold_views)
+        fold = Loop("fold_views", stream.step, turn=self.turns)
         journal = StreamDelivery(self._database, "archive_entries", archive_entries, ENTRY)
         archiving = Loop("archive_entries", journal.step, ARCHIVE_SECONDS)
 
@@ -124,7 +142,8 @@ class Engine:
             fold.wake()
             archiving.wake()
 
-        expiry = Loop("expiry", Expiry(self._database, VIEWS_QUEUE, clock, on_removal).step)
+        expiring = Expiry(self._database, VIEWS_QUEUE, clock, on_removal)
+        expiry = Loop("expiry", expiring.step, turn=self.turns)
         self.queue.on_send = put.wake
         groups.on_send = distribute.wake
         timers.on_send = self._firing.on_attempt = fire.wake
@@ -132,10 +151,9 @@ class Engine:
         self._folder, self._settings, self._clock = folder, settings, clock
         self._timers, self._groups = timers, groups
 
-    @property
-    def together(self) -> Together:
-        """Runs requests so that they share a commit."""
-        return self._database.in_one_commit
+    def together(self, function: Callable[[], Result], /) -> Result:
+        """Run requests in one commit, which has their views stored too; a `gateway.Together`."""
+        return self._database.in_one_commit(partial(self._at_once, function))
 
     def prepare(self) -> str:
         """Give the handlers their storage; once the server has its port, for this may make a token.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from chalicelib import telemetry
 from local.database import Corrupt
@@ -18,11 +19,18 @@ class Loop:
     """Repeats `step`, which returns how many seconds may pass until it is due again.
 
     Woken, it lingers before the step, so that what comes in a burst is handled in one batch, as
-    the batch window of a Lambda event source has it.
+    the batch window of a Lambda event source has it. It takes a `turn` for each step.
     """
 
-    def __init__(self, name: str, step: Callable[[], float], linger: float = 0.0) -> None:
+    def __init__(
+        self,
+        name: str,
+        step: Callable[[], float],
+        linger: float = 0.0,
+        turn: AbstractContextManager[object] | None = None,
+    ) -> None:
         self._step = step
+        self._turn = turn or nullcontext()
         self._linger = linger
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -52,7 +60,8 @@ class Loop:
 
     def _once(self) -> float:
         try:
-            return self._step()
+            with self._turn:
+                return self._step()
         except Corrupt as corrupt:
             telemetry.event(
                 logging.WARNING, "a loop rests", loop=self._thread.name, reason=str(corrupt)

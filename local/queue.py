@@ -9,7 +9,9 @@ from __future__ import annotations
 import logging
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from chalicelib import ports, telemetry
@@ -50,6 +52,7 @@ class SqliteQueue:
         self._visibility_timeout = visibility_timeout
         self._max_receives = max_receives
         self._latest = math.inf
+        self._held = threading.local()
 
     def sibling(self, name: str) -> SqliteQueue:
         """Another queue of the same file, by the same clock."""
@@ -67,12 +70,44 @@ class SqliteQueue:
     def _send(self, messages: Sequence[ports.Message]) -> None:
         for message in messages:
             check_delay(message.delay)
+        held: list[ports.Message] | None = getattr(self._held, "messages", None)
+        if held is not None and not any(message.delay for message in messages):
+            held += messages
+            return
         now = self._clock()
         rows = [(self.name, one.body, now, now + one.delay, now) for one in messages]
         self._database.write(
             lambda connection: connection.executemany(
                 "INSERT INTO messages (queue, body, sent_at, visible_at, timed_at)"
                 " VALUES (?, ?, ?, ?, ?)",
+                rows,
+            )
+        )
+        self.on_send()
+
+    @contextmanager
+    def holding(self) -> Iterator[list[ports.Message]]:
+        """Hold back what this thread sends without a delay: it is in the list, and in no file."""
+        held: list[ports.Message] = []
+        self._held.messages = held
+        try:
+            yield held
+        finally:
+            del self._held.messages
+
+    def keep(self, messages: Iterable[Message]) -> None:
+        """Take in messages that failed before they were in the file, to come again like others."""
+        now = self._clock()
+        visible_at = now + self._visibility_timeout
+        rows = [
+            (self.name, one.body, one.sent_at, visible_at, now, one.receives, one.first_received_at)
+            for one in messages
+        ]
+        self._database.write(
+            lambda connection: connection.executemany(
+                "INSERT INTO messages"
+                " (queue, body, sent_at, visible_at, timed_at, receives, first_received_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 rows,
             )
         )

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 
 from chalicelib.ports import (
@@ -64,7 +65,7 @@ class SqliteTable:
         )
         if not attributes:
             return [_item(*row) for row in rows]
-        names = [json.dumps(name) for name in attributes]
+        names = [_in_json(name) for name in attributes]
         return [_part(row, attributes, names) for row in rows]
 
     def count(self, partition: str, *, limit: int, after: str = "") -> int:
@@ -101,13 +102,18 @@ class SqliteTable:
 
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
-        self._database.write(lambda connection: _transact(connection, writes))
+        # All of it is judged before the first write, so that one alone is one statement.
+        self._database.write(
+            lambda connection: _transact(connection, writes), in_one_statement=len(writes) == 1
+        )
 
     def put_all(self, items: Sequence[Item]) -> None:
         for item in items:
             check_item(item)
         rows = [row_of(item) for item in items]
-        self._database.write(lambda connection: connection.executemany(STORE, rows))
+        self._database.write(
+            lambda connection: connection.executemany(STORE, rows), in_one_statement=len(rows) == 1
+        )
 
 
 FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
@@ -177,6 +183,11 @@ def _item(pk: str, sk: str, attributes: str) -> Item:
     item: dict[str, Value] = {"PK": pk, "SK": sk}
     item.update(json.loads(attributes))
     return item
+
+
+@cache
+def _in_json(name: str) -> str:
+    return json.dumps(name)
 
 
 def _part(row: tuple[str, str, str], attributes: Sequence[str], names: Sequence[str]) -> Item:

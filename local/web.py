@@ -1,171 +1,42 @@
-"""The web server: waitress before Chalice's `LocalGateway`, which calls the app as AWS does."""
+"""The web server: waitress, whose loop answers together what came at once.
+
+What only reads and counts is answered by the thread that reads the sockets: all such requests that
+it found in one round, in one commit. No other thread has to be woken for them, so none fights with
+another over the interpreter. All else, which may wait for the network, goes to threads, and so does
+what the common commit failed for.
+"""
 
 from __future__ import annotations
 
-import base64
 import errno
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections import deque
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from http import HTTPStatus
-from typing import Any, Protocol, TypeAlias
+from typing import Any
 
-from chalice.app import Chalice
-from chalice.config import Config
-from chalice.local import LocalChalice, LocalGateway, LocalGatewayException
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
-from chalicelib import responses, telemetry
 from chalicelib.ports import StorageError
-from local.database import Corrupt
+from local.gateway import ANSWER, SHARING, Gateway, error_answer
 
 THREADS = 40
-"""Requests under way at once: they share commits, so that more of them cost less each."""
+"""Requests under way at once beside those that are answered together."""
+TOGETHER = 100
+"""Requests in one commit: a few milliseconds in which nothing else is answered."""
 CONNECTIONS = 1_000
 """Open connections at once; further ones wait to be accepted."""
 IDLE_SECONDS = 60
 """A connection that sends nothing for so long is closed."""
 MAX_BODY_BYTES = 1_048_576
-HEALTH = "/healthz"
 DRAIN_SECONDS = 5.0
 """How long a stop waits for the requests under way."""
-
-NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  says that there is none
-
-Answer: TypeAlias = tuple[int, list[tuple[str, str]], bytes]
-"""Status, headers and body."""
-StartResponse = Callable[[str, list[tuple[str, str]]], object]
-
-
-class Together(Protocol):
-    """Calls a function whose writes share a commit with those of others; raises `StorageError`."""
-
-    def __call__(self, function: Callable[[], Answer], /) -> Answer: ...
-
-
-class Gateway:
-    """A WSGI application that answers as the deployed app would.
-
-    Requests that only read and count run `together`; others, which may call the network, don't.
-    """
-
-    def __init__(self, app: Chalice, together: Together) -> None:
-        # Chalice keeps the request under way on the app; this class of its own keeps one a thread.
-        app.__class__ = LocalChalice
-        self._gateway = _Routes(app, Config())
-        self._together = together
-
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        status, headers, body = self._answer(environ)
-        headers.append(("Content-Length", str(len(body))))
-        start_response(f"{status} {_phrase(status)}", headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
-
-    def _answer(self, environ: dict[str, Any]) -> Answer:
-        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return self._handle(environ)
-        try:
-            return self._together(lambda: self._handle(environ))
-        except StorageError as error:
-            if isinstance(error, Corrupt) and environ["PATH_INFO"] == HEALTH:
-                # What can be read still is, so the handler would find all well.
-                return _error(503, "unavailable", "the file is corrupt, see the log")
-            # Alone, the handler meets the same fault, and answers it as it would on AWS.
-            return self._handle(environ)
-
-    def _handle(self, environ: dict[str, Any]) -> Answer:
-        try:
-            response = self._gateway.handle_request(
-                environ["REQUEST_METHOD"], _target(environ), _headers(environ), _body(environ)
-            )
-        except LocalGatewayException as refusal:
-            return _refused(refusal)
-        except Exception:  # noqa: BLE001  the connection must get an answer
-            telemetry.event(logging.ERROR, "a request failed")
-            return _error(500, "internal", "an internal error, see the log")
-        if response["statusCode"] == HTTPStatus.METHOD_NOT_ALLOWED:
-            return _not_allowed(response["headers"]["Allow"])
-        return _answered(response)
-
-
-class _Routes(LocalGateway):
-    """Answers OPTIONS as any other method where a route has no CORS, as API Gateway does."""
-
-    def _has_user_defined_options_method(self, lambda_event: Any) -> bool:
-        route = self._app_object.routes[lambda_event["requestContext"]["resourcePath"]]
-        return "OPTIONS" in route or all(entry.cors is None for entry in route.values())
-
-
-def _answered(response: dict[str, Any]) -> Answer:
-    status, body = response["statusCode"], response["body"] or ""
-    headers = [(name, str(value)) for name, value in response["headers"].items()]
-    for name, values in response["multiValueHeaders"].items():
-        headers += [(name, str(value)) for value in values]
-    if response.get("isBase64Encoded"):
-        return status, headers, base64.b64decode(body)
-    return status, headers, body.encode() if isinstance(body, str) else body
-
-
-def _refused(refusal: LocalGatewayException) -> Answer:
-    """Where it has no such route, API Gateway says that the request is not authorized."""
-    match refusal.CODE, refusal.headers.get("x-amzn-ErrorType"):
-        case HTTPStatus.FORBIDDEN, "UnauthorizedException":
-            return _error(404, "not_found", "there is no such route")
-        case HTTPStatus.UNAUTHORIZED, _:
-            status, headers, body = _error(401, "unauthorized", NO_TOKEN)
-            return status, [*headers, ("WWW-Authenticate", "Bearer")], body
-        case HTTPStatus.FORBIDDEN, _:
-            return _error(403, "forbidden", "this token opens nothing here")
-    return _error(refusal.CODE, "refused", (refusal.body or b"").decode())
-
-
-def _not_allowed(allow: str) -> Answer:
-    """A 405 names what is allowed. Source: RFC 9110, section 15.5.6."""
-    status, headers, body = _error(405, "method_not_allowed", f"use {allow}")
-    return status, [*headers, ("Allow", allow)], body
-
-
-def _error(status: int, code: str, message: str) -> Answer:
-    return _answered(responses.error(status, code, message).to_dict())
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return ""
-
-
-def _target(environ: dict[str, Any]) -> str:
-    """Path and query, without what Python takes apart in a path: all behind `;` or `#`.
-
-    Behind a `#` the authorizer would see another path than the route that is called.
-    """
-    target: str = environ["REQUEST_URI"]
-    path, mark, query = target.partition("?")
-    return path.replace(";", "%3B").replace("#", "%23") + mark + query
-
-
-def _headers(environ: dict[str, Any]) -> dict[str, str]:
-    headers = {
-        # What is not ASCII the gateway would stumble over; no header here may have it.
-        name[5:].replace("_", "-").lower(): value.encode("ascii", "replace").decode()
-        for name, value in environ.items()
-        if name.startswith("HTTP_")
-    }
-    if environ.get("CONTENT_TYPE"):
-        headers["content-type"] = environ["CONTENT_TYPE"]
-    return headers
-
-
-def _body(environ: dict[str, Any]) -> bytes | None:
-    length = int(environ.get("CONTENT_LENGTH") or 0)
-    return environ["wsgi.input"].read(length) if length else None
 
 
 class _Refusal(ErrorTask):
@@ -176,7 +47,7 @@ class _Refusal(ErrorTask):
     def execute(self) -> None:
         refused = self.request.error
         code = "too_large" if refused.code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else "bad_request"
-        _, headers, body = _error(refused.code, code, refused.body)
+        _, headers, body = error_answer(refused.code, code, refused.body)
         self.status = f"{refused.code} {refused.reason}"
         self.response_headers = headers
         self.set_close_on_finish()
@@ -185,12 +56,25 @@ class _Refusal(ErrorTask):
 
 
 class _Task(WSGITask):
-    """Keeps the connection behind an answer that has no body; waitress would close it.
+    """Sends head and body in one piece, and keeps the connection where there is no body.
 
-    Source: RFC 9112, section 6.3: such an answer ends with its head.
+    Waitress would close it then. Source: RFC 9112, section 6.3: such an answer ends with its head.
     """
 
     request: Any
+
+    def get_environment(self) -> dict[str, Any]:
+        begun: dict[str, Any] | None = getattr(self.request, "environ", None)
+        return super().get_environment() if begun is None else begun
+
+    def write(self, data: bytes) -> None:
+        if self.wrote_header or not data or not self.has_body:
+            super().write(data)
+            return
+        head = self.build_response_header()
+        self.wrote_header = True
+        self.content_bytes_written = len(data)
+        self.channel.write_soon(head + data)
 
     def set_close_on_finish(self) -> None:
         asked = self.request.headers.get("CONNECTION", "").lower() == "close"
@@ -199,44 +83,105 @@ class _Task(WSGITask):
 
 
 class _Channel(HTTPChannel):
+    """A connection."""
+
     task_class = _Task
     error_task_class = _Refusal
+    requests: list[Any]
+
+    def begin(self) -> dict[str, Any]:
+        """The `environ` of the next request; `service` answers with what is put into it."""
+        [request] = self.requests
+        request.environ = environ = _Task(self, request).get_environment()
+        return environ
+
+
+class _Dispatcher(ThreadedTaskDispatcher):
+    """Hands requests to threads, but for those that wait for the next commit in common."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: deque[_Channel] = deque()
+        self.set_thread_count(THREADS)
+
+    def add_task(self, task: Any) -> None:
+        """Waitress hands over a connection that has a request."""
+        [request, *_] = task.requests
+        if request.error is None and request.command.upper() in SHARING:
+            self.waiting.append(task)
+        else:
+            self.add_alone(task)
+
+    def add_alone(self, channel: Any) -> None:
+        super().add_task(channel)
+
+    def take(self) -> list[_Channel]:
+        """The next connections that are answered together.
+
+        One that does not read its answers, or asks on before it has them, waits alone: waitress
+        stops a thread that would have to keep too much for it.
+        """
+        taken: list[_Channel] = []
+        while self.waiting and len(taken) < TOGETHER:
+            channel = self.waiting.popleft()
+            if len(channel.requests) > 1 or channel.total_outbufs_len:
+                self.add_alone(channel)
+            else:
+                taken.append(channel)
+        return taken
 
 
 class WebServer:
-    """Binds on construction (`OSError` where it can't) and serves until stopped."""
+    """Binds on construction (`OSError` where it can't) and serves until stopped.
 
-    def __init__(self, application: Gateway, host: str, port: int) -> None:
+    It takes a `turn` for each commit and the answers behind it, so that other threads that do much
+    at once can let it pass.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        host: str,
+        port: int,
+        turn: AbstractContextManager[object] | None = None,
+    ) -> None:
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+        self._gateway = gateway
+        self._turn = turn or nullcontext()
         self._sockets: dict[int, Any] = {}
+        self._dispatcher = _Dispatcher()
         try:
-            self._dispatcher = self._listen(application, host, port)
+            self._listen(host, port)
         except OSError:
+            self._dispatcher.shutdown()
             wasyncore.close_all(self._sockets)
             raise
         except ValueError:  # waitress's word for a name that has no address
+            self._dispatcher.shutdown()
             raise OSError(errno.EADDRNOTAVAIL, "no such host") from None
         self._listeners: list[Any] = [
             entry for entry in self._sockets.values() if isinstance(entry, BaseWSGIServer)
         ]
         for listener in self._listeners:
             listener.channel_class = _Channel
+            listener.pull_trigger = self._wake
         self._stopping = threading.Event()
+        self._thread = 0
 
-    def _listen(self, application: Gateway, host: str, port: int) -> ThreadedTaskDispatcher:
-        server = create_server(
-            application,
+    def _listen(self, host: str, port: int) -> None:
+        create_server(
+            self._gateway,
             map=self._sockets,
+            _dispatcher=self._dispatcher,
             host=host,
             port=port,
-            threads=THREADS,
             connection_limit=CONNECTIONS,
             channel_timeout=IDLE_SECONDS,
             max_request_body_size=MAX_BODY_BYTES,
             asyncore_use_poll=True,
             ident=None,
+            clear_untrusted_proxy_headers=False,  # nothing here reads them
         )
-        return server.task_dispatcher
 
     @property
     def port(self) -> int:
@@ -245,14 +190,15 @@ class WebServer:
 
     def serve(self) -> None:
         """Answer requests until `stop`, then finish those under way."""
+        self._thread = threading.get_ident()
         while not self._stopping.is_set():
-            self._poll(1.0)
+            self._serve_for(1.0)
         for listener in self._listeners:
             listener.del_channel()
             listener.socket.close()
         deadline = time.monotonic() + DRAIN_SECONDS
         while self._busy() and time.monotonic() < deadline:
-            self._poll(0.05)
+            self._serve_for(0.05)
         self._dispatcher.shutdown()
         wasyncore.close_all(self._sockets)
 
@@ -260,10 +206,33 @@ class WebServer:
         """End `serve`; may be called by a signal's handler."""
         self._stopping.set()
         with suppress(OSError):  # `serve` has ended already
-            self._listeners[0].pull_trigger()
+            self._listeners[0].trigger.pull_trigger()
 
-    def _poll(self, seconds: float) -> None:
-        wasyncore.loop(timeout=seconds, use_poll=True, map=self._sockets, count=1)
+    def _wake(self) -> None:
+        """Let the loop look again at what it waits for; it does so anyhow after its own work."""
+        if threading.get_ident() != self._thread:
+            self._listeners[0].trigger.pull_trigger()
+
+    def _serve_for(self, seconds: float) -> None:
+        """Wait for so long at most until something comes, then read and answer it."""
+        patience = 0.0 if self._dispatcher.waiting else seconds
+        wasyncore.loop(timeout=patience, use_poll=True, map=self._sockets, count=1)
+        if self._dispatcher.waiting:
+            with self._turn:
+                self._answer(self._dispatcher.take())
+
+    def _answer(self, channels: Sequence[_Channel]) -> None:
+        """Answer what the connections asked, in one commit; where that fails, each alone."""
+        requests = [channel.begin() for channel in channels]
+        try:
+            answers = self._gateway.answers(requests)
+        except StorageError:
+            for channel in channels:
+                self._dispatcher.add_alone(channel)
+            return
+        for channel, request, answer in zip(channels, requests, answers, strict=True):
+            request[ANSWER] = answer
+            channel.service()
 
     def _busy(self) -> bool:
         return any(

@@ -31,7 +31,7 @@ from deploy import __main__ as deploying
 from deploy import template
 from deploy.completion import FUNCTIONS
 from deploy.stage import SETTINGS, Folder, write_names
-from local import web
+from local import gateway
 from tests import events
 from tests.unit.fakes import entry_record
 
@@ -505,7 +505,7 @@ def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources
         "INVALID_SIGNATURE": not_found,
         "EXPIRED_TOKEN": not_found,
         "RESOURCE_NOT_FOUND": not_found,
-        "UNAUTHORIZED": ("401", "unauthorized", web.NO_TOKEN),
+        "UNAUTHORIZED": ("401", "unauthorized", gateway.NO_TOKEN),
         "ACCESS_DENIED": ("403", "forbidden", "this token opens nothing here"),
         "AUTHORIZER_FAILURE": unchecked,
         "AUTHORIZER_CONFIGURATION_ERROR": unchecked,

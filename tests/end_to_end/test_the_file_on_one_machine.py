@@ -294,10 +294,10 @@ def test_while_another_program_holds_the_file_all_are_answered_soon(
 def test_a_file_that_breaks_while_it_is_served_is_written_no_more_and_read_where_it_can_be(
     folder: Path,
 ) -> None:
-    """The table of messages breaks: counts are shown, none is taken, and healthz says so."""
+    """The index of what expires breaks: counts are shown, none is taken, and healthz says so."""
     with drained(folder, **PATIENT) as (server, lines):
         assert server.request("/healthz")[0] == 200
-        break_page(folder / FILE, "messages")
+        break_page(folder / FILE, "expiring")
         badge = server.badge("a")
         assert badge["isError"]
         assert "not counted" in badge["message"]

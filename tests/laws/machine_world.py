@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +24,7 @@ from chalicelib.views.put import put_views
 from chalicelib.views.view import MalformedError, View, earliest
 from local.checking import check_content
 from local.database import FILE, Database
-from local.delivery import Expiry, MessageDelivery, StreamDelivery
+from local.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
 from local.engine import VIEWS_QUEUE, LocalResources
 from local.findings import Kind
 from local.queue import SqliteQueue
@@ -48,10 +50,11 @@ class FaultyDatabase(Database):
         """Whether a transaction is under way: nobody else writes until it is over."""
         return getattr(self._local, "inside", None) is not None
 
-    def write(self, job: Callable[[sqlite3.Connection], Result]) -> Result:
-        if self.faults is None:
-            return super().write(job)
-        return self.faults.call(lambda: super(FaultyDatabase, self).write(job))
+    def write(
+        self, job: Callable[[sqlite3.Connection], Result], *, in_one_statement: bool = False
+    ) -> Result:
+        write = partial(super().write, job, in_one_statement=in_one_statement)
+        return write() if self.faults is None else self.faults.call(write)
 
 
 class MachineWorld:
@@ -74,6 +77,7 @@ class MachineWorld:
         self.queue = SqliteQueue(self.database, VIEWS_QUEUE, lambda: self.now, max_receives=3)
         self.queue.release()
         clock = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
+        self.at_once = DeliveryAtOnce(self.queue, put_views, clock)
         self.put = MessageDelivery(self.queue, put_views, clock)
         self.fold = StreamDelivery(self.database, "fold_views", fold_views)
         self.removals = Expiry(self.database, VIEWS_QUEUE, clock, lambda: None)
@@ -93,11 +97,10 @@ class MachineWorld:
         self.start()
 
     def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
-        query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
         self._take_stock()
         look = self.ledger.look(badge_id)
         with self._under(faults):
-            body = json.loads(app(events.http_event(query), None)["body"])
+            body = _asked(badge_id, peek=peek)
             self._take_stock()
             if Fault.MEANWHILE not in faults:
                 look.check(body)
@@ -107,6 +110,35 @@ class MachineWorld:
                     assert not body.get("isError")
                     assert len(self.ledger.taken[look.badge_id]) == look.taken + taken
         self._take_stock()
+
+    def get_together(self, names: Sequence[str], faults: Sequence[Fault] = ()) -> None:
+        """Visitors whose requests share a commit, and the storing of their views with it.
+
+        Where it fails, each is answered alone.
+        """
+        self._take_stock()
+        looks = [self.ledger.look(name) for name in names]
+        bodies: list[dict[str, Any]] = []
+        with self._under(faults):
+            ask = partial(self.at_once, lambda: [_asked(name, peek=False) for name in names])
+            bodies = self.database.in_one_commit(ask)
+        self._take_stock()
+        if not bodies:
+            for name in names:
+                self.get(name, peek=False)
+            return
+        answers = list(zip(looks, bodies, strict=True))
+        for look, body in answers:
+            look.check(body)
+        taken = Counter(look.badge_id for look, _ in answers if not look.owned.frozen)
+        for look, body in answers:
+            assert len(self.ledger.taken[look.badge_id]) == look.taken + taken[look.badge_id]
+            if not look.owned.frozen:
+                self.ledger.acknowledged[look.badge_id] += 1
+            if not faults:
+                counted = int(body["message"]) - look.owned.base
+                stored = counted + (not look.owned.frozen)
+                self.ledger.put_done(look.badge_id, stored, look.owned.reset)
 
     def malformed(self, body: str) -> None:
         """Something that is no view lies in the queue."""
@@ -158,7 +190,12 @@ class MachineWorld:
         self.owner.tell(self.ledger, self.table)
 
     def _take_stock(self) -> None:
-        """Every view in the file, in whatever form; only what is folded is known by count alone."""
+        """Every view in the file, in whatever form; only what is folded is known by count alone.
+
+        What is in no commit yet may never be in the file.
+        """
+        if self.database.in_commit:
+            return
         sent = self._rows("SELECT id, body FROM messages WHERE id > ?", (self._last_seen,))
         for self._last_seen, body in sent:
             with suppress(MalformedError):
@@ -208,3 +245,9 @@ class MachineWorld:
         except Exception:  # noqa: BLE001  a loop logs it and goes on
             assert faults, "nothing may fail without a fault"
         self.faults.plan([])
+
+
+def _asked(badge_id: str, *, peek: bool) -> dict[str, Any]:
+    query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
+    body: dict[str, Any] = json.loads(app(events.http_event(query), None)["body"])
+    return body

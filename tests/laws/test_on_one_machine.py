@@ -46,12 +46,13 @@ class AnyHistory(RuleBasedStateMachine):
         self.owner_does: list[Change] = []
 
     def everybody_else(self) -> None:
-        """Who can come between any two writes; within a transaction nobody writes."""
+        """Who can come between any two writes; nobody sees what is not committed, or writes."""
+        if self.world.database.in_commit:
+            return
         self.world.note_change()
         self.visitors()
-        if not self.world.database.in_commit:
-            for change in self.owner_does:
-                self.world.change(change)
+        for change in self.owner_does:
+            self.world.change(change)
 
     def visitors(self) -> None:
         for badge_id in ALL:
@@ -65,6 +66,10 @@ class AnyHistory(RuleBasedStateMachine):
     def views_at_once(self, badge_id: str, visitors: int) -> None:
         for _ in range(visitors):
             self.world.get(badge_id, peek=False)
+
+    @rule(names=st.lists(badges, min_size=1, max_size=8), faults=faults)
+    def views_in_one_commit(self, names: list[str], faults: list[Fault]) -> None:
+        self.world.get_together(names, faults)
 
     @rule(body=st.sampled_from(["", "{", '{"id": 1}']))
     def malformed(self, body: str) -> None:

@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from local.web import Gateway
+from local.gateway import Gateway
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.ports import Due, Key, Put, Refused, StorageError, Unavailable, Update
+from chalicelib.ports import Delete, Due, Key, Put, Refused, StorageError, Unavailable, Update
 from local.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
 from local.table import SqliteTable
 
@@ -446,6 +446,24 @@ def test_in_one_commit_a_write_that_fails_undoes_only_itself(
     database.in_one_commit(work)
 
     assert [item["SK"] for item in table.query("p", limit=10)] == ["a", "b"]
+
+
+def test_in_one_commit_what_is_one_statement_needs_no_savepoint(
+    database: Database, table: SqliteTable
+) -> None:
+    statements = watch(database)
+
+    def work() -> None:
+        table.write(Put({"PK": "p", "SK": "a"}))
+        table.put_all([{"PK": "p", "SK": "b"}])
+        assert not [one for one in statements if "SAVEPOINT" in one]
+        table.put_all([{"PK": "p", "SK": "c"}, {"PK": "p", "SK": "d"}])
+        table.write(Delete(Key("p", "a")), Put({"PK": "p", "SK": "e"}))
+
+    database.in_one_commit(work)
+
+    assert [item["SK"] for item in table.query("p", limit=10)] == ["b", "c", "d", "e"]
+    assert statements.count("SAVEPOINT nested") == 2
 
 
 def test_after_in_one_commit_writes_commit_for_themselves_again(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chalicelib.ports import Delete, Item, Key, Put
+from chalicelib.ports import Delete, Item, Key, Put, Unavailable
 from chalicelib.views import keys, storing
 from chalicelib.views.storing import Lifetime
 from chalicelib.views.view import View
@@ -19,10 +20,13 @@ from local.delivery import (
     CHANGES_AT_ONCE,
     EXPIRY_SECONDS,
     IDLE_SECONDS,
+    LEAST_CHANGES_AT_ONCE,
     LINGER_SECONDS,
     MESSAGES_AT_ONCE,
     REMOVALS_AT_ONCE,
     RETRY_SECONDS,
+    STEP_SECONDS,
+    DeliveryAtOnce,
     Expiry,
     MessageDelivery,
     StreamDelivery,
@@ -234,9 +238,17 @@ def test_the_rest_ends_when_the_next_message_becomes_visible(
     send(queue, "bad")
     delivery = MessageDelivery(queue, Handler(lambda batch: failing(*batch)), clock)
 
-    assert delivery.step() == VISIBILITY
+    assert delivery.step() == IDLE_SECONDS
     clock.now += VISIBILITY - 1
     assert delivery.step() == 1.0
+
+
+def test_what_another_program_puts_in_is_found_soon_though_nothing_woke_the_loop(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    """As the command does that redrives dead letters."""
+    delivery = MessageDelivery(queue, Handler(), clock)
+    assert delivery.step() <= 5.0
 
 
 def test_a_message_that_came_meanwhile_is_lingered_for(queue: SqliteQueue, clock: Clock) -> None:
@@ -560,13 +572,176 @@ def test_a_consumer_made_anew_goes_on_where_the_last_one_was(database: Database)
     assert handler.batches == [["b"]]
 
 
-def test_no_more_changes_are_delivered_at_once_than_lambda_takes(database: Database) -> None:
+class Stopwatch:
+    """Says of each batch that it took so many seconds, the last for all after it."""
+
+    def __init__(self, *seconds: float) -> None:
+        self._seconds = list(seconds)
+        self._now = 0.0
+        self._begun = False
+
+    def __call__(self) -> float:
+        if self._begun:
+            self._now += self._seconds[0]
+            del self._seconds[: len(self._seconds) > 1]
+        self._begun = not self._begun
+        return self._now
+
+
+def sizes(database: Database, steps: int, *seconds: float) -> list[int]:
+    """How many changes are in each batch, where the batches take so long."""
     handler = Handler()
-    delivery = StreamDelivery(database, "fold", handler)
-    remove(database, *(f"{place:05}" for place in range(CHANGES_AT_ONCE + 1)))
+    delivery = StreamDelivery(database, "fold", handler, stopwatch=Stopwatch(*seconds))
+    remove(database, *(f"{place:05}" for place in range(4 * CHANGES_AT_ONCE)))
+    for _ in range(steps):
+        assert delivery.step() == 0.0
+    return [len(batch) for batch in handler.batches]
+
+
+def test_a_batch_of_changes_doubles_while_it_is_quick_up_to_what_lambda_takes(
+    database: Database,
+) -> None:
+    assert sizes(database, 7, 0.0) == [50, 100, 200, 400, 800, 1_000, 1_000]
+
+
+def test_a_batch_of_changes_is_as_large_as_fits_into_a_step(database: Database) -> None:
+    """Of 50 in 8 ms, 62 fit into 10; of those in 20 ms 31, and 50 are the least."""
+    assert STEP_SECONDS == 0.01
+    assert sizes(database, 4, 0.008, 0.02, 0.01) == [50, 62, 50, 50]
+
+
+def test_a_last_batch_that_is_not_full_says_nothing_of_the_next(database: Database) -> None:
+    handler = Handler()
+    delivery = StreamDelivery(database, "fold", handler, stopwatch=Stopwatch(0.0))
+    for place in range(3):
+        remove(database, f"first {place}")
+        delivery.step()
+    remove(database, *(f"{place:05}" for place in range(LEAST_CHANGES_AT_ONCE + 1)))
 
     assert [delivery.step() for _ in range(3)] == [0.0, 0.0, IDLE_SECONDS]
-    assert [len(batch) for batch in handler.batches] == [CHANGES_AT_ONCE, 1]
+    assert [len(batch) for batch in handler.batches] == [1, 1, 1, LEAST_CHANGES_AT_ONCE, 1]
+
+
+def deliver_at_once(queue: SqliteQueue, handler: Handler, clock: Clock, *bodies: str) -> str:
+    """What a function answers that sends so much within a commit."""
+
+    def function() -> str:
+        send(queue, *bodies)
+        return "answered"
+
+    delivery = DeliveryAtOnce(queue, handler, clock)
+    return queue._database.in_one_commit(lambda: delivery(function))  # noqa: SLF001  as an engine does
+
+
+def test_what_is_sent_in_a_commit_is_delivered_in_it_and_never_written(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    handler = Handler()
+
+    assert deliver_at_once(queue, handler, clock, "a", "b") == "answered"
+
+    assert handler.batches == [["a", "b"]]
+    assert handler.contexts == [None]
+    assert queue.size() == 0
+    send(queue, "c")
+    assert [message.id for message in queue.receive(10)] == [1]
+
+
+def test_where_nothing_is_sent_in_a_commit_no_handler_is_called(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    handler = Handler()
+    assert deliver_at_once(queue, handler, clock) == "answered"
+    assert handler.batches == []
+
+
+def test_what_failed_in_its_commit_comes_again_as_delivered_before(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    woken: list[bool] = []
+    queue.on_send = lambda: woken.append(True)
+    handler = Handler(lambda batch: failing(batch[1]))
+
+    assert deliver_at_once(queue, handler, clock, "a", "bad", "c") == "answered"
+
+    assert (queue.size(), woken) == (1, [True])
+    assert queue.receive(10) == []
+    clock.now += VISIBILITY
+    [message] = queue.receive(10)
+    assert (message.body, message.receives) == ("bad", 2)
+    assert (message.sent_at, message.first_received_at) == (START, START)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyError("views")])
+def test_when_a_handler_raises_in_a_commit_all_it_was_given_comes_again(
+    queue: SqliteQueue, clock: Clock, error: Exception
+) -> None:
+    def fall(_: list[str]) -> None:
+        raise error
+
+    assert deliver_at_once(queue, Handler(fall), clock, "a", "b") == "answered"
+
+    clock.now += VISIBILITY
+    assert [message.body for message in queue.receive(10)] == ["a", "b"]
+
+
+def test_where_the_storage_fails_a_handler_the_commit_fails(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    def fall(_: list[str]) -> None:
+        raise Unavailable("the disk is full")
+
+    with pytest.raises(Unavailable):
+        deliver_at_once(queue, Handler(fall), clock, "a")
+
+    clock.now += VISIBILITY
+    assert queue.receive(10) == []
+
+
+def test_what_is_sent_with_a_delay_waits_for_it_in_the_file(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    handler = Handler()
+    delivery = DeliveryAtOnce(queue, handler, clock)
+
+    delivery(lambda: queue.send("later", delay=5))
+
+    assert handler.batches == []
+    clock.now += 5
+    assert [message.body for message in queue.receive(10)] == ["later"]
+
+
+def test_what_another_thread_sends_meanwhile_is_not_held_back(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    handler = Handler()
+
+    def function() -> None:
+        other = threading.Thread(target=queue.send, args=("elsewhere",))
+        other.start()
+        other.join()
+
+    DeliveryAtOnce(queue, handler, clock)(function)
+
+    assert handler.batches == []
+    assert queue.size() == 1
+
+
+def test_a_function_that_fails_delivers_nothing_and_holds_back_no_more(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    handler = Handler()
+
+    def function() -> None:
+        queue.send("a")
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        DeliveryAtOnce(queue, handler, clock)(function)
+    queue.send("b")
+
+    assert handler.batches == []
+    assert [message.body for message in queue.receive(10)] == ["b"]
 
 
 def left(database: Database) -> list[int]:

@@ -10,6 +10,7 @@ import pytest
 
 from local.database import Corrupt
 from local.loops import Loop
+from local.turns import Turns
 
 PATIENCE = 10.0
 """Seconds after which what does not come is taken for hung."""
@@ -282,3 +283,45 @@ def test_a_loop_whose_file_is_corrupt_rests_for_long_and_can_be_stopped() -> Non
     assert not again.wait(0.2)
     loop.stop()
     assert times == 1
+
+
+def test_a_turn_is_taken_for_each_step_and_for_no_rest() -> None:
+    turns = Turns()
+    taken: list[bool] = []
+
+    def step() -> float:
+        taken.append(others_wait())
+        return LONG if len(taken) > 1 else 0.0
+
+    def take() -> None:
+        with turns:
+            pass
+
+    def others_wait() -> bool:
+        """Whether somebody who wants a turn now has to wait for it."""
+        other = threading.Thread(target=take)
+        other.start()
+        while other.is_alive() and not turns.waiting:
+            pass
+        return bool(turns.waiting)
+
+    steps = Steps(step)
+    loop = Loop("under test", steps, turn=turns)
+    loop.start()
+    assert steps.come(2)
+    with turns:  # it rests by now, or will
+        pass
+    loop.stop()
+
+    assert taken == [True, True]
+
+
+def test_a_turn_ends_with_a_step_that_failed() -> None:
+    turns = Turns()
+    steps = Steps(fail, rest(LONG))
+    loop = Loop("under test", steps, turn=turns)
+    loop.start()
+    assert steps.come(1)
+    with turns:
+        pass
+    loop.stop()

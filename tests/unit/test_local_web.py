@@ -7,23 +7,28 @@ import gc
 import http.client
 import io
 import json
+import re
 import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from chalice.app import Chalice, Response
 
 from app import app as product
 from chalicelib.ports import Refused, StorageError, Unavailable
+from chalicelib.responses import ANY_TYPE
 from chalicelib.settings import Settings
 from local.engine import Engine
-from local.web import MAX_BODY_BYTES, Answer, Gateway, WebServer
+from local.gateway import Gateway
+from local.web import MAX_BODY_BYTES, TOGETHER, WebServer
+
+Result = TypeVar("Result")
 
 NOW = 1_000_000.0
 PATIENCE = 10.0
@@ -71,7 +76,7 @@ class Together:
     after: bool = False
     calls: int = 0
 
-    def __call__(self, function: Callable[[], Answer], /) -> Answer:
+    def __call__(self, function: Callable[[], Result], /) -> Result:
         self.calls += 1
         if self.error is not None and not self.after:
             raise self.error
@@ -90,6 +95,33 @@ class Small:
     entered: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
     meeting: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
+
+
+def _add_what_waits(small: Small) -> None:
+    app = small.app
+
+    @app.route("/slow", methods=["GET", "POST"], content_types=ANY_TYPE)
+    def slow() -> dict[str, str]:
+        small.entered.set()
+        assert small.go_on.wait(PATIENCE)
+        return {"slow": "but done"}
+
+    @app.route("/meet")
+    def meet() -> dict[str, Any]:
+        small.meeting.wait(PATIENCE)
+        request = app.current_request
+        assert request is not None
+        return request.to_original_event()["multiValueQueryStringParameters"]  # type: ignore[no-any-return]
+
+    @app.route("/meeting", methods=["POST"], content_types=ANY_TYPE)
+    def meeting() -> dict[str, bool]:
+        small.meeting.wait(PATIENCE)
+        return {"met": True}
+
+    @app.route("/large")
+    def large() -> Response:
+        small.entered.set()
+        return Response(b"x" * LARGE, {"Content-Type": "text/plain"})
 
 
 @pytest.fixture
@@ -129,24 +161,7 @@ def small() -> Small:
     def nothing() -> Response:
         return Response("", status_code=204)
 
-    @app.route("/slow")
-    def slow() -> dict[str, str]:
-        small.entered.set()
-        assert small.go_on.wait(PATIENCE)
-        return {"slow": "but done"}
-
-    @app.route("/meet")
-    def meet() -> dict[str, Any]:
-        small.meeting.wait(PATIENCE)
-        request = app.current_request
-        assert request is not None
-        return request.to_original_event()["multiValueQueryStringParameters"]  # type: ignore[no-any-return]
-
-    @app.route("/large")
-    def large() -> Response:
-        small.entered.set()
-        return Response(b"x" * LARGE, {"Content-Type": "text/plain"})
-
+    _add_what_waits(small)
     return small
 
 
@@ -167,8 +182,11 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
 
 
 def taken(engine: Engine) -> list[str]:
-    """The ids of the badges whose views wait on the queue."""
-    return [json.loads(message.body)["id"] for message in engine.queue.receive(100)]
+    """The ids of the badges whose views are stored, or wait on the queue to be."""
+    waiting = [json.loads(message.body)["id"] for message in engine.queue.receive(100)]
+    database = engine.table._database  # noqa: SLF001  no partition lists all badges
+    stored = database.read("SELECT pk FROM items WHERE sk LIKE 'VIEW#%' ORDER BY sk")
+    return [pk.removeprefix("USER#") for (pk,) in stored] + waiting
 
 
 def test_a_get_is_answered_with_a_badge_and_counted(engine: Engine) -> None:
@@ -313,9 +331,9 @@ def test_a_hash_is_part_of_a_name(gateway: Gateway) -> None:
 
 def test_a_badge_is_answered_whatever_type_a_body_would_have(engine: Engine) -> None:
     gateway = Gateway(product, engine.together)
-    for kind in ("text/plain", "image/png", "nonsense"):
+    for shown, kind in enumerate(("text/plain", "image/png", "nonsense")):
         answered = call(gateway, environ("GET", "/api/v1/views?id=a", CONTENT_TYPE=kind))
-        assert answered.json["message"] == "0"
+        assert answered.json["message"] == str(shown)
     assert taken(engine) == ["a", "a", "a"]
 
 
@@ -396,8 +414,10 @@ def test_requests_under_way_at_once_do_not_mix(gateway: Gateway) -> None:
 
 
 @contextmanager
-def serving(gateway: Gateway) -> Iterator[tuple[WebServer, threading.Thread]]:
-    server = WebServer(gateway, "127.0.0.1", 0)
+def serving(
+    gateway: Gateway, turn: Turn | None = None
+) -> Iterator[tuple[WebServer, threading.Thread]]:
+    server = WebServer(gateway, "127.0.0.1", 0, turn)
     thread = threading.Thread(target=server.serve)
     thread.start()
     try:
@@ -425,6 +445,145 @@ def refuses(port: int) -> bool:
     except (ConnectionRefusedError, ConnectionResetError):
         return True
     return False
+
+
+def test_a_view_is_stored_by_the_commit_that_answers_it(engine: Engine) -> None:
+    """No message is left to be delivered, and the next visitor sees it."""
+    gateway = Gateway(product, engine.together)
+
+    shown = [call(gateway, environ("GET", "/api/v1/views?id=a")).json["message"] for _ in "ab"]
+
+    assert shown == ["0", "1"]
+    assert engine.queue.size() == 0
+
+
+def send(server: WebServer, requests: bytes) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
+    client.sendall(requests)
+    return client
+
+
+def get(target: str, more: str = "") -> bytes:
+    return f"GET {target} HTTP/1.1\r\nHost: h\r\n{more}\r\n".encode()
+
+
+def test_what_came_while_others_were_answered_shares_one_commit(small: Small) -> None:
+    together = Together()
+    with serving(Gateway(small.app, together)) as (server, _), ExitStack() as clients:
+        slow, *others = _visitors(server, clients, 4)
+        before = together.calls
+        slow.sendall(get("/slow"))
+        assert small.entered.wait(PATIENCE)
+        for client in others:
+            client.sendall(get("/names/a"))
+        small.go_on.set()
+        bodies = [_body(client) for client in (slow, *others)]
+
+    assert bodies == [{"slow": "but done"}, *[{"name": "a"}] * 3]
+    assert together.calls - before == 2
+
+
+def test_no_more_than_so_many_share_a_commit(small: Small) -> None:
+    together = Together()
+    with serving(Gateway(small.app, together)) as (server, _), ExitStack() as clients:
+        slow, *others = _visitors(server, clients, 1 + TOGETHER + 1)
+        before = together.calls
+        slow.sendall(get("/slow"))
+        assert small.entered.wait(PATIENCE)
+        for client in others:
+            client.sendall(get("/names/a"))
+        small.go_on.set()
+        assert [_body(client) for client in others] == [{"name": "a"}] * (TOGETHER + 1)
+
+    assert together.calls - before == 3
+
+
+def _visitors(server: WebServer, clients: ExitStack, number: int) -> list[socket.socket]:
+    """So many connections that the server has accepted, for it has answered on each."""
+    visitors = [clients.enter_context(send(server, get("/names/first"))) for _ in range(number)]
+    for client in visitors:
+        assert _body(client) == {"name": "first"}
+    return visitors
+
+
+def _body(client: socket.socket) -> Any:
+    response = http.client.HTTPResponse(client)
+    response.begin()
+    return json.loads(response.read())
+
+
+def test_requests_whose_commit_failed_are_answered_alone(small: Small) -> None:
+    together = Together(Unavailable("full"), after=True)
+    with serving(Gateway(small.app, together)) as (server, _), connect(server) as connection:
+        assert ask(connection, "/names/a") == (200, {"name": "a"})
+
+    # In common, then alone in a commit of its own, then as its handler has it without one.
+    assert together.calls == 2
+
+
+def test_what_may_call_the_network_holds_up_nobody(small: Small) -> None:
+    """A POST that waits for a GET would wait for ever if it kept the loop."""
+    with serving(Gateway(small.app, Together())) as (server, _), ExitStack() as clients:
+        waiting = clients.enter_context(send(server, b"POST /meeting HTTP/1.1\r\nHost: h\r\n\r\n"))
+        with connect(server) as connection:
+            assert ask(connection, "/meet?name=a") == (200, {"name": ["a"]})
+        assert _body(waiting) == {"met": True}
+
+
+def test_requests_sent_ahead_are_answered_in_their_order(gateway: Gateway) -> None:
+    names = [f"n{place}" for place in range(20)]
+    last = get("/names/last", "Connection: close\r\n")
+    with (
+        serving(gateway) as (server, _),
+        send(server, b"".join(get(f"/names/{name}") for name in names) + last) as client,
+        client.makefile("rb") as stream,
+    ):
+        answers = stream.read()
+
+    found = [json.loads(part)["name"] for part in re.findall(rb'{"name":.*?}', answers)]
+    assert found == [*names, "last"]
+
+
+def test_who_does_not_read_his_answers_holds_up_nobody(small: Small) -> None:
+    """More is on its way to him than the sockets and waitress's own buffer take."""
+    with serving(Gateway(small.app, Together())) as (server, _), ExitStack() as clients:
+        deaf = clients.enter_context(send(server, get("/large") * 3))
+        assert small.entered.wait(PATIENCE)
+        for _ in range(20):
+            with connect(server) as connection:
+                assert ask(connection, "/names/a") == (200, {"name": "a"})
+
+        deaf.shutdown(socket.SHUT_WR)
+        with deaf.makefile("rb") as stream:
+            assert len(stream.read()) > 3 * LARGE
+
+
+def test_an_answer_is_sent_in_one_piece(gateway: Gateway) -> None:
+    """Two would be two calls of the system, and wake the client twice."""
+    with serving(gateway) as (server, _), send(server, get("/names/a")) as client:
+        assert client.recv(65_536).endswith(b'{"name":"a"}')
+
+
+def test_a_turn_is_taken_for_a_commit_and_its_answers(small: Small) -> None:
+    turn = Turn()
+    with serving(Gateway(small.app, Together()), turn) as (server, _), connect(server) as visitor:
+        for _ in range(3):
+            assert ask(visitor, "/names/a")[0] == 200
+
+    assert turn.taken == 3
+
+
+@dataclass
+class Turn:
+    """Counts how often it is taken."""
+
+    taken: int = 0
+
+    def __enter__(self) -> None:
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
 
 def test_port_0_is_a_free_port(gateway: Gateway) -> None:
@@ -570,7 +729,9 @@ def test_a_stop_finishes_the_request_under_way(small: Small, gateway: Gateway) -
 
     def visit(server: WebServer) -> None:
         with connect(server) as connection:
-            answers.append(ask(connection, "/slow"))
+            connection.request("POST", "/slow")
+            response = connection.getresponse()
+            answers.append((response.status, json.loads(response.read())))
 
     with serving(gateway) as (server, thread):
         visitor = threading.Thread(target=visit, args=(server,))

@@ -22,7 +22,7 @@ from chalicelib.timers.event import Status, message
 from chalicelib.timers.signing import Signer, new_secret
 from chalicelib.timers.urls import Record
 from chalicelib.timers.webhooks import Sender
-from local.web import Gateway
+from local.gateway import Gateway
 from tests.unit.asking import Answer, environ
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
 from tests.unit.timers import AT, ENGINES, table_on

@@ -33,7 +33,7 @@ from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.moving import UnknownWalletError
 from chalicelib.wallets.wallet import Movement, asked, wallet
-from local.web import Gateway
+from local.gateway import Gateway
 from tests.unit import asking
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
 from tests.unit.timers import ENGINES, table_on

@@ -1,0 +1,95 @@
+"""Compiled files: what Python loads in place of a source, the same bytes wherever they are made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from deploy import bytecode, template
+from deploy.package import normalize
+
+HERE = str(sys.implementation.cache_tag)
+SOURCE = b"""NAME = "tea"
+
+
+def brew(self=None, os=NAME):
+    return NAME, os
+"""
+
+
+def made(folder: Path, files: dict[str, bytes], runtime: str = HERE) -> list[str]:
+    """Unpack the zip of these files for a runtime, as Lambda does; returns their names."""
+    with ZipFile(folder / "given.zip", "w") as given:
+        for name, content in files.items():
+            given.writestr(name, content)
+    normalize(folder / "given.zip", folder / "made.zip", runtime)
+    with ZipFile(folder / "made.zip") as unpacked:
+        unpacked.extractall(folder / "task")
+        return unpacked.namelist()
+
+
+def run(folder: Path, program: str, **environment: str) -> str:
+    finished = subprocess.run(  # noqa: S603  our own words
+        [sys.executable, "-P", "-c", program],
+        env={**os.environ, "PYTHONPATH": str(folder), **environment},
+        cwd=template.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return finished.stdout + finished.stderr
+
+
+def test_the_runtime_is_the_one_that_is_deployed() -> None:
+    resources = yaml.safe_load((template.ROOT / ".chalice" / "resources.yaml").read_text())
+    runtimes = {
+        resource["Properties"]["Runtime"]
+        for resource in resources["Resources"].values()
+        if "Runtime" in resource.get("Properties", {})
+    }
+    assert runtimes == {"python3.13"}
+    assert bytecode.RUNTIME == "cpython-313"
+
+
+def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> None:
+    files = {"app.py": SOURCE, "chalicelib/views/put.py": b"", "data.json": b"{}", "py": b""}
+    assert made(tmp_path, files) == [
+        f"__pycache__/app.{HERE}.pyc",
+        "app.py",
+        f"chalicelib/views/__pycache__/put.{HERE}.pyc",
+        "chalicelib/views/put.py",
+        "data.json",
+        "py",
+    ]
+
+
+def test_another_python_compiles_nothing(tmp_path: Path) -> None:
+    assert made(tmp_path, {"app.py": SOURCE}, "cpython-27") == ["app.py"]
+
+
+def test_what_is_compiled_is_what_python_runs_whatever_its_source_says(tmp_path: Path) -> None:
+    """Unpacked anew, a source has another time than any compiled file knows of."""
+    made(tmp_path, {"package/tea.py": SOURCE})
+    (tmp_path / "task" / "package" / "tea.py").write_text("raise SystemExit('compiled anew')")
+
+    assert run(tmp_path / "task", "from package.tea import NAME; print(NAME)") == "tea\n"
+
+
+@pytest.mark.parametrize("before", ["", "NAME = 'tea'; exec(compile(s, 'x', 'exec'))"])
+def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
+    """Neither on the seed of hashes nor on what the process has compiled before."""
+    program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compiled\n"
+    program += "print(compiled('tea.py', s).hex())"
+    seen = {run(template.ROOT, program, PYTHONHASHSEED=seed) for seed in ("0", "1")}
+    assert seen == {bytecode.compiled("tea.py", SOURCE).hex() + "\n"}
+
+
+def test_a_source_that_is_no_python_is_an_error() -> None:
+    with pytest.raises(SyntaxError):
+        bytecode.compiled("tea.py", b"no python")
