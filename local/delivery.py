@@ -37,7 +37,7 @@ REMOVALS_AT_ONCE = 500
 LINGER_SECONDS = 0.05
 """How long a message may wait for others to share its batch."""
 IDLE_SECONDS = 5.0
-"""How long a loop rests at most, though nothing woke it: another program may have sent something."""
+"""How long a loop rests at most: another program may have sent something, and woken nobody."""
 EXPIRY_SECONDS = 1.0
 """How often to look for what has expired."""
 SWEEP_SECONDS = 60.0
