@@ -23,6 +23,7 @@ from waitress.channel import HTTPChannel
 from waitress.server import BaseWSGIServer, create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
+from chalicelib import telemetry
 from chalicelib.ports import StorageError
 from local.gateway import ANSWER, SHARING, Gateway, error_answer
 
@@ -34,6 +35,8 @@ CONNECTIONS = 1_000
 """Open connections at once; further ones wait to be accepted."""
 IDLE_SECONDS = 60
 """A connection that sends nothing for so long is closed."""
+POLL_SECONDS = 10.0
+"""How long to wait for something to come before idle connections are looked at."""
 MAX_BODY_BYTES = 1_048_576
 DRAIN_SECONDS = 5.0
 """How long a stop waits for the requests under way."""
@@ -118,13 +121,13 @@ class _Dispatcher(ThreadedTaskDispatcher):
     def take(self) -> list[_Channel]:
         """The next connections that are answered together.
 
-        One that does not read its answers, or asks on before it has them, waits alone: waitress
-        stops a thread that would have to keep too much for it.
+        One that asks on before it has its answers waits alone: waitress stops a thread that would
+        have to keep too many of them for who does not read.
         """
         taken: list[_Channel] = []
         while self.waiting and len(taken) < TOGETHER:
             channel = self.waiting.popleft()
-            if len(channel.requests) > 1 or channel.total_outbufs_len:
+            if len(channel.requests) > 1:
                 self.add_alone(channel)
             else:
                 taken.append(channel)
@@ -192,7 +195,7 @@ class WebServer:
         """Answer requests until `stop`, then finish those under way."""
         self._thread = threading.get_ident()
         while not self._stopping.is_set():
-            self._serve_for(1.0)
+            self._serve_for(POLL_SECONDS)
         for listener in self._listeners:
             listener.del_channel()
             listener.socket.close()
@@ -215,24 +218,32 @@ class WebServer:
 
     def _serve_for(self, seconds: float) -> None:
         """Wait for so long at most until something comes, then read and answer it."""
-        patience = 0.0 if self._dispatcher.waiting else seconds
-        wasyncore.loop(timeout=patience, use_poll=True, map=self._sockets, count=1)
-        if self._dispatcher.waiting:
+        wasyncore.loop(timeout=seconds, use_poll=True, map=self._sockets, count=1)
+        while self._dispatcher.waiting:
             with self._turn:
                 self._answer(self._dispatcher.take())
 
     def _answer(self, channels: Sequence[_Channel]) -> None:
         """Answer what the connections asked, in one commit; where that fails, each alone."""
-        requests = [channel.begin() for channel in channels]
         try:
-            answers = self._gateway.answers(requests)
-        except StorageError:
+            requests = [channel.begin() for channel in channels]
+            for request, answer in zip(requests, self._gateway.answers(requests), strict=True):
+                request[ANSWER] = answer
+        except Exception as error:  # noqa: BLE001  nobody would be answered any more
+            if not isinstance(error, StorageError):
+                telemetry.event(logging.ERROR, "requests failed together")
             for channel in channels:
                 self._dispatcher.add_alone(channel)
-            return
-        for channel, request, answer in zip(channels, requests, answers, strict=True):
-            request[ANSWER] = answer
+        else:
+            for channel in channels:
+                self._finish(channel)
+
+    def _finish(self, channel: _Channel) -> None:
+        try:
             channel.service()
+        except Exception:  # noqa: BLE001  the same
+            telemetry.event(logging.ERROR, "a connection failed")
+            channel.handle_close()
 
     def _busy(self) -> bool:
         return any(

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import pytest
 from chalice.app import Chalice, Response
+from waitress.channel import HTTPChannel
 
 from app import app as product
 from chalicelib.ports import Refused, StorageError, Unavailable
@@ -26,7 +27,7 @@ from chalicelib.responses import ANY_TYPE
 from chalicelib.settings import Settings
 from local.engine import Engine
 from local.gateway import Gateway
-from local.web import MAX_BODY_BYTES, TOGETHER, WebServer
+from local.web import MAX_BODY_BYTES, POLL_SECONDS, TOGETHER, WebServer
 
 Result = TypeVar("Result")
 
@@ -72,7 +73,7 @@ def call(gateway: Gateway, given: dict[str, Any]) -> Answered:
 class Together:
     """Runs a function at once and counts that; raises instead where told to."""
 
-    error: StorageError | None = None
+    error: Exception | None = None
     after: bool = False
     calls: int = 0
 
@@ -477,9 +478,9 @@ def test_what_came_while_others_were_answered_shares_one_commit(small: Small) ->
         for client in others:
             client.sendall(get("/names/a"))
         small.go_on.set()
-        bodies = [_body(client) for client in (slow, *others)]
+        assert [_body(client) for client in others] == [{"name": "a"}] * 3
+        assert _body(slow) == {"slow": "but done"}
 
-    assert bodies == [{"slow": "but done"}, *[{"name": "a"}] * 3]
     assert together.calls - before == 2
 
 
@@ -521,6 +522,20 @@ def test_requests_whose_commit_failed_are_answered_alone(small: Small) -> None:
     assert together.calls == 2
 
 
+def test_a_fault_in_common_is_logged_and_ends_no_server(
+    small: Small, caplog: pytest.LogCaptureFixture
+) -> None:
+    together = Together(MemoryError())
+    with serving(Gateway(small.app, together)) as (server, _), connect(server) as connection:
+        connection.request("GET", "/names/a")
+        answer = connection.getresponse()
+        assert answer.status == 500
+        answer.read()
+        together.error = None
+        assert ask(connection, "/names/a") == (200, {"name": "a"})
+    assert "requests failed together" in caplog.text
+
+
 def test_what_may_call_the_network_holds_up_nobody(small: Small) -> None:
     """A POST that waits for a GET would wait for ever if it kept the loop."""
     with serving(Gateway(small.app, Together())) as (server, _), ExitStack() as clients:
@@ -530,7 +545,9 @@ def test_what_may_call_the_network_holds_up_nobody(small: Small) -> None:
         assert _body(waiting) == {"met": True}
 
 
-def test_requests_sent_ahead_are_answered_in_their_order(gateway: Gateway) -> None:
+def test_requests_sent_ahead_are_answered_in_their_order(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
     names = [f"n{place}" for place in range(20)]
     last = get("/names/last", "Connection: close\r\n")
     with (
@@ -542,6 +559,21 @@ def test_requests_sent_ahead_are_answered_in_their_order(gateway: Gateway) -> No
 
     found = [json.loads(part)["name"] for part in re.findall(rb'{"name":.*?}', answers)]
     assert found == [*names, "last"]
+    assert not caplog.records
+
+
+def test_a_get_sent_ahead_behind_a_post_is_answered_at_once(small: Small) -> None:
+    """The thread of the POST wakes the loop, which would sleep on for as long as it may."""
+    assert POLL_SECONDS >= PATIENCE
+    post = b"POST /slow HTTP/1.1\r\nHost: h\r\n\r\n"
+    with (
+        serving(Gateway(small.app, Together())) as (server, _),
+        send(server, post + get("/names/a", "Connection: close\r\n")) as client,
+        client.makefile("rb") as stream,
+    ):
+        assert small.entered.wait(PATIENCE)
+        small.go_on.set()
+        assert stream.read().endswith(b'{"name":"a"}')
 
 
 def test_who_does_not_read_his_answers_holds_up_nobody(small: Small) -> None:
@@ -558,10 +590,19 @@ def test_who_does_not_read_his_answers_holds_up_nobody(small: Small) -> None:
             assert len(stream.read()) > 3 * LARGE
 
 
-def test_an_answer_is_sent_in_one_piece(gateway: Gateway) -> None:
+def test_an_answer_is_sent_in_one_piece(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two would be two calls of the system, and wake the client twice."""
-    with serving(gateway) as (server, _), send(server, get("/names/a")) as client:
-        assert client.recv(65_536).endswith(b'{"name":"a"}')
+    sent: list[bytes] = []
+    write = HTTPChannel.write_soon
+
+    def watched(channel: HTTPChannel, data: bytes) -> int:
+        sent.append(data)
+        return write(channel, data)
+
+    monkeypatch.setattr(HTTPChannel, "write_soon", watched)
+    with serving(gateway) as (server, _), connect(server) as connection:
+        assert ask(connection, "/names/a") == (200, {"name": "a"})
+    assert [data.partition(b"\r\n\r\n")[2] for data in sent] == [b'{"name":"a"}']
 
 
 def test_a_turn_is_taken_for_a_commit_and_its_answers(small: Small) -> None:

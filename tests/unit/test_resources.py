@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from botocore.exceptions import UnknownServiceError
 
 from chalicelib import resources
 from chalicelib.concurrency import concurrently
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Queue, Table
-from chalicelib.resources import AwsResources
+from chalicelib.resources import SERVICES, AwsResources, aws_client
 from chalicelib.s3 import S3Archive
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.sqs import SqsQueue
@@ -144,6 +145,13 @@ def test_a_client_tries_once_and_gives_up_after_a_second(aws: AwsResources, of: 
     config = client.meta.config
     assert config.retries["total_max_attempts"] == 1
     assert (config.connect_timeout, config.read_timeout) == (1.0, 1.0)
+
+
+def test_botocore_is_told_which_services_there_are(aws: AwsResources) -> None:
+    """It would look for them in its hundreds of folders, at each cold start."""
+    assert isinstance(aws.table, DynamoTable)
+    with pytest.raises(UnknownServiceError, match=f"service names are: {', '.join(SERVICES)}$"):
+        aws_client("ec2")
 
 
 def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:
