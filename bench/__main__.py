@@ -1,6 +1,6 @@
 """`python -m bench [NAME ...]`: measure everything, or what is named, and print it as tables.
 
-What takes ten minutes is measured only where it is named.
+What takes minutes and compares vu-mi with itself is measured only where it is named.
 
 The exit status is 1 where a measurement found a count that is wrong; an aim that was missed, which
 on a busy machine says little, only stands in its table.
@@ -30,7 +30,7 @@ MEASUREMENTS = (
     "wallets",
     "hot",
 )
-LONG = ("memory",)
+LONG = ("steps", "memory")
 
 
 def main(names: Sequence[str]) -> int:

@@ -68,11 +68,11 @@ class Server:
 
 
 @contextmanager
-def running(folder: Path, **settings: str) -> Iterator[Server]:
-    """A server with these settings."""
+def running(folder: Path, program: Sequence[str] = ("local",), **settings: str) -> Iterator[Server]:
+    """A server with these settings; `program` is its module, and arguments."""
     own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
-    with subprocess.Popen(
-        [sys.executable, "-m", "local"],
+    with subprocess.Popen(  # noqa: S603  a module of this project
+        [sys.executable, "-m", *program],
         cwd=ROOT,
         env=os.environ | own | settings,
         stdout=subprocess.PIPE,

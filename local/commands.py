@@ -145,7 +145,7 @@ def _check(settings: LocalSettings, _: argparse.Namespace) -> None:
     for finding in findings:
         click.echo(str(finding))
     if wrong := sum(finding.kind is Kind.WRONG for finding in findings):
-        raise WrongError(f"{path}: {wrong} lines say what is wrong; {WAY_BACK}")
+        raise WrongError(f"{path}: things wrong: {wrong}; {WAY_BACK}")
     click.echo(f"{path} is all right.")
 
 
