@@ -248,6 +248,44 @@ def test_a_refusal_is_the_movement_that_failed_and_its_entry(bank: Bank) -> None
     assert len(counting.written) == 2
 
 
+def test_a_deposit_that_was_refused_stays_refused_though_there_is_room_by_then(bank: Bank) -> None:
+    bank.deposit(MOST)
+    with pytest.raises(RefusedError) as first:
+        bank.deposit(1, "deposit-2")
+    bank.transfer(1)
+    with pytest.raises(RefusedError) as again:
+        bank.deposit(1, "deposit-2")
+    assert again.value.entry == first.value.entry
+    assert bank.balances == (MOST - 1, 1)
+
+
+def test_a_refusal_is_in_the_journal_of_who_asked_alone(bank: Bank) -> None:
+    with pytest.raises(RefusedError) as refused:
+        bank.transfer(1)
+    entry = refused.value.entry
+    assert Entry.of(bank.table.get(asked(entry.movement)) or {}) == entry
+    assert bank.table.get(received(entry.movement)) is None
+
+
+def test_two_who_are_refused_at_once_by_one_nonce_have_one_refusal(bank: Bank) -> None:
+    """The other one's comes between the movement that failed and its refusal: two writes."""
+    movement = Movement("transfer-1", 30, bank.b, bank.a)
+    others: list[Entry] = []
+
+    def before(_: Sequence[Write]) -> None:
+        if len(faulty.written) == 2:
+            with pytest.raises(RefusedError) as refused:
+                bank.over(bank.table).move(movement)
+            others.append(refused.value.entry)
+
+    faulty = FaultyTable(bank.table, before_write=before)
+    with pytest.raises(RefusedError) as refused:
+        bank.over(faulty).move(movement)
+    assert [refused.value.entry] == others
+    assert Entry.of(bank.table.get(asked(movement)) or {}) == others[0]
+    assert len(faulty.written) == 2
+
+
 def test_who_misses_the_money_five_times_over_is_asked_to_come_again(bank: Bank) -> None:
     """It comes before each refusal and is gone before each movement: five of either."""
     turns: list[Sequence[Write]] = []
