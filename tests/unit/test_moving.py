@@ -146,6 +146,15 @@ def test_a_balance_ends_at_its_limit(bank: Bank) -> None:
     assert bank.balances == (MOST, 1)
 
 
+def test_who_is_short_is_told_so_though_the_other_has_no_room_either(bank: Bank) -> None:
+    bank.deposit(5)
+    bank.deposit(MOST, "deposit-2", to=bank.b)
+    with pytest.raises(RefusedError) as refused:
+        bank.transfer(6)
+    entry = refused.value.entry
+    assert (entry.outcome, entry.balance) == (Outcome.INSUFFICIENT_FUNDS, 5)
+
+
 def test_a_wallet_that_is_missing_is_named_and_keeps_no_nonce(bank: Bank) -> None:
     bank.deposit(10)
     mover = bank.over(bank.table)
