@@ -21,7 +21,15 @@ from chalicelib.wallets.moving import (
     SameWalletError,
     UnknownWalletError,
 )
-from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement, Outcome, asked, received
+from chalicelib.wallets.wallet import (
+    HOT_SECONDS,
+    Entry,
+    Movement,
+    Outcome,
+    asked,
+    received,
+    wallet,
+)
 from tests.unit.fakes import NOON, FaultyTable, raising
 from tests.unit.timers import ENGINES, table_on
 
@@ -354,8 +362,15 @@ def once(does: Callable[[Any], None]) -> Callable[[Any], None]:
     return hook
 
 
+def test_a_new_wallet_is_empty_and_its_users_and_says_since_when(table: Table) -> None:
+    made = opening.open_wallet(table, "user-a", NOW)
+    assert made == opening.Wallet(made.wallet_id, "user-a", balance=0)
+    assert opening.read(table, made.wallet_id) == made
+    assert (table.get(wallet(made.wallet_id)) or {})["created"] == NOW
+
+
 def test_a_user_has_one_wallet(bank: Bank) -> None:
-    with pytest.raises(opening.HasWalletError) as has:
+    with pytest.raises(opening.HasWalletError, match=bank.a) as has:
         opening.open_wallet(bank.table, "user-a", NOW)
     assert has.value.wallet_id == bank.a
     assert opening.of_user(bank.table, "user-b").wallet_id == bank.b
