@@ -244,7 +244,7 @@ def test_other_folds_before_every_try_leave_the_batch_to_be_delivered_again(
     outcome = fold(batch, raced, NOON)
     assert outcome.failed == tuple(batch)
     assert (outcome.folded, outcome.dropped) == (0, 0)
-    assert "Unavailable" in outcome.reason
+    assert outcome.reason == repr(Unavailable(f"{TRIES} other folds came in between"))
     assert len(raced.written) == TRIES
     assert (counted(table), history(table)[0]["views"]) == (TRIES, TRIES)
     assert fold(batch, table, NOON) == Folded(folded=10 - TRIES, dropped=TRIES)
