@@ -381,6 +381,15 @@ def test_a_later_batch_is_one_update_an_item_too(table: SqliteTable) -> None:
     assert len(watched.written) == 1 + 1
 
 
+def test_a_badge_that_began_anew_takes_one_update_an_item_too(table: SqliteTable) -> None:
+    reset = {"reset": int(NOON * 1000)}
+    table.write(Put({"PK": "USER#octocat", "SK": "USER", **reset}))
+    table.write(Put({"PK": "USER#octocat", "SK": "DAY#2026-03-14", **reset}))
+    watched = FaultyTable(table)
+    assert fold(run(1, 2), watched, NOON) == Folded(folded=2)
+    assert len(watched.written) == 1 + 1
+
+
 def test_many_views_of_few_days_are_one_update_an_item(table: SqliteTable) -> None:
     removed = [removal(place, NOON + place % 2 * DAY) for place in range(1_000)]
     watched = FaultyTable(table)
