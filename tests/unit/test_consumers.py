@@ -188,6 +188,37 @@ def test_a_view_that_is_not_stored_is_reported_with_all_its_messages_and_told_wh
     ]
 
 
+@dataclass(frozen=True)
+class Context:
+    """What Lambda hands to a handler."""
+
+    function_name: str = "vu-mi-prod-a-consumer"
+    aws_request_id: str = "request-7"
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("consumer", "event", "name"),
+    [
+        (put_views, events.sqs_event({"bad": "{"}), "put_views"),
+        (fold_views, events.stream_event([{"eventName": "REMOVE"}]), "fold_views"),
+    ],
+)
+def test_a_line_is_named_for_its_function_as_lambda_names_it(
+    caplog: pytest.LogCaptureFixture,
+    consumer: Callable[..., object],
+    event: dict[str, Any],
+    name: str,
+) -> None:
+    consumer(event, None)
+    consumer(event, Context())
+    lines = [vars(line)["fields"] for line in caplog.records if line.name == telemetry.log.name]
+    assert [(line["function"], line.get("request_id")) for line in lines] == [
+        (name, None),
+        ("vu-mi-prod-a-consumer", "request-7"),
+    ]
+
+
 def test_an_empty_batch_is_a_success(table: SqliteTable) -> None:
     assert put_views(events.sqs_event({}), None) == {"batchItemFailures": []}
     assert fold_views(events.stream_event([]), None) == {"batchItemFailures": []}
