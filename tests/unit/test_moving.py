@@ -200,7 +200,7 @@ def test_one_of_the_two_entries_of_a_transfer_is_enough_to_tell_that_it_was_done
 
 def test_a_wallet_transfers_nothing_to_itself(bank: Bank) -> None:
     bank.deposit(10)
-    with pytest.raises(SameWalletError):
+    with pytest.raises(SameWalletError, match="to itself"):
         bank.over(bank.table).move(Movement("nonce-01", 1, bank.a, bank.a))
     assert bank.balances == (10, 0)
 
