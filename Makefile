@@ -13,7 +13,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types tests format bench cost scale chaos clean
+.PHONY: help run test lint types tests format bench cost scale chaos mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events secrets restore
 
 help: ## list what make can do
@@ -51,6 +51,11 @@ scale: $(VENV)/dev.stamp ## reckon how far it scales on AWS, up to a billion vie
 chaos: $(VENV)/dev.stamp ## load it while everything fails, and check every count: [SEED=… SECONDS=180]
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
+mutants: $(VENV)/mutants.stamp ## break what counts exactly, line by line, and list what no test sees: [OF=chalicelib/views/folding.py]
+	rm -rf mutants
+	$(VENV)/mutants/bin/mutmut run $(if $(AT_ONCE),--max-children $(AT_ONCE)) $(if $(OF),'$(subst /,.,$(OF:.py=)).*')
+	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
+
 package: $(VENV)/dev.stamp ## make the template and the zip of one stack: STAGE=prod
 	$(BIN)/python -m deploy package --stage $(STAGE) --out $(BUILT)
 
@@ -87,7 +92,7 @@ restore: $(VENV)/dev.stamp ## go on with the table as it was: STAGE=prod BUCKET=
 	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
 
 clean: ## remove what make made, never your data
-	rm -rf $(VENV) build .chalice/deployments .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build mutants .chalice/deployments .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made.stamp:
@@ -108,4 +113,10 @@ $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
 $(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(VENV)/emulator
 	$(VENV)/emulator/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-emulator.txt
+	@touch $@
+
+# mutmut runs the tests in its own process, so it has all that they need beside it.
+$(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
+	$(PYTHON) -m venv $(VENV)/mutants
+	$(VENV)/mutants/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-mutants.txt
 	@touch $@

@@ -67,13 +67,13 @@ def _step(value: Operand, step: str) -> Operand:
     return None
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """Only two texts or two numbers have an order."""
-    return lambda a, b: type(a) is type(b) and isinstance(a, str | int) and compare(a, b)
+def _in_order(a: Any, b: Any) -> bool:
+    """Whether two values have an order: only two texts or two numbers have."""
+    return type(a) is type(b) and isinstance(a, str | int)
 
 
 def _between(value: Any, low: Any, high: Any) -> bool:
-    return LESS_OR_EQUAL(low, value) and LESS_OR_EQUAL(value, high)
+    return _in_order(low, value) and _in_order(value, high) and bool(low <= value <= high)
 
 
 def _begins_with(value: Any, prefix: str) -> bool:
@@ -86,8 +86,6 @@ def _contains(value: Any, part: Any) -> bool:
     return isinstance(value, list) and part in value
 
 
-LESS_OR_EQUAL = _ordered(lambda a, b: a <= b)
-
 LOGICAL: Mapping[str, Callable[[Sequence[bool]], bool]] = {
     "AND": all,
     "OR": any,
@@ -96,10 +94,10 @@ LOGICAL: Mapping[str, Callable[[Sequence[bool]], bool]] = {
 COMPARISONS: Mapping[str, Callable[..., bool]] = {
     "=": lambda a, b: a is not None and a == b,
     "<>": lambda a, b: a != b,
-    "<": _ordered(lambda a, b: a < b),
-    "<=": LESS_OR_EQUAL,
-    ">": _ordered(lambda a, b: a > b),
-    ">=": _ordered(lambda a, b: a >= b),
+    "<": lambda a, b: _in_order(a, b) and a < b,
+    "<=": lambda a, b: _in_order(a, b) and a <= b,
+    ">": lambda a, b: _in_order(a, b) and a > b,
+    ">=": lambda a, b: _in_order(a, b) and a >= b,
     "BETWEEN": _between,
     "IN": lambda a, options: a in options,
     "begins_with": _begins_with,

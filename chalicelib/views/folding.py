@@ -89,7 +89,7 @@ def fold(removals: Sequence[Removal], table: Table, now: float) -> Folded:
         return Folded()
     waiting = sorted(set(removals))
     user = _outcome(_badge(waiting, now), table)
-    days = [_outcome(day, table) for day in _days(user.counting)]
+    days = [_outcome(day, table) for day in _days(waiting[0].badge_id, user.counting)]
     outcomes = [user, *days]
     return Folded(
         user.folded,
@@ -103,8 +103,7 @@ def _badge(removals: Sequence[Removal], now: float) -> Part:
     return Part(keys.user(removals[0].badge_id), removals, _count, {"created": int(now)})
 
 
-def _days(removals: Sequence[Removal]) -> Iterator[Part]:
-    badge_id = removals[0].badge_id if removals else ""
+def _days(badge_id: str, removals: Sequence[Removal]) -> Iterator[Part]:
     return (Part(day, own, sums) for day, own in by_day(badge_id, removals))
 
 

@@ -99,4 +99,4 @@ def _late(views: Mapping[View, Iterable[Record]], horizon: float) -> int:
 
 
 def _delivered_before(record: Record) -> bool:
-    return int(record.get("attributes", {}).get("ApproximateReceiveCount", 1)) > 1
+    return int(record["attributes"]["ApproximateReceiveCount"]) > 1

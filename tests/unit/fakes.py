@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
+import pytest
 from botocore.exceptions import ClientError
 from ulid import ULID
 
@@ -135,6 +136,19 @@ def logging_put_back() -> Iterator[None]:
         root.handlers[:] = handlers
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
+    """What was logged beside metrics: level, message and fields, without the function."""
+    return [
+        (
+            record.levelno,
+            record.message,
+            {name: value for name, value in vars(record)["fields"].items() if name != "function"},
+        )
+        for record in caplog.records
+        if record.name == telemetry.log.name
+    ]
 
 
 def _nothing(_: object) -> None:

@@ -151,6 +151,12 @@ def test_a_record_that_nothing_here_wrote_is_malformed(malformed: dict[str, Any]
         archiving.parse(malformed)
 
 
+@pytest.mark.parametrize("name", ["entry", "to", "amount", "at"])
+def test_of_an_entry_that_lacks_something_that_is_told(name: str) -> None:
+    with pytest.raises(MalformedError, match="is missing"):
+        archiving.parse(image(**{name: None}))
+
+
 def test_an_entry_is_archived_under_the_day_it_happened_on_in_utc() -> None:
     """The last millisecond of a day, and the first of the next."""
     last, first = (Entry(ID, TRANSFER.movement, at) for at in (MIDNIGHT - 1, MIDNIGHT))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Item, Key, Put, Table, Unavailable
+from chalicelib.ports import Item, Key, Put, Refused, Table, Unavailable, Write
 from chalicelib.settings import Settings
 from chalicelib.views import counting, keys
 from chalicelib.views.counting import Count
@@ -21,7 +22,7 @@ from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from local.table import SqliteTable
 from tests import events
-from tests.unit.fakes import FakeQueue, FaultyTable, sqlite_table
+from tests.unit.fakes import FakeQueue, FaultyTable, sqlite_table, told
 
 NOW = 1_767_225_600.0
 REDELIVERY = 300
@@ -70,6 +71,17 @@ def counted(caplog: pytest.LogCaptureFixture) -> Iterator[dict[str, int]]:
 def message(age: float, badge_id: str = "a") -> str:
     """A view taken so many seconds ago."""
     return View.taken(badge_id, 0, NOW - age).to_message()
+
+
+def refusing(*partitions: str) -> Callable[[Sequence[Write]], None]:
+    """What refuses every write to some partitions."""
+
+    def step(writes: Sequence[Write]) -> None:
+        for write in writes:
+            if write.key.pk in partitions:
+                raise Refused(f"no right to {write.key.pk}")
+
+    return step
 
 
 @pytest.mark.usefixtures("table")
@@ -148,7 +160,63 @@ def test_a_hot_badge_that_can_not_be_folded_early_delays_no_view(
     assert answer == {"batchItemFailures": []}
     assert counting.read(table, "hot").folded == 1
     assert "views_folded_early" not in counted
-    assert "a hot badge is not folded yet" in caplog.messages
+    assert told(caplog) == [
+        (logging.WARNING, "a hot badge is not folded yet", {"reason": str(failure)})
+    ]
+
+
+def test_a_malformed_message_is_told_by_its_id_and_reported_alone(
+    table: SqliteTable, caplog: pytest.LogCaptureFixture
+) -> None:
+    batch = {"bad": "{", "m": message(0)}
+    answer = put_views(events.sqs_event(batch), None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "bad"}]}
+    assert table.count("USER#a", after="USER", limit=9) == 1
+    assert told(caplog) == [(logging.ERROR, "a malformed message", {"message_id": "bad"})]
+
+
+def test_a_view_that_is_not_stored_is_reported_with_all_its_messages_and_told_why(
+    table: SqliteTable, counted: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    resources.use(Use(FaultyTable(table, before_write=refusing("USER#a")), FakeQueue()))
+    batch = {"m": message(0), "n": message(0, "b")}
+    answer = put_views(events.sqs_event({**batch, "again": batch["m"]}), None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "m"}, {"itemIdentifier": "again"}]}
+    assert counted == {"views_put": 1, "malformed": 0, "late_redeliveries": 0}
+    assert told(caplog) == [
+        (logging.WARNING, "a view is not stored yet", {"reason": "no right to USER#a"})
+    ]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda hands to a handler."""
+
+    function_name: str = "vu-mi-prod-a-consumer"
+    aws_request_id: str = "request-7"
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("consumer", "event", "name"),
+    [
+        (put_views, events.sqs_event({"bad": "{"}), "put_views"),
+        (fold_views, events.stream_event([{"eventName": "REMOVE"}]), "fold_views"),
+    ],
+)
+def test_a_line_is_named_for_its_function_as_lambda_names_it(
+    caplog: pytest.LogCaptureFixture,
+    consumer: Callable[..., object],
+    event: dict[str, Any],
+    name: str,
+) -> None:
+    consumer(event, None)
+    consumer(event, Context())
+    lines = [vars(line)["fields"] for line in caplog.records if line.name == telemetry.log.name]
+    assert [(line["function"], line.get("request_id")) for line in lines] == [
+        (name, None),
+        ("vu-mi-prod-a-consumer", "request-7"),
+    ]
 
 
 def test_an_empty_batch_is_a_success(table: SqliteTable) -> None:
@@ -180,6 +248,45 @@ def test_a_fold_counts_what_it_folded_dropped_and_could_not_read(
     badge = table.get(Key("USER#a", "USER"))
     assert badge is not None
     assert badge["count"] == 3
+
+
+def test_badges_that_are_not_folded_come_again_from_the_first_of_them_all(
+    table: SqliteTable, counted: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of the removals 8 to 12 of a, b, c, b and c only a's are folded: b's first is 9."""
+    resources.use(Use(FaultyTable(table, before_write=refusing("USER#b", "USER#c")), FakeQueue()))
+    records = [
+        events.removal(n, f"USER#{badge_id}", f"VIEW#{json.loads(message(n))['view']}")
+        for n, badge_id in enumerate("abcbc", 8)
+    ]
+    answer = fold_views(events.stream_event(records), None)
+    assert answer == {"batchItemFailures": [{"itemIdentifier": "9"}]}
+    assert counted["views_folded"] == 1
+    assert told(caplog) == [
+        (
+            logging.WARNING,
+            "a badge is not folded yet",
+            {"reason": repr(Refused(f"no right to {pk}"))},
+        )
+        for pk in ("USER#b", "USER#c")
+    ]
+
+
+def test_malformed_records_are_told_whole_and_passed_over(
+    table: SqliteTable, counted: dict[str, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    malformed: list[dict[str, Any]] = [
+        {"eventName": "REMOVE"},
+        {"eventName": "REMOVE", "dynamodb": 1},
+    ]
+    removed = events.removal(1, "USER#a", f"VIEW#{json.loads(message(9))['view']}")
+    answer = fold_views(events.stream_event([*malformed, removed]), None)
+    assert answer == {"batchItemFailures": []}
+    assert (counted["views_folded"], counted["malformed"]) == (1, 2)
+    assert told(caplog) == [
+        (logging.ERROR, "a malformed stream record", {"record": record}) for record in malformed
+    ]
+    assert counting.read(table, "a").folded == 1
 
 
 def test_the_lag_of_a_batch_is_that_of_its_first_removal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -299,6 +300,22 @@ def test_expired_views_of_before_a_reset_go_and_do_not_count(table: Table) -> No
     assert stored(table) == []
 
 
+def test_expired_views_of_a_badge_that_began_anew_go_by_one_write(table: Table) -> None:
+    live(table, 3, int(NOON) - 1)
+    table.write(Put({"PK": "USER#octocat", "SK": "USER", "reset": int((NOON - 900) * 1000)}))
+    watched = FaultyTable(table)
+    assert early.fold_expired(BADGE, watched, NOON) == 3
+    assert len(watched.written) == 1
+
+
+def test_a_long_history_hides_no_expired_view(table: Table) -> None:
+    days = [keys.day(BADGE, datetime.fromtimestamp(NOON - n * DAY, UTC)) for n in range(400)]
+    table.put_all([{"PK": key.pk, "SK": key.sk, "views": 1} for key in days])
+    live(table, 3, int(NOON) - 1)
+    assert early.fold_expired(BADGE, table, NOON) == 3
+    assert stored(table) == []
+
+
 def test_an_alias_leads_to_the_badge_whose_views_they_are(table: Table) -> None:
     live(table, 3, int(NOON) - 1)
     table.write(Put({"PK": "USER#old", "SK": "USER", "alias": BADGE}))
@@ -313,7 +330,9 @@ def test_an_alias_leads_to_the_badge_whose_views_they_are(table: Table) -> None:
 )
 def test_what_nothing_here_wrote_is_left_alone(table: Table, item: Item) -> None:
     table.write(Put({"PK": "USER#octocat", **item}))
-    assert early.fold_expired(BADGE, table, NOON) == 0
+    watched = FaultyTable(table)
+    assert early.fold_expired(BADGE, watched, NOON) == 0
+    assert watched.written == []
     assert table.get(Key("USER#octocat", str(item["SK"]))) is not None
 
 

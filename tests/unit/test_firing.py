@@ -23,7 +23,7 @@ from chalicelib.timers.firing import (
 )
 from chalicelib.timers.webhooks import SEND_SECONDS
 from local.engine import FIRING_VISIBILITY_SECONDS
-from tests.unit.fakes import FakeQueue, FaultyTable
+from tests.unit.fakes import FakeQueue, FaultyTable, told
 from tests.unit.timers import AT, ENGINES, an_event, fire, table_on
 
 SCHEDULE = (5, 600)
@@ -207,19 +207,6 @@ def test_an_outcome_of_an_event_that_is_gone_is_not_written(table: Table) -> Non
     world.during = lambda: table.write(Delete(key("e")))
     assert world.step()
     assert table.get(key("e")) is None
-
-
-def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
-    """What was logged beside metrics: level, message and fields, without the function."""
-    return [
-        (
-            record.levelno,
-            record.message,
-            {name: value for name, value in vars(record)["fields"].items() if name != "function"},
-        )
-        for record in caplog.records
-        if record.name == telemetry.log.name
-    ]
 
 
 def test_what_is_given_up_is_told_by_its_id_with_how_often_it_was_tried(

@@ -244,7 +244,7 @@ def test_other_folds_before_every_try_leave_the_batch_to_be_delivered_again(
     outcome = fold(batch, raced, NOON)
     assert outcome.failed == tuple(batch)
     assert (outcome.folded, outcome.dropped) == (0, 0)
-    assert "Unavailable" in outcome.reason
+    assert outcome.reason == repr(Unavailable(f"{TRIES} other folds came in between"))
     assert len(raced.written) == TRIES
     assert (counted(table), history(table)[0]["views"]) == (TRIES, TRIES)
     assert fold(batch, table, NOON) == Folded(folded=10 - TRIES, dropped=TRIES)
@@ -378,6 +378,15 @@ def test_a_later_batch_is_one_update_an_item_too(table: SqliteTable) -> None:
     fold(run(1, 2), table, NOON)
     watched = FaultyTable(table)
     assert fold(run(3, 4), watched, NOON) == Folded(folded=2)
+    assert len(watched.written) == 1 + 1
+
+
+def test_a_badge_that_began_anew_takes_one_update_an_item_too(table: SqliteTable) -> None:
+    reset = {"reset": int(NOON * 1000)}
+    table.write(Put({"PK": "USER#octocat", "SK": "USER", **reset}))
+    table.write(Put({"PK": "USER#octocat", "SK": "DAY#2026-03-14", **reset}))
+    watched = FaultyTable(table)
+    assert fold(run(1, 2), watched, NOON) == Folded(folded=2)
     assert len(watched.written) == 1 + 1
 
 

@@ -26,10 +26,12 @@ from local.delivery import (
     REMOVALS_AT_ONCE,
     RETRY_SECONDS,
     STEP_SECONDS,
+    SWEEP_SECONDS,
     DeliveryAtOnce,
     Expiry,
     MessageDelivery,
     StreamDelivery,
+    Sweeping,
 )
 from local.queue import SqliteQueue
 from local.table import ChangeLog, SqliteTable, remove_expired
@@ -218,6 +220,29 @@ def test_the_handler_is_not_called_without_messages(queue: SqliteQueue, clock: C
 
     assert MessageDelivery(queue, handler, clock).step() == IDLE_SECONDS
     assert handler.batches == []
+
+
+def test_messages_come_from_the_queue_of_their_name(queue: SqliteQueue, clock: Clock) -> None:
+    arns: list[str] = []
+
+    def handler(event: dict[str, Any], _: object) -> None:
+        arns.extend(record["eventSourceARN"] for record in event["Records"])
+
+    send(queue, "a")
+    MessageDelivery(queue, handler, clock).step()
+
+    [arn] = arns
+    assert arn.endswith(f":{QUEUE}")
+
+
+def test_a_sweep_is_called_once_a_minute_as_a_schedule_calls_it() -> None:
+    calls: list[tuple[str, object]] = []
+
+    def handler(event: dict[str, Any], context: object) -> None:
+        calls.append((event["detail-type"], context))
+
+    assert Sweeping(handler).step() == SWEEP_SECONDS
+    assert calls == [("Scheduled Event", None)]
 
 
 def test_a_full_batch_is_followed_by_the_next_at_once(queue: SqliteQueue, clock: Clock) -> None:

@@ -21,7 +21,15 @@ from chalicelib.wallets.moving import (
     SameWalletError,
     UnknownWalletError,
 )
-from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement, Outcome, asked, received
+from chalicelib.wallets.wallet import (
+    HOT_SECONDS,
+    Entry,
+    Movement,
+    Outcome,
+    asked,
+    received,
+    wallet,
+)
 from tests.unit.fakes import NOON, FaultyTable, raising
 from tests.unit.timers import ENGINES, table_on
 
@@ -146,6 +154,15 @@ def test_a_balance_ends_at_its_limit(bank: Bank) -> None:
     assert bank.balances == (MOST, 1)
 
 
+def test_who_is_short_is_told_so_though_the_other_has_no_room_either(bank: Bank) -> None:
+    bank.deposit(5)
+    bank.deposit(MOST, "deposit-2", to=bank.b)
+    with pytest.raises(RefusedError) as refused:
+        bank.transfer(6)
+    entry = refused.value.entry
+    assert (entry.outcome, entry.balance) == (Outcome.INSUFFICIENT_FUNDS, 5)
+
+
 def test_a_wallet_that_is_missing_is_named_and_keeps_no_nonce(bank: Bank) -> None:
     bank.deposit(10)
     mover = bank.over(bank.table)
@@ -183,7 +200,7 @@ def test_one_of_the_two_entries_of_a_transfer_is_enough_to_tell_that_it_was_done
 
 def test_a_wallet_transfers_nothing_to_itself(bank: Bank) -> None:
     bank.deposit(10)
-    with pytest.raises(SameWalletError):
+    with pytest.raises(SameWalletError, match="to itself"):
         bank.over(bank.table).move(Movement("nonce-01", 1, bank.a, bank.a))
     assert bank.balances == (10, 0)
 
@@ -248,6 +265,44 @@ def test_a_refusal_is_the_movement_that_failed_and_its_entry(bank: Bank) -> None
     assert len(counting.written) == 2
 
 
+def test_a_deposit_that_was_refused_stays_refused_though_there_is_room_by_then(bank: Bank) -> None:
+    bank.deposit(MOST)
+    with pytest.raises(RefusedError) as first:
+        bank.deposit(1, "deposit-2")
+    bank.transfer(1)
+    with pytest.raises(RefusedError) as again:
+        bank.deposit(1, "deposit-2")
+    assert again.value.entry == first.value.entry
+    assert bank.balances == (MOST - 1, 1)
+
+
+def test_a_refusal_is_in_the_journal_of_who_asked_alone(bank: Bank) -> None:
+    with pytest.raises(RefusedError) as refused:
+        bank.transfer(1)
+    entry = refused.value.entry
+    assert Entry.of(bank.table.get(asked(entry.movement)) or {}) == entry
+    assert bank.table.get(received(entry.movement)) is None
+
+
+def test_two_who_are_refused_at_once_by_one_nonce_have_one_refusal(bank: Bank) -> None:
+    """The other one's comes between the movement that failed and its refusal: two writes."""
+    movement = Movement("transfer-1", 30, bank.b, bank.a)
+    others: list[Entry] = []
+
+    def before(_: Sequence[Write]) -> None:
+        if len(faulty.written) == 2:
+            with pytest.raises(RefusedError) as refused:
+                bank.over(bank.table).move(movement)
+            others.append(refused.value.entry)
+
+    faulty = FaultyTable(bank.table, before_write=before)
+    with pytest.raises(RefusedError) as refused:
+        bank.over(faulty).move(movement)
+    assert [refused.value.entry] == others
+    assert Entry.of(bank.table.get(asked(movement)) or {}) == others[0]
+    assert len(faulty.written) == 2
+
+
 def test_who_misses_the_money_five_times_over_is_asked_to_come_again(bank: Bank) -> None:
     """It comes before each refusal and is gone before each movement: five of either."""
     turns: list[Sequence[Write]] = []
@@ -307,8 +362,15 @@ def once(does: Callable[[Any], None]) -> Callable[[Any], None]:
     return hook
 
 
+def test_a_new_wallet_is_empty_and_its_users_and_says_since_when(table: Table) -> None:
+    made = opening.open_wallet(table, "user-a", NOW)
+    assert made == opening.Wallet(made.wallet_id, "user-a", balance=0)
+    assert opening.read(table, made.wallet_id) == made
+    assert (table.get(wallet(made.wallet_id)) or {})["created"] == NOW
+
+
 def test_a_user_has_one_wallet(bank: Bank) -> None:
-    with pytest.raises(opening.HasWalletError) as has:
+    with pytest.raises(opening.HasWalletError, match=bank.a) as has:
         opening.open_wallet(bank.table, "user-a", NOW)
     assert has.value.wallet_id == bank.a
     assert opening.of_user(bank.table, "user-b").wallet_id == bank.b

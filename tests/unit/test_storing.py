@@ -176,6 +176,13 @@ def test_a_view_stored_directly_leaves_a_floor_of_itself_and_what_its_visitor_sa
     assert counting.read(table, "octocat") == Count(folded=0, live=1, floor=4 + 1)
 
 
+def test_a_view_stored_directly_is_one_put_and_one_floor(table: SqliteTable) -> None:
+    watched = FaultyTable(table)
+    [view] = taken("octocat", 7)
+    storing.store_one(view, watched, LIFETIME, NOON)
+    assert (len(watched.put), len(watched.written)) == (1, 1)
+
+
 @pytest.mark.parametrize("shown", [0, 4])
 def test_a_direct_store_whose_put_fails_raises_and_shows_no_view_too_many(
     table: SqliteTable, shown: int

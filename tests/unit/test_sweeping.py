@@ -136,7 +136,7 @@ def test_an_event_that_moves_while_it_is_rescued_keeps_no_other_from_it(table: T
     assert sweep(faulty, FakeQueue(), AT + 2 * MINUTE) == Swept(19, 19)
 
 
-def first_time(does: Callable[[Any], None]) -> Callable[[Any], None]:
+def first_time(does: Callable[[Any], object]) -> Callable[[Any], None]:
     left = [does]
 
     def hook(given: object) -> None:
@@ -175,7 +175,7 @@ def test_events_are_sent_in_groups(tmp_path: Path) -> None:
     with table_on("sqlite", tmp_path) as table:
         accept(table, *range(AT, AT + 8 * GROUP + 850))
         queue = FakeQueue()
-        sweep(table, queue, AT)
+        assert sweep(table, queue, AT) == Swept(sent=8 * GROUP + 850, overdue=0)
         assert len(sent(queue)) == 8 * GROUP + 850
         assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
 
@@ -211,6 +211,20 @@ def test_a_late_sweep_does_not_move_the_cursor_back(table: Table) -> None:
         "SK": "SWEEP",
         "swept": AT + MINUTE + AHEAD,
     }
+
+
+def test_a_sweep_that_another_overtakes_does_not_move_the_cursor_back(table: Table) -> None:
+    """The other is two minutes later, and comes before the first step of the cursor."""
+    overtake = first_time(lambda _: sweep(table, FakeQueue(), AT + 2 * MINUTE))
+    sweep(FaultyTable(table, before_write=overtake), FakeQueue(), AT)
+    assert (table.get(CURSOR) or {})["swept"] == AT + 2 * MINUTE + AHEAD
+
+
+def test_the_cursor_moves_up_to_now_then_by_two_minutes_up_to_the_horizon(table: Table) -> None:
+    watched = FaultyTable(table)
+    sweep(watched, FakeQueue(), AT)
+    moved = [write.values["swept"] for (write,) in watched.written if isinstance(write, Update)]
+    assert moved == [AT, AT + 2 * MINUTE, AT + 4 * MINUTE, AT + 5 * MINUTE]
 
 
 class Stale(FaultyTable):

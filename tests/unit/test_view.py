@@ -114,6 +114,23 @@ def test_what_is_no_view_is_malformed_whatever_it_is(body: object) -> None:
         View.from_message(body)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("id", "cafe\u0301"),
+        ("view", ULID_AT_NOON.lower()),
+        ("shown", -1),
+        ("reset", -2),
+        ("hot", -3),
+    ],
+)
+def test_what_is_wrong_with_a_message_is_told(name: str, value: object) -> None:
+    with pytest.raises(MalformedError) as malformed:
+        View.from_message(message(**{name: value}))
+    what = "" if name == "view" else f"{name} "
+    assert what + repr(value) in str(malformed.value)
+
+
 @pytest.mark.parametrize("missing", ["id", "view", "shown"])
 def test_a_message_without_one_of_its_fields_is_malformed(missing: str) -> None:
     fields = json.loads(message())
