@@ -133,6 +133,8 @@ def test_a_query_reads_the_attributes_asked_for(table: Table) -> None:
     table.put_all([item("USER", count=3, floor=2, other="x"), item("VIEW#1", ttl=9)])
     found = table.query("USER#a", limit=9, attributes=("SK", "count", "floor"))
     assert found == [{"SK": "USER", "count": 3, "floor": 2}, {"SK": "VIEW#1"}]
+    assert table.query("USER#a", limit=9, attributes=("count",)) == [{"count": 3}, {}]
+    assert table.query("USER#a", limit=9, attributes=("PK",)) == [{"PK": "USER#a"}] * 2
 
 
 def test_a_count_starts_behind_a_key_and_ends_at_the_limit(table: Table) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
 from chalicelib.ports import Item, Key, Put, Update
 from local.database import Database
-from local.table import Change, ChangeLog, SqliteTable, remove_expired
+from local.table import Change, ChangeLog, SqliteTable, remove_expired, row_of
 
 NOW = 1_000_000
 
@@ -78,6 +78,76 @@ def test_a_time_to_live_that_is_no_number_never_ends(
     table.put_all([{"PK": "p", "SK": "text", "ttl": str(NOW - 1)}])
 
     assert expire(database) == 0
+    assert left(table) == ["text"]
+
+
+def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(
+    database: Database, table: SqliteTable
+) -> None:
+    items: list[Item] = [{"PK": "p", "SK": str(ttl), "ttl": ttl} for ttl in (2**63 - 1, 2**63)]
+    table.put_all(items)
+
+    assert expire(database) == 0
+    assert table.query("p", limit=9) == items
+
+
+def test_a_row_has_its_key_once_and_whatever_else_the_item_has() -> None:
+    item: Item = {"PK": "p", "SK": "s", "ttl": 5, "note": "n", "batch": "b", "due": 7}
+    rest = '{"ttl": 5, "note": "n", "batch": "b", "due": 7}'
+    assert row_of(item) == ("p", "s", 5, "b", 7, None, rest)
+
+
+def test_what_is_no_text_is_no_batch_and_no_place(table: SqliteTable) -> None:
+    """Though a column of texts would make a text of a number."""
+    table.put_all(
+        [
+            {"PK": "p", "SK": "number", "batch": 5, "due": 1, "one_partition": 5},
+            {"PK": "p", "SK": "list", "batch": ["5"], "due": 1, "one_partition": ["5"]},
+        ]
+    )
+
+    assert left(table) == ["list", "number"]
+    assert table.query_due("5", limit=9) == []
+    assert table.query_latest("p", limit=9) == []
+
+
+def test_one_write_in_a_common_commit_is_one_statement(
+    database: Database, table: SqliteTable
+) -> None:
+    """A savepoint would cost a visitor more than the write; SQLite undoes a failed statement."""
+    statements: list[str] = []
+    database.write(lambda connection: connection.set_trace_callback(statements.append))
+
+    database.in_one_commit(lambda: table.write(Put({"PK": "p", "SK": "written"})))
+    database.in_one_commit(lambda: table.put_all([{"PK": "p", "SK": "put"}]))
+
+    assert left(table) == ["put", "written"]
+    assert not any("SAVEPOINT" in statement for statement in statements)
+
+
+GOOD: Item = {"PK": "p", "SK": "good"}
+FAILING: dict[str, Callable[[SqliteTable], None]] = {
+    "a sum with a text": lambda table: table.write(
+        Put(GOOD), Update(Key("p", "text"), add={"note": 1})
+    ),
+    "a text that UTF-8 can't hold": lambda table: table.put_all(
+        [GOOD, {"PK": "p", "SK": "bad", "one_partition": "\ud800"}]
+    ),
+}
+
+
+@pytest.mark.parametrize("fail", FAILING.values(), ids=FAILING.keys())
+def test_several_writes_of_which_a_later_one_fails_leave_nothing_in_a_common_commit(
+    database: Database, table: SqliteTable, fail: Callable[[SqliteTable], None]
+) -> None:
+    put(table, "text")
+
+    def function() -> None:
+        with pytest.raises((TypeError, UnicodeEncodeError)):
+            fail(table)
+
+    database.in_one_commit(function)
+
     assert left(table) == ["text"]
 
 
