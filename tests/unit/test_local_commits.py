@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.commits import GroupCommit, Job, Ticket, nested
+from local.commits import LOCKED_MILLISECONDS, GroupCommit, Job, Ticket, nested
 
 PATIENCE = 10.0
 """Seconds after which a thread that does not come is taken for hung."""
@@ -127,6 +127,11 @@ def insert_then_raise(name: str) -> Job[str]:
         raise Odd(name)
 
     return job
+
+
+def insert_twice(connection: sqlite3.Connection) -> None:
+    """One statement, that SQLite undoes."""
+    connection.execute("INSERT INTO rows (name) VALUES ('a'), ('a')")
 
 
 def raise_at_once(_: sqlite3.Connection) -> None:
@@ -325,6 +330,56 @@ def test_a_locked_file_fails_every_waiting_job_and_none_after_it(bench: Bench) -
     other.close()
     assert bench.commits.run(insert("c")) == "c"
     assert bench.committed() == ["c"]
+
+
+def test_a_job_that_has_to_be_done_again_while_the_file_is_locked_has_failed(bench: Bench) -> None:
+    """It had its result in the group that was undone; its second time could not begin."""
+    other = sqlite3.connect(bench.path, isolation_level=None, check_same_thread=False)
+    seen: list[str] = []
+
+    def lock_before_the_third_transaction(statement: str) -> None:
+        seen.append(statement)
+        if seen.count("BEGIN IMMEDIATE") == 3 and not other.in_transaction:
+            other.execute("BEGIN IMMEDIATE")
+
+    bench.writer.set_trace_callback(lock_before_the_third_transaction)
+    callers = bench.run_as_one_group(insert("a"), insert_then_raise("b"))
+
+    assert [str(caller.error) for caller in callers] == ["database is locked"] * 2
+    other.execute("ROLLBACK")
+    other.close()
+    assert bench.committed() == []
+
+
+def test_after_a_wait_in_vain_nobody_waits_as_long_until_the_file_is_free(bench: Bench) -> None:
+    def patience() -> int:
+        [milliseconds] = bench.writer.execute("PRAGMA busy_timeout").fetchone()
+        return int(milliseconds)
+
+    bench.writer.execute("PRAGMA busy_timeout = 300")
+    commits = GroupCommit(bench.writer)
+    other = sqlite3.connect(bench.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    for name in "ab":
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            commits.run(insert(name))
+        assert patience() == LOCKED_MILLISECONDS
+    other.execute("ROLLBACK")
+    other.close()
+
+    assert commits.run(insert("c")) == "c"
+    assert patience() == 300
+
+
+def test_a_nested_job_that_undoes_itself_takes_no_savepoint(bench: Bench) -> None:
+    def job(connection: sqlite3.Connection) -> str:
+        with pytest.raises(sqlite3.IntegrityError):
+            nested(connection, insert_twice, savepoint=False)
+        return nested(connection, insert("b"), savepoint=False)
+
+    assert bench.commits.run(job) == "b"
+    assert bench.committed() == ["b"]
+    assert not any("SAVEPOINT" in statement for statement in bench.statements)
 
 
 def test_a_nested_job_answers_and_is_committed_with_its_transaction(bench: Bench) -> None:

@@ -222,6 +222,21 @@ def test_a_message_received_too_often_becomes_a_dead_letter(
     assert caplog.records[0].__dict__["fields"] == fields
 
 
+def test_a_message_comes_ten_times_every_thirty_seconds_unless_its_queue_is_told_otherwise(
+    database: Database, clock: Clock
+) -> None:
+    queue = SqliteQueue(database, "views", clock)
+    queue.send("bad")
+    for _ in range(10):
+        assert bodies(queue.receive(10)) == ["bad"]
+        clock.now += 29.9
+        assert queue.receive(10) == []
+        clock.now += 0.1
+
+    assert queue.receive(10) == []
+    assert queue.dead_letters() == 1
+
+
 def test_a_message_is_not_given_up_while_its_last_delivery_is_under_way(
     queue: SqliteQueue, clock: Clock
 ) -> None:
