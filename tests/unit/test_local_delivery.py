@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -602,7 +603,7 @@ class Stopwatch:
 
     def __init__(self, *seconds: float) -> None:
         self._seconds = list(seconds)
-        self._now = 0.0
+        self._now = 1_000.0  # a stopwatch may begin anywhere
         self._begun = False
 
     def __call__(self) -> float:
@@ -698,13 +699,18 @@ def test_what_failed_in_its_commit_comes_again_as_delivered_before(
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyError("views")])
-def test_when_a_handler_raises_in_a_commit_all_it_was_given_comes_again(
-    queue: SqliteQueue, clock: Clock, error: Exception
+def test_when_a_handler_raises_in_a_commit_it_is_logged_and_all_it_was_given_comes_again(
+    queue: SqliteQueue, clock: Clock, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fall(_: list[str]) -> None:
         raise error
 
-    assert deliver_at_once(queue, Handler(fall), clock, "a", "b") == "answered"
+    with caplog.at_level(logging.ERROR):
+        assert deliver_at_once(queue, Handler(fall), clock, "a", "b") == "answered"
+
+    [record] = caplog.records
+    assert (record.levelname, record.getMessage()) == ("ERROR", "a handler failed")
+    assert record.__dict__["fields"]["queue"] == QUEUE
 
     clock.now += VISIBILITY
     assert [message.body for message in queue.receive(10)] == ["a", "b"]
@@ -750,6 +756,20 @@ def test_what_another_thread_sends_meanwhile_is_not_held_back(
 
     assert handler.batches == []
     assert queue.size() == 1
+
+
+def test_what_is_sent_in_a_commit_comes_from_the_queue_of_its_name(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    arns: list[str] = []
+
+    def handler(event: dict[str, Any], _: object) -> None:
+        arns.extend(record["eventSourceARN"] for record in event["Records"])
+
+    DeliveryAtOnce(queue, handler, clock)(lambda: queue.send("a"))
+
+    [arn] = arns
+    assert arn.endswith(f":{QUEUE}")
 
 
 def test_a_function_that_fails_delivers_nothing_and_holds_back_no_more(
