@@ -434,6 +434,18 @@ def test_a_batch_is_read_in_parts_that_leave_out_nothing_and_repeat_nothing(tabl
     assert len(seen) == 23
 
 
+def test_a_batch_of_one_moment_is_read_in_parts_whatever_the_order_of_its_keys(
+    table: Table,
+) -> None:
+    """Two items in each partition, and the sort keys run against the partition keys."""
+    stored = [Key(f"p{place // 2}", f"s{9 - place}") for place in range(8)]
+    table.write(*(Put({"PK": pk, "SK": sk, "batch": "one", "due": 5}) for pk, sk in stored))
+    seen: list[Due] = []
+    for _ in range(3):
+        seen += table.query_due("one", limit=3, after=seen[-1] if seen else None)
+    assert sorted(one.key for one in seen) == sorted(stored)
+
+
 def test_going_on_keeps_the_bounds(table: Table) -> None:
     table.write(*(due("one", at, str(at)) for at in (1, 2, 3, 4)))
     [_, second] = table.query_due("one", limit=2)

@@ -453,7 +453,9 @@ def test_a_rolled_back_transaction_is_never_written_on(bench: Bench) -> None:
     bench.fill_disk()
     job = swallowing_a_full_disk(lambda connection: nested(connection, insert("after")))
 
-    with pytest.raises(sqlite3.OperationalError, match="rolled back under way"):
+    with pytest.raises(
+        sqlite3.OperationalError, match=r"^the transaction was rolled back under way$"
+    ):
         bench.commits.run(job)
 
     assert bench.committed() == []
