@@ -469,34 +469,30 @@ def get(target: str, more: str = "") -> bytes:
 
 
 def test_what_came_while_others_were_answered_shares_one_commit(small: Small) -> None:
-    together = Together()
-    with serving(Gateway(small.app, together)) as (server, _), ExitStack() as clients:
-        slow, *others = _visitors(server, clients, 4)
-        before = together.calls
-        slow.sendall(get("/slow"))
-        assert small.entered.wait(PATIENCE)
-        for client in others:
-            client.sendall(get("/names/a"))
-        small.go_on.set()
-        assert [_body(client) for client in others] == [{"name": "a"}] * 3
-        assert _body(slow) == {"slow": "but done"}
-
-    assert together.calls - before == 2
+    assert _commits_behind_a_slow_one(small, 3) == 1
 
 
 def test_no_more_than_so_many_share_a_commit(small: Small) -> None:
+    assert _commits_behind_a_slow_one(small, TOGETHER) == 1
+    small.entered.clear()
+    small.go_on.clear()
+    assert _commits_behind_a_slow_one(small, TOGETHER + 1) == 2
+
+
+def _commits_behind_a_slow_one(small: Small, visitors: int) -> int:
+    """How many commits it takes to answer so many who ask while another is answered."""
     together = Together()
     with serving(Gateway(small.app, together)) as (server, _), ExitStack() as clients:
-        slow, *others = _visitors(server, clients, 1 + TOGETHER + 1)
-        before = together.calls
+        slow, *others = _visitors(server, clients, 1 + visitors)
         slow.sendall(get("/slow"))
         assert small.entered.wait(PATIENCE)
+        before = together.calls
         for client in others:
             client.sendall(get("/names/a"))
         small.go_on.set()
-        assert [_body(client) for client in others] == [{"name": "a"}] * (TOGETHER + 1)
-
-    assert together.calls - before == 3
+        assert [_body(client) for client in others] == [{"name": "a"}] * visitors
+        assert _body(slow) == {"slow": "but done"}
+    return together.calls - before
 
 
 def _visitors(server: WebServer, clients: ExitStack, number: int) -> list[socket.socket]:
