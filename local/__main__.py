@@ -24,13 +24,6 @@ from local.gateway import Gateway
 from local.settings import LocalSettings
 from local.web import WebServer
 
-SWITCH_SECONDS = 0.0005
-"""A thread may keep the interpreter for so long while another waits, a tenth of Python's default.
-
-The thread that reads the sockets has little to do and must get its turn.
-"""
-
-
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to, only named
 """Where a server that listens on every address of the machine is reached from it."""
 
@@ -71,7 +64,6 @@ def _parser(clock: Callable[[], float]) -> argparse.ArgumentParser:
 
 def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
     """Serve badges until SIGINT or SIGTERM."""
-    sys.setswitchinterval(SWITCH_SECONDS)
     from app import app  # noqa: PLC0415  only once the settings are known to be right
 
     engine = Engine(settings.folder, settings.product, clock)
