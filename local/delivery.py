@@ -72,14 +72,19 @@ class DeliveryAtOnce:
         if not messages:
             return []
         try:
-            answer = self._handler(events.queue_event(self._queue.name, messages), None)
+            failed = _undone(self._handler, self._queue, messages)
         except StorageError:
             raise
         except Exception:  # noqa: BLE001  the requests have their answers all the same
             telemetry.event(logging.ERROR, "a handler failed", queue=self._queue.name)
             return list(messages)
-        failed = events.failed_identifiers(answer, [str(message.id) for message in messages])
         return [message for message in messages if str(message.id) in failed]
+
+
+def _undone(handler: Handler, queue: SqliteQueue, messages: Sequence[Message]) -> set[str]:
+    """Deliver a batch; the identifiers of the messages that the handler is not done with."""
+    answer = handler(events.queue_event(queue.name, messages), None)
+    return events.failed_identifiers(answer, [str(message.id) for message in messages])
 
 
 class MessageDelivery:
@@ -102,8 +107,7 @@ class MessageDelivery:
         messages = self._queue.receive(self._at_once)
         if not messages:
             return rest(self._queue, self._clock)
-        answer = self._handler(events.queue_event(self._queue.name, messages), None)
-        failed = events.failed_identifiers(answer, [str(message.id) for message in messages])
+        failed = _undone(self._handler, self._queue, messages)
         self._queue.delete(message for message in messages if str(message.id) not in failed)
         return 0.0 if len(messages) == self._at_once else rest(self._queue, self._clock)
 

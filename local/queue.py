@@ -75,15 +75,9 @@ class SqliteQueue:
             held += messages
             return
         now = self._clock()
-        rows = [(self.name, one.body, now, now + one.delay, now) for one in messages]
-        self._database.write(
-            lambda connection: connection.executemany(
-                "INSERT INTO messages (queue, body, sent_at, visible_at, timed_at)"
-                " VALUES (?, ?, ?, ?, ?)",
-                rows,
-            )
+        self._insert(
+            [(self.name, one.body, now, now + one.delay, now, 0, None) for one in messages]
         )
-        self.on_send()
 
     @contextmanager
     def holding(self) -> Iterator[list[ports.Message]]:
@@ -99,10 +93,14 @@ class SqliteQueue:
         """Take in messages that failed before they were in the file, to come again like others."""
         now = self._clock()
         visible_at = now + self._visibility_timeout
-        rows = [
-            (self.name, one.body, one.sent_at, visible_at, now, one.receives, one.first_received_at)
-            for one in messages
-        ]
+        self._insert(
+            [
+                (self.name, m.body, m.sent_at, visible_at, now, m.receives, m.first_received_at)
+                for m in messages
+            ]
+        )
+
+    def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         self._database.write(
             lambda connection: connection.executemany(
                 "INSERT INTO messages"

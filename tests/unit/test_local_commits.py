@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -313,41 +314,38 @@ def test_the_lead_is_handed_on_from_a_job_that_raises(bench: Bench) -> None:
     assert bench.committed() == ["b"]
 
 
-def test_a_locked_file_fails_every_waiting_job_and_none_after_it(bench: Bench) -> None:
+@contextmanager
+def locked_from(bench: Bench, transaction: int) -> Iterator[None]:
+    """Another program locks the file just before a transaction: the second, the third and so on."""
     other = sqlite3.connect(bench.path, isolation_level=None, check_same_thread=False)
     seen: list[str] = []
 
-    def lock_before_the_second_transaction(statement: str) -> None:
+    def look(statement: str) -> None:
         seen.append(statement)
-        if seen.count("BEGIN IMMEDIATE") == 2 and not other.in_transaction:
+        if seen.count("BEGIN IMMEDIATE") == transaction and not other.in_transaction:
             other.execute("BEGIN IMMEDIATE")
 
-    bench.writer.set_trace_callback(lock_before_the_second_transaction)
-    callers = bench.run_as_one_group(insert("a"), insert("b"))
-
-    assert [str(caller.error) for caller in callers] == ["database is locked"] * 2
+    bench.writer.set_trace_callback(look)
+    yield
     other.execute("ROLLBACK")
     other.close()
+
+
+def test_a_locked_file_fails_every_waiting_job_and_none_after_it(bench: Bench) -> None:
+    with locked_from(bench, 2):
+        callers = bench.run_as_one_group(insert("a"), insert("b"))
+
+        assert [str(caller.error) for caller in callers] == ["database is locked"] * 2
     assert bench.commits.run(insert("c")) == "c"
     assert bench.committed() == ["c"]
 
 
 def test_a_job_that_has_to_be_done_again_while_the_file_is_locked_has_failed(bench: Bench) -> None:
     """It had its result in the group that was undone; its second time could not begin."""
-    other = sqlite3.connect(bench.path, isolation_level=None, check_same_thread=False)
-    seen: list[str] = []
+    with locked_from(bench, 3):
+        callers = bench.run_as_one_group(insert("a"), insert_then_raise("b"))
 
-    def lock_before_the_third_transaction(statement: str) -> None:
-        seen.append(statement)
-        if seen.count("BEGIN IMMEDIATE") == 3 and not other.in_transaction:
-            other.execute("BEGIN IMMEDIATE")
-
-    bench.writer.set_trace_callback(lock_before_the_third_transaction)
-    callers = bench.run_as_one_group(insert("a"), insert_then_raise("b"))
-
-    assert [str(caller.error) for caller in callers] == ["database is locked"] * 2
-    other.execute("ROLLBACK")
-    other.close()
+        assert [str(caller.error) for caller in callers] == ["database is locked"] * 2
     assert bench.committed() == []
 
 
