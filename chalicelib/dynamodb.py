@@ -81,8 +81,11 @@ class DynamoTable:
         first: str = "",
         last: str = "",
         attributes: Sequence[str] = (),
+        descending: bool = False,
     ) -> list[Item]:
         request = _between(partition, first, last) | CONSISTENT
+        if descending:
+            request["ScanIndexForward"] = False
         if attributes:
             names = {f"#p{place}": name for place, name in enumerate(attributes)}
             request["ProjectionExpression"] = ", ".join(names)
@@ -90,8 +93,8 @@ class DynamoTable:
         pages = self._pages(request, limit)
         return [decode_item(item) for page in pages for item in page["Items"]]
 
-    def count(self, partition: str, *, limit: int, after: str = "") -> int:
-        request = _after(partition, after) | {"Select": "COUNT"} | CONSISTENT
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
+        request = _between(partition, first, last) | {"Select": "COUNT"} | CONSISTENT
         return sum(page["Count"] for page in self._pages(request, limit))
 
     def query_due(
@@ -265,15 +268,6 @@ def _between(partition: str, first: str, last: str) -> dict[str, Any]:
         f":{name}": encode(text) for name, text in (("first", first), ("last", last)) if text
     }
     return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
-
-
-def _after(partition: str, after: str) -> dict[str, Any]:
-    if not after:
-        return _between(partition, "", "")
-    return {
-        "KeyConditionExpression": "PK = :pk AND SK > :after",
-        "ExpressionAttributeValues": {":pk": encode(partition), ":after": encode(after)},
-    }
 
 
 def _due(batch: str, first: int, last: int) -> dict[str, Any]:

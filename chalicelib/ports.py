@@ -275,15 +275,20 @@ class Table(Protocol):
         first: str = "",
         last: str = "",
         attributes: Sequence[str] = (),
+        descending: bool = False,
     ) -> list[Item]:
-        """Up to `limit` items of a partition in the order of their sort keys.
+        """Return up to `limit` items of a partition in the order of their sort keys.
 
         `first` and `last` bound the sort keys, both included, empty for no bound.
-        `attributes` names what to read of each item; none means all.
+        `attributes` names what to read of each item; none means all. `descending` reverses the
+        order, so that the limit keeps the highest sort keys.
         """
 
-    def count(self, partition: str, *, limit: int, after: str = "") -> int:
-        """How many items of a partition have a sort key behind `after`, up to `limit`."""
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
+        """Count the items of a partition with a sort key from `first` to `last`, up to `limit`.
+
+        Both bounds are included, empty for no bound.
+        """
 
     def query_due(
         self,

@@ -58,10 +58,11 @@ class SqliteTable:
         first: str = "",
         last: str = "",
         attributes: Sequence[str] = (),
+        descending: bool = False,
     ) -> list[Item]:
         rows = self._database.read(
-            "SELECT pk, sk, attributes FROM items"
-            " WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk LIMIT ?",
+            "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk >= ? AND sk <= ?"
+            f" ORDER BY sk{' DESC' if descending else ''} LIMIT ?",  # noqa: S608  no value in it
             (partition, first, last or BEHIND_EVERY_TEXT, limit),
         )
         if not attributes:
@@ -69,10 +70,11 @@ class SqliteTable:
         asked = _in_json(tuple(attributes))
         return [_part(row, attributes, asked) for row in rows]
 
-    def count(self, partition: str, *, limit: int, after: str = "") -> int:
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         [(found,)] = self._database.read(
-            "SELECT count(*) FROM (SELECT 1 FROM items WHERE pk = ? AND sk > ? LIMIT ?)",
-            (partition, after, limit),
+            "SELECT count(*) FROM"
+            " (SELECT 1 FROM items WHERE pk = ? AND sk >= ? AND sk <= ? LIMIT ?)",
+            (partition, first, last or BEHIND_EVERY_TEXT, limit),
         )
         return int(found)
 

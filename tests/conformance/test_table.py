@@ -126,6 +126,8 @@ def test_a_query_keeps_to_its_partition_and_bounds(table: Table) -> None:
     assert sort_keys(table.query("USER#a", last="b", limit=9)) == ["a", "b"]
     assert sort_keys(table.query("USER#a", first="b", last="d", limit=9)) == ["b", "c", "d"]
     assert sort_keys(table.query("USER#a", first="b", limit=2)) == ["b", "c"]
+    descending = table.query("USER#a", first="b", last="d", limit=2, descending=True)
+    assert sort_keys(descending) == ["d", "c"]
     assert table.query("USER#none", limit=9) == []
 
 
@@ -137,12 +139,14 @@ def test_a_query_reads_the_attributes_asked_for(table: Table) -> None:
     assert table.query("USER#a", limit=9, attributes=("PK",)) == [{"PK": "USER#a"}] * 2
 
 
-def test_a_count_starts_behind_a_key_and_ends_at_the_limit(table: Table) -> None:
+def test_a_count_keeps_to_its_bounds_and_ends_at_the_limit(table: Table) -> None:
     table.put_all([item(sk) for sk in "abcde"])
     assert table.count("USER#a", limit=9) == 5
-    assert table.count("USER#a", after="b", limit=9) == 3
-    assert table.count("USER#a", after="e", limit=9) == 0
-    assert table.count("USER#a", after="b", limit=2) == 2
+    assert table.count("USER#a", first="c", limit=9) == 3
+    assert table.count("USER#a", first="b", last="d", limit=9) == 3
+    assert table.count("USER#a", last="a", limit=9) == 1
+    assert table.count("USER#a", first="f", limit=9) == 0
+    assert table.count("USER#a", first="b", limit=2) == 2
     assert table.count("USER#none", limit=9) == 0
 
 

@@ -302,14 +302,15 @@ def test_a_query_asks_for_its_bounds_and_no_others(
     ]
 
 
-def test_a_count_begins_behind_a_sort_key() -> None:
+def test_a_count_begins_and_ends_at_sort_keys() -> None:
     client = script({"Count": 3})
-    assert table_on(client).count("USER#octocat", limit=5, after="VIEW#7") == 3
+    assert table_on(client).count("USER#octocat", limit=5, first="VIEW#7", last="VIEW#9") == 3
     [request] = client.requests
-    assert request["KeyConditionExpression"] == "PK = :pk AND SK > :after"
+    assert request["KeyConditionExpression"] == "PK = :pk AND SK BETWEEN :first AND :last"
     assert request["ExpressionAttributeValues"] == {
         ":pk": {"S": "USER#octocat"},
-        ":after": {"S": "VIEW#7"},
+        ":first": {"S": "VIEW#7"},
+        ":last": {"S": "VIEW#9"},
     }
 
 

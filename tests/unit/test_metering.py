@@ -223,7 +223,7 @@ def test_each_page_of_a_query_is_rounded_by_itself(dynamodb: Metered) -> None:
     """Two pages of 3 x 2,000 bytes: 2 + 2 units, where one of 12,000 would be 3."""
     dynamodb.hold(*(item(f"VIEW#{n}", 2_000) for n in range(6)))
     dynamodb.table.query("USER#a", limit=3)
-    dynamodb.table.count("USER#a", after="VIEW#2", limit=9)
+    dynamodb.table.count("USER#a", first="VIEW#3", limit=9)
     pages = dynamodb.meter.take()
     assert [page.read_units for page in pages] == [2, 2]
 
