@@ -12,16 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
 
 from admin.counts_file import Counted
 from chalicelib.concurrency import Each
-from chalicelib.ports import ConditionFailed, Item, Table, Update, attribute, number, text
+from chalicelib.ports import ConditionFailed, Table
 from chalicelib.retry import Retry
-from chalicelib.views import keys
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.conditions import ConditionBase
+from chalicelib.views.summary import Summary, read
 
 AT_ONCE = 100
 PATIENCE = Retry(attempts=12, base=0.2, cap=10.0, budget=60.0)
@@ -69,39 +65,25 @@ class Import:
     def _import(self, row: Counted) -> Result:
         """Look and write until nobody else has written in between."""
         while True:
-            badge_id, user = self._badge(row.badge_id)
-            outcome = self._outcome(user, row.count)
-            result = Result(row, outcome, number(user, "base"))
+            summary = self._summary(row.badge_id)
+            outcome = self._outcome(summary, row.count)
+            result = Result(row, outcome, summary.base)
             if self.dry_run or outcome in {Outcome.SAME, Outcome.KEPT}:
                 return result
             try:
-                self.table.write(self._write(badge_id, user, row.count))
+                self.table.write(summary.update(self.clock(), {"base": row.count}))
             except ConditionFailed:
                 continue
             return result
 
-    def _badge(self, name: str) -> tuple[str, Item]:
-        """Where a badge is that may have been renamed, and its item."""
-        user = self.table.get(keys.user(name)) or {}
-        alias = text(user, "alias")
-        return self._badge(alias) if alias else (name, user)
+    def _summary(self, name: str) -> Summary:
+        """Return the summary of a badge by any of its names."""
+        summary = read(self.table, name)
+        return self._summary(summary.alias) if summary.alias else summary
 
-    def _outcome(self, user: Item, count: int) -> Outcome:
-        if number(user, "base") == count:
+    def _outcome(self, summary: Summary, count: int) -> Outcome:
+        if summary.base == count:
             return Outcome.SAME
-        if "base" not in user and "reset" not in user:
+        if not summary.base and not summary.reset:
             return Outcome.IMPORTED
         return Outcome.REPLACED if self.replace else Outcome.KEPT
-
-    def _write(self, badge_id: str, user: Item, count: int) -> Update:
-        return Update(
-            keys.user(badge_id),
-            values={"base": count},
-            defaults={"created": int(self.clock())},
-            condition=_as_read(user, "base") & _as_read(user, "reset") & _as_read(user, "alias"),
-        )
-
-
-def _as_read(user: Item, name: str) -> ConditionBase:
-    """Nobody else wrote the attribute in between; a base of 0 is one, and none is not."""
-    return attribute(name).eq(user[name]) if name in user else attribute(name).not_exists()

@@ -73,7 +73,7 @@ class DynamoTable:
             found |= self._get_batch(chunk)
         return [found[key] for key in keys if key in found]
 
-    def query(
+    def query(  # noqa: PLR0913  what a query has
         self,
         partition: str,
         *,

@@ -267,7 +267,7 @@ class Table(Protocol):
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
         """The items that there are under keys, in the order of the keys."""
 
-    def query(
+    def query(  # noqa: PLR0913  what a query has
         self,
         partition: str,
         *,

@@ -34,8 +34,7 @@ SERVICES = ("dynamodb", "s3", "sqs")
 class Resources(Protocol):
     """Everything outside the process that the handlers touch.
 
-    `clock` is seconds since 1970, `each` works through the independent parts of a batch. `ttl_lags`
-    says that items stay when their time is over, for minutes or days.
+    `clock` is seconds since 1970, `each` works through the independent parts of a batch.
     """
 
     @property
@@ -48,8 +47,6 @@ class Resources(Protocol):
     def table(self) -> Table: ...
     @property
     def views_queue(self) -> Queue: ...
-    @property
-    def ttl_lags(self) -> bool: ...
 
 
 class TimerResources(Protocol):
@@ -89,7 +86,6 @@ class AwsResources:
 
     clock = staticmethod(time.time)
     each = staticmethod(concurrently)
-    ttl_lags = True
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
 """Waits between the attempts of an event: nine attempts within 32 hours."""
 MAX_RETRY_SECONDS = 7 * 86_400
+MAX_RETENTION_SECONDS = 366 * 86_400
 DIGEST = re.compile("[0-9a-f]{64}")
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
@@ -24,8 +25,9 @@ class SettingsError(Exception):
 class Settings:
     """What an operator sets.
 
-    `view_window_seconds`: views end on whole multiples of it (seconds since 1970).
-    `redelivery_seconds`: how long a stored view outlives every redelivery of its message.
+    `view_window_seconds`: the length of a window; windows end on whole multiples of it.
+    `grace_seconds`: how long after the end of a window its views are folded at the earliest.
+    `retention_seconds`: how long a view is kept in the table.
     `api_token_digests`: SHA-256 digests, in hex, of the tokens that open the token routes.
     `token_users`: whose tokens some of them are, by digest: UUIDs in small letters.
     `webhook_allow`: networks that events may call although private, as they are written.
@@ -38,7 +40,8 @@ class Settings:
     table_name: str = ""
     views_queue_url: str = ""
     view_window_seconds: int = 300
-    redelivery_seconds: int = 300
+    grace_seconds: int = 600
+    retention_seconds: int = 1_296_000
     timers_queue_url: str = ""
     distribution_queue_url: str = ""
     api_token_digests: frozenset[str] = frozenset()
@@ -50,14 +53,22 @@ class Settings:
     retry_seconds: tuple[int, ...] = RETRY_SECONDS
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> Settings:
-        """Read the settings, each by its name in capitals. Raises `SettingsError`."""
+    def from_environment(
+        cls, environment: Mapping[str, str], *, retention_seconds: int = 1_296_000
+    ) -> Settings:
+        """Read the settings, each by its name in capitals. Raises `SettingsError`.
+
+        `retention_seconds` is the default of RETENTION_SECONDS.
+        """
         users = _token_users(environment)
-        return cls(
+        settings = cls(
             table_name=environment.get("TABLE_NAME", ""),
             views_queue_url=environment.get("VIEWS_QUEUE_URL", ""),
             view_window_seconds=whole_number(environment, "VIEW_WINDOW_SECONDS", 300, 1, 86_400),
-            redelivery_seconds=whole_number(environment, "REDELIVERY_SECONDS", 300, 1, 86_400),
+            grace_seconds=whole_number(environment, "GRACE_SECONDS", 600, 1, 86_400),
+            retention_seconds=whole_number(
+                environment, "RETENTION_SECONDS", retention_seconds, 1, MAX_RETENTION_SECONDS
+            ),
             timers_queue_url=environment.get("TIMERS_QUEUE_URL", ""),
             distribution_queue_url=environment.get("DISTRIBUTION_QUEUE_URL", ""),
             api_token_digests=frozenset(users),
@@ -68,6 +79,17 @@ class Settings:
             archive_bucket=environment.get("ARCHIVE_BUCKET", ""),
             retry_seconds=_waits(environment),
         )
+        settings._check_retention()
+        return settings
+
+    def _check_retention(self) -> None:
+        """A view must be kept until it is folded, and its window's marker ends before that."""
+        least = self.view_window_seconds + 2 * self.grace_seconds
+        if self.retention_seconds < least:
+            raise SettingsError(
+                f"RETENTION_SECONDS must be at least {least} (VIEW_WINDOW_SECONDS and twice"
+                f" GRACE_SECONDS), not {self.retention_seconds}"
+            )
 
 
 def _parts(environment: Mapping[str, str], name: str) -> list[str]:

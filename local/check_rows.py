@@ -19,7 +19,8 @@ from chalicelib.timers import event as events
 from chalicelib.timers.event import Event
 from chalicelib.timers.sweeping import CURSOR
 from chalicelib.views import ids, keys
-from chalicelib.views.view import is_ulid
+from chalicelib.views.summary import Day, Summary
+from chalicelib.views.view import milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.wallet import Entry
@@ -35,8 +36,6 @@ PLAIN_VIEW = (
 )
 """A live view as it is written, and nothing else; a ULID is of 128 bits."""
 DIGEST = re.compile("[0-9a-f]{64}")
-POSITION = re.compile("(.+)#([0-9]{40})")
-HOURS = [f"h{hour:02}" for hour in range(24)]
 
 
 class Wrong(Exception):
@@ -100,11 +99,14 @@ def kind_of(item: Item) -> str:
 
 def _badge(item: Item) -> None:
     _badge_id(item)
-    for name in ("count", "floor", "base", "frozen", "reset", "created", "hot"):
+    for name in ("count", "watermark", "version", "base", "frozen", "reset", "created", "hot"):
         if number(item, name) < 0:
             raise ValueError(f"its {name} is {item[name]}, below 0")
-    _folded(item)
-    text(item, "alias")
+    summary = Summary.of("", item)
+    if summary.reset > summary.watermark:
+        raise ValueError(f"its reset {summary.reset} is later than its watermark")
+    if summary.today.day:
+        date.fromisoformat(summary.today.day)
 
 
 def _owner(item: Item) -> None:
@@ -115,12 +117,13 @@ def _owner(item: Item) -> None:
 def _day(item: Item) -> None:
     _badge_id(item)
     date.fromisoformat(text(item, "SK").removeprefix(keys.DAY))
-    views, hours = number(item, "views"), [number(item, hour) for hour in HOURS]
-    if min(views, *hours) < 0:
+    views, day = number(item, "views"), Day.of("", item)
+    if min(views, *day.hours.values()) < 0:
         raise ValueError("it has a number below 0")
-    if sum(hours) != views:
-        raise ValueError(f"it has {views} views, its hours have {sum(hours)}")
-    _folded(item)
+    if day.views != views:
+        raise ValueError(f"it has {views} views, its hours have {day.views}")
+    number(item, "version")
+    number(item, "reset")
 
 
 def _view(item: Item) -> None:
@@ -130,9 +133,14 @@ def _view(item: Item) -> None:
 
 
 def _seen(item: Item) -> None:
-    _ulid(text(item, "SK").removeprefix(keys.SEEN))
-    if item["PK"] != item["SK"]:
-        raise ValueError("its keys are not the same")
+    _ulid(text(item, "PK").removeprefix(f"{keys.SEEN}#"))
+
+
+def _marker(item: Item) -> None:
+    _, mark, badge_id = text(item, "PK").split("#", 2)
+    int(mark)
+    if badge_id != text(item, "badge"):
+        raise ValueError(f"it is of {badge_id!r}, it names {item.get('badge')!r}")
 
 
 def _event(item: Item) -> None:
@@ -172,11 +180,12 @@ def _wallet_of_a_user(item: Item) -> None:
 
 
 KINDS: tuple[tuple[str, str, str, Callable[[Item], None]], ...] = (
-    (keys.PARTITION, keys.USER, "badge", _badge),
+    (keys.PARTITION, keys.SUMMARY, "badge", _badge),
     (keys.PARTITION, keys.OWNER, "owner", _owner),
     (keys.PARTITION, keys.DAY, "day", _day),
     (keys.PARTITION, keys.VIEW, "view", _view),
     (keys.SEEN, keys.SEEN, "counted view", _seen),
+    (keys.WINDOW, keys.WINDOW, "window", _marker),
     (events.PARTITION, events.SORT, "event", _event),
     (CURSOR.pk, CURSOR.sk, "sweep", _sweep),
     (wallets.PARTITION, wallets.SORT, "wallet", _wallet),
@@ -192,14 +201,8 @@ def _badge_id(item: Item) -> None:
         raise ValueError("its id is not normalised")
 
 
-def _folded(item: Item) -> None:
-    if "folded" in item:
-        _match(POSITION, text(item, "folded"), "place in a stream")
-
-
 def _ulid(found: str) -> None:
-    if not is_ulid(found):
-        raise ValueError(f"{found!r} is no ULID")
+    milliseconds(found)
 
 
 def _match(form: re.Pattern[str], found: str, what: str) -> None:

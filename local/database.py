@@ -143,18 +143,27 @@ class Database:
 
         return self.write(job)
 
-    def each(self, function: Callable[[Part], Result], parts: Iterable[Part], /) -> list[Result]:
-        """Apply a function to every part, and commit what a hundred of them write at once.
+    def each(
+        self,
+        function: Callable[[Part], Result],
+        parts: Iterable[Part],
+        /,
+        *,
+        first: Callable[[], None] = lambda: None,
+    ) -> list[Result]:
+        """Apply a function to every part, a hundred of them in one commit.
 
-        A `concurrency.Each`: on one disk one commit for many badges beats many threads.
+        A `concurrency.Each`: on one disk one commit for many badges beats many threads. Each
+        commit begins with what `first` writes.
         """
+
+        def apply(chunk: Sequence[Part]) -> list[Result]:
+            first()
+            return [function(part) for part in chunk]
+
         parts = list(parts)
         chunks = (parts[at : at + PARTS_AT_ONCE] for at in range(0, len(parts), PARTS_AT_ONCE))
-        return [
-            result
-            for chunk in chunks
-            for result in self.in_one_commit(partial(_apply, function, chunk))
-        ]
+        return [result for chunk in chunks for result in self.in_one_commit(partial(apply, chunk))]
 
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a query over what is committed, and over its own writes in a commit."""
@@ -216,10 +225,6 @@ class Database:
         return sqlite3.connect(
             self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-
-
-def _apply(function: Callable[[Part], Result], parts: Iterable[Part]) -> list[Result]:
-    return [function(part) for part in parts]
 
 
 def _make_or_examine(path: Path) -> None:
@@ -284,6 +289,7 @@ def make(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     label = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     connection.execute("INSERT INTO stream (label) VALUES (?)", (label,))
+    connection.execute("INSERT INTO clock (highest) VALUES (0)")
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 

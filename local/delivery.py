@@ -10,17 +10,19 @@ import logging
 import math
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from chalicelib import telemetry
-from chalicelib.ports import StorageError, text
-from chalicelib.views.storing import place
-from chalicelib.views.view import MalformedError, View
+from chalicelib.ports import Key, StorageError, number, text
+from chalicelib.views import keys
+from chalicelib.views.view import milliseconds
+from chalicelib.wallets.wallet import ENTRY
 from local import events
 from local.database import Database
-from local.queue import Message, SqliteQueue, still_to_come
-from local.table import Change, ChangeLog, any_expired, remove_expired
+from local.queue import Message, SqliteQueue
+from local.table import Change, ChangeLog, any_expired, fetch, remove_expired
 
 Result = TypeVar("Result")
 Handler: TypeAlias = Callable[[dict[str, Any], Any], Any]
@@ -43,6 +45,12 @@ EXPIRY_SECONDS = 1.0
 SWEEP_SECONDS = 60.0
 RETRY_SECONDS = 1.0
 """How long to wait before a batch that failed is delivered again."""
+
+
+class Together(Protocol):
+    """Calls a function whose writes share one commit; raises `StorageError`."""
+
+    def __call__(self, function: Callable[[], Result], /) -> Result: ...
 
 
 class DeliveryAtOnce:
@@ -88,15 +96,21 @@ def _undone(handler: Handler, queue: SqliteQueue, messages: Sequence[Message]) -
 
 
 class MessageDelivery:
-    """Delivers the messages of a queue to a handler, and deletes those it is done with."""
+    """Delivers the messages of a queue to a handler, and deletes those it is done with.
+
+    What the handler writes and the deletion are one commit of `together`. So a message that was
+    handled never comes again.
+    """
 
     def __init__(
         self,
         queue: SqliteQueue,
         handler: Handler,
         clock: Callable[[], float],
+        together: Together,
         at_once: int = MESSAGES_AT_ONCE,
     ) -> None:
+        self._together = together
         self._queue = queue
         self._handler = handler
         self._clock = clock
@@ -107,9 +121,12 @@ class MessageDelivery:
         messages = self._queue.receive(self._at_once)
         if not messages:
             return rest(self._queue, self._clock)
+        self._together(partial(self._deliver, messages))
+        return 0.0 if len(messages) == self._at_once else rest(self._queue, self._clock)
+
+    def _deliver(self, messages: Sequence[Message]) -> None:
         failed = _undone(self._handler, self._queue, messages)
         self._queue.delete(message for message in messages if str(message.id) not in failed)
-        return 0.0 if len(messages) == self._at_once else rest(self._queue, self._clock)
 
 
 def rest(queue: SqliteQueue, clock: Callable[[], float], least: float = LINGER_SECONDS) -> float:
@@ -123,20 +140,14 @@ def rest(queue: SqliteQueue, clock: Callable[[], float], least: float = LINGER_S
 class Expiry:
     """Removes the items whose time to live is over, as DynamoDB's TTL does.
 
-    A view stays while the queue holds a message of it: delivered after the view is gone and
-    folded, it would count twice. Message and view are looked at in one transaction, so this holds
-    whatever the clock does and however long the machine was off.
+    A view stays until it is in the count of its badge, however late its fold comes. The change
+    log gets the removals that a consumer of the stream handles.
     """
 
     def __init__(
-        self,
-        database: Database,
-        queue: str,
-        clock: Callable[[], float],
-        on_removal: Callable[[], None],
+        self, database: Database, clock: Callable[[], float], on_removal: Callable[[], None]
     ) -> None:
         self._database = database
-        self._queue = queue
         self._clock = clock
         self._on_removal = on_removal
 
@@ -145,27 +156,36 @@ class Expiry:
         now = self._clock()
         if not any_expired(self._database, now):
             return EXPIRY_SECONDS
-        if not self._database.write(lambda connection: self._remove(connection, now)):
+        removed = self._database.write(
+            lambda connection: remove_expired(
+                connection, now, REMOVALS_AT_ONCE, _Folded(connection), _is_consumed
+            )
+        )
+        if not removed:
             return EXPIRY_SECONDS
         self._on_removal()
         return 0.0
 
-    def _remove(self, connection: sqlite3.Connection, now: float) -> int:
-        messages = still_to_come(connection, self._queue, now)
-        held = {sort_key for body in messages for sort_key in _stored_by(body)}
-        return remove_expired(connection, now, held, REMOVALS_AT_ONCE)
+
+class _Folded:
+    """Tells of an expired item whether it may go: a view only when its badge has counted it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._watermarks: dict[str, int] = {}
+
+    def __call__(self, key: Key) -> bool:
+        if not key.sk.startswith(keys.VIEW):
+            return True
+        if key.pk not in self._watermarks:
+            summary = fetch(self._connection, Key(key.pk, keys.SUMMARY)) or {}
+            self._watermarks[key.pk] = number(summary, "watermark")
+        return milliseconds(key.sk.removeprefix(keys.VIEW)) <= self._watermarks[key.pk]
 
 
-def _stored_by(body: str) -> Iterator[str]:
-    """The sort key that the handler of a message stores a view or its marker under.
-
-    The partition may be another than the message names, where that has become a badge's name.
-    """
-    try:
-        view = View.from_message(body)
-    except MalformedError:
-        return
-    yield place(view, view.badge_id).sk
+def _is_consumed(key: Key) -> bool:
+    """Whether a consumer of the stream handles the removal of an item."""
+    return key.sk == keys.WINDOW or key.sk.startswith(ENTRY)
 
 
 class Sweeping:

@@ -38,12 +38,15 @@ from local.loops import Loop
 from local.queue import SqliteQueue
 from local.table import SqliteTable
 from local.turns import Turns
+from local.view_clock import ViewClock
 
 Result = TypeVar("Result")
 
 VIEWS_QUEUE = "vu-mi-views"
 TIMERS_QUEUE = "vu-mi-timers"
 DISTRIBUTION_QUEUE = "vu-mi-distribution"
+VIEWS_MAX_RECEIVES = 1_000
+"""A view that is neither young nor old comes again until it is old."""
 EVENT_QUEUE = "event-"
 """What the name of a queue that events go to has before it in the file."""
 FIRED_AT_ONCE = 128
@@ -60,14 +63,26 @@ class AlreadyRunningError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LocalResources:
-    """A `resources.Resources` on one machine."""
+    """A `resources.Resources` on one machine; its clock never goes back."""
 
     settings: Settings
     clock: Callable[[], float]
     each: Each
     table: SqliteTable
     views_queue: SqliteQueue
-    ttl_lags: bool = False
+
+
+def views_resources(
+    settings: Settings,
+    clock: Callable[[], float],
+    database: Database,
+    table: SqliteTable,
+    queue: SqliteQueue,
+) -> LocalResources:
+    """Return what views use: each commit of a batch keeps the time by which it was handled."""
+    view_clock = ViewClock(database, clock)
+    each = partial(database.each, first=view_clock.keep)
+    return LocalResources(settings, view_clock, each, table, queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +126,9 @@ class Engine:
         self._lock = _lock(folder)
         self._database = Database(folder / FILE)
         self.table = SqliteTable(self._database)
-        self.queue = SqliteQueue(self._database, VIEWS_QUEUE, clock)
+        self.queue = SqliteQueue(
+            self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES
+        )
         timers = SqliteQueue(
             self._database, TIMERS_QUEUE, clock, visibility_timeout=FIRING_VISIBILITY_SECONDS
         )
@@ -123,12 +140,13 @@ class Engine:
         self._at_once = DeliveryAtOnce(self.queue, put_views, clock)
         put = Loop(
             "put_views",
-            MessageDelivery(self.queue, put_views, clock).step,
+            MessageDelivery(self.queue, put_views, clock, self._database.in_one_commit).step,
             LINGER_SECONDS,
             self.turns,
         )
         distribute = Loop(
-            "distribute_timers", MessageDelivery(groups, distribute_timers, clock).step
+            "distribute_timers",
+            MessageDelivery(groups, distribute_timers, clock, self._database.in_one_commit).step,
         )
         self._firing = FiringDelivery(timers, clock, FIRED_AT_ONCE)
         fire = Loop("fire_timers", self._firing.step)
@@ -142,7 +160,7 @@ class Engine:
             fold.wake()
             archiving.wake()
 
-        expiring = Expiry(self._database, VIEWS_QUEUE, clock, on_removal)
+        expiring = Expiry(self._database, clock, on_removal)
         expiry = Loop("expiry", expiring.step, turn=self.turns)
         self.queue.on_send = put.wake
         groups.on_send = distribute.wake
@@ -162,11 +180,18 @@ class Engine:
         `SettingsError`.
         """
         settings, new_token = first_start.prepare(self._settings, self._folder)
-        use = (settings, self._clock, self._database.each, self.table)
         sender = resources.sender_of(settings)
         resources.use(
-            LocalResources(*use, self.queue),
-            LocalTimers(*use, self._timers, self._groups, sender),
+            views_resources(settings, self._clock, self._database, self.table, self.queue),
+            LocalTimers(
+                settings,
+                self._clock,
+                self._database.each,
+                self.table,
+                self._timers,
+                self._groups,
+                sender,
+            ),
             LocalArchive(self._clock, FolderArchive(self._folder / archive.FOLDER)),
         )
         return new_token

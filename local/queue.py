@@ -145,10 +145,7 @@ class SqliteQueue:
         )
 
     def redrive(self) -> int:
-        """Send the dead letters on their way again, as if never received; returns how many.
-
-        They stay known as delivered before (`still_to_come`), and so can't count twice.
-        """
+        """Send the dead letters again, as if never received; return how many there were."""
         now = self._clock()
         return self._database.write(
             lambda connection: (
@@ -216,18 +213,3 @@ class SqliteQueue:
             " WHERE queue = ? AND visible_at > ? AND timed_at > ?",
             (now, now, self.name, now, now),
         )
-
-
-def still_to_come(connection: sqlite3.Connection, queue: str, now: float) -> list[str]:
-    """The bodies of messages of which a handler may have done the work, and that may come yet.
-
-    Delivered before, dead letters that may be redriven among them; or waiting for longer than a
-    second, for the sender may have taken the queue for failed and done the work itself. A second
-    is the least REDELIVERY_SECONDS, so what was stored then has not expired any sooner.
-    """
-    rows = connection.execute(
-        "SELECT body FROM messages WHERE queue IN (?, ?)"
-        " AND (first_received_at IS NOT NULL OR sent_at < ?)",
-        (queue, queue + DEAD_LETTERS, now - 1),
-    )
-    return [body for (body,) in rows]

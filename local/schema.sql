@@ -43,4 +43,8 @@ CREATE TABLE messages (
 
 CREATE INDEX deliverable ON messages (queue, visible_at);
 
+CREATE TABLE clock (                   -- one row: the latest time by which badges were folded
+    highest REAL NOT NULL
+);
+
 CREATE TABLE stream (label TEXT NOT NULL);   -- one row: tells this file's stream from another's

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from chalicelib.settings import Settings, whole_number
 
+RETENTION_SECONDS = 3_600
+"""How long a view is kept by default: no message comes again after it succeeded."""
+
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
@@ -25,5 +28,5 @@ class LocalSettings:
             host=environment.get("HOST") or "127.0.0.1",
             port=whole_number(environment, "PORT", 8000, 0, 65_535),
             folder=Path(environment.get("DATA") or "data"),
-            product=Settings.from_environment(environment),
+            product=Settings.from_environment(environment, retention_seconds=RETENTION_SECONDS),
         )

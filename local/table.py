@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -50,7 +50,7 @@ class SqliteTable:
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
         return [item for key in keys if (item := self.get(key)) is not None]
 
-    def query(
+    def query(  # noqa: PLR0913  what a query has
         self,
         partition: str,
         *,
@@ -61,8 +61,7 @@ class SqliteTable:
         descending: bool = False,
     ) -> list[Item]:
         rows = self._database.read(
-            "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk >= ? AND sk <= ?"
-            f" ORDER BY sk{' DESC' if descending else ''} LIMIT ?",  # noqa: S608  no value in it
+            QUERY_DESCENDING if descending else QUERY,
             (partition, first, last or BEHIND_EVERY_TEXT, limit),
         )
         if not attributes:
@@ -119,6 +118,10 @@ class SqliteTable:
         )
 
 
+QUERY = (
+    "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk LIMIT ?"
+)
+QUERY_DESCENDING = QUERY.replace("ORDER BY sk", "ORDER BY sk DESC")
 FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
 STORE = (
     "INSERT INTO items (pk, sk, ttl, batch, due, one_partition, attributes)"
@@ -130,7 +133,7 @@ STORE = (
 
 def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
     """Every condition is judged by the items as they stand before the first write."""
-    before = [_current(connection, write.key) for write in writes]
+    before = [fetch(connection, write.key) for write in writes]
     failed = {
         place: item
         for place, (write, item) in enumerate(zip(writes, before, strict=True))
@@ -142,7 +145,8 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
         _apply(connection, write, item)
 
 
-def _current(connection: sqlite3.Connection, key: Key) -> Item | None:
+def fetch(connection: sqlite3.Connection, key: Key) -> Item | None:
+    """Return the item under a key as a transaction sees it, or None."""
     row = connection.execute(FETCH, key).fetchone()
     return _item(*row) if row else None
 
@@ -216,26 +220,30 @@ def any_expired(database: Database, now: float) -> bool:
 
 
 def remove_expired(
-    connection: sqlite3.Connection, now: float, held: Collection[str], limit: int
+    connection: sqlite3.Connection,
+    now: float,
+    limit: int,
+    may_go: Callable[[Key], bool],
+    is_consumed: Callable[[Key], bool],
 ) -> int:
-    """Remove items whose time to live is over, but for those with a sort key held, oldest first.
+    """Remove items whose time to live is over and that may go, oldest first.
 
-    Each removal appends a change in the same transaction. Returns how many were removed, at most
-    `limit`.
+    Each removal that is consumed appends a change in the same transaction. Returns how many were
+    removed, at most `limit`.
     """
     rows = connection.execute(
         "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk", (now,)
     )
-    free = list(islice((row for row in rows if row[1] not in held), limit))
+    gone = list(islice((row for row in rows if may_go(Key(*row[:2]))), limit))
     rows.close()
     connection.executemany(
         "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
-        [(now, *row) for row in free],
+        [(now, *row) for row in gone if is_consumed(Key(*row[:2]))],
     )
     connection.executemany(
-        "DELETE FROM items WHERE pk = ? AND sk = ?", [(pk, sk) for pk, sk, _ in free]
+        "DELETE FROM items WHERE pk = ? AND sk = ?", [(pk, sk) for pk, sk, _ in gone]
     )
-    return len(free)
+    return len(gone)
 
 
 class ChangeLog:

@@ -16,8 +16,9 @@ from chalicelib.views import badge as badges
 from chalicelib.views import counting, ids
 from chalicelib.views.badge import PLAIN
 from chalicelib.views.options import BadOptionError, Options, Query, parse, query_of
-from chalicelib.views.storing import FloorNotRaised, Lifetime
-from chalicelib.views.view import View
+from chalicelib.views.storing import Store
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import Windows
 
 blueprint = Blueprint(__name__)
 
@@ -71,36 +72,27 @@ def _answer(query: Query, *, counted: bool) -> Drawn:
 
 
 def _show_and_take(badge_id: str, options: Options, use: Resources, *, counted: bool) -> Drawn:
-    """The view is taken at a time before the count is read: a reset in between comes after both."""
-    now = use.clock()
     counted = counted and not options.peek
+    windows = Windows.of(use.settings)
     try:
         count = counting.read(use.table, badge_id)
     except StorageError:
-        telemetry.event(logging.ERROR, "the count can't be read", badge=badge_id)
+        telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
         if not counted:
             return Drawn(badges.error("count unavailable: try again"))
-        _take(View.taken(badge_id, 0, now), use)
+        _take(View(badge_id, new_ulid(int(use.clock() * 1000))), use, windows)
         return VIEW_TAKEN
-    if counted and not count.frozen:
-        hot = count.hot_until(now)
-        view = View.taken(count.badge_id, count.counted, now, count.reset, hot=hot)
-        if not _take(view, use):
-            return VIEW_TAKEN
+    if counted and not count.summary.frozen:
+        _take(count.view(windows, use.clock()), use, windows)
     return Drawn(badges.views(count.shown, options), options)
 
 
-def _take(view: View, use: Resources) -> bool:
-    """Take a view; returns whether the count may be shown, as one that never falls again."""
-    queued, floor_raised, lifetime = False, True, Lifetime.of(use.settings)
-    try:
-        queued = counting.take(view, use.views_queue, use.table, lifetime, use.clock())
-    except FloorNotRaised:
-        floor_raised = False
+def _take(view: View, use: Resources, windows: Windows) -> None:
+    store = Store(use.table, windows, use.clock, use.each)
+    queued = counting.take(view, use.views_queue, store)
     if not queued:
-        telemetry.event(logging.WARNING, "the queue failed, the view is stored directly")
+        telemetry.event(logging.WARNING, "view_stored_directly")
     telemetry.count(views_taken=1, stored_directly=int(not queued))
-    return floor_raised
 
 
 @blueprint.route("/healthz", methods=["GET"], content_types=ANY_TYPE)

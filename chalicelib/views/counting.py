@@ -1,103 +1,136 @@
-"""What a badge shows, and the taking of a view: the part of the way that a visitor waits for."""
+"""The count that a badge shows, and the taking of a view: what a visitor waits for.
+
+A badge shows `base + count + live`, where `live` is the number of its views after the watermark.
+The summary is read before the views. So a fold in between changes nothing: it removes no view,
+and those after the old watermark are still there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from chalicelib.ports import Item, Queue, StorageError, Table, number, text
-from chalicelib.views import keys, storing
-from chalicelib.views.storing import Lifetime
-from chalicelib.views.view import View, earliest
+from chalicelib.ports import Item, Queue, StorageError, Table, text
+from chalicelib.views import keys
+from chalicelib.views.storing import Store
+from chalicelib.views.summary import Summary
+from chalicelib.views.view import View, earliest, milliseconds, new_ulid
+from chalicelib.views.windows import Windows
 
-MAX_ITEMS = 8_000
-"""Items read of one badge, `USER` included: 7,999 live views."""
+MAX_LIVE = 8_000
+"""Live views of one badge that are counted; more are shown when they are folded."""
 HOT = 1_000
-"""From so many live views on a badge is hot: each visitor reads them all, so no more are made."""
-HOT_SECONDS = 3_600
-"""For so long it stays hot, and its visitors read nothing but its count once those have ended."""
-FIRST_READ = 100
-"""A badge with fewer items costs one read; what lies behind is counted, not decoded."""
-ATTRIBUTES = ("SK", "count", "floor", "base", "reset", "frozen", "alias", "hot")
+"""A badge with this many live views is hot: its new views are counted at once, not stored."""
+READ_UNIT_BYTES = 4_096
+"""Bytes that one read unit reads (DynamoDB developer guide, "Read consistency")."""
+SUMMARY_BYTES = 360
+"""A summary with every attribute and 24 hours takes at most this, without the id."""
+VIEW_BYTES = 49
+"""A view takes this, without the id."""
+SUMMARY_ATTRIBUTES = (
+    "SK",
+    "count",
+    "watermark",
+    "today",
+    "version",
+    "base",
+    "reset",
+    "frozen",
+    "hot",
+    "alias",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The views of a badge: folded into the count, still live, and the floor under both.
+    """The views of a badge: those in its summary, and those after the watermark.
 
-    `badge_id` is where they are: another id than the one asked for, if that was its new name.
-    `base` is what the owner adds to what is shown, `frozen` that he counts nothing more. `reset` is
-    when he let the count begin anew, in milliseconds since 1970: no view before it counts. `hot` is
-    until when it is so, as it was seen before, in seconds since 1970.
+    `newest` are the ULIDs of the newest live views, newest first: all of them if there are
+    `live` of them, else one page.
     """
 
-    folded: int
+    summary: Summary
     live: int
-    floor: int
-    base: int = 0
-    reset: int = 0
-    frozen: bool = False
-    hot: int = field(default=0, compare=False)
-    badge_id: str = field(default="", compare=False)
-
-    @property
-    def counted(self) -> int:
-        """Never less than the floor: a removed view that is not yet folded is in neither sum."""
-        return max(self.folded + self.live, self.floor)
+    newest: Sequence[str]
 
     @property
     def shown(self) -> int:
-        return self.base + self.counted
+        """What the badge shows."""
+        return self.summary.base + self.summary.count + self.live
 
-    def hot_until(self, now: float) -> int:
-        """Until when a view of it is to be counted at once; 0 where it is to be stored."""
-        if self.live >= HOT:
-            return int(now) + HOT_SECONDS
-        return self.hot if self.hot > now else 0
+    def view(self, windows: Windows, now: float) -> View:
+        """Return a new view, later than the watermark; `now` is seconds since 1970."""
+        taken_at = max(int(now * 1000), self.summary.watermark + 1)
+        return View(
+            badge_id=self.summary.badge_id,
+            ulid=new_ulid(taken_at),
+            first=not self._has_view_of_window(windows, taken_at),
+            hot=self.live >= HOT or self.summary.hot > now,
+            fold=self._is_overdue(windows, now),
+        )
+
+    def _has_view_of_window(self, windows: Windows, taken_at: int) -> bool:
+        end = windows.mark(taken_at) * 1000
+        first, after = earliest(end - windows.window * 1000), earliest(end)
+        return any(first <= ulid < after for ulid in self.newest)
+
+    def _is_overdue(self, windows: Windows, now: float) -> bool:
+        """Whether more than a page of views wait for a fold that should have come."""
+        if self.live <= len(self.newest):
+            return False
+        return self.live >= HOT or milliseconds(self.newest[-1]) <= windows.foldable(now)
 
 
 def read(table: Table, badge_id: str) -> Count:
-    """Count the views of a badge, whichever of its names is given. Raises `StorageError`.
+    """Count the views of a badge by any of its names, with one or two queries.
 
-    `USER` is read no later than the views, so that a fold in between makes the sum too low, where
-    the floor holds, and never too high.
+    Raises `StorageError`.
     """
-    partition = keys.partition(badge_id)
-    items = table.query(partition, first=keys.USER, limit=FIRST_READ, attributes=ATTRIBUTES)
-    user = items[0] if items and items[0]["SK"] == keys.USER else {}
-    if alias := text(user, "alias"):
-        return read(table, alias)
-    reset = number(user, "reset")
-    return Count(
-        folded=number(user, "count"),
-        live=_live(table, partition, items, keys.VIEW + earliest(reset)),
-        floor=number(user, "floor"),
-        base=number(user, "base"),
-        reset=reset,
-        frozen=number(user, "frozen") == 1,
-        hot=number(user, "hot"),
-        badge_id=badge_id,
+    partition, limit = keys.partition(badge_id), page_size(badge_id)
+    page = table.query(
+        partition,
+        first=keys.VIEW,
+        last=keys.SUMMARY,
+        limit=limit,
+        attributes=SUMMARY_ATTRIBUTES,
+        descending=True,
     )
+    summary, views = _split(badge_id, page)
+    if summary.alias:
+        return read(table, summary.alias)
+    first = keys.VIEW + earliest(summary.watermark + 1)
+    newest = [sk for sk in views if sk >= first]
+    live = len(newest)
+    if live == len(views) and len(page) == limit:
+        rest = MAX_LIVE - live + 1
+        live += table.count(partition, first=first, last=views[-1], limit=rest) - 1
+    return Count(summary, live, [sk.removeprefix(keys.VIEW) for sk in newest])
 
 
-def _live(table: Table, partition: str, items: Sequence[Item], first: str) -> int:
-    """Live views with a sort key from `first` on: those decoded, and behind them those counted."""
-    live = sum(text(item, "SK") >= first for item in items)
-    if len(items) == FIRST_READ:
-        last = text(items[-1], "SK")
-        live += table.count(partition, after=max(last, first), limit=MAX_ITEMS - FIRST_READ)
-    return live
+def page_size(badge_id: str) -> int:
+    """Return how many items of a badge one read unit reads: the summary and the newest views."""
+    length = len(badge_id.encode())
+    views = (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
+    return 1 + max(1, views)
 
 
-def take(view: View, queue: Queue, table: Table, lifetime: Lifetime, now: float) -> bool:
-    """Enqueue the write of a view, or store it at once where the queue fails.
+def take(view: View, queue: Queue, store: Store) -> bool:
+    """Enqueue the write of a view, or store it directly if the queue fails.
 
-    Returns whether the queue took it. Raises `StorageError` where both fail: then it is lost, and
-    its visitor must be told.
+    Returns whether the queue took it. Raises `StorageError` if both fail: then the view is lost,
+    and its visitor must be told.
     """
     try:
         queue.send(view.to_message())
     except StorageError:
-        storing.store_one(view, table, lifetime, now)
+        for failure in store.store([view]).values():
+            raise failure from None
         return False
     return True
+
+
+def _split(badge_id: str, page: Sequence[Item]) -> tuple[Summary, list[str]]:
+    """Return the summary at the head of a page, and the sort keys of the views after it."""
+    has_summary = bool(page) and page[0]["SK"] == keys.SUMMARY
+    summary = Summary.of(badge_id, page[0] if has_summary else {})
+    return summary, [text(item, "SK") for item in page[has_summary:]]

@@ -1,23 +1,57 @@
-"""`fold_views`: the stream consumer that folds the views which TTL removed into their badge."""
+"""`fold_views`: the stream consumer that folds a badge when TTL removes a window's marker."""
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from chalice.app import Blueprint, DynamoDBEvent
 
 from chalicelib import resources, telemetry
 from chalicelib.event_sources import TABLE_STREAM
+from chalicelib.ports import StorageError
+from chalicelib.stream_records import is_removal, padded, removed_at
+from chalicelib.views import keys
 from chalicelib.views.view import MalformedError
 
 if TYPE_CHECKING:
-    from chalicelib.views.folding import Folded
-    from chalicelib.views.removals import Removal
+    from chalicelib.views.folding import Folder
 
 blueprint = Blueprint(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerRemoval:
+    """A stream record of the removal of a window's marker.
+
+    `mark` ends the window and `removed_at` is when the marker was removed (0 if unknown), both in
+    seconds since 1970. `sequence` is the sequence number of the record.
+    """
+
+    badge_id: str
+    mark: int
+    sequence: str
+    removed_at: float
+
+
+class State(Enum):
+    """What became of the fold of one badge."""
+
+    DONE = auto()
+    POSTPONED = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FoldOutcome:
+    """What became of the fold of one badge, and how many views it counted."""
+
+    state: State
+    folded: int = 0
 
 
 @blueprint.on_dynamodb_record(
@@ -28,60 +62,98 @@ blueprint = Blueprint(__name__)
     name="fold_views",
 )
 def fold_views(event: DynamoDBEvent) -> dict[str, Any]:
-    """Fold a batch of removals; the partial batch response names where to deliver from again.
+    """Fold the badges of a batch; the partial batch response names where to deliver from again.
 
-    Lambda delivers everything from the lowest reported sequence number on again, so that one is
-    all it needs; the badges that are folded by then drop what they have. Source: the Lambda
-    developer guide, "Configuring partial batch response with DynamoDB and Lambda".
+    Lambda delivers everything from the lowest reported sequence number on again; badges that are
+    folded by then are left as they are. Source: the Lambda developer guide, "Configuring partial
+    batch response with DynamoDB and Lambda".
     """
-    from chalicelib.views import folding  # noqa: PLC0415  the API imports this module too
+    from chalicelib.views.folding import Folder  # noqa: PLC0415  the API imports this module too
+    from chalicelib.views.windows import Windows  # noqa: PLC0415
 
     telemetry.begin("fold_views", event.context)
     use = resources.current()
-    badges, malformed = _by_badge(event.to_dict()["Records"])
+    removals, malformed = _parse(event.to_dict()["Records"])
     now = use.clock()
-    outcomes = list(use.each(lambda badge: folding.fold(badge, use.table, now), badges))
+    folder = Folder(use.table, Windows.of(use.settings), use.clock)
+    marks: dict[str, int] = {}
+    for removal in removals:
+        marks[removal.badge_id] = max(removal.mark, marks.get(removal.badge_id, 0))
+    outcomes = dict(zip(marks, use.each(partial(_fold, folder), marks.items()), strict=True))
     telemetry.count(
-        views_folded=sum(outcome.folded for outcome in outcomes),
-        duplicates_dropped=sum(outcome.dropped for outcome in outcomes),
+        views_folded=sum(outcome.folded for outcome in outcomes.values()),
+        folds_postponed=sum(outcome.state is State.POSTPONED for outcome in outcomes.values()),
         malformed=malformed,
-        fold_lag_seconds=_lag(badges, now),
+        fold_lag_seconds=_lag(removals, now),
     )
-    return {"batchItemFailures": _failures(outcomes)}
+    failed = [one for one in removals if outcomes[one.badge_id].state is State.FAILED]
+    return {"batchItemFailures": _lowest(failed)}
 
 
-def _by_badge(records: Iterable[Mapping[str, Any]]) -> tuple[list[list[Removal]], int]:
-    """The removals of each badge, and how many records are malformed.
+def parse(record: Mapping[str, Any]) -> MarkerRemoval | None:
+    """Return the removal of a marker that a stream record tells of, or None for another change.
 
-    A malformed record is logged and passed over: delivered again, it would hold up its shard, and
-    with it everybody's views, until the stream forgets them.
+    It does not matter who removed the marker. Raises `MalformedError`.
     """
-    from chalicelib.views import removals  # noqa: PLC0415
+    try:
+        if not is_removal(record, keys.WINDOW, keys.WINDOW):
+            return None
+        change = record["dynamodb"]
+        _, mark, badge_id = change["Keys"]["PK"]["S"].split("#", 2)
+        padded(change["SequenceNumber"])
+        return MarkerRemoval(badge_id, int(mark), change["SequenceNumber"], removed_at(record))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise MalformedError(f"expected a stream record of this table: {error!r}") from error
 
-    badges: defaultdict[str, list[Removal]] = defaultdict(list)
+
+def _parse(records: Iterable[Mapping[str, Any]]) -> tuple[list[MarkerRemoval], int]:
+    """Return the removals of markers, and how many records are malformed.
+
+    A malformed record is logged and skipped: delivered again, it would delay its shard, and with
+    it everybody's views, until the stream forgets it.
+    """
+    removals: list[MarkerRemoval] = []
     malformed = 0
     for record in records:
         try:
-            removal = removals.parse(record)
+            removal = parse(record)
         except MalformedError:
-            telemetry.event(logging.ERROR, "a malformed stream record", record=record)
+            telemetry.event(logging.ERROR, "malformed_stream_record", record=record)
             malformed += 1
             continue
         if removal is not None:
-            badges[removal.badge_id].append(removal)
-    return list(badges.values()), malformed
+            removals.append(removal)
+    return removals, malformed
 
 
-def _lag(badges: Iterable[Iterable[Removal]], now: float) -> int:
-    """How long the first removed view of a batch waited to be folded, in seconds."""
-    removed = [removal.removed_at or now for badge in badges for removal in badge]
+def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
+    """Fold one badge. If that fails, put the marker again, so that its next removal folds again.
+
+    The same is done if the grace is not over by this clock, which TTL's may be ahead of. So a
+    badge that fails holds up no other in its shard. Only if the table does not take the marker
+    either does the stream have to deliver the removal again.
+    """
+    badge_id, mark = removed
+    folded = 0
+    try:
+        folded = folder.fold(badge_id, mark * 1000)
+        if folder.is_over(mark):
+            return FoldOutcome(State.DONE, folded)
+    except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay others
+        telemetry.event(logging.ERROR, "badge_not_folded", badge=badge_id, reason=repr(failure))
+    try:
+        folder.postpone(badge_id, mark)
+    except StorageError:
+        return FoldOutcome(State.FAILED, folded)
+    return FoldOutcome(State.POSTPONED, folded)
+
+
+def _lag(removals: Iterable[MarkerRemoval], now: float) -> int:
+    """Return how long the first removed marker of a batch waited for its fold, in seconds."""
+    removed = [removal.removed_at or now for removal in removals]
     return max(0, round(now - min(removed, default=now)))
 
 
-def _failures(outcomes: Iterable[Folded]) -> list[dict[str, str]]:
-    failed: list[Removal] = []
-    for outcome in outcomes:
-        if outcome.failed:
-            telemetry.event(logging.WARNING, "a badge is not folded yet", reason=outcome.reason)
-            failed += outcome.failed
-    return [{"itemIdentifier": min(failed).sequence}] if failed else []
+def _lowest(failed: Iterable[MarkerRemoval]) -> list[dict[str, str]]:
+    lowest = min(failed, key=lambda removal: padded(removal.sequence), default=None)
+    return [{"itemIdentifier": lowest.sequence}] if lowest else []

@@ -1,163 +1,140 @@
-"""The fold: removed views become the count and the history of their badge, each exactly once.
+"""The fold: move a badge's watermark to a mark and count the views that it passes.
 
-Every item they are folded into, `USER` and each `DAY#`, keeps its own `folded`: the place in the
-stream up to which it has them. Two deliveries of one batch, drawn with the `folded` of an item
-before and after each write:
+One update adds the views to the count and to the history and moves the watermark, on the
+condition that the summary is still the one that was read. The views stay in the table: they are
+no longer live because the watermark has passed them.
 
-    folded   absent ──────────────▶ 7 ────────────────────────▶ 9
-    first    [5 7] absent or < 5: folds 2
-    second   [5 7 9] absent or < 5 fails, answers folded = 7
-             drops 5 and 7         [9] folded is still 7: folds 1
+Two folds of one badge, drawn with the version of its summary:
 
-A batch whose fold died between two items, delivered again:
+    version   4 ─────────────────────▶ 5
+    first     reads 4, counts 2 views, writes on 4: done
+    second    reads 4, counts 2 views, writes on 4: fails, reads 5, whose watermark is
+              at the mark: nothing is left to do
 
-    USER     absent ──▶ 7     [5 7] absent or < 5 fails, answers folded = 7: drops both
-    DAY#     absent           [5 7] absent or < 5: folds 2 ──▶ 7
+A fold depends on the watermark and on the table, not on the stream. So removals of markers may
+come twice, in any order, in parallel, or never: the next fold covers what a lost one would have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
-from chalicelib.ports import (
-    ConditionFailed,
-    Key,
-    Table,
-    Unavailable,
-    Update,
-    Value,
-    attribute,
-    number,
-    text,
-    unchanged,
-)
+from chalicelib.ports import ConditionFailed, Put, Table, Unavailable, Write, text
 from chalicelib.views import keys
-from chalicelib.views.days import by_day, sums
-from chalicelib.views.removals import Removal
+from chalicelib.views.summary import Hour, Summary, hour_of, read
+from chalicelib.views.view import earliest, latest, milliseconds
+from chalicelib.views.windows import Windows, marker_item
 
-if TYPE_CHECKING:
-    from boto3.dynamodb.conditions import ConditionBase
-
-TRIES = 5
-"""Each failed try means that another fold into the same item came in between."""
-
-
-@dataclass(frozen=True, slots=True)
-class Folded:
-    """What became of the removals of one badge.
-
-    `folded` are new in its count; `dropped` were in it already, or twice in the batch; `failed`, in
-    the order of the stream, may not yet be in every item they belong to.
-    """
-
-    folded: int = 0
-    dropped: int = 0
-    failed: tuple[Removal, ...] = ()
-    reason: str = ""
+TRIES = 10
+"""A failed try means that another write of the summary came in between."""
+MAX_VIEWS = 8_000
+"""Views that one step of a fold reads; more only if they have one and the same millisecond."""
+UNLIMITED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What one item takes of a batch: removals in the order of the stream, and what they add."""
+class Folder:
+    """Folds badges of a table; `clock` is seconds since 1970."""
 
-    key: Key
-    removals: Sequence[Removal]
-    sums: Callable[[Sequence[Removal]], Mapping[str, int]]
-    defaults: Mapping[str, Value] = field(default_factory=dict)
+    table: Table
+    windows: Windows
+    clock: Callable[[], float]
 
-    def update(self, removals: Sequence[Removal], unfolded: ConditionBase) -> Update:
-        """Fold some of the removals, on a condition."""
-        return Update(
-            self.key,
-            values={"folded": removals[-1].position},
-            defaults=self.defaults,
-            add=self.sums(removals),
-            condition=unfolded,
+    def fold(self, badge_id: str, mark: int) -> int:
+        """Fold the views up to a mark that are older than the grace; return how many it counted.
+
+        `mark` is milliseconds since 1970. Raises `StorageError`; what it folded by then is folded.
+        """
+        folded = failures = 0
+        while failures < TRIES:
+            try:
+                step = self._step(badge_id, mark)
+            except ConditionFailed:
+                failures += 1
+                continue
+            if step is None:
+                return folded
+            folded += step
+        raise Unavailable(f"{TRIES} other writes of {badge_id} came in between")
+
+    def fold_all(self, badge_id: str) -> int:
+        """Fold all views that are older than the grace; return how many it counted."""
+        return self.fold(badge_id, self.windows.foldable(self.clock()))
+
+    def is_over(self, mark: int) -> bool:
+        """Return whether the grace of the window that ends at a mark (in seconds) is over."""
+        return mark * 1000 <= self.windows.foldable(self.clock())
+
+    def postpone(self, badge_id: str, mark: int) -> None:
+        """Put the marker of a window (its mark in seconds) again, to be removed after a grace.
+
+        Raises `StorageError`.
+        """
+        ttl = self.windows.marker_ttl(max(mark, int(self.clock())))
+        self.table.write(Put(marker_item(badge_id, mark, ttl)))
+
+    def _step(self, badge_id: str, mark: int) -> int | None:
+        """Fold the views of one day at most, or return None if there are none left to fold."""
+        now = self.clock()
+        upto = min(mark, self.windows.foldable(now))
+        own = read(self.table, badge_id)
+        if upto <= own.watermark:
+            return None
+        target = read(self.table, own.alias) if own.alias else own
+        passed = self._passed(own, target, upto)
+        if not passed.views:
+            return None
+        counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
+        if counted and (finished := target.finished_day(counted)):
+            self.table.write(finished)
+        self.table.write(*_writes(own, target, counted, passed.upto, now))
+        return counted.total()
+
+    def _passed(self, own: Summary, target: Summary, upto: int) -> Passed:
+        """Read the views that the watermark passes: at most `MAX_VIEWS` or so, and one new day."""
+        views = self._read(own.badge_id, own.watermark + 1, upto, MAX_VIEWS)
+        if len(views) == MAX_VIEWS:
+            upto = views[-1]
+            views = [at for at in views if at < upto] + self._read(own.badge_id, upto, upto)
+        if not views:
+            return Passed(upto, ())
+        end = _end_of(max(hour_of(views[0]).day, target.today.day))
+        return Passed(min(upto, end), tuple(at for at in views if at <= end))
+
+    def _read(self, badge_id: str, first: int, last: int, limit: int = UNLIMITED) -> list[int]:
+        """Return the times of the views between two times, both included."""
+        items = self.table.query(
+            keys.partition(badge_id),
+            first=keys.VIEW + earliest(first),
+            last=keys.VIEW + latest(last),
+            attributes=("SK",),
+            limit=limit,
         )
-
-
-def fold(removals: Sequence[Removal], table: Table, now: float) -> Folded:
-    """Fold removals of one badge; a failure at one of its days leaves the others to be done.
-
-    The badge comes first: it knows when its count began anew, and what was taken before that
-    belongs to no day either.
-    """
-    if not removals:
-        return Folded()
-    waiting = sorted(set(removals))
-    user = _outcome(_badge(waiting, now), table)
-    days = [_outcome(day, table) for day in _days(waiting[0].badge_id, user.counting)]
-    outcomes = [user, *days]
-    return Folded(
-        user.folded,
-        len(removals) - user.folded - len(user.failed),
-        tuple(sorted({removal for outcome in outcomes for removal in outcome.failed})),
-        "; ".join(dict.fromkeys(outcome.reason for outcome in outcomes if outcome.failed)),
-    )
-
-
-def _badge(removals: Sequence[Removal], now: float) -> Part:
-    return Part(keys.user(removals[0].badge_id), removals, _count, {"created": int(now)})
-
-
-def _days(badge_id: str, removals: Sequence[Removal]) -> Iterator[Part]:
-    return (Part(day, own, sums) for day, own in by_day(badge_id, removals))
-
-
-def _count(removals: Sequence[Removal]) -> dict[str, int]:
-    return {"count": len(removals)}
+        return [milliseconds(text(item, "SK").removeprefix(keys.VIEW)) for item in items]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a part: how many are new in its item, and those that count by its reset."""
+class Passed:
+    """The times of the views that the watermark passes when it moves to `upto` (milliseconds)."""
 
-    folded: int = 0
-    counting: Sequence[Removal] = ()
-    failed: tuple[Removal, ...] = ()
-    reason: str = ""
+    upto: int
+    views: tuple[int, ...]
 
 
-def _outcome(part: Part, table: Table) -> Outcome:
-    try:
-        return _fold_into_item(part, table)
-    except Exception as failure:  # noqa: BLE001  whatever fails one item must not delay the others
-        return Outcome(failed=tuple(part.removals), reason=repr(failure))
+def _writes(
+    own: Summary, target: Summary, counted: Counter[Hour], upto: int, now: float
+) -> list[Write]:
+    """Count views and move the watermark: two items if the id is another name of a badge."""
+    if not own.alias:
+        return [own.counted(now, counted, watermark=upto)]
+    moved = own.update(now, {"watermark": upto})
+    return [moved, target.counted(now, counted)] if counted else [moved]
 
 
-def _fold_into_item(part: Part, table: Table) -> Outcome:
-    """Fold removals into one item by one update."""
-    counting = removals = part.removals
-    unfolded = _before(removals[0].position) & _begun_by(min(r.taken_at for r in removals))
-    for _ in range(TRIES):
-        try:
-            table.write(part.update(removals, unfolded))
-        except ConditionFailed as failed:
-            item = failed.items[0] or {}
-            position, reset = text(item, "folded"), number(item, "reset")
-            counting = [
-                removal for removal in part.removals if _milliseconds(removal.taken_at) >= reset
-            ]
-            removals = [removal for removal in counting if removal.position > position]
-            if not removals:
-                return Outcome(0, counting)
-            unfolded = unchanged("folded", position) & unchanged("reset", reset)
-        else:
-            return Outcome(len(removals), counting)
-    raise Unavailable(f"{TRIES} other folds came in between")
-
-
-def _milliseconds(moment: datetime) -> int:
-    """Since 1970, as a ULID has it."""
-    return round(moment.timestamp() * 1000)
-
-
-def _before(position: str) -> ConditionBase:
-    return attribute("folded").not_exists() | attribute("folded").lt(position)
-
-
-def _begun_by(taken_at: datetime) -> ConditionBase:
-    return attribute("reset").not_exists() | attribute("reset").lte(_milliseconds(taken_at))
+def _end_of(day: str) -> int:
+    """Return the last millisecond of a day (UTC)."""
+    following = datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)
+    return int(following.timestamp() * 1000) - 1

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from chalicelib.ports import Item, Table, number, text
+from chalicelib.ports import Table, number, text
 from chalicelib.views import keys
-from chalicelib.views.counting import MAX_ITEMS
-from chalicelib.views.view import earliest, taken_at
-
-HOURS_OF_DAY = 24
+from chalicelib.views import summary as summaries
+from chalicelib.views.counting import MAX_LIVE
+from chalicelib.views.summary import HOURS_OF_DAY, Day, Summary
+from chalicelib.views.view import earliest, milliseconds
 
 
 class By(StrEnum):
@@ -71,43 +70,23 @@ class History:
         return sum(bucket.views for bucket in self.buckets)
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where the views of a badge lie, and when its owner let the count begin anew.
-
-    `reset` is in milliseconds since 1970, 0 for never.
-    """
-
-    partition: str
-    reset: int
-
-    @classmethod
-    def of(cls, table: Table, badge_id: str) -> Origin:
-        """Those of an id, or of the badge that it is another name of."""
-        user = table.get(keys.user(badge_id)) or {}
-        if alias := text(user, "alias"):
-            badge_id, user = alias, table.get(keys.user(alias)) or {}
-        return cls(keys.partition(badge_id), number(user, "reset"))
-
-
 def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) -> History:
-    """The history of the last `days` days, whichever of the badge's names is given.
+    """Return the history of the last `days` days by any name of the badge.
 
     `now` is in seconds since 1970. Raises `StorageError`.
 
-    The days are read before the live views: views folded in between are in neither, and the sum is
-    too low for a moment. The other way round they would be in both, and a history must never say
-    more than there is.
+    The summary is read first. The days before its `today` are finished, and the views after its
+    watermark are in no day that it knows. So the history never has a view twice.
     """
-    origin = Origin.of(table, badge_id)
-    # A clock set back behind the reset: views are then dated at the reset (`View.taken`).
-    present = max(_moment(now * 1000), _moment(origin.reset))
+    summary = _summary(table, badge_id)
+    live = _live(table, summary)
+    # A view may be dated after the clock, because it is always later than the watermark.
+    present = max(_moment(now * 1000), _moment(summary.watermark))
     starts = by.buckets(days, present)
-    first_day = _first_day(table, origin, present)
-    views = _folded(table, origin, starts[0], present, by)
-    live = _live(table, origin)
+    views = _folded(table, summary, starts[0], by)
     views.update(map(by.start, live))
-    since = min([moment.date() for moment in (first_day, *live[:1]) if moment], default=None)
+    first = [_first_day(table, summary), *live[:1]]
+    since = min([moment.date() for moment in first if moment], default=None)
     return History(by, days, since, tuple(Bucket(start, views[start]) for start in starts))
 
 
@@ -136,46 +115,57 @@ def _moment(milliseconds: float) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def _day_key(moment: datetime) -> str:
-    return keys.DAY + By.DAY.label(moment)
+def _summary(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id, or of the badge that it is another name of."""
+    summary = summaries.read(table, badge_id)
+    return _summary(table, summary.alias) if summary.alias else summary
 
 
-def _first_day(table: Table, origin: Origin, present: datetime) -> datetime | None:
-    """The first day with a folded view: the first item, or the second behind one that was reset."""
-    items = _days(table, origin, _moment(origin.reset), present, limit=2)
-    return next((_start(item) for item in items if number(item, "views") > 0), None)
+def _first_day(table: Table, summary: Summary) -> datetime | None:
+    """Return the first day with a counted view."""
+    finished = _finished(table, summary, _moment(summary.reset), limit=2)
+    days = finished or ([summary.today] if summary.today.views else [])
+    return next(map(_start, days), None)
 
 
-def _folded(
-    table: Table, origin: Origin, first: datetime, present: datetime, by: By
-) -> Counter[datetime]:
-    """The folded views of each bucket; those of the day of the reset begin anew in its item."""
+def _folded(table: Table, summary: Summary, first: datetime, by: By) -> Counter[datetime]:
+    """Return the counted views of each bucket from a time on."""
+    first = max(first, _moment(summary.reset))
     views: Counter[datetime] = Counter()
-    first = max(first, _moment(origin.reset))
-    for item in _days(table, origin, first, present, limit=By.DAY.most_days):
-        day = _start(item)
-        if by is By.DAY:
-            views[day] = number(item, "views")
-        else:
-            views.update(
-                {day.replace(hour=h): number(item, f"h{h:02}") for h in range(HOURS_OF_DAY)}
-            )
+    for day in [*_finished(table, summary, first, limit=By.DAY.most_days), summary.today]:
+        for hour, counted in day.hours.items():
+            views[by.start(_start(day).replace(hour=hour))] += counted
     return views
 
 
-def _days(
-    table: Table, origin: Origin, first: datetime, last: datetime, limit: int
-) -> Sequence[Item]:
-    return table.query(origin.partition, first=_day_key(first), last=_day_key(last), limit=limit)
+def _finished(table: Table, summary: Summary, first: datetime, limit: int) -> list[Day]:
+    """Return the days from a time on that are finished: those before the summary's `today`."""
+    since = By.DAY.label(first)
+    if since > summary.today.day:
+        return []
+    items = table.query(
+        keys.partition(summary.badge_id),
+        first=keys.DAY + since,
+        last=keys.DAY + summary.today.day,
+        limit=limit,
+    )
+    own = [item for item in items if number(item, "reset") == summary.reset]
+    days = [Day.of(text(item, "SK").removeprefix(keys.DAY), item) for item in own]
+    return [day for day in days if day.day < summary.today.day]
 
 
-def _start(item: Item) -> datetime:
-    day = text(item, "SK").removeprefix(keys.DAY)
-    return datetime.fromisoformat(day).replace(tzinfo=UTC)
+def _start(day: Day) -> datetime:
+    return datetime.fromisoformat(day.day).replace(tzinfo=UTC)
 
 
-def _live(table: Table, origin: Origin) -> list[datetime]:
-    """When each live view was taken that counts, the oldest first."""
-    first = keys.VIEW + earliest(origin.reset)
-    items = table.query(origin.partition, first=first, limit=MAX_ITEMS, attributes=("SK",))
-    return [taken_at(text(item, "SK").removeprefix(keys.VIEW)) for item in items]
+def _live(table: Table, summary: Summary) -> list[datetime]:
+    """Return when each live view was taken, the oldest first."""
+    items = table.query(
+        keys.partition(summary.badge_id),
+        first=keys.VIEW + earliest(summary.watermark + 1),
+        last=keys.SUMMARY,
+        limit=MAX_LIVE,
+        attributes=("SK",),
+    )
+    views = [text(item, "SK") for item in items if item["SK"] != keys.SUMMARY]
+    return [_moment(milliseconds(view.removeprefix(keys.VIEW))) for view in views]

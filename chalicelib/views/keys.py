@@ -1,44 +1,55 @@
-"""Where the items of a badge lie: one partition a badge, `DAY#` before `USER` before `VIEW#`."""
+"""Keys of everything about a badge.
+
+One partition per badge has `DAY#…`, `OWNER`, `VIEW#…` and `VIEWS`, in this order. So a descending
+query from `VIEWS` reads the summary first, then the newest views.
+"""
 
 from __future__ import annotations
-
-from datetime import datetime
 
 from chalicelib.ports import Key
 
 PARTITION = "USER#"
-USER = "USER"
+SUMMARY = "VIEWS"
 VIEW = "VIEW#"
 DAY = "DAY#"
-SEEN = "SEEN#"
 OWNER = "OWNER"
+WINDOW = "WINDOW"
+SEEN = "SEEN"
 
 
 def partition(badge_id: str) -> str:
-    """The partition key of everything about a badge."""
+    """Return the partition key of a badge."""
     return PARTITION + badge_id
 
 
-def user(badge_id: str) -> Key:
-    """The badge itself: its count, floor and fold position."""
-    return Key(partition(badge_id), USER)
+def summary(badge_id: str) -> Key:
+    """Return the key of the badge's count and of what its owner set."""
+    return Key(partition(badge_id), SUMMARY)
 
 
 def owner(badge_id: str) -> Key:
-    """Who may change a badge."""
+    """Return the key of the item that says who may change a badge."""
     return Key(partition(badge_id), OWNER)
 
 
 def view(badge_id: str, ulid: str) -> Key:
-    """One view; the same view is the same item, however often it is stored."""
+    """Return the key of one view; a view that is stored again is the same item."""
     return Key(partition(badge_id), VIEW + ulid)
 
 
+def day(badge_id: str, day: str) -> Key:
+    """Return the key of the history of one day (UTC), written yyyy-mm-dd."""
+    return Key(partition(badge_id), DAY + day)
+
+
+def marker(badge_id: str, mark: int) -> Key:
+    """Return the key of the marker of the window that ends at a mark (seconds since 1970).
+
+    Each marker has a partition of its own, so that no badge's partition gets hotter by it.
+    """
+    return Key(f"{WINDOW}#{mark}#{badge_id}", WINDOW)
+
+
 def seen(ulid: str) -> Key:
-    """What shows that a view was counted at once: of no badge, so that none gets hotter by it."""
-    return Key(SEEN + ulid, SEEN + ulid)
-
-
-def day(badge_id: str, moment: datetime) -> Key:
-    """The history of one day in UTC."""
-    return Key(partition(badge_id), f"{DAY}{moment:%Y-%m-%d}")
+    """Return the key of the item that says that a view was counted at once."""
+    return Key(f"{SEEN}#{ulid}", SEEN)

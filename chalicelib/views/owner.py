@@ -1,23 +1,23 @@
-"""Owning a badge: claim it, then set its base, begin its count anew, freeze, rename, delete it.
+"""Ownership of a badge: claim it, set its base, reset, freeze, rename and delete it.
 
-An owner has a secret, of which the table has only a digest. What is his stands beside the badge:
-in the item `OWNER`, and as attributes of `USER` that every look at the badge reads anyway.
+An owner has a secret, of which the table has only a digest, in the item `OWNER`. The rest is in
+the badge's summary.
 
-A count that begins anew keeps its position in the stream, and the time from which views count:
-`reset`. Views taken before it are in the table, on their way, or in the stream; wherever they turn
-up, they are known by their ULID and not counted.
+An id has lives: a reset, a delete, and a rename onto it end one and begin the next. The end of a
+life sets the watermark and `reset` of the id to one time that is later than every view which was
+answered before. So a view belongs to the life of its id at the view's own time, whenever its
+message comes.
 
-A badge that is renamed stays where it is. Its new name is an item that says where: `alias`.
+A renamed badge keeps its partition. Its new name is a summary with an `alias`.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chalicelib.ports import (
@@ -26,7 +26,6 @@ from chalicelib.ports import (
     ConditionFailed,
     Delete,
     Item,
-    Key,
     Put,
     StorageError,
     Table,
@@ -35,12 +34,13 @@ from chalicelib.ports import (
     Value,
     Write,
     attribute,
+    key_of,
     number,
     text,
-    unchanged,
 )
 from chalicelib.tokens import digest
 from chalicelib.views import counting, keys
+from chalicelib.views.summary import Summary, hour_of, read
 
 if TYPE_CHECKING:
     from boto3.dynamodb.conditions import ConditionBase
@@ -48,10 +48,14 @@ if TYPE_CHECKING:
 SECRET_BYTES = 24
 MAX_NAMES = 20
 """Names that a badge can have had."""
-TRIES = 5
-"""Each failed try means that another change of the same badge came in between."""
-MEANWHILE = "the badge was renamed or deleted meanwhile"
-HOURS = tuple(f"h{hour:02}" for hour in range(24))
+TRIES = 10
+"""A failed try means that another write of the badge came in between."""
+AHEAD_MILLISECONDS = 5_000
+"""A life ends this much later than the clock says, because clocks differ by seconds."""
+APART_MILLISECONDS = 1_000
+"""A life ends at least this much later than the watermark before, so that two ends differ."""
+TOMBSTONE_SECONDS = 7 * 86_400
+"""A tombstone outlives the last view by this: TTL removes items in any order."""
 
 
 class OwnerError(Exception):
@@ -71,7 +75,7 @@ class NoSecretError(OwnerError):
 
 
 class WrongSecretError(OwnerError):
-    """The secret is not the one that the claim answered."""
+    """The secret is not the one of the claim."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,221 +90,233 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A badge and its owner's item, as they were when his secret was found right."""
+    """A badge, the digest of its owner's secret, and every name it has had, the present one last.
+
+    `deleted` is true if the owner has deleted the badge.
+    """
 
     badge_id: str
-    owner: Item
+    digest: str
+    names: tuple[str, ...] = ()
+    deleted: bool = False
+
+    @classmethod
+    def of(cls, badge_id: str, owner: Item) -> Owned:
+        """Return the badge that an item `OWNER` is of."""
+        given = owner.get("names")
+        names = tuple(map(str, given)) if isinstance(given, list) else ()
+        return cls(badge_id, text(owner, "digest"), (badge_id, *names))
 
     @property
-    def names(self) -> list[str]:
-        """Every name it has had, the present one last."""
-        given = self.owner.get("names")
-        return [self.badge_id, *(map(str, given) if isinstance(given, list) else ())]
+    def aliases(self) -> list[str]:
+        return sorted(set(self.names) - {self.badge_id})
 
     @property
     def held(self) -> ConditionBase:
-        """It is still his: not deleted, and claimed by somebody else."""
-        return attribute("digest").eq(text(self.owner, "digest"))
-
-    @property
-    def held_by_these_names(self) -> ConditionBase:
-        """Nor renamed in between: a name that the list of names lacks would outlive the badge."""
-        given = self.owner.get("names")
-        return self.held & unchanged("names", given or "")
+        """The badge is still the owner's, by the names that were read."""
+        names: list[Value] = [*self.names[1:]]
+        same_names = attribute("names").eq(names) if names else attribute("names").not_exists()
+        return attribute("digest").eq(self.digest) & same_names
 
 
-def claim(table: Table, badge_id: str, base: int, now: float) -> str:
-    """Make a badge somebody's; returns his secret, which nothing here can tell again.
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A claim that was done; `secret` is empty if the owner chose it."""
 
-    Raises `TakenError` and `StorageError`.
+    badge_id: str
+    secret: str = field(default="", repr=False)
+
+
+def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str = "") -> Claimed:
+    """Give a badge to an owner.
+
+    With the digest of a secret of the owner's own, the same claim may be asked again and has the
+    same answer. Without one, a secret is made, which nothing here can tell again. Raises
+    `TakenError` and `StorageError`.
     """
-    _check_unseen(table, badge_id)
-    secret = secrets.token_urlsafe(SECRET_BYTES)
-    owner: Item = {**_owner(badge_id), "digest": digest(secret), "created": int(now)}
-    values = {"base": base} if base else {}
-    badge = Update(
-        keys.user(badge_id), values=values, defaults={"created": int(now)}, condition=_unused()
-    )
-    try:
-        table.write(badge, Put(owner, condition=attribute("SK").not_exists()))
-    except ConditionFailed:
-        raise TakenError(f"{badge_id} has an owner or views already") from None
-    return secret
+    secret = "" if secret_digest else secrets.token_urlsafe(SECRET_BYTES)
+    own_digest = secret_digest or digest(secret)
+    for _ in range(TRIES):
+        owner = table.get(keys.owner(badge_id))
+        if owner and hmac.compare_digest(text(owner, "digest"), own_digest):
+            return Claimed(badge_id, secret)
+        summary = _unused(table, badge_id)
+        try:
+            table.write(
+                summary.update(now, {"base": base} if base else {}, remove=("deleted",)),
+                Put(_owner_item(badge_id, own_digest, now), attribute("SK").not_exists()),
+            )
+        except ConditionFailed:
+            continue
+        return Claimed(badge_id, secret)
+    raise _overtaken(badge_id)
 
 
 def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
-    """The badge of this name, for who has its secret.
+    """Return the badge of this name if the secret matches.
 
     Raises `NotClaimedError`, `WrongSecretError`, in a time that tells nothing of the right secret,
     and `StorageError`.
     """
-    user = table.get(keys.user(badge_id)) or {}
-    place = text(user, "alias") or badge_id
+    summary = read(table, badge_id)
+    place = summary.alias or badge_id
     owner = table.get(keys.owner(place))
+    given = digest(secret)
     if owner is None:
+        if hmac.compare_digest(summary.deleted, given):
+            return Owned(place, given, (place,), deleted=True)
         raise NotClaimedError(f"{badge_id} has no owner; claim it with POST /api/v1/badges")
-    if not hmac.compare_digest(text(owner, "digest"), digest(secret)):
+    if not hmac.compare_digest(text(owner, "digest"), given):
         raise WrongSecretError("this is not the secret of the badge")
-    return Owned(place, owner)
+    return Owned.of(place, owner)
 
 
 def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
-    """Do all that an owner wants, or nothing. Raises `TakenError` and `StorageError`."""
-    if wanted.name is not None and wanted.name not in owned.names:
-        _check_unseen(table, wanted.name)
+    """Do all that an owner wants, or nothing. Raises `OwnerError` and `StorageError`."""
     for _ in range(TRIES):
-        user = table.get(keys.user(owned.badge_id)) or {}
-        writes = list(_changes(owned, user, wanted, now))
+        owned = _reread(table, owned)
+        if owned.deleted:
+            raise NotClaimedError(f"{owned.badge_id} was deleted")
+        summary = read(table, owned.badge_id)
         try:
-            table.write(*writes)
-        except ConditionFailed as failed:
-            if 0 not in failed.items:
-                failures = {writes[place].key for place in failed.items}
-                raise TakenError(_refusal(owned, wanted, failures)) from None
-        else:
-            if wanted.reset:
-                _forget_days(table, owned.badge_id, number(_begun(user, now), "reset"))
-            return
-    raise Unavailable(f"{TRIES} other changes of {owned.badge_id} came in between")
+            table.write(*_changes(table, owned, summary, wanted, now))
+        except ConditionFailed:
+            continue
+        if wanted.reset:
+            with suppress(StorageError):  # no reader sees the days of an earlier life
+                _delete_days(table, read(table, owned.badge_id))
+        return
+    raise _overtaken(owned.badge_id)
 
 
-def delete(table: Table, owned: Owned, now: float) -> None:
-    """Remove a badge and all it has; views that come later begin anew. Raises `StorageError`.
+def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
+    """Remove a badge and all it has; later views begin a new life. Raises `StorageError`.
 
-    What stays is when that was, so that views on their way don't bring it back.
+    A tombstone with the time of the deletion stays for `retention` seconds and a week.
     """
     for _ in range(TRIES):
-        user = table.get(keys.user(owned.badge_id)) or {}
-        begun = _begun(user, now)
-        gone = Update(
-            keys.user(owned.badge_id),
-            values=begun,
-            remove=("count", "floor", "base", "frozen"),
-            condition=_still(user),
-        )
-        aliases = [
-            Update(keys.user(name), values=begun, remove=("alias", "count", "floor"))
-            for name in _aliases(owned)
-        ]
-        today = _day_begun(owned.badge_id, begun)
-        owner = Delete(keys.owner(owned.badge_id), owned.held_by_these_names)
+        owned = _reread(table, owned)
+        if owned.deleted:
+            break
         try:
-            table.write(gone, today, owner, *aliases)
-        except ConditionFailed as failed:
-            if 0 not in failed.items:
-                raise TakenError(MEANWHILE) from None
+            table.write(
+                *(_ended(read(table, name), owned.digest, now) for name in _all_names(owned)),
+                Delete(keys.owner(owned.badge_id), owned.held),
+            )
+        except ConditionFailed:
             continue
-        _forget_days(table, owned.badge_id, number(begun, "reset"))
-        return
-    raise Unavailable(f"{TRIES} other changes of {owned.badge_id} came in between")
+        break
+    else:
+        raise _overtaken(owned.badge_id)
+    _bury(table, owned, now, retention)
 
 
-def _changes(owned: Owned, user: Item, wanted: Change, now: float) -> Iterator[Write]:
-    """The badge first: where its condition fails, another change came in between."""
-    begun = _begun(user, now) if wanted.reset else {}
-    base = wanted.base if wanted.base is not None else (0 if wanted.reset else None)
-    values: dict[str, int] = {**begun, **({} if base is None else {"base": base})}
+def _reread(table: Table, owned: Owned) -> Owned:
+    """Return the badge as it is now: somebody may have changed it since it was read."""
+    owner = table.get(keys.owner(owned.badge_id))
+    if owner and text(owner, "digest") == owned.digest:
+        return Owned.of(owned.badge_id, owner)
+    if read(table, owned.badge_id).deleted == owned.digest:
+        return Owned(owned.badge_id, owned.digest, owned.names, deleted=True)
+    raise NotClaimedError(f"{owned.badge_id} was deleted, and belongs to somebody else now")
+
+
+def _changes(
+    table: Table, owned: Owned, summary: Summary, wanted: Change, now: float
+) -> Iterator[Write]:
+    values: dict[str, Value] = {}
+    if wanted.reset:
+        values = {"base": 0, **_new_life(summary, now)}
+    if wanted.base is not None:
+        values["base"] = wanted.base
     if wanted.frozen is not None:
         values["frozen"] = int(wanted.frozen)
-    yield Update(
-        keys.user(owned.badge_id),
-        values=values,
-        defaults={"created": int(now)},
-        remove=("count", "floor") if wanted.reset else (),
-        condition=_still(user),
-    )
-    if wanted.reset:
-        yield _day_begun(owned.badge_id, begun)
+    yield summary.update(now, values, remove=("today", "hot") if wanted.reset else ())
     if wanted.name is None:
         yield Check(keys.owner(owned.badge_id), owned.held)
     else:
-        yield from _renamed(owned, wanted.name, now)
+        yield from _renamed(table, owned, wanted.name, now)
 
 
-def _refusal(owned: Owned, wanted: Change, failures: Collection[Key]) -> str:
-    if keys.owner(owned.badge_id) in failures:
-        return MEANWHILE
-    return f"{wanted.name} has an owner or views already"
-
-
-def _renamed(owned: Owned, name: str, now: float) -> Iterator[Write]:
+def _renamed(table: Table, owned: Owned, name: str, now: float) -> Iterator[Write]:
+    """Make a name the present one; a new name becomes an alias with a life of its own."""
     names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
     if len({*owned.names, name}) > MAX_NAMES:
         raise TakenError(f"a badge can have {MAX_NAMES} names, and this one has had as many")
-    yield Update(
-        keys.owner(owned.badge_id), values={"names": names}, condition=owned.held_by_these_names
-    )
+    yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.held)
     if name not in owned.names:
-        alias = {"alias": owned.badge_id}
-        created = {"created": int(now)}
-        yield Update(keys.user(name), values=alias, defaults=created, condition=_unused())
+        unused = _unused(table, name)
+        values = {**_new_life(unused, now), "alias": owned.badge_id}
+        yield unused.update(now, values, remove=("today", "hot", "deleted"))
         yield Check(keys.owner(name), attribute("SK").not_exists())
 
 
-def _aliases(owned: Owned) -> list[str]:
-    return sorted({name for name in owned.names if name != owned.badge_id})
+def _all_names(owned: Owned) -> list[str]:
+    return [owned.badge_id, *owned.aliases]
 
 
-def _begun(user: Item, now: float) -> dict[str, int]:
-    """The time from which views count: later than every reset before, whatever the clock says.
+def _ended(summary: Summary, secret_digest: str, now: float) -> Update:
+    """End the life of an id whose badge is deleted."""
+    return summary.update(
+        now,
+        {**_new_life(summary, now), "deleted": secret_digest},
+        remove=("alias", "today", "base", "frozen", "hot"),
+    )
 
-    A view that comes after it has seen it, and is taken no sooner. Views that were taken by a clock
-    ahead of this one are not before it: they go on counting.
+
+def _bury(table: Table, owned: Owned, now: float, retention: int) -> None:
+    """Remove the history of a deleted badge, then let its tombstones end."""
+    for name in _all_names(owned):
+        summary = read(table, name)
+        if summary.deleted != owned.digest:
+            continue
+        _delete_days(table, summary)
+        ttl = max(int(now), summary.reset // 1000) + retention + TOMBSTONE_SECONDS
+        with suppress(ConditionFailed):  # a new life has begun
+            if not summary.count:
+                table.write(summary.update(now, {"ttl": ttl}))
+
+
+def _new_life(summary: Summary, now: float) -> dict[str, Value]:
+    """Return what ends the life of an id: a time that no view of the life is later than."""
+    clock = int(now * 1000) + AHEAD_MILLISECONDS
+    at = max(clock, summary.watermark + APART_MILLISECONDS)
+    return {"count": 0, "watermark": at, "reset": at}
+
+
+def _delete_days(table: Table, summary: Summary) -> None:
+    """Delete the days of earlier lives of an id.
+
+    Raises `StorageError`; asking again deletes the others.
     """
-    return {"reset": max(int(now * 1000), number(user, "reset")) + 1}
-
-
-def _day_begun(badge_id: str, begun: dict[str, int]) -> Update:
-    """The day's history, emptied; it stays, so that a fold under way finds the reset there too."""
-    return Update(_day(badge_id, begun["reset"]), values={"views": 0, **begun}, remove=HOURS)
-
-
-def _day(badge_id: str, reset: int) -> Key:
-    return keys.day(badge_id, datetime.fromtimestamp(reset / 1000, UTC))
-
-
-def _forget_days(table: Table, badge_id: str, reset: int) -> None:
-    """Remove the history before a reset.
-
-    No reader sees it any more: where the table fails in between, the rest goes with the next reset.
-    """
-    with suppress(StorageError):
-        _delete_days(table, badge_id, reset)
-
-
-def _delete_days(table: Table, badge_id: str, reset: int) -> None:
-    today = _day(badge_id, reset).sk
-    partition = keys.partition(badge_id)
-    while days := table.query(
-        partition, first=keys.DAY, last=today, limit=MAX_TRANSACTION_WRITES, attributes=("SK",)
-    ):
-        old = [Delete(Key(partition, text(day, "SK"))) for day in days if day["SK"] != today]
+    while True:
+        days = table.query(
+            keys.partition(summary.badge_id),
+            first=keys.DAY,
+            last=keys.DAY + hour_of(summary.reset).day,
+            limit=MAX_TRANSACTION_WRITES,
+            attributes=("PK", "SK", "reset"),
+        )
+        old = [Delete(key_of(day)) for day in days if number(day, "reset") < summary.reset]
         if not old:
             return
         table.write(*old)
 
 
-def _owner(badge_id: str) -> Item:
+def _owner_item(badge_id: str, secret_digest: str, now: float) -> Item:
     pk, sk = keys.owner(badge_id)
-    return {"PK": pk, "SK": sk}
+    return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
 
 
-def _check_unseen(table: Table, badge_id: str) -> None:
-    """Raise `TakenError` for an id with live views: one stored directly may have left no floor."""
-    if counting.read(table, badge_id).live:
-        raise TakenError(f"{badge_id} has an owner or views already")
+def _unused(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id that nobody has used. Raises `TakenError`."""
+    summary = read(table, badge_id)
+    if not (summary.alias or summary.count or summary.base):
+        count = counting.read(table, badge_id)
+        if not count.live and table.get(keys.owner(badge_id)) is None:
+            return summary
+    raise TakenError(f"{badge_id} has an owner or views already")
 
 
-def _unused() -> ConditionBase:
-    """No view was put under an id: a put raises its floor first. Nor is it a name, or imported."""
-    return (
-        attribute("floor").not_exists()
-        & (attribute("count").not_exists() | attribute("count").eq(0))
-        & attribute("alias").not_exists()
-        & (attribute("base").not_exists() | attribute("base").eq(0))
-    )
-
-
-def _still(user: Item) -> ConditionBase:
-    """No other reset came in between; then it would be the later one that counts."""
-    return unchanged("reset", number(user, "reset"))
+def _overtaken(badge_id: str) -> Unavailable:
+    return Unavailable(f"{TRIES} other writes of {badge_id} came in between: try again")

@@ -12,12 +12,13 @@ from chalicelib import resources, telemetry
 from chalicelib.bodies import BadRequestError, body_of, read_fields
 from chalicelib.ports import StorageError, Table
 from chalicelib.responses import ANY_TYPE, answer, error, unavailable
+from chalicelib.settings import DIGEST
 from chalicelib.views import ids
 from chalicelib.views.options import MAX_BASE
 
 blueprint = Blueprint(__name__)
 
-CLAIM = {"id", "base"}
+CLAIM = {"id", "base", "digest"}
 CHANGE = {"base", "reset", "frozen", "rename"}
 
 
@@ -79,14 +80,18 @@ def _claim(table: Table, now: float) -> Response:
 
     fields = read_fields(body_of(blueprint.current_request), CLAIM)
     badge_id = _id(fields.get("id"), "id")
-    secret = owner.claim(table, badge_id, _base(fields.get("base", 0)), now)
-    return answer({"id": badge_id, "secret": secret}, 201)
+    own_digest = _digest(fields["digest"]) if "digest" in fields else ""
+    claimed = owner.claim(table, badge_id, _base(fields.get("base", 0)), now, own_digest)
+    told = {"id": badge_id} | ({"secret": claimed.secret} if claimed.secret else {})
+    return answer(told, 201)
 
 
 def _change(table: Table, now: float, badge_id: str) -> Response:
     from chalicelib.views import owner  # noqa: PLC0415
 
     owned = owner.authenticate(table, ids.normalise(badge_id), _secret())
+    if owned.deleted:
+        raise owner.NotClaimedError(f"{badge_id} was deleted")
     fields = read_fields(body_of(blueprint.current_request), CHANGE)
     wanted = owner.Change(
         base=_base(fields["base"]) if "base" in fields else None,
@@ -103,7 +108,8 @@ def _change(table: Table, now: float, badge_id: str) -> Response:
 def _delete(table: Table, now: float, badge_id: str) -> Response:
     from chalicelib.views import owner  # noqa: PLC0415
 
-    owner.delete(table, owner.authenticate(table, ids.normalise(badge_id), _secret()), now)
+    owned = owner.authenticate(table, ids.normalise(badge_id), _secret())
+    owner.delete(table, owned, now, resources.current().settings.retention_seconds)
     return Response("", status_code=204, headers={"Cache-Control": "no-store"})
 
 
@@ -119,6 +125,14 @@ def _base(given: object) -> int:
         given = int(given)
     if type(given) is not int or not 0 <= given <= MAX_BASE:
         raise BadRequestError(f"base: give a whole number from 0 to {MAX_BASE}")
+    return given
+
+
+def _digest(given: object) -> str:
+    if not isinstance(given, str) or DIGEST.fullmatch(given) is None:
+        raise BadRequestError(
+            "digest: give the SHA-256 digest of a secret of yours, 64 hex digits in lower case"
+        )
     return given
 
 

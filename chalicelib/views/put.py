@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chalice.app import Blueprint, SQSEvent
 
 from chalicelib import resources, telemetry
 from chalicelib.event_sources import VIEWS_QUEUE
-from chalicelib.views import storing
-from chalicelib.views.storing import Lifetime
-from chalicelib.views.view import MalformedError, View, taken_at
+from chalicelib.views.storing import InBetween, Store
+from chalicelib.views.view import MalformedError, View
+from chalicelib.views.windows import Windows
 
 if TYPE_CHECKING:
     from chalicelib.resources import Resources
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 blueprint = Blueprint(__name__)
 
 Record: TypeAlias = Mapping[str, Any]
-"""A message as Lambda hands it on."""
+"""A message as Lambda passes it on."""
 
 
 @blueprint.on_sqs_message(
@@ -34,69 +34,53 @@ Record: TypeAlias = Mapping[str, Any]
 def put_views(event: SQSEvent) -> dict[str, Any]:
     """Store a batch of views; the partial batch response names the messages to deliver again.
 
-    A malformed message is delivered until it ends in the dead-letter queue, its neighbours are
+    A malformed message is delivered until it ends in the dead-letter queue; its neighbours are
     stored. Source of the response: the Lambda developer guide, "Handling errors for an SQS event
     source".
     """
     telemetry.begin("put_views", event.context)
     use = resources.current()
-    now = use.clock()
-    records = event.to_dict()["Records"]
-    views, malformed = _parse(records)
-    failed = storing.store(list(views), use.table, Lifetime.of(use.settings), now, use.each)
-    for reason in failed.values():
-        telemetry.event(logging.WARNING, "a view is not stored yet", reason=str(reason))
-    hot = {view.badge_id for view in views if view.hot}
-    if hot and use.ttl_lags:
-        telemetry.count(views_folded_early=_fold_early(hot, use, now))
+    views, malformed = _parse(event.to_dict()["Records"])
+    store = Store(use.table, Windows.of(use.settings), use.clock, use.each)
+    failures = store.store(views)
+    waiting = [view for view, reason in failures.items() if isinstance(reason, InBetween)]
+    for view, reason in failures.items():
+        if view not in waiting:
+            telemetry.event(logging.WARNING, "view_not_stored", reason=str(reason))
     telemetry.count(
-        views_put=len(views) - len(failed),
+        views_put=len(views) - len(failures),
+        views_waiting=len(waiting),
         malformed=len(malformed),
-        late_redeliveries=_late(views, now - use.settings.redelivery_seconds),
+        views_folded_early=_fold({view.badge_id for view in views if view.fold}, use),
     )
-    undone = malformed + [record for view in failed for record in views[view]]
+    undone = malformed + [record for view in failures for record in views[view]]
     return {"batchItemFailures": [{"itemIdentifier": record["messageId"]} for record in undone]}
 
 
-def _fold_early(badges: Collection[str], use: Resources, now: float) -> int:
-    """Count the views of hot badges whose time is over; where TTL comes at once, it does that."""
-    from chalicelib.views import early  # noqa: PLC0415  few badges are ever hot
+def _fold(badges: Iterable[str], use: Resources) -> int:
+    """Fold badges whose fold is overdue; a failure is logged, and the next GET asks again."""
+    from chalicelib.views.folding import Folder  # noqa: PLC0415  few badges are ever overdue
+
+    folder = Folder(use.table, Windows.of(use.settings), use.clock)
 
     def fold(badge_id: str) -> int:
         try:
-            return early.fold_expired(badge_id, use.table, now)
+            return folder.fold_all(badge_id)
         except Exception as failure:  # noqa: BLE001  the views of the batch are stored all the same
-            telemetry.event(logging.WARNING, "a hot badge is not folded yet", reason=str(failure))
+            telemetry.event(logging.WARNING, "badge_not_folded", reason=str(failure))
             return 0
 
     return sum(use.each(fold, badges))
 
 
 def _parse(records: Iterable[Record]) -> tuple[dict[View, list[Record]], list[Record]]:
-    """The views of a batch, each with the records that carry it, and the malformed records."""
+    """Return the views of a batch, each with the records that carry it, and malformed records."""
     views: defaultdict[View, list[Record]] = defaultdict(list)
     malformed: list[Record] = []
     for record in records:
         try:
             views[View.from_message(record.get("body"))].append(record)
         except MalformedError:
-            telemetry.event(logging.ERROR, "a malformed message", message_id=record["messageId"])
+            telemetry.event(logging.ERROR, "malformed_message", message_id=record["messageId"])
             malformed.append(record)
     return views, malformed
-
-
-def _late(views: Mapping[View, Iterable[Record]], horizon: float) -> int:
-    """How many messages were delivered before and hold a view taken before a time.
-
-    Such a view may have been removed and folded since it was first stored, and then counts twice:
-    this is the most that can have been doubled.
-    """
-    return sum(
-        _delivered_before(record) and taken_at(view.ulid).timestamp() < horizon
-        for view, records in views.items()
-        for record in records
-    )
-
-
-def _delivered_before(record: Record) -> bool:
-    return int(record["attributes"]["ApproximateReceiveCount"]) > 1

@@ -4,89 +4,82 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from ulid import ULID
 
 from chalicelib.views import ids
 
-EXPECTED = 'expected {"id": text, "view": ULID, "shown": whole number from 0}'
+MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "fold": boolean}'
+MAX_RANDOM = bytes([255] * 10)
+"""The highest random part of a ULID."""
 
 
 class MalformedError(ValueError):
-    """A message or a stream record that nothing here wrote; the message says what is wrong."""
+    """A message or a stream record that vu-mi did not write; the text says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """One view of a badge.
 
-    `ulid` tells it from every other and says when it was taken. `shown` is the count that its
-    visitor saw, so that with this view there are at least `shown + 1`, and `reset` the beginning of
-    that count: how often a badge is begun anew, what was seen before says nothing of it. `hot` is
-    until when its badge is hot, in seconds since 1970: it is counted at once; 0 where it is not.
+    `ulid` identifies the view and has its time. `first` asks for the marker of the view's window,
+    `hot` asks to count the view at once, and `fold` asks to fold the badge.
     """
 
     badge_id: str
     ulid: str
-    shown: int
-    reset: int = 0
-    hot: int = 0
+    first: bool = True
+    hot: bool = False
+    fold: bool = False
 
-    @classmethod
-    def taken(cls, badge_id: str, shown: int, now: float, reset: int = 0, *, hot: int = 0) -> View:
-        """A new view at a time in seconds since 1970, not before the badge's reset (milliseconds).
-
-        A clock that was set back since the reset would else take views that don't count.
-        """
-        ulid = str(ULID.from_timestamp(max(int(now * 1000), reset)))
-        return cls(badge_id, ulid, shown, reset, hot)
+    @property
+    def milliseconds(self) -> int:
+        """When the view was taken, in milliseconds since 1970."""
+        return milliseconds(self.ulid)
 
     def to_message(self) -> str:
-        """The body of its message: JSON."""
-        body = {"id": self.badge_id, "view": self.ulid, "shown": self.shown}
-        more = {"reset": self.reset, "hot": self.hot}
-        return json.dumps(body | {name: value for name, value in more.items() if value})
+        """Return the body of its message as JSON."""
+        body = {"id": self.badge_id, "view": self.ulid, "first": self.first, "hot": self.hot}
+        return json.dumps(body | ({"fold": True} if self.fold else {}))
 
     @classmethod
     def from_message(cls, body: object) -> View:
-        """The view that a message carries. Raises `MalformedError`."""
+        """Return the view that a message carries. Raises `MalformedError`."""
         try:
             fields = json.loads(body)  # type: ignore[arg-type]
-            more = fields.get("reset", 0), fields.get("hot", 0)
-            view = cls(fields["id"], fields["view"], fields["shown"], *more)
-            view._check()
+            flags = fields["first"], fields["hot"], fields.get("fold", False)
+            view = cls(fields["id"], fields["view"], *flags)
+            view._check(flags)
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-            raise MalformedError(f"{EXPECTED}: {error!r}") from error
+            raise MalformedError(f"expected {MESSAGE_SCHEMA}: {error!r}") from error
         return view
 
-    def _check(self) -> None:
+    def _check(self, flags: tuple[object, ...]) -> None:
         if ids.normalise(self.badge_id) != self.badge_id:
             raise ValueError(f"id {self.badge_id!r} is not normalised")
-        taken_at(self.ulid)
-        numbers = {"shown": self.shown, "reset": self.reset, "hot": self.hot}
-        for name, value in numbers.items():
-            if type(value) is not int or value < 0:
-                raise ValueError(f"{name} {value!r} is no whole number from 0")
+        if not all(isinstance(flag, bool) for flag in flags):
+            raise ValueError(f"first, hot and fold are true or false, not {flags}")
+        milliseconds(self.ulid)
 
 
-def taken_at(ulid: str) -> datetime:
-    """When a view was taken, from its ULID. Raises `ValueError` for any other text."""
+def new_ulid(at: int) -> str:
+    """Return a new ULID of a time in milliseconds since 1970."""
+    return str(ULID.from_timestamp(at))
+
+
+def milliseconds(ulid: str) -> int:
+    """Return the time of a ULID. Raises `ValueError` for any other text."""
     parsed = ULID.from_str(ulid)
     if str(parsed) != ulid:
-        raise ValueError(f"{ulid!r} is no ULID in its canonical form")
-    return datetime.fromtimestamp(parsed.milliseconds / 1000, UTC)
+        raise ValueError(f"{ulid!r} is not a ULID in its canonical form")
+    return parsed.milliseconds
 
 
-def is_ulid(text: str) -> bool:
-    """Whether it is one in its canonical form."""
-    try:
-        taken_at(text)
-    except ValueError:
-        return False
-    return True
+def earliest(at: int) -> str:
+    """Return the lowest ULID of a time in milliseconds since 1970."""
+    return str(ULID.from_bytes(at.to_bytes(6, "big") + bytes(10)))
 
 
-def earliest(milliseconds: int) -> str:
-    """The least ULID of a time in milliseconds since 1970: none made before sorts behind it."""
-    return str(ULID.from_bytes(milliseconds.to_bytes(6, "big") + bytes(10)))
+def latest(at: int) -> str:
+    """Return the highest ULID of a time in milliseconds since 1970."""
+    return str(ULID.from_bytes(at.to_bytes(6, "big") + MAX_RANDOM))

@@ -1,0 +1,180 @@
+"""The summary of a badge: its count, the watermark up to which views are in it, and its owner's.
+
+Every write of a summary is on the condition that its `version` is the one that was read, and
+raises it by one. So whoever writes knows that nothing changed since they read, in whatever order
+folds, counts and owners' requests come.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from chalicelib.ports import (
+    Check,
+    Item,
+    Put,
+    Table,
+    Update,
+    Value,
+    attribute,
+    number,
+    text,
+    unchanged,
+)
+from chalicelib.views import keys
+
+HOURS_OF_DAY = 24
+
+
+class Hour(NamedTuple):
+    """One hour in UTC: a day, written yyyy-mm-dd, and 0 to 23."""
+
+    day: str
+    hour: int
+
+
+def hour_of(milliseconds: float) -> Hour:
+    """Return the hour of a time in milliseconds since 1970."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return Hour(f"{moment:%Y-%m-%d}", moment.hour)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The views of one day (UTC) by hour; `day` is written yyyy-mm-dd, empty for no day yet."""
+
+    day: str = ""
+    hours: Mapping[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, day: str, attributes: Mapping[str, Value]) -> Day:
+        """Return the day that attributes `h00` to `h23` tell of."""
+        hours = {hour: number(attributes, f"h{hour:02}") for hour in range(HOURS_OF_DAY)}
+        return cls(day, {hour: views for hour, views in hours.items() if views})
+
+    @property
+    def views(self) -> int:
+        return sum(self.hours.values())
+
+    @property
+    def attributes(self) -> dict[str, Value]:
+        return {f"h{hour:02}": views for hour, views in sorted(self.hours.items())}
+
+    def plus(self, counted: Mapping[Hour, int]) -> Day:
+        """Return the day with more views: those of an earlier day count in its first hour."""
+        hours = Counter(self.hours)
+        for (day, hour), views in counted.items():
+            hours[hour if day == self.day else 0] += views
+        return replace(self, hours=hours)
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A badge as its summary has it.
+
+    `watermark` and `reset` are milliseconds since 1970: views up to the watermark are in `count`,
+    views up to `reset` belong to an earlier life of the id. `today` is the day that the last
+    counted view belongs to. `base` is what the owner adds to the count. `hot` is until when new
+    views are counted at once, in seconds since 1970. `alias` is the id of the badge that this id
+    is another name of. `deleted` is the digest of the secret that deleted the badge.
+    """
+
+    badge_id: str
+    count: int = 0
+    watermark: int = 0
+    today: Day = field(default_factory=Day)
+    version: int = 0
+    base: int = 0
+    reset: int = 0
+    frozen: bool = False
+    hot: int = 0
+    alias: str = ""
+    deleted: str = ""
+
+    @classmethod
+    def of(cls, badge_id: str, item: Mapping[str, Value]) -> Summary:
+        """Return the summary that an item is, or a new one for an empty item.
+
+        Raises `TypeError` for an item that is no summary.
+        """
+        today = item.get("today", {})
+        if not isinstance(today, dict):
+            raise TypeError(f"today is {today!r}, expected a map")
+        return cls(
+            badge_id=badge_id,
+            count=number(item, "count"),
+            watermark=number(item, "watermark"),
+            today=Day.of(text(today, "day"), today),
+            version=number(item, "version"),
+            base=number(item, "base"),
+            reset=number(item, "reset"),
+            frozen=number(item, "frozen") == 1,
+            hot=number(item, "hot"),
+            alias=text(item, "alias"),
+            deleted=text(item, "deleted"),
+        )
+
+    @property
+    def as_read(self) -> Check:
+        """Nobody has written the summary since it was read."""
+        return Check(keys.summary(self.badge_id), unchanged("version", self.version))
+
+    def update(
+        self, now: float, values: Mapping[str, Value], remove: tuple[str, ...] = ()
+    ) -> Update:
+        """Change the summary if nobody else has since it was read.
+
+        A summary with a `ttl` is the tombstone of a deleted badge: whoever changes it revives it.
+        """
+        tombstone = () if "ttl" in values else ("ttl",)
+        return Update(
+            keys.summary(self.badge_id),
+            values={**values, "version": self.version + 1},
+            defaults={"created": int(now)},
+            remove=(*tombstone, *remove),
+            condition=self.as_read.condition,
+        )
+
+    def counted(self, now: float, views: Mapping[Hour, int], **more: Value) -> Update:
+        """Add views to the count and to the history of the day; `more` are attributes to set.
+
+        All views are of `today`, of an earlier day, or of the one new day that they enter.
+        """
+        today = self.day_with(views).plus(views)
+        day: dict[str, Value] = {"day": today.day, **today.attributes}
+        count = self.count + sum(views.values())
+        return self.update(now, {"count": count, "today": day, **more})
+
+    def day_with(self, views: Mapping[Hour, int]) -> Day:
+        """Return the day that the summary has with these views: `today`, or a new one."""
+        latest = max(hour.day for hour in views)
+        return self.today if latest <= self.today.day else Day(latest)
+
+    def finished_day(self, views: Mapping[Hour, int]) -> Put | None:
+        """Return the write that stores `today` if these views enter a new day.
+
+        It comes before the summary's own write, so that no day is ever missing. Its condition
+        keeps a day that a later version of the summary has stored.
+        """
+        if not self.today.views or self.day_with(views).day == self.today.day:
+            return None
+        key, today = keys.day(self.badge_id, self.today.day), self.today
+        item: Item = {
+            "PK": key.pk,
+            "SK": key.sk,
+            "views": today.views,
+            **today.attributes,
+            "version": self.version,
+            "reset": self.reset,
+        }
+        earlier = attribute("version").not_exists() | attribute("version").lte(self.version)
+        return Put(item, condition=earlier)
+
+
+def read(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id as it stands. Raises `StorageError`."""
+    return Summary.of(badge_id, table.get(keys.summary(badge_id)) or {})

@@ -1,0 +1,72 @@
+"""Windows of time: when a view is stored, when it is counted, and for how long it is kept.
+
+Drawn for one window, with the ages at which `put_views` decides (window 300 s, grace 600 s):
+
+    view       mark                      mark + grace
+    |----------|-------------------------|------------> time
+               the marker of the window  TTL removes the marker, the watermark moves to the mark
+
+    age of a view   0 .. grace / 2   .. 1.5 * grace ..
+                    young: stored    |  wait          | old: counted at once
+
+A young view is stored before its window's marker ends, because grace / 2 and the longest run of
+`put_views` and the difference of two clocks are less than the grace. The gap between young and
+old is longer than a run of `put_views`, so two deliveries of one message never take both ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.ports import Item
+from chalicelib.settings import Settings
+from chalicelib.views import keys
+
+YOUNG = 0.5
+"""A view younger than this share of the grace is stored."""
+OLD = 1.5
+"""A view at least as old as this share of the grace is counted at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The lengths of windows, of the grace and of the retention, in seconds."""
+
+    window: int = 300
+    grace: int = 600
+    retention: int = 15 * 86_400
+
+    @classmethod
+    def of(cls, settings: Settings) -> Windows:
+        """Return the lengths that an operator has set."""
+        return cls(settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds)
+
+    def mark(self, milliseconds: int) -> int:
+        """Return the mark (seconds since 1970) that ends the window of a time."""
+        return (milliseconds // 1000 // self.window + 1) * self.window
+
+    def foldable(self, now: float) -> int:
+        """Return the last mark, in milliseconds since 1970, that is at least the grace ago."""
+        return int((now - self.grace) // self.window) * self.window * 1000
+
+    def is_young(self, milliseconds: int, now: float) -> bool:
+        """Return whether a view of this time is stored at this time (seconds since 1970)."""
+        return now - milliseconds / 1000 <= YOUNG * self.grace
+
+    def is_old(self, milliseconds: int, now: float) -> bool:
+        """Return whether a view of this time is counted at once."""
+        return now - milliseconds / 1000 >= OLD * self.grace
+
+    def marker_ttl(self, mark: int) -> int:
+        """Return when the marker of a window ends, in seconds since 1970."""
+        return mark + self.grace
+
+    def view_ttl(self, milliseconds: int) -> int:
+        """Return when a view is no longer kept, in seconds since 1970."""
+        return milliseconds // 1000 + self.retention
+
+
+def marker_item(badge_id: str, mark: int, ttl: int) -> Item:
+    """Return the marker of the window of a badge that ends at a mark, both in seconds."""
+    pk, sk = keys.marker(badge_id, mark)
+    return {"PK": pk, "SK": sk, "badge": badge_id, "ttl": ttl}
