@@ -10,6 +10,8 @@ RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
 """Waits between the attempts of an event: nine attempts within 32 hours."""
 MAX_RETRY_SECONDS = 7 * 86_400
 MAX_RETENTION_SECONDS = 366 * 86_400
+HOT_VIEWS = 1_000
+"""Each visitor reads all live views of a badge, so beyond this no more are stored."""
 DIGEST = re.compile("[0-9a-f]{64}")
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
@@ -28,6 +30,7 @@ class Settings:
     `view_window_seconds`: the length of a window; windows end on whole multiples of it.
     `grace_seconds`: how long after the end of a window its views are folded at the earliest.
     `retention_seconds`: how long a view is kept in the table.
+    `hot_views`: a badge with this many live views is hot; no operator sets it.
     `api_token_digests`: SHA-256 digests, in hex, of the tokens that open the token routes.
     `token_users`: whose tokens some of them are, by digest: UUIDs in small letters.
     `webhook_allow`: networks that events may call although private, as they are written.
@@ -42,6 +45,7 @@ class Settings:
     view_window_seconds: int = 300
     grace_seconds: int = 600
     retention_seconds: int = 1_296_000
+    hot_views: int = HOT_VIEWS
     timers_queue_url: str = ""
     distribution_queue_url: str = ""
     api_token_digests: frozenset[str] = frozenset()

@@ -11,13 +11,13 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from chalicelib import telemetry
 from chalicelib.ports import Key, StorageError, number, text
 from chalicelib.views import keys
-from chalicelib.views.view import milliseconds
+from chalicelib.views.view import MalformedError, View, milliseconds
 from chalicelib.wallets.wallet import ENTRY
 from local import events
 from local.database import Database
@@ -140,14 +140,20 @@ def rest(queue: SqliteQueue, clock: Callable[[], float], least: float = LINGER_S
 class Expiry:
     """Removes the items whose time to live is over, as DynamoDB's TTL does.
 
-    A view stays until it is in the count of its badge, however late its fold comes. The change
-    log gets the removals that a consumer of the stream handles.
+    A view stays until it is in the count of its badge, however late its fold comes, and what shows
+    that it is counted stays while the queue of views has a message of it. The change log gets the
+    removals that a consumer of the stream handles.
     """
 
     def __init__(
-        self, database: Database, clock: Callable[[], float], on_removal: Callable[[], None]
+        self,
+        database: Database,
+        queue: SqliteQueue,
+        clock: Callable[[], float],
+        on_removal: Callable[[], None],
     ) -> None:
         self._database = database
+        self._queue = queue
         self._clock = clock
         self._on_removal = on_removal
 
@@ -158,7 +164,7 @@ class Expiry:
             return EXPIRY_SECONDS
         removed = self._database.write(
             lambda connection: remove_expired(
-                connection, now, REMOVALS_AT_ONCE, _Folded(connection), _is_consumed
+                connection, now, REMOVALS_AT_ONCE, self._may_go(connection), _is_consumed
             )
         )
         if not removed:
@@ -166,21 +172,31 @@ class Expiry:
         self._on_removal()
         return 0.0
 
+    def _may_go(self, connection: sqlite3.Connection) -> Callable[[Key], bool]:
+        """Return whether an expired item may go, as the transaction sees it."""
+        waiting = set(map(_view_in, self._queue.bodies(connection)))
 
-class _Folded:
-    """Tells of an expired item whether it may go: a view only when its badge has counted it."""
+        @cache
+        def watermark(partition: str) -> int:
+            return number(fetch(connection, Key(partition, keys.SUMMARY)) or {}, "watermark")
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-        self._watermarks: dict[str, int] = {}
+        def may_go(key: Key) -> bool:
+            if key.sk == keys.SEEN:
+                return key.pk.removeprefix(f"{keys.SEEN}#") not in waiting
+            if not key.sk.startswith(keys.VIEW):
+                return True
+            ulid = key.sk.removeprefix(keys.VIEW)
+            return milliseconds(ulid) <= watermark(key.pk) and ulid not in waiting
 
-    def __call__(self, key: Key) -> bool:
-        if not key.sk.startswith(keys.VIEW):
-            return True
-        if key.pk not in self._watermarks:
-            summary = fetch(self._connection, Key(key.pk, keys.SUMMARY)) or {}
-            self._watermarks[key.pk] = number(summary, "watermark")
-        return milliseconds(key.sk.removeprefix(keys.VIEW)) <= self._watermarks[key.pk]
+        return may_go
+
+
+def _view_in(body: str) -> str:
+    """Return the ULID of the view that a message carries, empty if it is malformed."""
+    try:
+        return View.from_message(body).ulid
+    except MalformedError:
+        return ""
 
 
 def _is_consumed(key: Key) -> bool:

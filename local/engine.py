@@ -160,7 +160,7 @@ class Engine:
             fold.wake()
             archiving.wake()
 
-        expiring = Expiry(self._database, clock, on_removal)
+        expiring = Expiry(self._database, self.queue, clock, on_removal)
         expiry = Loop("expiry", expiring.step, turn=self.turns)
         self.queue.on_send = put.wake
         groups.on_send = distribute.wake

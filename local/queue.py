@@ -157,6 +157,13 @@ class SqliteQueue:
             )
         )
 
+    def bodies(self, connection: sqlite3.Connection) -> list[str]:
+        """Return the bodies of all messages, dead letters among them, as a transaction sees them."""
+        rows = connection.execute(
+            "SELECT body FROM messages WHERE queue IN (?, ?)", (self.name, self.name + DEAD_LETTERS)
+        )
+        return [body for (body,) in rows]
+
     def next_visible(self) -> float | None:
         """When the next message is or becomes visible, None where there is none at all."""
         [(at,)] = self._database.read(

@@ -156,14 +156,15 @@ def _apply(connection: sqlite3.Connection, write: Write, item: Item | None) -> N
         case Put():
             connection.execute(STORE, row_of(write.item))
         case Update():
-            connection.execute(STORE, row_of(_updated(write, item)))
+            connection.execute(STORE, row_of(updated(write, item)))
         case Delete():
             connection.execute("DELETE FROM items WHERE pk = ? AND sk = ?", write.key)
         case Check():
             pass
 
 
-def _updated(write: Update, before: Item | None) -> Item:
+def updated(write: Update, before: Item | None) -> Item:
+    """Return what an update makes of an item, or of none."""
     item: Item = before or {"PK": write.key.pk, "SK": write.key.sk}
     sums = {name: number(item, name) + value for name, value in write.add.items()}
     after = {**write.defaults, **item, **write.values, **sums}

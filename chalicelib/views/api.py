@@ -83,7 +83,8 @@ def _show_and_take(badge_id: str, options: Options, use: Resources, *, counted: 
         _take(View(badge_id, new_ulid(int(use.clock() * 1000))), use, windows)
         return VIEW_TAKEN
     if counted and not count.summary.frozen:
-        _take(count.view(windows, use.clock()), use, windows)
+        view = count.view(windows, use.clock(), use.settings.hot_views)
+        _take(view, use, windows)
     return Drawn(badges.views(count.shown, options), options)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.ports import Item, Queue, StorageError, Table, text
+from chalicelib.settings import HOT_VIEWS as HOT
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary
@@ -19,8 +20,6 @@ from chalicelib.views.windows import Windows
 
 MAX_LIVE = 8_000
 """Live views of one badge that are counted; more are shown when they are folded."""
-HOT = 1_000
-"""A badge with this many live views is hot: its new views are counted at once, not stored."""
 READ_UNIT_BYTES = 4_096
 """Bytes that one read unit reads (DynamoDB developer guide, "Read consistency")."""
 SUMMARY_BYTES = 360
@@ -58,15 +57,18 @@ class Count:
         """What the badge shows."""
         return self.summary.base + self.summary.count + self.live
 
-    def view(self, windows: Windows, now: float) -> View:
-        """Return a new view, later than the watermark; `now` is seconds since 1970."""
+    def view(self, windows: Windows, now: float, hot: int = HOT) -> View:
+        """Return a new view, later than the watermark; `now` is seconds since 1970.
+
+        A badge with `hot` live views is hot.
+        """
         taken_at = max(int(now * 1000), self.summary.watermark + 1)
         return View(
             badge_id=self.summary.badge_id,
             ulid=new_ulid(taken_at),
             first=not self._has_view_of_window(windows, taken_at),
-            hot=self.live >= HOT or self.summary.hot > now,
-            fold=self._is_overdue(windows, now),
+            hot=self.live >= hot or self.summary.hot > now,
+            fold=self._is_overdue(windows, now, hot),
         )
 
     def _has_view_of_window(self, windows: Windows, taken_at: int) -> bool:
@@ -74,11 +76,11 @@ class Count:
         first, after = earliest(end - windows.window * 1000), earliest(end)
         return any(first <= ulid < after for ulid in self.newest)
 
-    def _is_overdue(self, windows: Windows, now: float) -> bool:
+    def _is_overdue(self, windows: Windows, now: float, hot: int) -> bool:
         """Whether more than a page of views wait for a fold that should have come."""
         if self.live <= len(self.newest):
             return False
-        return self.live >= HOT or milliseconds(self.newest[-1]) <= windows.foldable(now)
+        return self.live >= hot or milliseconds(self.newest[-1]) <= windows.foldable(now)
 
 
 def read(table: Table, badge_id: str) -> Count:

@@ -80,8 +80,9 @@ def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) ->
     """
     summary = _summary(table, badge_id)
     live = _live(table, summary)
-    # A view may be dated after the clock, because it is always later than the watermark.
-    present = max(_moment(now * 1000), _moment(summary.watermark))
+    # Views may be dated after this clock: others may be ahead of it.
+    days_counted = [_start(summary.today)] if summary.today.day else []
+    present = max([_moment(now * 1000), *days_counted, *live[-1:]])
     starts = by.buckets(days, present)
     views = _folded(table, summary, starts[0], by)
     views.update(map(by.start, live))

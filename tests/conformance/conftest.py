@@ -27,6 +27,7 @@ from local.database import FILE, Database
 from local.queue import SqliteQueue
 from local.table import SqliteTable
 from tests.aws import create_table
+from tests.memory_table import MemoryTable
 
 ENGINES = ["sqlite", "moto", *(["endpoint"] if "AWS_ENDPOINT_URL" in os.environ else [])]
 
@@ -53,6 +54,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
+    return _unless_wrong(request)
+
+
+@pytest.fixture(params=[*ENGINES, "memory"])
+def table_engine(request: pytest.FixtureRequest) -> str:
+    return _unless_wrong(request)
+
+
+def _unless_wrong(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     for marker in request.node.iter_markers("wrong_on"):
         if marker.args[0] == name:
@@ -61,12 +71,15 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def table(engine: str, tmp_path: Path) -> Iterator[Table]:
+def table(table_engine: str, tmp_path: Path) -> Iterator[Table]:
     with ExitStack() as stack:
-        if engine == "sqlite":
+        if table_engine == "sqlite":
             yield SqliteTable(stack.enter_context(_database(tmp_path)))
             return
-        client = stack.enter_context(_client(engine, "dynamodb"))
+        if table_engine == "memory":
+            yield MemoryTable()
+            return
+        client = stack.enter_context(_client(table_engine, "dynamodb"))
         name = f"conformance-{uuid.uuid4()}"
         create_table(client, name)
         yield DynamoTable(client, name)

@@ -1,265 +1,377 @@
-"""AWS as bad as its documentation allows: what a view may meet between the GET and the count.
+"""AWS as bad as its documentation allows: all that a view may meet from its GET to its count.
 
-Messages come any number of times, in any order and any cut, within REDELIVERY_SECONDS of their
-last put. TTL removes what is expired when it likes, up to 48 h late. The stream comes in order,
-cut anew at every delivery, any part of it again. Any storage call may be throttled, lose its
-answer, kill the process, or let all the others happen meanwhile.
+Visitors, deliveries, folds and owners' requests are operations that interleave at every storage
+call. Each may be throttled there, lose its answer, or be ended. Clocks of two processes differ.
+SQS delivers a message once or several times, young, in between or old. TTL removes items in any
+order, some days late; the stream carries a removal never, once or twice, in any order and cut.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
-from app import app
 from chalicelib import ports, resources
-from chalicelib.concurrency import Each
-from chalicelib.ports import Delete, Key, Put, Queue, Table, Write, number, text
+from chalicelib.ports import (
+    Due,
+    Item,
+    Key,
+    NotStored,
+    Put,
+    StorageError,
+    Table,
+    Unavailable,
+    Update,
+    Write,
+    number,
+)
 from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
-from chalicelib.views.owner import Change
+from chalicelib.views.folding import Folder
 from chalicelib.views.put import put_views
-from chalicelib.views.view import View
+from chalicelib.views.summary import read
+from chalicelib.views.view import View, earliest, milliseconds
 from tests import events
-from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
-from tests.laws.ledger import Ledger
-from tests.laws.owning import Owner
+from tests.laws.faults import Crash
+from tests.laws.operations import Operation
+from tests.laws.world import GET_SECONDS, NOON, Shared, World
 
-BADGES = ["plain", 'quo"te/ü', "plain#"]
-REDELIVERY = 300
-MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "shown": 0}', "null"]
+Result = TypeVar("Result")
+
+RETENTION_OF_QUEUE = 14 * 86_400
+LONG_ID = "\N{DUCK}" * 200
+"""An id of which one read unit reads three views: its visitors often need a second query."""
+LAST = keys.VIEW + "~"
+PUT_SECONDS = 60.0
+"""When Lambda ends `put_views`."""
+MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "first": 1}', "null"]
 MALFORMED_RECORDS: list[dict[str, Any]] = [
     {},
     {"eventName": "REMOVE"},
     {"eventName": "REMOVE", "userIdentity": events.BY_TTL, "dynamodb": {"Keys": {"PK": {}}}},
-    events.removal(1, "USER#plain", "VIEW#not-a-ulid"),
+    events.removal(1, "WINDOW#x#plain", "WINDOW"),
+    events.removal(1, "WINDOW#1", "WINDOW"),
 ]
+
+
+@dataclass(frozen=True)
+class Weather:
+    """How bad a history is.
+
+    `skew` is by how many seconds two clocks may differ, `loss` the share of removals that no
+    record tells of, `faults` the share of storage calls that fail, `hot` from how many live views
+    on a badge is hot, `start` the time at which the history begins. `owners` says whether owners
+    change their badges. `jumps` are the seconds that may pass at once.
+    """
+
+    ids: tuple[str, ...] = ("plain", LONG_ID)
+    skew: float = 100.0
+    loss: float = 0.3
+    faults: float = 0.03
+    hot: int = 1_000
+    start: float = NOON
+    owners: bool = False
+    jumps: tuple[float, ...] = (0.1, 1, 5, 30, 60, 100, 300, 700, 3_600)
+    delays: tuple[float, ...] = (0, 1, 5, 30, 200, 290, 310, 600, 900, 2_000, 90_000, 300_000)
 
 
 @dataclass
 class Message:
-    """A message of the views queue, for ever: SQS may deliver it whether deleted or not."""
+    """A message of the views queue that is to be delivered (again) from a time on."""
 
-    view: View
-    put_at: float | None = None
-    done: bool = False
-
-
-@dataclass(frozen=True)
-class World:
-    """A `resources.Resources` in which everything goes wrong that may."""
-
-    settings: Settings
-    clock: Callable[[], float]
-    each: Each
-    table: Table
-    views_queue: Queue
-    ttl_lags: bool = True
+    visible_at: float
+    body: str
+    view: View | None
 
 
-class AwsWorld:
-    """The state of the world, and what can happen in it."""
+class Paused:
+    """A `Table` and a `Queue` whose calls let others go on first, and may meet a fault."""
 
-    def __init__(self, table: Table, faults: Faults | None = None) -> None:
-        self.now = 1_800_000_000.0
-        self.ledger = Ledger()
-        self.messages: dict[str, Message] = {}
-        self.expiring: dict[Key, int] = {}
-        self.stream: list[dict[str, Any]] = []
-        self.delivered = 0
-        self.sequence = 10**20
-        self.faults = faults or Faults()
-        self.engine = table
-        self.owner = Owner()
-        self.resources = World(
-            Settings(redelivery_seconds=REDELIVERY),
-            lambda: self.now,
-            map,
-            FaultyTable(table, self.faults, self._written),
-            FaultyQueue(self, self.faults),
-        )
+    def __init__(self, world: AwsWorld) -> None:
+        self._world = world
 
-    # what the storage sees
+    def get(self, key: Key) -> Item | None:
+        return self._world.read(lambda: self._world.engine.get(key))
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return self._world.read(lambda: self._world.engine.get_all(keys))
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        return self._world.read(lambda: self._world.engine.query(partition, **how))
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return self._world.engine.query_due(batch, **how)
+
+    def count(self, partition: str, **how: Any) -> int:
+        return self._world.read(lambda: self._world.engine.count(partition, **how))
+
+    def write(self, *writes: Write) -> None:
+        self._world.call(partial(self._world.written, writes))
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        """A batch of items: DynamoDB may leave some of them unprocessed."""
+        left = []
+        for item in items:
+            try:
+                self.write(Put(item))
+            except StorageError:
+                left.append(item)
+        if left:
+            raise NotStored(left, "unprocessed")
 
     def send(self, body: str, *, delay: float = 0.0) -> None:
-        self.send_all([ports.Message(body, delay)])
+        assert not delay
+        self._world.call(partial(self._world.accept, body))
 
     def send_all(self, messages: Sequence[ports.Message]) -> None:
-        """The queue accepts messages."""
         for message in messages:
-            self._accept(View.from_message(message.body))
+            self.send(message.body)
 
-    def _accept(self, view: View) -> None:
-        self.messages[view.ulid] = Message(view)
-        self.ledger.take(view.badge_id, view.ulid)
 
-    def _written(self, writes: Sequence[Write]) -> None:
-        """Views are stored, counted at once, or folded early."""
+class AwsWorld(World):
+    """The state of the world, and what can happen in it."""
+
+    def __init__(self, seed: int, weather: Weather, engine: Table) -> None:
+        super().__init__(seed, weather.start, weather.skew, weather.ids, has_owners=weather.owners)
+        self.weather, self.engine, self.faults = weather, engine, weather.faults
+        self.settings = Settings(hot_views=weather.hot)
+        self.messages: list[Message] = []
+        self.expiring: dict[Key, int] = {}
+        self.stream: list[dict[str, Any]] = []
+        self._sequence = 10**20
+        paused = Paused(self)
+        self.table = paused
+        resources.use(Shared(self.settings, self.clock, map, paused, paused))
+
+    def clock(self) -> float:
+        operation = self.scheduler.current
+        return self.now + (operation.skew if operation else 0.0)
+
+    def read(self, operation: Callable[[], Result]) -> Result:
+        result = self.call(operation)
+        if looking := self.looking():
+            looking.last_read = self.moment
+        return result
+
+    def call(self, operation: Callable[[], Result]) -> Result:
+        """Do what an operation asks of the storage, after others have gone on."""
+        self.scheduler.pause()
+        self.calls += 1
+        chance = self.random.random() / self.faults if self.faults else 1.0
+        if chance < 0.3:
+            raise Unavailable("throttled")
+        if chance < 0.5:
+            raise Crash
+        result = operation()
+        if chance < 0.8:
+            raise Unavailable("the answer was lost")
+        if chance < 1.0:
+            raise Crash
+        return result
+
+    def accept(self, body: str) -> None:
+        """The queue has a message; it delivers it one to three times, soon or late."""
+        view = View.from_message(body)
+        looking = self.looking()
+        assert looking
+        self.take(looking, view.ulid)
+        chance = self.random
+        late = chance.choice(self.weather.delays) if chance.random() < 0.4 else chance.uniform(0, 3)
+        for _ in range(chance.choice([1, 1, 2, 3])):
+            self.deliver_at(self.now + late, body, view)
+            late += chance.choice([0, 1, 100, 299, 600, 86_400, 5 * 86_400])
+
+    def deliver_at(self, at: float, body: str, view: View | None) -> None:
+        """Let a message be delivered, unless the queue has forgotten it by then."""
+        if view is None or at < view.milliseconds / 1000 + RETENTION_OF_QUEUE - 86_400:
+            self.messages.append(Message(at, body, view))
+
+    def written(self, writes: Sequence[Write]) -> None:
+        self.engine.write(*writes)
         for write in writes:
-            if isinstance(write, Put) and write.key.sk.startswith((keys.VIEW, keys.SEEN)):
-                self.expiring[write.key] = number(write.item, "ttl")
-                ulid = write.key.sk.partition("#")[2]
-                badge_id = text(write.item, "badge") or write.key.pk.removeprefix(keys.PARTITION)
-                self.ledger.take(badge_id, ulid)
-                if ulid in self.messages:
-                    self.messages[ulid].put_at = self.now
-            elif isinstance(write, Delete) and write.key in self.expiring:
-                del self.expiring[write.key]
-                self._append(events.removal(0, *write.key, identity=None))
+            self._note(write)
 
-    # what happens
+    def _note(self, write: Write) -> None:
+        """Note what expires, which views are taken, and which lives have ended."""
+        self.note_life(write)
+        item = write.item if isinstance(write, Put) else {}
+        if isinstance(write, Update):
+            item = dict(write.values)
+        if "ttl" in item:
+            self.expiring[write.key] = number(item, "ttl")
+        else:
+            self.expiring.pop(write.key, None)
+        if looking := self.looking():
+            if write.key.sk.startswith(keys.VIEW):
+                self.take(looking, write.key.sk.removeprefix(keys.VIEW))
+            if write.key.sk == keys.SEEN:
+                self.take(looking, write.key.pk.removeprefix(keys.SEEN + "#"))
 
-    def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
-        """A visitor looks; the count shown is the one before his own view."""
-        look, queued = self.ledger.look(badge_id), len(self.messages)
-        with self._under(faults):
-            body = self.ask(badge_id, peek=peek)
-            if Fault.MEANWHILE not in faults:
-                look.check(body)
-            if not look.undisturbed:
-                return
-            taken = look.answered(body, peek=peek)
-            if taken and len(self.messages) == queued and not body.get("isError"):
-                counted = int(body["message"]) - look.owned.base
-                self.ledger.put_done(badge_id, counted + 1, look.owned.reset)
+    # operations
 
-    def ask(self, badge_id: str, *, peek: bool) -> dict[str, Any]:
-        """The badge that a visitor is shown."""
-        query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
-        answer = app(events.http_event(query), None)
-        assert answer["statusCode"] == 200
-        body: dict[str, Any] = json.loads(answer["body"])
-        return body
+    def _look(self, asked: str, operation: Operation) -> None:
+        looking = operation.state = self.look(asked)
+        try:
+            body = self.any_request(asked)()
+        finally:
+            looking.span.ended = self.moment
+        self.check_answer(looking, body)
 
-    def deliver(
-        self, ulids: Sequence[str], malformed: Sequence[str], faults: Sequence[Fault]
-    ) -> None:
-        """SQS delivers a batch, with malformed messages between the others."""
-        batch = {f"m-{ulid}": self.messages[ulid].view for ulid in ulids}
-        bodies: dict[str, object] = {}
-        for place, (message_id, view) in enumerate(batch.items()):
-            bodies[message_id] = view.to_message()
-            if place < len(malformed):
-                bodies[f"bad-{place}"] = malformed[place]
-        with self._under(faults):
-            failed = _failed(put_views(events.sqs_event(bodies, receives=2), None))
-            assert {name for name in bodies if name.startswith("bad-")} <= failed
-            if not faults:
-                assert failed.isdisjoint(batch)
-            for message_id, view in batch.items():
-                if message_id not in failed:
-                    self.messages[view.ulid].done = True
-                    self.ledger.put_done(view.badge_id, view.shown + 1, view.reset)
+    def deliver(self, batch: Sequence[Message]) -> None:
+        """SQS delivers a batch to `put_views`, with a malformed message now and then."""
+        bodies: dict[str, Message] = {f"m-{place}": one for place, one in enumerate(batch)}
+        if self.random.random() < 0.05:
+            malformed = self.random.choice(MALFORMED_BODIES)
+            bodies["malformed"] = Message(0, malformed, None)
+        self.start(partial(self._put, bodies), PUT_SECONDS)
 
-    def may_come(self) -> list[str]:
-        """The messages that SQS may deliver (again) now, within the bound of law 4."""
-        return [ulid for ulid, message in self.messages.items() if self._may_come(message)]
+    def _put(self, bodies: Mapping[str, Message], _: Operation) -> None:
+        failed = set(bodies)
+        again = 30.0
+        try:
+            event = events.sqs_event({name: one.body for name, one in bodies.items()})
+            answer = put_views(event, None)
+            failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+            assert failed <= set(bodies)
+            assert "malformed" not in bodies or "malformed" in failed
+            again = 120.0
+        finally:
+            for name in failed:
+                if bodies[name].view:
+                    self.deliver_at(self.now + again, bodies[name].body, bodies[name].view)
 
-    def _may_come(self, message: Message) -> bool:
-        return message.put_at is None or self.now - message.put_at <= REDELIVERY
+    def fold(self, records: Sequence[dict[str, Any]]) -> None:
+        """Lambda delivers a batch of the stream to `fold_views`."""
+        self.start(partial(self._fold, records))
 
-    def expired(self) -> list[Key]:
-        return sorted(key for key, ttl in self.expiring.items() if ttl < self.now)
-
-    def expire(self, removed: Sequence[Key]) -> None:
-        """TTL removes views; the stream carries each removal."""
-        for key in removed:
-            self.engine.write(Delete(key))
-            del self.expiring[key]
-            self._append(events.removal(0, *key))
-
-    def disturb(self, record: dict[str, Any] | None, badge_id: str) -> None:
-        """The stream carries what is no removal of a view by TTL: it must count nothing."""
-        if record is not None:
-            self._append(record)
-            return
-        some_ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-        pk = keys.partition(badge_id)
-        self._append(events.removal(0, pk, keys.VIEW + some_ulid, identity=None))
-        self._append(events.removal(0, pk, keys.USER))
-        self._append({**events.removal(0, pk, keys.VIEW + some_ulid), "eventName": "MODIFY"})
-
-    def _append(self, record: dict[str, Any]) -> None:
-        self.stream.append(self.numbered(record))
-
-    def numbered(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Sequence numbers grow by leaps, and by a digit now and then."""
-        self.sequence = self.sequence * 3 + 1 if self.sequence < 10**30 else self.sequence + 7
-        if "dynamodb" in record and "SequenceNumber" in record["dynamodb"]:
-            stream = {**record["dynamodb"], "SequenceNumber": str(self.sequence)}
-            record = {**record, "dynamodb": stream}
-        return record
-
-    def fold(self, start: int, end: int, faults: Sequence[Fault] = ()) -> None:
-        """Lambda delivers a part of the stream, from its checkpoint or from before it."""
-        start = min(start, self.delivered)
-        done = self.consume(self.stream[start:end], faults)
-        self.delivered = max(self.delivered, start + done)
-
-    def consume(self, batch: Sequence[dict[str, Any]], faults: Sequence[Fault]) -> int:
-        """Lambda invokes the stream's consumer; returns how many records of the batch are done."""
-        if not batch:
-            return 0
-        with self._under(faults):
-            failed = _failed(fold_views(events.stream_event(batch), None))
-            if not faults:
-                assert not failed
-            if not failed:
-                return len(batch)
+    def _fold(self, records: Sequence[dict[str, Any]], _: Operation) -> None:
+        failed: set[str] = set()
+        try:
+            answer = fold_views(events.stream_event(records), None)
+            failed = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+        except Crash:
+            self.stream += records
+        if failed:
+            numbers = [one.get("dynamodb", {}).get("SequenceNumber") for one in records]
             [lowest] = failed
-            numbers = [r.get("dynamodb", {}).get("SequenceNumber") for r in batch]
-            return numbers.index(lowest)
-        return 0
+            self.stream += records[numbers.index(lowest) :]
 
-    def claim(self) -> None:
-        """Somebody claims a badge of his own, if nobody has."""
-        self.owner.claim(self.engine, self.now)
-        self.note_change()
+    # the weather
 
-    def change(self, wanted: Change, faults: Sequence[Fault] = ()) -> None:
-        """The owner changes it."""
-        with self._under(faults):
-            self.owner.change(self.resources.table, wanted, self.now)
-        self.note_change()
+    def expire(self) -> None:
+        """TTL removes an item; the stream carries the removal of a marker, or does not."""
+        gone = [key for key, ttl in self.expiring.items() if ttl < self.now and self._may_go(key)]
+        if not gone:
+            return
+        key = self.random.choice(gone)
+        del self.expiring[key]
+        self.engine.write(ports.Delete(key))
+        if key.sk == keys.WINDOW and self.random.random() >= self.weather.loss:
+            self._sequence += 7
+            record = events.removal(self._sequence, *key)
+            self.stream += [record] * self.random.choice([1, 1, 2])
 
-    def delete(self, faults: Sequence[Fault] = ()) -> None:
-        """The owner deletes it."""
-        with self._under(faults):
-            self.owner.delete(self.resources.table, self.now)
-        self.note_change()
+    def _may_go(self, key: Key) -> bool:
+        """Folds come within the retention: a view that is not folded is not removed."""
+        if not key.sk.startswith(keys.VIEW):
+            return True
+        summary = read(self.engine, key.pk.removeprefix(keys.PARTITION))
+        return milliseconds(key.sk.removeprefix(keys.VIEW)) <= summary.watermark
 
-    def note_change(self) -> None:
-        """The ledger hears what the owner has done, be it under way still."""
-        self.now += 0.002  # the clock goes on: a view whose count can't be read knows no reset
-        self.owner.tell(self.ledger, self.engine)
+    def disturb(self) -> None:
+        """The stream carries what is no removal of a marker: it must count nothing."""
+        some_ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+        record = self.random.choice(
+            [
+                *MALFORMED_RECORDS,
+                events.removal(5, keys.partition("plain"), keys.VIEW + some_ulid),
+                events.removal(5, *keys.summary("plain")),
+            ]
+        )
+        self.stream.append(record)
 
-    def pass_time(self, seconds: float) -> None:
-        """A message that was put and not deleted goes to the dead letters before the bound ends."""
-        self.now += seconds
+    def pass_time(self) -> None:
+        """Time passes; a message is delivered before its queue forgets it."""
+        jump = self.random.choice(self.weather.jumps)
+        self.now += 86_400 if self.random.random() < 0.01 else jump
 
-    def end(self) -> None:
-        """All is quiet: what was on its way has arrived."""
-        waiting = [u for u in self.may_come() if not self.messages[u].done]
-        for at in range(0, len(waiting), 10):
-            self.deliver(waiting[at : at + 10], [], [])
-        self.pass_time(10 * 24 * 3600)
-        self.expire(self.expired())
-        for start in range(self.delivered, len(self.stream), 7):
-            self.fold(start, start + 7)
-        self.ledger.check_quiet(self.engine)
+    def due(self) -> list[Message]:
+        return [message for message in self.messages if message.visible_at <= self.now]
 
-    @contextmanager
-    def _under(self, faults: Sequence[Fault]) -> Iterator[None]:
-        self.faults.plan(faults)
-        resources.use(self.resources)
-        with suppress(Crash):
-            yield
-        self.faults.plan([])
+    def step(self) -> None:
+        """One thing happens, mostly the next storage call of something under way."""
+        chance, under_way = self.random, self.scheduler.under_way
+        if under_way and chance.random() > 0.35:
+            self.scheduler.step(self.now)
+            return
+        happens = chance.choices(list(HAPPENINGS), list(HAPPENINGS.values()))[0]
+        happens(self)
+
+    def rest(self) -> None:
+        """Everything under way ends, and every message is delivered."""
+        self.faults = 0.0
+        while self.scheduler.under_way or self.messages:
+            if self.scheduler.under_way:
+                self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
+            else:
+                first = min(self.messages, key=lambda message: message.visible_at)
+                self.now = max(self.now, first.visible_at + 1)
+                batch = self.due()[:10]
+                self.messages = [one for one in self.messages if one not in batch]
+                self.deliver(batch)
+
+    def check(self) -> None:
+        """Fold what the stream tells of; if removals are lost, the operator folds all."""
+        self.now += 2 * self.windows.grace + self.windows.window
+        if self.weather.loss:
+            folder = Folder(self.engine, self.windows, lambda: self.now)
+            for badge_id in self.names():
+                folder.fold_all(badge_id)
+        else:
+            self._let_the_stream_fold()
+        for badge_id in self.names():
+            summary = read(self.engine, badge_id)
+            first = keys.VIEW + earliest(summary.watermark + 1)
+            views = self.engine.count(keys.partition(badge_id), first=first, last=LAST, limit=9)
+            assert not views, f"{badge_id[:9]} has views that no fold has counted"
+        super().check()
+
+    def _let_the_stream_fold(self) -> None:
+        while self.stream or any(key.sk == keys.WINDOW for key in self.expiring):
+            self.expire()
+            self.something_is_folded()
+            while self.scheduler.under_way:
+                self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
+
+    # what HAPPENINGS call
+
+    def somebody_visits(self) -> None:
+        asked = self.random.choice(self.owners.ids)
+        self.start(partial(self._look, asked), GET_SECONDS)
+
+    def something_is_delivered(self) -> None:
+        if due := self.due():
+            batch = self.random.sample(due, min(len(due), self.random.choice([1, 1, 2, 5, 10])))
+            self.messages = [one for one in self.messages if one not in batch]
+            self.deliver(batch)
+
+    def something_is_folded(self) -> None:
+        if self.stream:
+            self.random.shuffle(self.stream)
+            cut = self.random.choice([1, 1, 2, 5])
+            batch, self.stream = self.stream[:cut], self.stream[cut:]
+            self.fold(batch)
 
 
-def _failed(answer: dict[str, Any]) -> set[str]:
-    return {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+HAPPENINGS: Mapping[Callable[[AwsWorld], None], float] = {
+    AwsWorld.somebody_visits: 25,
+    AwsWorld.something_is_delivered: 20,
+    AwsWorld.pass_time: 10,
+    AwsWorld.expire: 6,
+    AwsWorld.something_is_folded: 8,
+    AwsWorld.disturb: 1,
+    AwsWorld.an_owner_asks: 3,
+}

@@ -1,253 +1,323 @@
 """One machine as bad as it gets: killed at any moment, its clock set at will, its disk full.
 
-The real engine without its threads: the steps of its loops, one at a time, on a real file. A
-killed process is one whose file is opened anew.
+It is the real engine without its threads: the steps of its loops, one at a time, on a real file.
+Visitors share a commit with the storing of their views. An owner's request interleaves with
+everything at each of its storage calls. A killed process is one whose file is opened again.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from app import app
-from chalicelib import resources
+from chalicelib import ports, resources
+from chalicelib.ports import Item, Key, StorageError, Unavailable, Update, Write
 from chalicelib.settings import Settings
+from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
-from chalicelib.views.owner import Change
 from chalicelib.views.put import put_views
-from chalicelib.views.view import MalformedError, View, earliest
+from chalicelib.views.view import View
 from local.checking import check_content
 from local.database import FILE, Database
 from local.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
-from local.engine import VIEWS_QUEUE, LocalResources
+from local.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources, views_resources
 from local.findings import Kind
 from local.queue import SqliteQueue
 from local.table import SqliteTable
-from tests import events
-from tests.laws.faults import Crash, Fault, Faults
-from tests.laws.ledger import Ledger
-from tests.laws.owning import OTHER_NAME, OWNED, Owner
+from tests.laws.aws_world import LONG_ID, MALFORMED_BODIES
+from tests.laws.faults import Crash
+from tests.laws.ledger import Moment
+from tests.laws.world import NOON, Looking, World
 
 Result = TypeVar("Result")
 
-BADGES = ["a", "ü/b"]
-SETTINGS = Settings(view_window_seconds=1, redelivery_seconds=1)
+RETENTION_SECONDS = 3_600
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """How bad a history is: the share of commits that fail, and how the clock is set.
+
+    A badge with `hot` live views is hot. `start` is the time at which the history begins.
+    """
+
+    ids: tuple[str, ...] = ("a", LONG_ID)
+    faults: float = 0.03
+    hot: int = 1_000
+    start: float = NOON
+    owners: bool = True
+    jumps: tuple[float, ...] = (0.1, 1, 5, 30, 60, 300, 700, 3_600, -1, -60, -700, -90_000, 90_000)
 
 
 class FaultyDatabase(Database):
     """A file of which any transaction may fail, or be the last thing the process does."""
 
-    faults: Faults | None = None
-
-    @property
-    def in_commit(self) -> bool:
-        """Whether a transaction is under way: nobody else writes until it is over."""
-        return getattr(self._local, "inside", None) is not None
+    world: MachineWorld | None = None
 
     def write(
         self, job: Callable[[sqlite3.Connection], Result], *, in_one_statement: bool = False
     ) -> Result:
         write = partial(super().write, job, in_one_statement=in_one_statement)
-        return write() if self.faults is None else self.faults.call(write)
+        return write() if self.world is None else self.world.call(write)
 
 
-class MachineWorld:
+class Paused:
+    """The `Table` of an owner's request: others go on before each of its calls."""
+
+    def __init__(self, world: MachineWorld) -> None:
+        self._world = world
+
+    def get(self, key: Key) -> Item | None:
+        self._world.scheduler.pause()
+        return self._world.engine.get(key)
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        self._world.scheduler.pause()
+        return self._world.engine.get_all(keys)
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        self._world.scheduler.pause()
+        return self._world.engine.query(partition, **how)
+
+    def query_due(self, batch: str, **how: Any) -> list[ports.Due]:
+        return self._world.engine.query_due(batch, **how)
+
+    def count(self, partition: str, **how: Any) -> int:
+        self._world.scheduler.pause()
+        return self._world.engine.count(partition, **how)
+
+    def write(self, *writes: Write) -> None:
+        self._world.scheduler.pause()
+        try:
+            self._world.engine.write(*writes)
+        except Crash:
+            self._world.restart()
+            raise
+        finally:
+            for write in filter(self._world.is_done, writes):
+                self._world.note_life(write)
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        self._world.engine.put_all(items)
+
+
+class MachineWorld(World):
     """The state of one machine, and what can happen to it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.now = 1_800_000_000.0
-        self.ledger = Ledger()
-        self.faults = Faults()
-        self.owner = Owner()
-        self._path = folder / FILE
-        self._last_seen = 0
-        self._sent: set[str] = set()
-        self.start()
+    engine: SqliteTable
 
-    def start(self) -> None:
+    def __init__(self, seed: int, trouble: Trouble, folder: Path) -> None:
+        self._latest = trouble.start
+        super().__init__(seed, trouble.start, 0.0, trouble.ids, has_owners=trouble.owners)
+        self.trouble, self.faults = trouble, 0.0
+        self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=trouble.hot)
+        self._path = folder / FILE
+        self._looking: Looking | None = None
+        self._views: dict[str, View] = {}
+        self._open()
+        self.table = Paused(self)
+
+    @property
+    def moment(self) -> Moment:
+        self._latest = max(self._latest, self.now)
+        return Moment(self._latest, self.calls)
+
+    def clock(self) -> float:
+        return self._resources.clock()
+
+    def _open(self) -> None:
         """Open the file as a new process does."""
         self.database = FaultyDatabase(self._path)
-        self.table = SqliteTable(self.database)
-        self.queue = SqliteQueue(self.database, VIEWS_QUEUE, lambda: self.now, max_receives=3)
+        self.engine = SqliteTable(self.database)
+        wall = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
+        self.queue = NotingQueue(self.database, VIEWS_QUEUE, wall, max_receives=VIEWS_MAX_RECEIVES)
+        self.queue.world = self
         self.queue.release()
-        clock = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
-        self.at_once = DeliveryAtOnce(self.queue, put_views, clock)
-        self.put = MessageDelivery(self.queue, put_views, clock)
+        together = self.database.in_one_commit
+        self.at_once = DeliveryAtOnce(self.queue, put_views, wall)
+        self.put = MessageDelivery(self.queue, put_views, wall, together)
         self.fold = StreamDelivery(self.database, "fold_views", fold_views)
-        self.removals = Expiry(self.database, VIEWS_QUEUE, clock, lambda: None)
-        self.database.faults = self.faults
-        resources.use(LocalResources(SETTINGS, clock, self.database.each, self.table, self.queue))
+        self.archive = StreamDelivery(self.database, "archive_entries", lambda *_: None, "TX#")
+        self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
+        self._resources: LocalResources = views_resources(
+            self.settings, wall, self.database, self.engine, self.queue
+        )
+        resources.use(self._resources)
+        self.database.world = self
+        self.faults = self.trouble.faults
 
     def close(self) -> None:
-        """Whatever happened, `python -m local check` finds nothing wrong with the file."""
+        """Close the file; whatever happened, a check finds nothing wrong with it."""
+        self.faults = 0.0
         self.database.close()
         findings = check_content(self._path.parent)
         assert [str(one) for one in findings if one.kind is Kind.WRONG] == []
 
     def restart(self) -> None:
-        """As after `kill -9`: whatever was not committed is gone."""
-        self.faults.plan([])
-        self.close()
-        self.start()
+        """Restart as after `kill -9`: whatever was not committed is gone."""
+        self.faults = 0.0
+        self.database.close()
+        self._open()
 
-    def get(self, badge_id: str, *, peek: bool, faults: Sequence[Fault] = ()) -> None:
-        self._take_stock()
-        look = self.ledger.look(badge_id)
-        with self._under(faults):
-            body = _asked(badge_id, peek=peek)
-            self._take_stock()
-            if Fault.MEANWHILE not in faults:
-                look.check(body)
-            if look.undisturbed:
-                taken = look.answered(body, peek=peek)
-                if not faults:
-                    assert not body.get("isError")
-                    assert len(self.ledger.taken[look.badge_id]) == look.taken + taken
-        self._take_stock()
+    def call(self, operation: Callable[[], Result]) -> Result:
+        """Do what somebody asks of the file, unless it fails or the process ends."""
+        self.calls += 1
+        chance = self.random.random() / self.faults if self.faults else 1.0
+        if chance < 0.3:
+            raise Unavailable("the disk is full")
+        if chance < 0.5:
+            raise Crash
+        result = operation()
+        if chance < 0.8:
+            raise Unavailable("the answer was lost")
+        if chance < 1.0:
+            raise Crash
+        return result
 
-    def get_together(self, names: Sequence[str], faults: Sequence[Fault] = ()) -> None:
-        """Visitors whose requests share a commit, and the storing of their views with it.
+    def is_done(self, write: Write) -> bool:
+        """Whether a write has ended the life of an id: its answer may be lost."""
+        at = write.values.get("reset") if isinstance(write, Update) else None
+        return at is not None and (self.engine.get(write.key) or {}).get("reset") == at
 
-        Where it fails, each is answered alone.
-        """
-        self._take_stock()
-        looks = [self.ledger.look(name) for name in names]
-        bodies: list[dict[str, Any]] = []
-        with self._under(faults):
-            ask = partial(self.at_once, lambda: [_asked(name, peek=False) for name in names])
-            bodies = self.database.in_one_commit(ask)
-        self._take_stock()
-        if not bodies:
-            for name in names:
-                self.get(name, peek=False)
+    def sent(self, view: View) -> None:
+        """A request has sent the message of its view."""
+        assert self._looking
+        self._looking.own = view.ulid
+        self._views[view.ulid] = view
+
+    # what happens
+
+    def step(self) -> None:
+        chance, under_way = self.random, self.scheduler.under_way
+        if under_way and chance.random() < 0.3:
+            self.scheduler.step(self.now)
             return
-        answers = list(zip(looks, bodies, strict=True))
-        for look, body in answers:
-            look.check(body)
-        taken = Counter(look.badge_id for look, _ in answers if not look.owned.frozen)
-        for look, body in answers:
-            assert len(self.ledger.taken[look.badge_id]) == look.taken + taken[look.badge_id]
-            if not look.owned.frozen:
-                self.ledger.acknowledged[look.badge_id] += 1
-            if not faults:
-                counted = int(body["message"]) - look.owned.base
-                stored = counted + (not look.owned.frozen)
-                self.ledger.put_done(look.badge_id, stored, look.owned.reset)
+        happens = chance.choices(list(HAPPENINGS), list(HAPPENINGS.values()))[0]
+        happens(self)
 
-    def malformed(self, body: str) -> None:
-        """Something that is no view lies in the queue."""
-        self.queue.send(body)
-
-    def step(self, faults: Sequence[Fault], *loops: Callable[[], float]) -> None:
-        """Some of the loops take a step."""
-        with self._under(faults):
-            for loop in loops:
-                loop()
-        if not faults:
-            self._note_puts()
-
-    def set_clock(self, seconds: float) -> None:
-        """Forwards or backwards."""
-        self.now += seconds
-
-    def claim(self) -> None:
-        """Somebody claims a badge of his own, if nobody has."""
-        self.owner.claim(self.table, self.now)
-        self.note_change()
-
-    def change(self, wanted: Change, faults: Sequence[Fault] = ()) -> None:
-        """The owner changes it."""
-        if wanted.reset and self._behind():
+    def visitors_come(self) -> None:
+        """Visitors share a commit, and the storing of their views; if it fails, each is alone."""
+        names = self.random.choices(self.owners.ids, k=self.random.choice([1, 1, 2, 5]))
+        requests = [(self.look(asked), self.any_request(asked)) for asked in names]
+        ask = partial(self.at_once, lambda: [self._ask(*request) for request in requests])
+        bodies = self._try(lambda: self.database.in_one_commit(ask))
+        if bodies is None:
+            self._end([looking for looking, _ in requests])
+            for asked in names:
+                self._visitor_comes(asked)
             return
-        with self._under(faults):
-            self.owner.change(self.table, wanted, self.now)
-        self.note_change()
+        self._end([looking for looking, _ in requests])
+        for (looking, _), body in zip(requests, bodies, strict=True):
+            self.check_answer(looking, body)
 
-    def delete(self, faults: Sequence[Fault] = ()) -> None:
-        """The owner deletes it."""
-        if self._behind():
-            return
-        with self._under(faults):
-            self.owner.delete(self.table, self.now)
-        self.note_change()
+    def _visitor_comes(self, asked: str) -> None:
+        looking, request = self.look(asked), self.any_request(asked)
+        body = self._try(lambda: self._ask(looking, request))
+        self._end([looking])
+        if body is not None:
+            self.check_answer(looking, body)
 
-    def _behind(self) -> bool:
-        """Whether the clock was set back behind views taken: no reset can part them from others."""
-        self._take_stock()
-        next_reset = max(int(self.now * 1000), self.ledger.owned[OWNED].reset) + 1
-        taken = self.ledger.taken[OWNED] | self.ledger.taken[OTHER_NAME]
-        return max(taken, default="") >= earliest(next_reset)
+    def _ask(self, looking: Looking, request: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        self._looking = looking
+        return request()
 
-    def note_change(self) -> None:
-        """The ledger hears what the owner has done, be it under way still."""
-        self._take_stock()
-        self.owner.tell(self.ledger, self.table)
+    def _end(self, requests: Sequence[Looking]) -> None:
+        """Requests are over: their views are taken if the file has them in any form."""
+        for looking in requests:
+            looking.span.ended = self.moment
+            if looking.own and not self._has(self._views[looking.own]):
+                looking.own = ""
+        for looking in requests:
+            if looking.own:
+                self.take(looking, looking.own)
 
-    def _take_stock(self) -> None:
-        """Every view in the file, in whatever form; only what is folded is known by count alone.
+    def _has(self, view: View) -> bool:
+        places = [keys.view(view.badge_id, view.ulid), keys.seen(view.ulid)]
+        if self.engine.get_all(places):
+            return True
+        rows = self.database.read(
+            "SELECT 1 FROM messages WHERE instr(body, ?) LIMIT 1", (view.ulid,)
+        )
+        return bool(rows)
 
-        What is in no commit yet may never be in the file.
-        """
-        if self.database.in_commit:
-            return
-        sent = self._rows("SELECT id, body FROM messages WHERE id > ?", (self._last_seen,))
-        for self._last_seen, body in sent:
-            with suppress(MalformedError):
-                view = View.from_message(body)
-                self.ledger.take(view.badge_id, view.ulid)
-        for pk, sk in self._rows("SELECT pk, sk FROM items WHERE sk LIKE 'VIEW#%'"):
-            self.ledger.take(pk.removeprefix("USER#"), sk.removeprefix("VIEW#"))
-        counted = "SELECT attributes ->> 'badge', sk FROM items WHERE sk LIKE 'SEEN#%'"
-        for badge_id, sk in self._rows(counted):
-            self.ledger.take(badge_id, sk.removeprefix("SEEN#"))
-
-    def _note_puts(self) -> None:
-        """What is stored and no message any more was put; its view counts from now on too."""
-        waiting = {body for (body,) in self._rows("SELECT body FROM messages")}
-        for body in self._sent - waiting:
-            view = View.from_message(body)
-            self.ledger.put_done(view.badge_id, view.shown + 1, view.reset)
-        self._sent = {body for body in waiting if "shown" in body}
-
-    def _rows(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        return self.database.read(sql, arguments)
-
-    def end(self) -> None:
-        """All is quiet: every message handled, every view expired, every removal folded."""
-        while True:
-            self.restart()
-            self.queue.redrive()
-            self.put.step()
-            waiting = [body for (body,) in self._rows("SELECT body FROM messages")]
-            if not any("shown" in body for body in waiting):
-                break
-        self.set_clock(10**6)
-        while self.removals.step() == 0:
-            pass
-        while self.fold.step() == 0:
-            pass
-        self._take_stock()
-        self.ledger.check_quiet(self.table)
-
-    @contextmanager
-    def _under(self, faults: Sequence[Fault]) -> Iterator[None]:
-        self.faults.plan(faults)
+    def _try(self, do: Callable[[], Result]) -> Result | None:
+        """Do something that may fail, or end the process."""
         try:
-            yield
+            return do()
         except Crash:
             self.restart()
-        except Exception:  # noqa: BLE001  a loop logs it and goes on
-            assert faults, "nothing may fail without a fault"
-        self.faults.plan([])
+        except StorageError:
+            assert self.faults, "nothing may fail without a fault"
+        return None
+
+    def a_loop_steps(self) -> None:
+        steps = [self.put.step, self.put.step, self.expiry.step, self.fold.step, self.archive.step]
+        self._try(self.random.choice(steps))
+
+    def the_clock_is_set(self) -> None:
+        self.now += self.random.choice(self.trouble.jumps)
+
+    def the_process_is_killed(self) -> None:
+        self.restart()
+
+    def a_malformed_message_comes(self) -> None:
+        self._try(lambda: self.queue.insert_as_is(self.random.choice(MALFORMED_BODIES)))
+
+    def dead_letters_are_sent_again(self) -> None:
+        self._try(self.queue.redrive)
+
+    def rest(self) -> None:
+        """Everything under way ends, every message is handled, every badge is folded."""
+        self.trouble = replace(self.trouble, faults=0.0)
+        self.restart()
+        while self.scheduler.under_way:
+            self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
+        self.now = max(self.moment.seconds, self.clock())
+        while self._rows("SELECT 1 FROM messages WHERE body LIKE '%first%hot%'"):
+            self.now += 60
+            self.queue.redrive()
+            self.put.step()
+        self.now += 2 * self.windows.grace + self.windows.window
+        for _ in range(3):
+            while self.expiry.step() == 0:
+                pass
+            while self.fold.step() == 0:
+                pass
+
+    def check(self) -> None:
+        super().check()
+        for badge_id in self.badges():
+            assert counting.read(self.engine, badge_id).live == 0, f"{badge_id[:9]} is not folded"
+        self.close()
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.database.read(sql)
 
 
-def _asked(badge_id: str, *, peek: bool) -> dict[str, Any]:
-    query = {"id": [badge_id], **({"peek": ["1"]} if peek else {})}
-    body: dict[str, Any] = json.loads(app(events.http_event(query), None)["body"])
-    return body
+class NotingQueue(SqliteQueue):
+    """The queue of views, which tells the world what is sent."""
+
+    world: MachineWorld
+
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        self.world.sent(View.from_message(body))
+        super().send(body, delay=delay)
+
+    def insert_as_is(self, body: str) -> None:
+        """Send what is no view."""
+        super().send(body)
+
+
+HAPPENINGS: Mapping[Callable[[MachineWorld], None], float] = {
+    MachineWorld.visitors_come: 30,
+    MachineWorld.a_loop_steps: 40,
+    MachineWorld.the_clock_is_set: 12,
+    MachineWorld.the_process_is_killed: 1,
+    MachineWorld.a_malformed_message_comes: 1,
+    MachineWorld.dead_letters_are_sent_again: 1,
+    MachineWorld.an_owner_asks: 4,
+}

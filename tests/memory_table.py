@@ -1,0 +1,132 @@
+"""A `Table` in memory, for tests that need many tables or very many calls."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from threading import Lock
+
+from chalicelib.ports import (
+    MAX_DUE,
+    Check,
+    ConditionFailed,
+    Delete,
+    Due,
+    Item,
+    Key,
+    Put,
+    Update,
+    Write,
+    check_item,
+    check_transaction,
+    key_of,
+    number,
+)
+from local.conditions import holds
+from local.table import updated
+
+
+class MemoryTable:
+    """A `ports.Table` whose items are in dictionaries, with sorted keys for each partition."""
+
+    def __init__(self) -> None:
+        self.items: dict[Key, Item] = {}
+        self._sort_keys: defaultdict[str, list[str]] = defaultdict(list)
+        self._writing = Lock()
+
+    def get(self, key: Key) -> Item | None:
+        item = self.items.get(key)
+        return dict(item) if item is not None else None
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return [item for key in keys if (item := self.get(key)) is not None]
+
+    def query(  # noqa: PLR0913  what a query has
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+        descending: bool = False,
+    ) -> list[Item]:
+        found = self._between(partition, first, last)
+        kept = found[::-1][:limit] if descending else found[:limit]
+        return [_part(self.items[Key(partition, sk)], attributes) for sk in kept]
+
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
+        return min(limit, len(self._between(partition, first, last)))
+
+    def query_due(
+        self,
+        batch: str,
+        *,
+        limit: int,
+        first: int = 0,
+        last: int = MAX_DUE,
+        after: Due | None = None,
+    ) -> list[Due]:
+        found = sorted(
+            Due(number(item, "due"), key)
+            for key, item in self.items.items()
+            if item.get("batch") == batch and isinstance(item.get("due"), int)
+        )
+        return [due for due in found if first <= due.due <= last and (not after or due > after)][
+            :limit
+        ]
+
+    def write(self, *writes: Write) -> None:
+        check_transaction(writes)
+        with self._writing:
+            self._transact(writes)
+
+    def _transact(self, writes: Sequence[Write]) -> None:
+        failed = {
+            place: self.get(write.key)
+            for place, write in enumerate(writes)
+            if not holds(write.condition, self.items.get(write.key))
+        }
+        if failed:
+            raise ConditionFailed(failed)
+        for write in writes:
+            self._apply(write)
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        for item in items:
+            check_item(item)
+        for item in items:
+            self._store(dict(item))
+
+    def _apply(self, write: Write) -> None:
+        match write:
+            case Put():
+                self._store(dict(write.item))
+            case Update():
+                self._store(updated(write, self.items.get(write.key)))
+            case Delete():
+                self.remove(write.key)
+            case Check():
+                pass
+
+    def _store(self, item: Item) -> None:
+        key = key_of(item)
+        if key not in self.items:
+            insort(self._sort_keys[key.pk], key.sk)
+        self.items[key] = item
+
+    def remove(self, key: Key) -> None:
+        """Remove an item; no error if there is none."""
+        if self.items.pop(key, None) is not None:
+            self._sort_keys[key.pk].remove(key.sk)
+
+    def _between(self, partition: str, first: str, last: str) -> list[str]:
+        found = self._sort_keys.get(partition, [])
+        end = bisect_right(found, last) if last else len(found)
+        return found[bisect_left(found, first) : end]
+
+
+def _part(item: Mapping[str, object], attributes: Sequence[str]) -> Item:
+    names = attributes or item
+    return {name: item[name] for name in names if name in item}  # type: ignore[misc]
