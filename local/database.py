@@ -143,22 +143,13 @@ class Database:
 
         return self.write(job)
 
-    def each(
-        self,
-        function: Callable[[Part], Result],
-        parts: Iterable[Part],
-        /,
-        *,
-        first: Callable[[], None] = lambda: None,
-    ) -> list[Result]:
+    def each(self, function: Callable[[Part], Result], parts: Iterable[Part], /) -> list[Result]:
         """Apply a function to every part, a hundred of them in one commit.
 
-        A `concurrency.Each`: on one disk one commit for many badges beats many threads. Each
-        commit begins with what `first` writes.
+        A `concurrency.Each`: on one disk one commit for many badges beats many threads.
         """
 
         def apply(chunk: Sequence[Part]) -> list[Result]:
-            first()
             return [function(part) for part in chunk]
 
         parts = list(parts)

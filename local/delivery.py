@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from chalicelib import telemetry
 from chalicelib.ports import Key, StorageError, number, text
 from chalicelib.views import keys
-from chalicelib.views.view import MalformedError, View, milliseconds
+from chalicelib.views.view import milliseconds, ulid_in
 from chalicelib.wallets.wallet import ENTRY
 from local import events
 from local.database import Database
@@ -162,19 +162,22 @@ class Expiry:
         now = self._clock()
         if not any_expired(self._database, now):
             return EXPIRY_SECONDS
-        removed = self._database.write(
-            lambda connection: remove_expired(
-                connection, now, REMOVALS_AT_ONCE, self._may_go(connection), _is_consumed
-            )
-        )
+        removed = self._database.in_one_commit(partial(self._remove, now))
         if not removed:
             return EXPIRY_SECONDS
         self._on_removal()
         return 0.0
 
+    def _remove(self, now: float) -> int:
+        return self._database.write(
+            lambda connection: remove_expired(
+                connection, now, REMOVALS_AT_ONCE, self._may_go(connection), _is_consumed
+            )
+        )
+
     def _may_go(self, connection: sqlite3.Connection) -> Callable[[Key], bool]:
         """Return whether an expired item may go, as the transaction sees it."""
-        waiting = set(map(_view_in, self._queue.bodies(connection)))
+        waiting = set(map(ulid_in, self._queue.bodies()))
 
         @cache
         def watermark(partition: str) -> int:
@@ -189,14 +192,6 @@ class Expiry:
             return milliseconds(ulid) <= watermark(key.pk) and ulid not in waiting
 
         return may_go
-
-
-def _view_in(body: str) -> str:
-    """Return the ULID of the view that a message carries, empty if it is malformed."""
-    try:
-        return View.from_message(body).ulid
-    except MalformedError:
-        return ""
 
 
 def _is_consumed(key: Key) -> bool:
@@ -219,18 +214,22 @@ class StreamDelivery:
     """Delivers the changes of the table to a handler, in order, and moves its checkpoint.
 
     Changes of items whose sort keys do not begin with `sort` are passed by, as the filter of a
-    Lambda event source does it. `stopwatch`, in seconds, says how long a batch takes: the next one
+    Lambda event source does it. What the handler writes and the checkpoint are one commit of
+    `together`, if it is given. `stopwatch`, in seconds, says how long a batch takes: the next one
     is as large as fits into `STEP_SECONDS`, for those of one badge cost far less than others.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a consumer of a stream is made of
         self,
         database: Database,
         consumer: str,
         handler: Handler,
+        *,
         sort: str = "",
+        together: Together = lambda function: function(),
         stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self._together = together
         self._label = database.stream_label
         self._log = ChangeLog(database, consumer)
         self._handler = handler
@@ -244,7 +243,7 @@ class StreamDelivery:
         changes = self._log.read(self._at_once)
         if not changes:
             return IDLE_SECONDS
-        rest = self._step(changes)
+        rest = self._together(partial(self._step, changes))
         if len(changes) == self._at_once:
             self._pace(self._stopwatch() - began)
         return rest

@@ -72,19 +72,6 @@ class LocalResources:
     views_queue: SqliteQueue
 
 
-def views_resources(
-    settings: Settings,
-    clock: Callable[[], float],
-    database: Database,
-    table: SqliteTable,
-    queue: SqliteQueue,
-) -> LocalResources:
-    """Return what views use: each commit of a batch keeps the time by which it was handled."""
-    view_clock = ViewClock(database, clock)
-    each = partial(database.each, first=view_clock.keep)
-    return LocalResources(settings, view_clock, each, table, queue)
-
-
 @dataclass(frozen=True, slots=True)
 class LocalTimers:
     """A `resources.TimerResources` on one machine."""
@@ -137,10 +124,12 @@ class Engine:
             queue.release()
         release(self.table, self._database.each, int(clock() * 1000))
         self.turns = Turns()
-        self._at_once = DeliveryAtOnce(self.queue, put_views, clock)
+        self._view_clock = ViewClock(self._database, self.queue, clock)
+        put_handler = self._view_clock.kept_by(put_views)
+        self._at_once = DeliveryAtOnce(self.queue, put_handler, clock)
         put = Loop(
             "put_views",
-            MessageDelivery(self.queue, put_views, clock, self._database.in_one_commit).step,
+            MessageDelivery(self.queue, put_handler, clock, self._database.in_one_commit).step,
             LINGER_SECONDS,
             self.turns,
         )
@@ -151,9 +140,14 @@ class Engine:
         self._firing = FiringDelivery(timers, clock, FIRED_AT_ONCE)
         fire = Loop("fire_timers", self._firing.step)
         sweep = Loop("sweep_timers", Sweeping(sweep_timers).step)
-        stream = StreamDelivery(self._database, "fold_views", fold_views)
+        stream = StreamDelivery(
+            self._database,
+            "fold_views",
+            self._view_clock.kept_by(fold_views),
+            together=self._database.in_one_commit,
+        )
         fold = Loop("fold_views", stream.step, turn=self.turns)
-        journal = StreamDelivery(self._database, "archive_entries", archive_entries, ENTRY)
+        journal = StreamDelivery(self._database, "archive_entries", archive_entries, sort=ENTRY)
         archiving = Loop("archive_entries", journal.step, ARCHIVE_SECONDS)
 
         def on_removal() -> None:
@@ -182,7 +176,7 @@ class Engine:
         settings, new_token = first_start.prepare(self._settings, self._folder)
         sender = resources.sender_of(settings)
         resources.use(
-            views_resources(settings, self._clock, self._database, self.table, self.queue),
+            LocalResources(settings, self._view_clock, self._database.each, self.table, self.queue),
             LocalTimers(
                 settings,
                 self._clock,

@@ -157,9 +157,9 @@ class SqliteQueue:
             )
         )
 
-    def bodies(self, connection: sqlite3.Connection) -> list[str]:
-        """Return the bodies of all messages, dead letters among them, as a transaction sees them."""
-        rows = connection.execute(
+    def bodies(self) -> list[str]:
+        """Return the bodies of all messages, dead letters among them."""
+        rows = self._database.read(
             "SELECT body FROM messages WHERE queue IN (?, ?)", (self.name, self.name + DEAD_LETTERS)
         )
         return [body for (body,) in rows]

@@ -43,7 +43,7 @@ CREATE TABLE messages (
 
 CREATE INDEX deliverable ON messages (queue, visible_at);
 
-CREATE TABLE clock (                   -- one row: the latest time by which badges were folded
+CREATE TABLE clock (                   -- one row: the latest time that views have seen
     highest REAL NOT NULL
 );
 

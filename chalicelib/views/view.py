@@ -62,6 +62,14 @@ class View:
         milliseconds(self.ulid)
 
 
+def ulid_in(body: object) -> str:
+    """Return the ULID of the view that a message carries, empty for a malformed message."""
+    try:
+        return View.from_message(body).ulid
+    except MalformedError:
+        return ""
+
+
 def new_ulid(at: int) -> str:
     """Return a new ULID of a time in milliseconds since 1970."""
     return str(ULID.from_timestamp(at))

@@ -24,10 +24,11 @@ from chalicelib.views.view import View
 from local.checking import check_content
 from local.database import FILE, Database
 from local.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
-from local.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources, views_resources
+from local.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources
 from local.findings import Kind
 from local.queue import SqliteQueue
 from local.table import SqliteTable
+from local.view_clock import ViewClock
 from tests.laws.aws_world import LONG_ID, MALFORMED_BODIES
 from tests.laws.faults import Crash
 from tests.laws.ledger import Moment
@@ -138,13 +139,17 @@ class MachineWorld(World):
         self.queue.world = self
         self.queue.release()
         together = self.database.in_one_commit
-        self.at_once = DeliveryAtOnce(self.queue, put_views, wall)
-        self.put = MessageDelivery(self.queue, put_views, wall, together)
-        self.fold = StreamDelivery(self.database, "fold_views", fold_views)
-        self.archive = StreamDelivery(self.database, "archive_entries", lambda *_: None, "TX#")
+        clock = ViewClock(self.database, self.queue, wall)
+        put_handler = clock.kept_by(put_views)
+        self.at_once = DeliveryAtOnce(self.queue, put_handler, wall)
+        self.put = MessageDelivery(self.queue, put_handler, wall, together)
+        self.fold = StreamDelivery(
+            self.database, "fold_views", clock.kept_by(fold_views), together=together
+        )
+        self.archive = StreamDelivery(self.database, "archive_entries", lambda *_: None, sort="TX#")
         self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
-        self._resources: LocalResources = views_resources(
-            self.settings, wall, self.database, self.engine, self.queue
+        self._resources = LocalResources(
+            self.settings, clock, self.database.each, self.engine, self.queue
         )
         resources.use(self._resources)
         self.database.world = self
