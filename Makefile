@@ -13,7 +13,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types tests format bench cost scale chaos mutants clean
+.PHONY: help run test lint types tests format bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events secrets restore
 
 help: ## list what make can do
@@ -50,6 +50,9 @@ scale: $(VENV)/dev.stamp ## reckon how far it scales on AWS, up to a billion vie
 
 chaos: $(VENV)/dev.stamp ## load it while everything fails, and check every count: [SEED=… SECONDS=180]
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
+
+laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
+	$(BIN)/python -m tests.laws.histories $(or $(HISTORIES),1000)
 
 mutants: $(VENV)/mutants.stamp ## break what counts exactly, line by line, and list what no test sees: [OF=chalicelib/views/folding.py]
 	rm -rf mutants

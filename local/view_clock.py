@@ -35,11 +35,15 @@ class ViewClock:
         return self._highest
 
     def kept_by(self, handler: Handler) -> Handler:
-        """Let a handler write the time into the file first, in the commit under way."""
+        """Let a handler write the time into the file when it is done, in the commit under way.
+
+        No time that the handler used is later.
+        """
 
         def keep(event: dict[str, Any], context: Any) -> Any:
+            answer = handler(event, context)
             self._keep()
-            return handler(event, context)
+            return answer
 
         return keep
 

@@ -1,0 +1,25 @@
+"""The five laws over generated histories, each from a seed that replays it.
+
+`make laws` runs more of them.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.laws.histories import TROUBLES, WEATHERS, replay
+
+ON_AWS = 30
+ON_ONE_MACHINE = 6
+
+
+@pytest.mark.parametrize("kind", WEATHERS)
+def test_no_history_on_aws_breaks_a_law(kind: str) -> None:
+    for seed in range(ON_AWS):
+        replay(kind, seed)
+
+
+@pytest.mark.parametrize("kind", TROUBLES)
+def test_no_history_on_one_machine_breaks_a_law(kind: str) -> None:
+    for seed in range(ON_ONE_MACHINE):
+        replay(kind, seed)
