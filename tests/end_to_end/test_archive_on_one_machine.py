@@ -16,7 +16,7 @@ import pytest
 from ulid import ULID
 
 from chalicelib.ports import Item
-from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
 from local.archive import FOLDER
 from local.database import FILE, Database
 from local.table import SqliteTable
@@ -29,7 +29,7 @@ def journal(count: int, age: float) -> list[Item]:
     """So many transfers as both wallets have them, the last of them so many seconds old."""
     now = int((time.time() - age) * 1000)
     entries = [
-        Entry(str(ULID()), Movement(str(ULID()), n + 1, BOB, ALICE), now - n) for n in range(count)
+        Entry(str(ULID()), Posting(str(ULID()), n + 1, BOB, ALICE), now - n) for n in range(count)
     ]
     return [entry.item(wallet) for entry in entries for wallet in (ALICE, BOB)]
 
