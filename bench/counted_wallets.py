@@ -14,11 +14,11 @@ from bench.deployed import Deployed
 from bench.invoking import API, ARCHIVE, Design, Invocation, Runner, running
 from bench.metering import item_bytes
 from chalicelib.attribute_values import encode_item
-from chalicelib.ports import Item
+from chalicelib.ports import Item, text
 from chalicelib.wallets import opening
 from chalicelib.wallets.api import WALLET
 from chalicelib.wallets.journal import PAGE
-from chalicelib.wallets.wallet import LATEST, Movement, asked, received
+from chalicelib.wallets.wallet import Posting, entry, nonce
 
 DEPOSIT, TRANSFER = "a deposit", "a transfer"
 AGAIN, REFUSED = "the same transfer again", "a transfer that is refused"
@@ -34,13 +34,14 @@ class Bank:
     """Two wallets of a stack, and who asks for what they have."""
 
     runner: Runner
+    agenda: Agenda
     wallets: tuple[str, str]
     _nonces: int = 0
 
     def deposit(self) -> Invocation:
         """A deposit into the first."""
         names = {"wallet_id": self.wallets[0]}
-        return self._ask(events.put_movement(f"{WALLET}/deposit", names, self._body(AMOUNT)))
+        return self._ask(events.put_posting(f"{WALLET}/deposit", names, self._body(AMOUNT)))
 
     def transfer(
         self, amount: int = AMOUNT, status: int = 204, *, again: bool = False
@@ -49,7 +50,7 @@ class Bank:
         names = dict(zip(("wallet_id", "target_id"), self.wallets, strict=True))
         body = self._body(amount, again=again)
         resource = f"{WALLET}/transfer/{{target_id}}"
-        return self._ask(events.put_movement(resource, names, body), status)
+        return self._ask(events.put_posting(resource, names, body), status)
 
     def get(self, what: str) -> Invocation:
         """The `balance` or the `transactions` of the first."""
@@ -59,12 +60,12 @@ class Bank:
         """A batch of the stream with so many entries, of wallets that are not theirs."""
         return self.runner.invoke(ARCHIVE, count, events.removed_entries(count))[0]
 
-    def entries(self) -> tuple[Item, Item]:
-        """The last transfer in the journals of both."""
+    def items(self) -> tuple[Item, Item]:
+        """The nonce of the last transfer, and its entry in the journal of the second."""
         first, second = self.wallets
-        movement = Movement(self._nonce(), AMOUNT, second, first)
         table = self.runner.table
-        return table.get(asked(movement)) or {}, table.get(received(movement)) or {}
+        answered = table.get(nonce(Posting(self._nonce(), AMOUNT, second, first))) or {}
+        return answered, table.get(entry(second, text(answered, "entry"))) or {}
 
     def _body(self, amount: int, *, again: bool = False) -> dict[str, str]:
         self._nonces += not again
@@ -74,12 +75,13 @@ class Bank:
         return f"{self._nonces:0{NONCE_LENGTH}}"
 
     def _ask(self, event: Mapping[str, Any], status: int = 204) -> Invocation:
+        self.agenda.now += 1
         return self.runner.invoke(API, 0, event, status)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CountedWallets:
-    """What was counted: the run of each request, and the bytes of the two entries of a transfer.
+    """What was counted: the run of each request, and the bytes of a nonce and of an entry.
 
     `archived` is a full batch of the stream; `archived_alone` one of a single entry.
     """
@@ -87,8 +89,8 @@ class CountedWallets:
     prices: Prices
     deployed: Deployed
     runs: Mapping[str, Invocation]
-    entry_bytes: tuple[int, int]
-    index_bytes: tuple[int, int]
+    nonce_bytes: int
+    entry_bytes: int
     archived: Invocation
     archived_alone: Invocation
 
@@ -99,14 +101,14 @@ def bank_of(deployed: Deployed) -> Iterator[Bank]:
     agenda = Agenda()
     with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
         ids = [opening.open_wallet(runner.table, user, 0).wallet_id for user in USERS]
-        yield Bank(runner, (ids[0], ids[1]))
+        yield Bank(runner, agenda, (ids[0], ids[1]))
 
 
 def count_wallets(prices: Prices, deployed: Deployed) -> CountedWallets:
     """Run every request. Raises `RuntimeError` where one is answered in another way."""
     with bank_of(deployed) as bank:
         runs = {DEPOSIT: bank.deposit(), TRANSFER: bank.transfer()}
-        entries = bank.entries()
+        nonce_bytes, entry_bytes = (item_bytes(encode_item(item)) for item in bank.items())
         runs[AGAIN] = bank.transfer(again=True)
         runs[REFUSED] = bank.transfer(AMOUNT + 1, 409)
         runs[BALANCE] = bank.get("balance")
@@ -114,7 +116,4 @@ def count_wallets(prices: Prices, deployed: Deployed) -> CountedWallets:
             bank.deposit()
         runs[JOURNAL] = bank.get("transactions")
         full, alone = (bank.archive(count) for count in (deployed.archive_batch, 1))
-    index = [{name: item[name] for name in ("PK", "SK", LATEST)} for item in entries]
-    first, second = (item_bytes(encode_item(item)) for item in entries)
-    in_index = item_bytes(encode_item(index[0])), item_bytes(encode_item(index[1]))
-    return CountedWallets(prices, deployed, runs, (first, second), in_index, full, alone)
+    return CountedWallets(prices, deployed, runs, nonce_bytes, entry_bytes, full, alone)

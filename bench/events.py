@@ -12,7 +12,7 @@ from uuid import UUID
 from ulid import ULID
 
 from chalicelib.ports import Item
-from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
 from local.events import queue_event, stream_event
 from local.queue import Message
 from local.table import Change
@@ -80,9 +80,7 @@ def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
     }
 
 
-def put_movement(
-    resource: str, names: Mapping[str, str], body: Mapping[str, str]
-) -> dict[str, Any]:
+def put_posting(resource: str, names: Mapping[str, str], body: Mapping[str, str]) -> dict[str, Any]:
     """A PUT of a deposit or a transfer, by a token that names no user."""
     event, path = post_event(body, "token"), resource.format(**names)
     event |= {"resource": resource, "path": path, "httpMethod": "PUT", "pathParameters": names}
@@ -92,7 +90,7 @@ def put_movement(
 
 def get_of_a_wallet(resource: str, wallet_id: str) -> dict[str, Any]:
     """A GET of what a wallet has, or of its journal."""
-    event = put_movement(resource, {"wallet_id": wallet_id}, {})
+    event = put_posting(resource, {"wallet_id": wallet_id}, {})
     event["requestContext"] |= {"httpMethod": "GET"}
     return event | {"httpMethod": "GET", "body": None}
 
@@ -153,8 +151,8 @@ def removed_entries(count: int) -> dict[str, Any]:
         source, target = some.sample(wallets, 2) if count > 1 else (wallets[0], wallets[0][::-1])
         entry_id = str(ULID.from_timestamp(at / 1000))[:10] + some.choice(wallets)[10:]
         nonce = str(UUID(bytes=some.randbytes(16)))
-        movement = Movement(nonce, some.randrange(1, 10**9), target, source)
-        entry = Entry(entry_id, movement, at + len(items))
+        posting = Posting(nonce, some.randrange(1, 10**9), target, source)
+        entry = Entry(entry_id, posting, at + len(items))
         items += [entry.item(source), entry.item(target)]
     changes = [Change(place + 1, now, item) for place, item in enumerate(items[:count])]
     return stream_event(STREAM_LABEL, changes)

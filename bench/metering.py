@@ -6,7 +6,7 @@ through a second client, whose own requests count for nothing.
 
 Sources, all in the DynamoDB developer guide: "Item sizes and formats"; "DynamoDB read and write
 operations", which has the capacity unit consumption; "Working with items: capacity units consumed
-by conditional writes"; "DynamoDB Transactions: capacity management"; "Local secondary indexes";
+by conditional writes"; "DynamoDB Transactions: capacity management";
 "Using Global Secondary Indexes", "Provisioned throughput considerations for Global Secondary
 Indexes"; "Using time to live", by which a removal costs nothing in an index either.
 """
@@ -279,8 +279,7 @@ class Meter:
         if table not in self._indexes:
             described = self._weigher.describe_table(TableName=table)["Table"]
             key = [part["AttributeName"] for part in described["KeySchema"]]
-            kinds = ("LocalSecondaryIndexes", "GlobalSecondaryIndexes")
-            parts = [part for kind in kinds for part in described.get(kind, ())]
+            parts = described.get("GlobalSecondaryIndexes", ())
             self._indexes[table] = tuple(Index.of(part, key) for part in parts)
         return self._indexes[table]
 

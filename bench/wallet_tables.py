@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from bench.bill import GB, Bill
@@ -13,14 +14,12 @@ from bench.invoking import Invocation
 from bench.report import Report
 from chalicelib.wallets.wallet import HOT_SECONDS
 
+DAY_SECONDS = 86_400
 A_SECOND = 20_000
 """Movements that are asked for."""
 TABLE_WRITES = 40_000
 """What a table on demand takes a second unless AWS is asked for more (DynamoDB developer guide,
 "Quotas in Amazon DynamoDB")."""
-COLLECTION_GB = 10
-"""What one partition key may hold in a table with a local index, that included (DynamoDB developer
-guide, "Local secondary indexes", "Item collection size limit")."""
 
 
 def reports(counted: CountedWallets) -> Iterator[Report]:
@@ -28,6 +27,7 @@ def reports(counted: CountedWallets) -> Iterator[Report]:
     yield _requests(counted)
     yield _a_second(counted)
     yield _one_wallet(counted)
+    yield _stored(counted)
     yield _archive(counted)
 
 
@@ -37,8 +37,7 @@ def _requests(counted: CountedWallets) -> Report:
         head=(
             "",
             "requests to DynamoDB",
-            "write units of the table",
-            "of its local index",
+            "write units",
             "read units",
             "$ per million",
             "with API Gateway",
@@ -49,31 +48,28 @@ def _requests(counted: CountedWallets) -> Report:
 
 
 def _request_row(counted: CountedWallets, what: str, run: Invocation) -> Sequence[str]:
-    units, index_units = _write_units(run)
+    units = _write_units(run)
     read = sum(request.read_units for request in run.requests)
-    usage = {"write_unit": units + index_units, "read_unit": read}
+    usage = {"write_unit": units, "read_unit": read}
     asked = counted.prices.cost({"rest_api_request": 1})
     stored = counted.prices.cost(usage)
     return (
         what,
         f"{len(run.requests)}",
         f"{units}",
-        f"{index_units}",
         f"{read:g}",
         dollar(stored * MILLION),
         dollar((stored + asked) * MILLION),
     )
 
 
-def _write_units(run: Invocation) -> tuple[int, int]:
-    """In the table, and in its index."""
-    written = [write for request in run.requests for write in request.written]
-    return sum(write.units for write in written), sum(write.index_units for write in written)
+def _write_units(run: Invocation) -> int:
+    return sum(request.write_units for request in run.requests)
 
 
 def _a_second(counted: CountedWallets) -> Report:
     deposits, transfers = (
-        A_SECOND * sum(_write_units(counted.runs[what])) for what in (DEPOSIT, TRANSFER)
+        A_SECOND * _write_units(counted.runs[what]) for what in (DEPOSIT, TRANSFER)
     )
     of_api = A_SECOND * counted.prices.cost({"rest_api_request": 1})
     write = counted.prices.cost({"write_unit": 1})
@@ -100,22 +96,36 @@ def _a_second(counted: CountedWallets) -> Report:
 
 
 def _one_wallet(counted: CountedWallets) -> Report:
-    """The target of a transfer stores more: its key of the entry has both the wallet and nonce."""
-    busiest = _of_one_wallet(counted.runs[TRANSFER])
-    size = max(map(sum, zip(counted.entry_bytes, counted.index_bytes, strict=True)))
-    size += 2 * STORED_OVERHEAD_BYTES
-    seconds = HOT_SECONDS + counted.prices.assumed["ttl_delay_seconds"]
+    """The source of a transfer has more units of it: the nonce is its own."""
+    source, target = _of_each_wallet(counted.runs[TRANSFER])
     rows = [
-        ("write units of a transfer that are its own", f"{busiest}"),
-        ("write units a second that its partition takes", f"{KEY_WRITES:,}"),
-        ("transfers a second by that", f"{KEY_WRITES / busiest:,.1f}"),
-        ("bytes of a transfer in its journal and the index", f"{size}"),
-        ("seconds that they are there", f"{seconds:,}"),
-        ("GB that its partition key may have", f"{COLLECTION_GB}.0"),
-        ("transfers a second by that, all the time", f"{COLLECTION_GB * GB / size / seconds:,.1f}"),
-        (f"wallets at their limit that make {A_SECOND:,}", f"{_wallets(busiest):,.0f}"),
+        ("write units of a transfer that are its own", f"{source}", f"{target}"),
+        ("write units a second that its partition takes", f"{KEY_WRITES:,}", f"{KEY_WRITES:,}"),
+        ("transfers a second", f"{KEY_WRITES / source:,.1f}", f"{KEY_WRITES / target:,.1f}"),
     ]
-    return Report(title="The most that one wallet moves", head=("", ""), rows=rows)
+    return Report(
+        title="The most that one wallet moves",
+        head=("", "as the source", "as the target"),
+        rows=rows,
+    )
+
+
+def _stored(counted: CountedWallets) -> Report:
+    """A nonce is stored for good, an entry of each wallet until TTL removes it."""
+    prices = counted.prices
+    nonces = (counted.nonce_bytes + STORED_OVERHEAD_BYTES) * MILLION / GB
+    entries = 2 * (counted.entry_bytes + STORED_OVERHEAD_BYTES) * MILLION / GB
+    days = (HOT_SECONDS + prices.assumed["ttl_delay_seconds"]) / DAY_SECONDS
+    month = prices.cost({"stored_gb_month": 1, "pitr_gb_month": 1})
+    rows = [
+        ("bytes of a nonce", f"{counted.nonce_bytes}"),
+        ("bytes of an entry", f"{counted.entry_bytes}"),
+        ("GB of nonces, for good", f"{nonces:.3f}"),
+        ("$ a month of them, with point-in-time recovery", f"{nonces * month:.4f}"),
+        ("GB of entries", f"{entries:.3f}"),
+        ("days that they are there", f"{days:.2f}"),
+    ]
+    return Report(title="What 1,000,000 transfers store", head=("", ""), rows=rows)
 
 
 def _archive(counted: CountedWallets) -> Report:
@@ -146,13 +156,9 @@ def _line_bytes(counted: CountedWallets) -> float:
     return sum(counted.archived.objects) / counted.archived.records
 
 
-def _wallets(busiest: int) -> float:
-    """Each transfer is in two of them."""
-    return 2 * A_SECOND * busiest / KEY_WRITES
-
-
-def _of_one_wallet(run: Invocation) -> int:
-    """Units of the partition key that has the most of them."""
-    written = [write for request in run.requests for write in request.written]
-    keys = {write.key.pk for write in written}
-    return max(sum(w.units + w.index_units for w in written if w.key.pk == key) for key in keys)
+def _of_each_wallet(run: Invocation) -> list[int]:
+    """Write units by partition key, the most first."""
+    units = Counter[str]()
+    for write in (write for request in run.requests for write in request.written):
+        units[write.key.pk] += write.units
+    return sorted(units.values(), reverse=True)

@@ -25,8 +25,8 @@ from bench.measuring import interleaved, medians
 from bench.report import Report
 from bench.server import Server, running
 from chalicelib.wallets import opening
-from chalicelib.wallets.moving import Mover
-from chalicelib.wallets.wallet import Movement
+from chalicelib.wallets.ledger import Ledger
+from chalicelib.wallets.wallet import Posting
 from local.database import FILE, Database
 from local.table import SqliteTable
 
@@ -123,11 +123,11 @@ def _load(server: Server, requests: list[Request]) -> Load:
 
 def _opened(database: Database, table: SqliteTable) -> list[str]:
     """The ids of wallets that have something."""
-    mover = Mover(table, time.time)
+    ledger = Ledger(table, time.time)
 
     def with_money(number: int) -> str:
         wallet_id = opening.open_wallet(table, str(UUID(int=number)), 0).wallet_id
-        mover.move(Movement("the-first", START, wallet_id))
+        ledger.post(Posting("the-first", START, wallet_id))
         return wallet_id
 
     return database.each(with_money, range(WALLETS))

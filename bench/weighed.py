@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from bench.metering import TRANSACTIONAL, Request, Written, item_bytes, read_units, write_units
 from chalicelib.attribute_values import encode_item
-from chalicelib.ports import ConditionFailed, Due, Item, Key, Placed, Put, Table, Write, text
+from chalicelib.ports import ConditionFailed, Due, Item, Key, Put, Table, Write, text
 
 PAGE_BYTES = 1_048_576
 """A page of a Query ends there (DynamoDB API reference), and each page is rounded by itself."""
@@ -66,9 +66,6 @@ class WeighedTable:
 
     def query_due(self, batch: str, **how: object) -> list[Due]:
         raise NotImplementedError("no view is due")
-
-    def query_latest(self, partition: str, **how: object) -> list[Placed]:
-        raise NotImplementedError("no view is in an index")
 
     def write(self, *writes: Write) -> None:
         before = [self._table.get(write.key) for write in writes]

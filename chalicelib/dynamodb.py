@@ -24,7 +24,6 @@ from chalicelib.ports import (
     Item,
     Key,
     NotStored,
-    Placed,
     Put,
     StorageError,
     Unavailable,
@@ -34,7 +33,6 @@ from chalicelib.ports import (
     check_transaction,
     key_of,
     number,
-    text,
 )
 from chalicelib.retry import Retry
 
@@ -49,7 +47,6 @@ BATCH_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB API reference)."""
 UNPROCESSED = "left unprocessed by DynamoDB"
 INDEX = "due"
-LATEST = "one_partition"
 CONSISTENT = {"ConsistentRead": True}
 """Not to be had of an index: DynamoDB API reference, Query."""
 NOWHERE: Mapping[str, Any] = MappingProxyType({})
@@ -111,11 +108,6 @@ class DynamoTable:
         pages = self._pages(request, limit, start)
         items = [decode_item(item) for page in pages for item in page["Items"]]
         return [Due(number(item, "due"), key_of(item)) for item in items]
-
-    def query_latest(self, partition: str, *, limit: int, before: str = "") -> list[Placed]:
-        pages = self._pages(_latest(partition, before) | CONSISTENT, limit)
-        items = [decode_item(item) for page in pages for item in page["Items"]]
-        return [Placed(text(item, LATEST), key_of(item)) for item in items]
 
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
@@ -281,19 +273,6 @@ def _due(batch: str, first: int, last: int) -> dict[str, Any]:
             ":first": encode(first),
             ":last": encode(last),
         },
-    }
-
-
-def _latest(partition: str, before: str) -> dict[str, Any]:
-    condition, values = "PK = :pk", {":pk": encode(partition)}
-    if before:
-        condition += f" AND {LATEST} < :before"
-        values[":before"] = encode(before)
-    return {
-        "IndexName": LATEST,
-        "KeyConditionExpression": condition,
-        "ExpressionAttributeValues": values,
-        "ScanIndexForward": False,
     }
 
 

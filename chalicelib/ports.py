@@ -49,13 +49,6 @@ class Due(NamedTuple):
     key: Key
 
 
-class Placed(NamedTuple):
-    """Where an item stands in the index `one_partition` of its partition, and its primary key."""
-
-    place: str
-    key: Key
-
-
 def key_of(item: Mapping[str, Value]) -> Key:
     """The primary key within an item. Raises `Refused` where it has none."""
     pk, sk = item.get("PK"), item.get("SK")
@@ -304,12 +297,6 @@ class Table(Protocol):
         `first` and `last` bound `due`, both included; `after` goes on behind an answered one. Items
         need the text `batch` and the whole number `due` to be here. This alone is not consistent:
         what was just written may be missing or stand where it was.
-        """
-
-    def query_latest(self, partition: str, *, limit: int, before: str = "") -> list[Placed]:
-        """Up to `limit` items of a partition that have the text `one_partition`, highest first.
-
-        `before` is a bound that is not included, empty for none. This is consistent.
         """
 
     def write(self, *writes: Write) -> None:

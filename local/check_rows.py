@@ -23,16 +23,16 @@ from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
-from chalicelib.wallets.wallet import Entry
+from chalicelib.wallets.wallet import Entry, Outcome
 from local.table import row_of
 
-COLUMNS = ("ttl", "batch", "due", "one_partition")
-"""What older files may lack of the columns of an item."""
+COLUMNS = ("ttl", "batch", "due")
+"""The columns of an item that repeat one of its attributes."""
 PLAIN_VIEW = (
     "(substr(pk, 1, 5) = 'USER#' AND substr(sk, 1, 5) = 'VIEW#' AND length(sk) = 31"
     " AND substr(sk, 6, 1) <= '7' AND substr(sk, 6) NOT GLOB '*[^0-9A-HJKMNP-TV-Z]*'"
     " AND typeof(ttl) = 'integer' AND attributes = '{\"ttl\": ' || ttl || '}'"
-    " AND batch IS NULL AND due IS NULL AND one_partition IS NULL)"
+    " AND batch IS NULL AND due IS NULL)"
 )
 """A live view as it is written, and nothing else; a ULID is of 128 bits."""
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -42,13 +42,6 @@ class Wrong(Exception):
     """An item is not as it must be; the message says how."""
 
 
-def columns(connection: sqlite3.Connection) -> str:
-    """What to select of an item, also in a file of an older version."""
-    there = {row[1] for row in connection.execute("PRAGMA table_info(items)")}
-    optional = (name if name in there else f"NULL AS {name}" for name in COLUMNS)
-    return f"pk, sk, {', '.join(optional)}, attributes"
-
-
 def all_items(connection: sqlite3.Connection) -> int:
     """How many items there are."""
     return int(connection.execute("SELECT count(*) FROM items").fetchone()[0])
@@ -56,8 +49,8 @@ def all_items(connection: sqlite3.Connection) -> int:
 
 def others(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
     """The rows of all items but live views as they must be, in the order of their keys."""
-    rows = f"SELECT {columns(connection)} FROM items"  # noqa: S608  our own words
-    query = f"SELECT * FROM ({rows}) WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"  # noqa: S608
+    columns = f"pk, sk, {', '.join(COLUMNS)}, attributes"
+    query = f"SELECT {columns} FROM items WHERE {PLAIN_VIEW} IS NOT TRUE ORDER BY pk, sk"  # noqa: S608
     yield from connection.execute(query)
 
 
@@ -166,13 +159,19 @@ def _wallet(item: Item) -> None:
 def _entry(item: Item) -> None:
     wallet_id = text(item, "PK").removeprefix(wallets.PARTITION)
     entry = Entry.of(item)
-    told = entry.item(wallet_id)
-    if wallet_id not in (entry.movement.source, entry.movement.target):
+    _match(wallets.ID, entry.entry_id, "id")
+    if wallet_id not in entry.posting.wallets:
         raise ValueError("it is of other wallets")
-    if (told["PK"], told["SK"]) != (item["PK"], item["SK"]):
-        raise ValueError("its key is not that of its nonce")
-    if not 0 < entry.movement.amount <= MOST:
-        raise ValueError(f"its amount is {entry.movement.amount}, it must be 1 to {MOST}")
+    if not 0 < entry.posting.amount <= MOST:
+        raise ValueError(f"its amount is {entry.posting.amount}, it must be 1 to {MOST}")
+
+
+def _nonce(item: Item) -> None:
+    _match(wallets.ID, text(item, "entry"), "id of an entry")
+    _match(DIGEST, text(item, "request"), "digest of a request")
+    Outcome(text(item, "outcome"))
+    if "ttl" in item:
+        raise ValueError("it has a ttl, but a nonce is kept for good")
 
 
 def _wallet_of_a_user(item: Item) -> None:
@@ -190,6 +189,7 @@ KINDS: tuple[tuple[str, str, str, Callable[[Item], None]], ...] = (
     (CURSOR.pk, CURSOR.sk, "sweep", _sweep),
     (wallets.PARTITION, wallets.SORT, "wallet", _wallet),
     (wallets.PARTITION, wallets.ENTRY, "entry", _entry),
+    (wallets.PARTITION, wallets.NONCE, "nonce", _nonce),
     (wallets.OWNERS, wallets.SORT, "wallet of a user", _wallet_of_a_user),
 )
 """Where the keys of an item begin so, what it is, and what must hold for it."""

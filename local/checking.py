@@ -58,19 +58,14 @@ def _stamp(path: Path) -> tuple[bool, int, int, int]:
 def _content(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
     """What is broken below makes all above meaningless: then only that is told."""
     try:
-        version = examine(connection)
+        examine(connection)
     except Refused as refused:
         yield wrong(str(refused))
         return
-    if version < VERSION:
-        yield note(
-            f"the file has format {version}; the next start makes it {VERSION}, and an older vu-mi"
-            " refuses it then: make a backup first"
-        )
-    found = [*_damage(connection), *_schema(connection, version)]
+    found = [*_damage(connection), *_schema(connection)]
     yield from found
     if all(one.kind is not Kind.WRONG for one in found):
-        yield ok(f"SQLite finds the file sound, and it has all of format {version}")
+        yield ok(f"SQLite finds the file sound, and it has all of format {VERSION}")
         yield from _books(connection, folder)
 
 
@@ -82,21 +77,20 @@ def _damage(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield from all_wrong(f"SQLite finds the file corrupt: {line}" for line in lines)
 
 
-def _schema(connection: sqlite3.Connection, version: int) -> Iterator[Finding]:
-    """The columns and indexes of this version are there; what is there beside them is told."""
+def _schema(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Find columns and indexes that are missing, and name those that are not vu-mi's own."""
     here = _named(connection)
     with closing(sqlite3.connect(":memory:")) as fresh:
         make(fresh)
         wanted = _named(fresh)
-    if version == VERSION:
-        missing = sorted(name for name in wanted if here.get(name) != wanted[name])
-        yield from all_wrong(f"{name} is not as vu-mi makes it" for name in missing)
+    missing = sorted(name for name in wanted if here.get(name) != wanted[name])
+    yield from all_wrong(f"{name} is not as vu-mi makes it" for name in missing)
     for name in sorted(here.keys() - wanted.keys()):
         yield note(f"{name} is none of vu-mi's own; it is left alone")
 
 
 def _named(connection: sqlite3.Connection) -> dict[str, object]:
-    """Each table with its columns, each index with its text, as changes of old files leave them."""
+    """Return each table with its columns, and each index with its text."""
     objects = connection.execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'"
     ).fetchall()

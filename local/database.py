@@ -27,20 +27,8 @@ from local.reading import SHM, WAL, beside, has_wal, reading
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-VERSION = 3
+VERSION = 4
 """The version of the file's format, kept in `PRAGMA user_version`."""
-CHANGES = {
-    1: (
-        "ALTER TABLE items ADD COLUMN batch TEXT",
-        "ALTER TABLE items ADD COLUMN due INTEGER",
-        "CREATE INDEX due ON items (batch, due, pk, sk) WHERE batch IS NOT NULL",
-    ),
-    2: (
-        "ALTER TABLE items ADD COLUMN one_partition TEXT",
-        "CREATE INDEX one_partition ON items (pk, one_partition) WHERE one_partition IS NOT NULL",
-    ),
-}
-"""What makes a file of each older version one of the next; `schema.sql` is the newest."""
 FILE = "vu-mi.sqlite3"
 TRANSIENT = {
     sqlite3.SQLITE_BUSY,
@@ -112,7 +100,7 @@ class Database:
         with _translated():
             self._writer.execute("PRAGMA journal_mode = WAL")
             self._writer.execute("PRAGMA synchronous = FULL")
-        self.write(_prepare)
+        self.write(examine)
         [self.stream_label] = self.read("SELECT label FROM stream")[0]
 
     def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
@@ -238,8 +226,8 @@ def _make_or_examine(path: Path) -> None:
             examine(connection)
 
 
-def examine(connection: sqlite3.Connection) -> int:
-    """The version of a file. Raises `Refused` for one that this program can't use."""
+def examine(connection: sqlite3.Connection) -> None:
+    """Raise `Refused` for a file that this program can't use."""
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise Refused(
@@ -248,7 +236,11 @@ def examine(connection: sqlite3.Connection) -> int:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
     if not version or not tables >= TABLES:
         raise Refused("it is a SQLite file, but not one of vu-mi: set DATA to another folder")
-    return int(version)
+    if version < VERSION:
+        raise Refused(
+            f"the file has format {version} of before 1.0, and this program reads format {VERSION}"
+            " alone: set DATA to a new folder"
+        )
 
 
 def _make_file(path: Path) -> None:
@@ -281,14 +273,6 @@ def make(connection: sqlite3.Connection) -> None:
     label = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
     connection.execute("INSERT INTO stream (label) VALUES (?)", (label,))
     connection.execute("INSERT INTO clock (highest) VALUES (0)")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    """Make what an older file lacks. Raises `Refused` for a file that this program can't use."""
-    for older in range(examine(connection), VERSION):
-        for statement in CHANGES[older]:
-            connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")
 
 

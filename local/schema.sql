@@ -6,7 +6,6 @@ CREATE TABLE items (
     ttl INTEGER,
     batch TEXT,                        -- with due, the index `due`
     due INTEGER,
-    one_partition TEXT,                -- the index `one_partition`
     attributes TEXT NOT NULL,          -- all but pk and sk, as JSON
     PRIMARY KEY (pk, sk)
 ) WITHOUT ROWID;
@@ -14,8 +13,6 @@ CREATE TABLE items (
 CREATE INDEX expiring ON items (ttl) WHERE ttl IS NOT NULL;
 
 CREATE INDEX due ON items (batch, due, pk, sk) WHERE batch IS NOT NULL;
-
-CREATE INDEX one_partition ON items (pk, one_partition) WHERE one_partition IS NOT NULL;
 
 CREATE TABLE changes (                 -- the stream: what TTL removed
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used again, also after a deletion

@@ -18,7 +18,6 @@ from chalicelib.ports import (
     Due,
     Item,
     Key,
-    Placed,
     Put,
     Update,
     Value,
@@ -94,14 +93,6 @@ class SqliteTable:
         )
         return [Due(due, Key(pk, sk)) for due, pk, sk in rows]
 
-    def query_latest(self, partition: str, *, limit: int, before: str = "") -> list[Placed]:
-        rows = self._database.read(
-            "SELECT one_partition, pk, sk FROM items WHERE pk = ? AND one_partition < ?"
-            " ORDER BY one_partition DESC LIMIT ?",
-            (partition, before or BEHIND_EVERY_TEXT, limit),
-        )
-        return [Placed(place, Key(pk, sk)) for place, pk, sk in rows]
-
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
         # All of it is judged before the first write, so that one alone is one statement.
@@ -124,10 +115,9 @@ QUERY = (
 QUERY_DESCENDING = QUERY.replace("ORDER BY sk", "ORDER BY sk DESC")
 FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
 STORE = (
-    "INSERT INTO items (pk, sk, ttl, batch, due, one_partition, attributes)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (pk, sk) DO UPDATE SET ttl = excluded.ttl,"
-    " batch = excluded.batch, due = excluded.due, one_partition = excluded.one_partition,"
-    " attributes = excluded.attributes"
+    "INSERT INTO items (pk, sk, ttl, batch, due, attributes) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (pk, sk) DO UPDATE SET ttl = excluded.ttl, batch = excluded.batch,"
+    " due = excluded.due, attributes = excluded.attributes"
 )
 
 
@@ -174,11 +164,9 @@ def updated(write: Update, before: Item | None) -> Item:
 def row_of(item: Item) -> tuple[str | int | None, ...]:
     """What a row holds of an item: its columns, in the order of `STORE`."""
     key, batch, due = key_of(item), item.get("batch"), _integer(item, "due")
-    latest = item.get("one_partition")
     rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
     indexed = (batch, due) if isinstance(batch, str) and due is not None else (None, None)
-    ordered = latest if isinstance(latest, str) else None
-    return key.pk, key.sk, _integer(item, "ttl"), *indexed, ordered, json.dumps(rest)
+    return key.pk, key.sk, _integer(item, "ttl"), *indexed, json.dumps(rest)
 
 
 def _integer(item: Item, name: str) -> int | None:

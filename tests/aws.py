@@ -13,7 +13,6 @@ CREATE_TABLE = (
     "BillingMode",
     "KeySchema",
     "GlobalSecondaryIndexes",
-    "LocalSecondaryIndexes",
 )
 """Properties that CloudFormation and CreateTable have in common."""
 

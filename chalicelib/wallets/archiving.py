@@ -21,7 +21,7 @@ from typing import Any
 from chalicelib.attribute_values import decode_item
 from chalicelib.ports import Refused
 from chalicelib.stream_records import is_removal, padded, removed_at
-from chalicelib.wallets.wallet import ENTRY, PARTITION, Entry, Outcome
+from chalicelib.wallets.wallet import ENTRY, PARTITION, Entry
 
 PREFIX = "journal"
 """What the names of all objects begin with."""
@@ -54,20 +54,17 @@ class Removal:
     @property
     def line(self) -> str:
         """The entry as a JSON object; the amount is a text, as many readers round large numbers."""
-        entry, movement = self.entry, self.entry.movement
+        posting = self.entry.posting
         told = {
-            "id": entry.entry_id,
+            "id": self.entry.entry_id,
             "wallet": self.wallet_id,
-            "kind": str(movement.kind),
-            "amount": str(movement.amount),
-            "from": movement.source,
-            "to": movement.target,
-            "nonce": movement.nonce,
+            "kind": str(posting.kind),
+            "amount": str(posting.amount),
+            "from": posting.source,
+            "to": posting.target,
+            "nonce": posting.nonce,
             "at": self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "outcome": str(entry.outcome),
         }
-        if entry.outcome is not Outcome.DONE:
-            told["balance"] = str(entry.balance)
         return json.dumps(told, separators=(",", ":"))
 
 
@@ -148,7 +145,7 @@ def parse(record: Mapping[str, Any]) -> Removal | None:
 def _removal(record: Mapping[str, Any]) -> Removal:
     changed = record["dynamodb"]
     entry = Entry.of(decode_item(changed["OldImage"]))
-    if not (entry.entry_id and entry.movement.target and entry.movement.amount and entry.at):
+    if not (entry.entry_id and entry.posting.target and entry.posting.amount and entry.at):
         raise ValueError("an id, a wallet, an amount or a time is missing")
     removal = Removal(
         position=padded(changed["SequenceNumber"]),

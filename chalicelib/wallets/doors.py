@@ -21,16 +21,16 @@ from chalicelib.responses import answer, error, unavailable
 from chalicelib.views.badge import Reasons
 from chalicelib.views.options import BadOptionError, Options, one, parse, query_of
 from chalicelib.views.picture import picture
-from chalicelib.wallets import journal, moving, opening, requests, showing
+from chalicelib.wallets import journal, ledger, opening, requests, showing
 from chalicelib.wallets.opening import Wallet
-from chalicelib.wallets.wallet import Movement, Outcome
+from chalicelib.wallets.wallet import Outcome, Posting
 
 DONE = {"Cache-Control": "no-store"}
 OF_A_USER = "the token is a user's: it is good for the user's wallet alone"
 
 
 REASONS = Reasons(
-    moving.UnknownWalletError,
+    ledger.UnknownWalletError,
     "no such badge",
     "a wallet can't be read",
     "the badge of a wallet failed",
@@ -45,10 +45,10 @@ REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
     (BadRequestError, 400, "bad_request"),
     (BadOptionError, 400, "bad_request"),
     (journal.BadCursorError, 400, "bad_request"),
-    (moving.SameWalletError, 400, "same_wallet"),
+    (ledger.SameWalletError, 400, "same_wallet"),
     (ForbiddenError, 403, "forbidden"),
-    (moving.UnknownWalletError, 404, "not_found"),
-    (moving.NonceReusedError, 422, "nonce_reused"),
+    (ledger.UnknownWalletError, 404, "not_found"),
+    (ledger.NonceReusedError, 422, "nonce_reused"),
 )
 """What is wrong with a request, the status and the code; the first that fits."""
 
@@ -99,7 +99,7 @@ def deposit(request: Request, wallet_id: str) -> Response:
 
     def do(use: TimerResources, _: int) -> Response:
         _check_operator(request)
-        return _moved(use, requests.read_movement(body_of(request), wallet_id))
+        return _moved(use, requests.read_posting(body_of(request), wallet_id))
 
     return _answered(do)
 
@@ -110,7 +110,7 @@ def transfer(request: Request, source: str, target: str) -> Response:
     def do(use: TimerResources, _: int) -> Response:
         if _user(request):
             _allowed(request, use.table, source)
-        return _moved(use, requests.read_movement(body_of(request), target, source))
+        return _moved(use, requests.read_posting(body_of(request), target, source))
 
     return _answered(do)
 
@@ -138,8 +138,8 @@ def badge_svg(request: Request, wallet_id: str) -> Response:
     return responses.svg(picture(*_badge(request, wallet_id)))
 
 
-def _moved(use: TimerResources, movement: Movement) -> Response:
-    moving.Mover(use.table, use.clock).move(movement)
+def _moved(use: TimerResources, posting: Posting) -> Response:
+    ledger.Ledger(use.table, use.clock).post(posting)
     return Response("", status_code=204, headers=dict(DONE))
 
 
@@ -149,19 +149,19 @@ def _answered(do: Callable[[TimerResources, int], Response]) -> Response:
         return do(use, int(use.clock() * 1000))
     except opening.HasWalletError as refusal:
         return _with(error(409, "wallet_exists", str(refusal)), id=refusal.wallet_id)
-    except moving.RefusedError as refusal:
+    except ledger.RefusedError as refusal:
         return _impossible(refusal)
     except Exception as failure:  # noqa: BLE001  Chalice would answer it in a form of its own
         return _refused(failure)
 
 
-def _impossible(refusal: moving.RefusedError) -> Response:
-    """What a wallet has is told to who takes from it or deposits, not to who transfers to it."""
-    entry = refusal.entry
-    if entry.outcome is Outcome.BALANCE_LIMIT and entry.movement.source:
-        return error(409, str(entry.outcome), "the target has no room for so much")
-    refused = error(409, str(entry.outcome), str(refusal))
-    return _with(refused, balance=str(entry.balance))
+def _impossible(refusal: ledger.RefusedError) -> Response:
+    """Name the balance to those who take from a wallet or deposit, not to those who give to it."""
+    answer = refusal.answer
+    if answer.outcome is Outcome.BALANCE_LIMIT and answer.entry.posting.source:
+        return error(409, str(answer.outcome), "the target has no room for so much")
+    refused = error(409, str(answer.outcome), str(refusal))
+    return _with(refused, balance=str(answer.balance))
 
 
 def _with(refused: Response, **more: str) -> Response:
@@ -199,7 +199,7 @@ def _allowed(request: Request, table: Table, wallet_id: str) -> Wallet:
         return opening.read(table, wallet_id)
     try:
         wallet = opening.read(table, wallet_id)
-    except moving.UnknownWalletError:
+    except ledger.UnknownWalletError:
         wallet = None
     if wallet is None or wallet.user_id != user:
         raise ForbiddenError(OF_A_USER)

@@ -1,19 +1,18 @@
-"""The journal of a wallet: what moved, newest first, a page at a time."""
+"""The journal of a wallet: its entries, newest first, a page at a time."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from chalicelib.ports import Table
-from chalicelib.wallets.wallet import PARTITION, Entry
+from chalicelib.wallets.wallet import ENTRY, ID, PARTITION, Entry
 
 PAGE = 50
-PLACE = re.compile("[0-9A-Z]{26}")
+AFTER_EVERY_ID = "~"
 
 
 class BadCursorError(ValueError):
-    """What was given is no cursor of a journal."""
+    """A text is no cursor of a journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +23,22 @@ class Page:
     cursor: str
 
 
-def read(table: Table, wallet_id: str, cursor: str = "") -> Page:
-    """A page of what moved. Raises `BadCursorError` and `StorageError`.
+def read(table: Table, wallet_id: str, cursor: str = "", *, size: int = PAGE) -> Page:
+    """Read a page of up to `size` entries. Raises `BadCursorError` and `StorageError`.
 
-    A cursor is the id of the last entry before: what comes meanwhile is newer, and shifts nothing.
+    A cursor is the id of the last entry before. New entries are later than all that were read, so a
+    reader misses none and sees none twice.
     """
-    if cursor and PLACE.fullmatch(cursor) is None:
+    if cursor and ID.fullmatch(cursor) is None:
         raise BadCursorError("cursor: give the one that the page before answered")
-    found = table.query_latest(PARTITION + wallet_id, limit=PAGE, before=cursor)
-    items = table.get_all([one.key for one in found])
-    return Page([Entry.of(item) for item in items], found[-1].place if len(found) == PAGE else "")
+    last = _before(cursor) if cursor else AFTER_EVERY_ID
+    found = table.query(
+        PARTITION + wallet_id, first=ENTRY, last=ENTRY + last, descending=True, limit=size
+    )
+    entries = [Entry.of(item) for item in found]
+    return Page(entries, entries[-1].entry_id if len(entries) == size else "")
+
+
+def _before(entry_id: str) -> str:
+    """Return a text that sorts before an id and after every lower one: all have one length."""
+    return entry_id[:-1] + chr(ord(entry_id[-1]) - 1)

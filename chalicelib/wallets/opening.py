@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ulid import ULID
 
 from chalicelib.ports import ConditionFailed, Item, Put, Table, Update, attribute, number, text
-from chalicelib.wallets.moving import UnknownWalletError, check, unknown
+from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
 
 
@@ -33,7 +33,14 @@ def open_wallet(table: Table, user_id: str, now: int) -> Wallet:
     """A new wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
     wallet_id = str(ULID())
     key, owned = wallet(wallet_id), owner(user_id)
-    made: Item = {"PK": key.pk, "SK": key.sk, "user": user_id, "balance": 0, "created": now}
+    made: Item = {
+        "PK": key.pk,
+        "SK": key.sk,
+        "user": user_id,
+        "balance": 0,
+        "last": "",
+        "created": now,
+    }
     mark: Item = {"PK": owned.pk, "SK": owned.sk, "wallet": wallet_id}
     try:
         table.write(Put(mark, condition=attribute("SK").not_exists()), Put(made))

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from chalicelib.bodies import BadRequestError, read_fields
 from chalicelib.wallets import amounts
-from chalicelib.wallets.wallet import Movement
+from chalicelib.wallets.wallet import Posting
 
 NONCE = re.compile("[A-Za-z0-9_-]{8,64}")
 UUID_TEXT = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-MOVEMENT = {"amount", "nonce"}
+FIELDS = {"amount", "nonce"}
 
 
 def read_user(body: bytes) -> str:
@@ -22,9 +22,9 @@ def read_user(body: bytes) -> str:
     return str(UUID(given))
 
 
-def read_movement(body: bytes, target: str, source: str = "") -> Movement:
+def read_posting(body: bytes, target: str, source: str = "") -> Posting:
     """`PUT …/deposit` and `PUT …/transfer/{target}`. Raises `BadRequestError`."""
-    fields = read_fields(body, MOVEMENT)
+    fields = read_fields(body, FIELDS)
     nonce = fields.get("nonce")
     if not isinstance(nonce, str) or NONCE.fullmatch(nonce) is None:
         raise BadRequestError("nonce: give 8 to 64 letters, digits, - or _, new for each movement")
@@ -32,7 +32,7 @@ def read_movement(body: bytes, target: str, source: str = "") -> Movement:
         amount = amounts.parse(fields.get("amount"))
     except amounts.BadAmountError as wrong:
         raise BadRequestError(f"amount: {wrong}") from None
-    return Movement(nonce, amount, target, source)
+    return Posting(nonce, amount, target, source)
 
 
 def read_publicity(body: bytes) -> bool:

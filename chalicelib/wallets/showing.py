@@ -39,18 +39,18 @@ def transactions(page: Page, wallet_id: str, now: int) -> dict[str, Any]:
 
 
 def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
-    movement = entry.movement
+    posting = entry.posting
     told = {
         "id": entry.entry_id,
-        "kind": str(movement.kind),
-        "amount": str(movement.amount),
+        "kind": str(posting.kind),
+        "amount": str(posting.amount),
         "at": moment(entry.at),
-        "to": movement.target,
+        "to": posting.target,
     }
-    if movement.kind is Kind.TRANSFER:
-        told["from"] = movement.source
+    if posting.kind is Kind.TRANSFER:
+        told["from"] = posting.source
     # A nonce is its wallet's own affair.
-    return told | ({"nonce": movement.nonce} if wallet_id == movement.asker else {})
+    return told | ({"nonce": posting.nonce} if wallet_id == posting.asker else {})
 
 
 def badge(wallet: Wallet, options: Options = badges.PLAIN) -> dict[str, Any]:

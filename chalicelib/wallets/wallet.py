@@ -1,13 +1,13 @@
-"""What lies in the table for a wallet: itself, whose it is, and its journal.
+"""The items of a wallet in the table: itself, its user, its nonces and its journal.
 
-A journal entry is a movement as one wallet has it. The wallet that asked for it, by a nonce of its
-own, has it under that nonce, which is what makes the movement happen once; the other wallet of a
-transfer has it under both. An entry lives for two days; then TTL removes it, and it goes to the
-archive.
+A posting moves money, once for each nonce of the wallet that asks for it. The answer is stored
+under the nonce, for good. A posting that was made is an entry in the journal of each of its
+wallets: for two days in the table, then in the archive.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,23 +18,22 @@ PARTITION = "WALLET#"
 OWNERS = "OWNER#"
 SORT = "WALLET"
 ENTRY = "TX#"
+NONCE = "NONCE#"
 ID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
 """A ULID."""
 HOT_SECONDS = 2 * 86_400
-"""How long an entry is in the table, and a nonce answers as it did the first time."""
-LATEST = "one_partition"
-"""The sort key of the local index of that name: entries that moved something have it, by time."""
+"""How long an entry is in the table."""
 
 
 class Kind(StrEnum):
-    """What was asked for."""
+    """The two postings that there are."""
 
     DEPOSIT = "deposit"
     TRANSFER = "transfer"
 
 
 class Outcome(StrEnum):
-    """How it ended: it was done, or refused, and nothing moved."""
+    """Whether money moved, and else why not."""
 
     DONE = "done"
     INSUFFICIENT_FUNDS = "insufficient_funds"
@@ -42,8 +41,8 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Movement:
-    """A movement that a wallet asks for: a deposit into it, or a transfer from it.
+class Posting:
+    """A request to move money: a deposit into a wallet, or a transfer between two.
 
     `source` is empty for a deposit. `amount` is in millionths.
     """
@@ -62,73 +61,117 @@ class Movement:
         """The wallet whose nonce it is."""
         return self.source or self.target
 
+    @property
+    def wallets(self) -> list[str]:
+        """The wallets whose balances it changes."""
+        return [self.source, self.target] if self.source else [self.target]
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of all but the nonce. It is stored for good: never change what goes in."""
+        request = f"{self.kind} {self.amount} {self.source} {self.target}"
+        return hashlib.sha256(request.encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A movement in the journal of a wallet.
+    """A posting in the journal of a wallet.
 
-    `entry_id` is a ULID, the same in both wallets' journals; `at` is milliseconds since 1970.
-    `balance` is that of the wallet that was short of funds or of room, where it was refused.
+    `entry_id` is a ULID, the same in both wallets' journals; the entries of a wallet are committed
+    in the order of their ids. `at` is milliseconds since 1970, by the clock of the process that
+    posted it.
     """
 
     entry_id: str
-    movement: Movement
+    posting: Posting
     at: int
-    outcome: Outcome = Outcome.DONE
-    balance: int = 0
 
     @classmethod
     def of(cls, item: Item) -> Entry:
-        """The entry that an item is. Raises `ValueError` and `TypeError` for any other."""
+        """Return the entry that an item is. Raises `ValueError` and `TypeError` for any other."""
         return cls(
-            entry_id=text(item, "entry"),
-            movement=Movement(
+            entry_id=text(item, "SK").removeprefix(ENTRY),
+            posting=Posting(
                 nonce=text(item, "nonce"),
                 amount=number(item, "amount"),
                 target=text(item, "to"),
                 source=text(item, "from"),
             ),
             at=number(item, "at"),
-            outcome=Outcome(text(item, "outcome")),
-            balance=number(item, "balance"),
         )
 
     def item(self, wallet_id: str) -> Item:
-        """The entry as the journal of one of its wallets has it."""
-        movement = self.movement
-        key = asked(movement) if wallet_id == movement.asker else received(movement)
+        """Return the entry as it stands in the journal of one of its wallets."""
+        key, posting = entry(wallet_id, self.entry_id), self.posting
+        return {
+            "PK": key.pk,
+            "SK": key.sk,
+            "kind": str(posting.kind),
+            "nonce": posting.nonce,
+            "amount": posting.amount,
+            "to": posting.target,
+            "from": posting.source,
+            "at": self.at,
+            "ttl": self.at // 1000 + HOT_SECONDS,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a posting, stored under its nonce for good.
+
+    Of a refused posting, `entry` is in no journal, and `balance` is that of the wallet that was
+    short of funds or of room.
+    """
+
+    entry: Entry
+    outcome: Outcome = Outcome.DONE
+    balance: int = 0
+
+    @classmethod
+    def of(cls, item: Item, posting: Posting) -> Answer | None:
+        """Return the answer that a nonce has for a posting; None if it was used for another one.
+
+        Raises `ValueError` and `TypeError` for an item that is no nonce.
+        """
+        if text(item, "request") != posting.digest:
+            return None
+        return cls(
+            Entry(text(item, "entry"), posting, number(item, "at")),
+            Outcome(text(item, "outcome")),
+            number(item, "balance"),
+        )
+
+    @property
+    def item(self) -> Item:
+        """The item of the nonce. It has no `ttl`: TTL never removes it."""
+        key = nonce(self.entry.posting)
         item: Item = {
             "PK": key.pk,
             "SK": key.sk,
-            "entry": self.entry_id,
-            "kind": str(movement.kind),
-            "nonce": movement.nonce,
-            "amount": movement.amount,
-            "to": movement.target,
-            "from": movement.source,
-            "at": self.at,
+            "request": self.entry.posting.digest,
+            "entry": self.entry.entry_id,
+            "at": self.entry.at,
             "outcome": str(self.outcome),
-            "ttl": self.at // 1000 + HOT_SECONDS,
         }
-        moved = self.outcome is Outcome.DONE
-        return item | ({LATEST: self.entry_id} if moved else {"balance": self.balance})
+        return item if self.outcome is Outcome.DONE else item | {"balance": self.balance}
 
 
 def wallet(wallet_id: str) -> Key:
-    """Where a wallet lies."""
+    """Return the key of a wallet."""
     return Key(PARTITION + wallet_id, SORT)
 
 
 def owner(user_id: str) -> Key:
-    """Where it is told which wallet is a user's."""
+    """Return the key of the item that names a user's wallet."""
     return Key(OWNERS + user_id, SORT)
 
 
-def asked(movement: Movement) -> Key:
-    """Where the wallet that asked for a movement has it."""
-    return Key(PARTITION + movement.asker, ENTRY + movement.nonce)
+def nonce(posting: Posting) -> Key:
+    """Return the key of a posting's nonce."""
+    return Key(PARTITION + posting.asker, NONCE + posting.nonce)
 
 
-def received(movement: Movement) -> Key:
-    """Where the target of a transfer has it: no nonce has the sign between."""
-    return Key(PARTITION + movement.target, f"{ENTRY}{movement.source}#{movement.nonce}")
+def entry(wallet_id: str, entry_id: str) -> Key:
+    """Return the key of an entry in the journal of a wallet."""
+    return Key(PARTITION + wallet_id, ENTRY + entry_id)

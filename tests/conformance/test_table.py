@@ -14,7 +14,6 @@ from chalicelib.ports import (
     Due,
     Item,
     Key,
-    Placed,
     Put,
     Refused,
     Table,
@@ -481,33 +480,3 @@ def test_milliseconds_of_today_and_of_a_year_ahead_are_in_their_order(table: Tab
     table.write(due("one", ahead, "b"), due("one", now, "a"))
     assert [one.due for one in table.query_due("one", limit=9)] == [now, ahead]
     assert [one.due for one in table.query_due("one", limit=9, last=MAX_DUE)] == [now, ahead]
-
-
-def in_order(table: Table, *placed: str, partition: str = "p") -> None:
-    """Items under sort keys that tell nothing of their places."""
-    for number, place in enumerate(placed):
-        item: Item = {"PK": partition, "SK": f"s{number}", "n": number, "one_partition": place}
-        table.write(Put(item))
-
-
-def test_the_latest_items_come_first(table: Table) -> None:
-    in_order(table, "b", "c", "a")
-    in_order(table, "z", partition="another")
-    table.write(Put({"PK": "p", "SK": "has none"}))
-    first, second = Placed("c", Key("p", "s1")), Placed("b", Key("p", "s0"))
-    assert table.query_latest("p", limit=2) == [first, second]
-    assert table.query_latest("nobody", limit=2) == []
-
-
-def test_what_is_before_a_place_leaves_it_out(table: Table) -> None:
-    in_order(table, "b", "c", "a")
-    assert [one.place for one in table.query_latest("p", limit=9, before="c")] == ["b", "a"]
-    assert [one.place for one in table.query_latest("p", limit=1, before="bb")] == ["b"]
-    assert table.query_latest("p", limit=9, before="a") == []
-
-
-def test_an_item_that_loses_its_place_or_gets_another_is_found_there(table: Table) -> None:
-    in_order(table, "b", "c")
-    table.write(Update(Key("p", "s0"), values={"one_partition": "d"}))
-    table.write(Update(Key("p", "s1"), remove=("one_partition",)))
-    assert table.query_latest("p", limit=9) == [Placed("d", Key("p", "s0"))]

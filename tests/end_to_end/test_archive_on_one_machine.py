@@ -16,20 +16,22 @@ import pytest
 from ulid import ULID
 
 from chalicelib.ports import Item
-from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Movement
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
 from local.archive import FOLDER
 from local.database import FILE, Database
 from local.table import SqliteTable
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
 
 ALICE, BOB = str(ULID()), str(ULID())
+QUICK = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
+FOLDED = "SELECT count(*) FROM items WHERE sk = 'VIEWS' AND attributes LIKE '%\"count\": 1%'"
 
 
 def journal(count: int, age: float) -> list[Item]:
     """So many transfers as both wallets have them, the last of them so many seconds old."""
     now = int((time.time() - age) * 1000)
     entries = [
-        Entry(str(ULID()), Movement(str(ULID()), n + 1, BOB, ALICE), now - n) for n in range(count)
+        Entry(str(ULID()), Posting(str(ULID()), n + 1, BOB, ALICE), now - n) for n in range(count)
     ]
     return [entry.item(wallet) for entry in entries for wallet in (ALICE, BOB)]
 
@@ -73,7 +75,10 @@ def times(folder: Path) -> Counter[tuple[str, str]]:
 
 
 def of(items: list[Item]) -> set[tuple[str, str]]:
-    return {(str(item["PK"]).removeprefix("WALLET#"), str(item["entry"])) for item in items}
+    return {
+        (str(item["PK"]).removeprefix("WALLET#"), str(item["SK"]).removeprefix("TX#"))
+        for item in items
+    }
 
 
 def wait_until(true: Callable[[], bool], what: str) -> None:
@@ -107,15 +112,13 @@ def test_an_entry_goes_to_the_archive_after_two_days_and_no_sooner(tmp_path: Pat
             assert (line["kind"], line["from"], line["to"]) == ("transfer", ALICE, BOB)
 
 
-def test_a_view_that_is_removed_leaves_nothing_in_the_archive_and_nothing_behind(
+def test_a_window_that_is_folded_leaves_nothing_in_the_archive_and_nothing_in_the_change_log(
     tmp_path: Path,
 ) -> None:
-    settings = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
-    with running(tmp_path, **settings) as server:
+    with running(tmp_path, **QUICK) as server:
         server.badge("a")
         server.wait_for("a", 1)
-        views = "SELECT count(*) FROM items WHERE sk LIKE 'VIEW#%'"
-        wait_until(lambda: _number(tmp_path, views) == 0, "the view is removed")
+        wait_until(lambda: _number(tmp_path, FOLDED) == 1, "the view is folded")
         wait_until(lambda: changes(tmp_path) == 0, "both consumers are done")
         assert server.peek("a") == 1
     assert objects(tmp_path) == []
@@ -149,12 +152,10 @@ def test_entries_that_a_killed_instance_had_removed_and_not_archived_are_not_los
 def test_while_the_archive_is_out_of_order_badges_are_counted_and_folded(tmp_path: Path) -> None:
     store(tmp_path, journal(1, HOT_SECONDS + 5))
     (tmp_path / FOLDER).write_text("in the way")
-    settings = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
-    with running(tmp_path, **settings) as server:
+    with running(tmp_path, **QUICK) as server:
         wait_for_failure(server)
         server.badge("a")
-        folded = "SELECT count(*) FROM items WHERE sk = 'USER' AND attributes LIKE '%folded%'"
-        wait_until(lambda: _number(tmp_path, folded) == 1, "the view is folded")
+        wait_until(lambda: _number(tmp_path, FOLDED) == 1, "the view is folded")
         assert server.peek("a") == 1
         assert changes(tmp_path) > 0
         (tmp_path / FOLDER).unlink()

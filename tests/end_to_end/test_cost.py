@@ -365,33 +365,44 @@ def bank(deployed: Deployed) -> Iterator[Bank]:
         yield bank
 
 
-def test_a_deposit_writes_an_entry_in_the_index_and_a_balance(bank: Bank) -> None:
-    """In a transaction, so twice 1 each: 4, and 2 of the index."""
-    assert units_of(bank.deposit()) == [("TransactWriteItems", 0, 4, 2)]
+def test_a_deposit_writes_a_nonce_an_entry_and_a_balance(bank: Bank) -> None:
+    """In a transaction, so twice 1 each."""
+    assert units_of(bank.deposit()) == [("TransactWriteItems", 0, 6, 0)]
 
 
-def test_a_transfer_writes_two_entries_and_two_balances(bank: Bank) -> None:
+def test_a_transfer_writes_a_nonce_two_entries_and_two_balances(bank: Bank) -> None:
     bank.deposit()
     transfer = bank.transfer()
-    assert units_of(transfer) == [("TransactWriteItems", 0, 8, 4)]
+    assert units_of(transfer) == [("TransactWriteItems", 0, 10, 0)]
     [request] = transfer.requests
     of_each = Counter[str]()
     for write in request.written:
-        of_each[write.key.pk] += write.units + write.index_units
-    assert of_each == {f"WALLET#{wallet_id}": 6 for wallet_id in bank.wallets}
+        assert write.units == 2, "each item is below 1 KB"
+        of_each[write.key.pk] += write.units
+    source, target = (f"WALLET#{wallet_id}" for wallet_id in bank.wallets)
+    assert of_each == {source: 6, target: 4}
 
 
-def test_a_transfer_that_is_asked_for_again_costs_what_the_table_would_have(bank: Bank) -> None:
+def test_a_transfer_that_is_asked_for_again_costs_what_the_first_did(bank: Bank) -> None:
     bank.deposit()
     bank.transfer()
-    assert units_of(bank.transfer(again=True)) == [("TransactWriteItems", 0, 8, 0)]
+    assert units_of(bank.transfer(again=True)) == [("TransactWriteItems", 0, 10, 0)]
 
 
-def test_a_refusal_costs_the_transfer_that_failed_and_its_entry(bank: Bank) -> None:
-    """Of four items, then of an entry and of the balance that is checked."""
+def test_a_refusal_costs_the_transfer_that_failed_and_its_nonce(bank: Bank) -> None:
+    """Of five items, then of a nonce and of the balance that is checked."""
     refused = bank.transfer(status=409)
-    assert [units for _, _, units, _ in units_of(refused)] == [8, 4]
-    assert {index_units for *_, index_units in units_of(refused)} == {0}
+    assert [units for _, _, units, _ in units_of(refused)] == [10, 4]
+
+
+def test_a_page_of_a_journal_is_a_wallet_and_one_query(bank: Bank) -> None:
+    """3 entries in all: under 4 KB."""
+    for _ in range(3):
+        bank.deposit()
+    assert [(what, read) for what, read, *_ in units_of(bank.get("transactions"))] == [
+        ("GetItem", 1),
+        ("Query", 1),
+    ]
 
 
 def test_a_batch_of_entries_is_one_object_and_asks_the_table_nothing(bank: Bank) -> None:

@@ -26,7 +26,7 @@ from chalicelib.attribute_values import encode_item
 from chalicelib.timers import signing
 from chalicelib.timers.event import Event, Kind, Target
 from chalicelib.views.view import View
-from chalicelib.wallets.wallet import Entry, Movement
+from chalicelib.wallets.wallet import Entry, Posting
 from deploy.completion import FUNCTIONS, mapping_options
 from tests import events
 from tests.end_to_end.emulator import Emulator, running, until
@@ -278,8 +278,8 @@ def test_an_entry_that_ttl_removed_is_archived_once_however_often_it_is_delivere
 ) -> None:
     """By the function of either way, into the bucket of its stack."""
     stack = outputs(aws, f"vu-mi-{stage}")
-    entry = Entry(str(ULID()), Movement("n", 5, str(ULID())), 1_767_225_600_000)
-    wallet = entry.movement.target
+    entry = Entry(str(ULID()), Posting("n", 5, str(ULID())), 1_767_225_600_000)
+    wallet = entry.posting.target
     record = entry_record(entry, wallet, 1, arn=stack["TableStreamArn"])
     for _ in range(2):
         answer = aws.client("lambda").invoke(

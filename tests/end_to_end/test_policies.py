@@ -42,7 +42,7 @@ from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from chalicelib.wallets.archive import archive_entries
-from chalicelib.wallets.wallet import Entry, Movement
+from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
 from deploy.completion import FUNCTIONS
 from tests import events
@@ -63,7 +63,7 @@ TABLE = {False: "Table.Arn", True: RESTORED}
 STREAM = {False: "Table.StreamArn", True: f"{RESTORED}/stream/*"}
 STREAMS = {False: "${Table.Arn}/stream/*", True: f"{RESTORED}/stream/*"}
 """By whether the table was restored; then it is none of the template's."""
-INDEXES = ("due", "one_partition")
+INDEX = "due"
 QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE = (
     f"{name}.Arn" for name in ("ViewsQueue", "TimersQueue", "DistributionQueue")
 )
@@ -414,7 +414,7 @@ def fold_on_every_path(aws: Aws) -> None:
 def archive_on_every_path(aws: Aws) -> None:
     """Of both wallets of a transfer, and again: two objects."""
     alice, bob = str(ULID()), str(ULID())
-    entry = Entry(str(ULID()), Movement("n", 1, bob, alice), int(NOW * 1000))
+    entry = Entry(str(ULID()), Posting("n", 1, bob, alice), int(NOW * 1000))
     for wallet_id in (alice, bob, bob):
         aws.archive_entry(entry, wallet_id)
     assert aws.s3.list_objects_v2(Bucket=BUCKET)["KeyCount"] == 2
@@ -636,7 +636,7 @@ def test_a_function_may_do_the_same_to_a_restored_table_and_no_more_to_the_old_o
     asked: dict[str, set[Right]], function: str
 ) -> None:
     allowed = rights(function, restored=True)
-    moved = {index(name, restored=False): index(name, restored=True) for name in INDEXES}
+    moved = {index(INDEX, restored=False): index(INDEX, restored=True)}
     moved[TABLE[False]] = TABLE[True]
     expected = {(action, moved.get(where, where)) for action, where in asked[function]}
     assert allowed == expected | lambdas_own(function, restored=True)
@@ -741,8 +741,8 @@ def test_no_statement_is_about_everything(function: str) -> None:
         named = {where for _, where in rights(function, restored=restored)}
         with_stars = {where for where in named if "*" in where}
         assert with_stars <= {f"{LOG}{function}:*", STREAMS[restored], ARCHIVE}
-        indexes = {index(name, restored=restored) for name in INDEXES}
-        assert named <= {TABLE[restored], *indexes, STREAM[restored], *QUEUES} | with_stars
+        queried = index(INDEX, restored=restored)
+        assert named <= {TABLE[restored], queried, STREAM[restored], *QUEUES} | with_stars
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -26,7 +26,7 @@ from chalicelib.settings import Settings
 from chalicelib.timers import firing, sweeping
 from chalicelib.views import removals
 from chalicelib.wallets import archiving
-from chalicelib.wallets.wallet import Entry, Movement
+from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
 from deploy import template
 from deploy.completion import FUNCTIONS
@@ -932,8 +932,8 @@ def test_the_filter_lets_removals_of_views_by_ttl_through_and_no_other_record(
 
 
 WALLETS = ULID, ULID[::-1]
-TRANSFER = Entry(ULID, Movement("n", 1, WALLETS[1], WALLETS[0]), 1_767_225_600_000)
-DEPOSIT = Entry(ULID, Movement("n", 1, WALLETS[0]), 1_767_225_600_000)
+TRANSFER = Entry(ULID, Posting("n", 1, WALLETS[1], WALLETS[0]), 1_767_225_600_000)
+DEPOSIT = Entry(ULID, Posting("n", 1, WALLETS[0]), 1_767_225_600_000)
 ENTRY = entry_record(TRANSFER, WALLETS[0], 1)
 
 

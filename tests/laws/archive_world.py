@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib import resources
 from chalicelib.ports import Item, StorageError, text
 from chalicelib.wallets import archive
-from chalicelib.wallets.wallet import PARTITION, Entry, Movement, Outcome
+from chalicelib.wallets.wallet import PARTITION, Entry, Posting
 from tests import events
 from tests.laws.faults import Crash, Fault, Faults
 from tests.unit.fakes import FakeArchive, entry_record
@@ -75,12 +75,6 @@ class ArchiveWorld:
 def _read(line: dict[str, Any]) -> tuple[str, Entry]:
     """A line of the archive, as one reads it who knows no more than the documents."""
     at = datetime.fromisoformat(line["at"])
-    movement = Movement(line["nonce"], int(line["amount"]), line["to"], line["from"])
-    assert line["kind"] == str(movement.kind)
-    return line["wallet"], Entry(
-        line["id"],
-        movement,
-        round(at.timestamp() * 1000),
-        Outcome(line["outcome"]),
-        int(line.get("balance", "0")),
-    )
+    posting = Posting(line["nonce"], int(line["amount"]), line["to"], line["from"])
+    assert line["kind"] == str(posting.kind)
+    return line["wallet"], Entry(line["id"], posting, round(at.timestamp() * 1000))

@@ -13,7 +13,6 @@ from chalicelib.ports import (
     Message,
     NotSent,
     NotStored,
-    Placed,
     Put,
     Queue,
     StorageError,
@@ -99,9 +98,6 @@ class FaultyTable:
 
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self._faults.call(lambda: self._table.query_due(batch, **how))
-
-    def query_latest(self, partition: str, **how: Any) -> list[Placed]:
-        return self._faults.call(lambda: self._table.query_latest(partition, **how))
 
     def count(self, partition: str, **how: Any) -> int:
         return self._faults.call(lambda: self._table.count(partition, **how))

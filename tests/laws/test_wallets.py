@@ -1,15 +1,16 @@
 """The laws of wallets over random histories.
 
 The sum of balances is the sum of deposits, no balance is negative or too large, and the journals
-replayed are the balances. A movement that was answered happened once, one that was not at most
-once, and asking again tells. A refusal stays one for its nonce, and moved nothing. What is gone
-from the journals is in the archive: both together are the whole history.
+replayed are the balances. A posting that was answered happened once, one that was not at most
+once, and asking again tells, however late. A refusal stays one for its nonce, and moved nothing.
+What is gone from the journals is in the archive: both together are the whole history. A reader who
+goes from page to page misses no entry and sees none twice, whatever is posted meanwhile.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -20,22 +21,37 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from chalicelib.ports import Unavailable
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
-from chalicelib.wallets.moving import Mover
-from chalicelib.wallets.wallet import Entry, Movement, asked
+from chalicelib.wallets.ledger import Ledger
+from chalicelib.wallets.wallet import Answer, Posting, nonce
 from tests.laws.faults import Fault
 from tests.laws.test_timers import FAULTS, faults, on_dynamodb, on_sqlite
-from tests.laws.wallets_world import NOBODY, START, Answer, Books, WalletsWorld, answer_of
+from tests.laws.wallets_world import (
+    CLOCKS,
+    NOBODY,
+    START,
+    Books,
+    Reader,
+    Told,
+    WalletsWorld,
+    answer_of,
+    entries_of,
+)
 from tests.unit.fakes import sqlite_table
 
 USERS = ["user-a", "user-b", "user-c"]
 amounts = st.integers(1, 12) | st.sampled_from([MOST // 2, 2**62, MOST - 1, MOST])
 nonces = st.sampled_from([f"nonce-{n:02}" for n in range(6)])
 names = st.sampled_from([*USERS * 5, "nobody"])
-movements = st.builds(Movement, nonces, amounts, names, st.just("") | names)
+postings = st.builds(Posting, nonces, amounts, names, st.just("") | names)
 """From and to the wallets of users; now and then of one who has none."""
-DOES = ["the same", "another amount", "comes", "goes", "comes and goes", "expires", "opens"]
+DOES = [
+    *("the same", "another amount", "comes", "goes", "comes and goes"),
+    *("expires", "opens", "reads", "reads on"),
+]
+processes = st.integers(0, len(CLOCKS) - 1)
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -52,51 +68,55 @@ class AnyHistory(RuleBasedStateMachine):
             self.world.open(user)
         self.wallets = self.world.wallet_ids
 
-    def between_wallets(self, users: Movement) -> Movement:
-        """The movement between the wallets that these users have."""
+    def between_wallets(self, users: Posting) -> Posting:
+        """The posting between the wallets that these users have."""
         ids = dict(zip(USERS, self.wallets, strict=True)) | {"": ""}
         source, target = (ids.get(user, NOBODY) for user in (users.source, users.target))
         return replace(users, source=source, target=target)
 
-    def others(self, movement: Movement, does: str) -> None:
-        """What happens between two storage calls of a movement."""
-        world, nonce = self.world, next(self.others_nonces)
+    def others(self, posting: Posting, does: str) -> None:
+        """What happens between two storage calls of a posting."""
+        world, name = self.world, next(self.others_nonces)
         match does:
             case "the same":
-                world.ask(movement)
+                world.ask(posting)
             case "another amount":
-                world.ask(replace(movement, amount=movement.amount % 7 + 1))
+                world.ask(replace(posting, amount=posting.amount % 7 + 1))
             case "comes" | "comes and goes":
-                world.ask(Movement(nonce, min(movement.amount, 20), movement.asker))
+                amount = min(posting.amount, 20)
+                world.ask(Posting(name, amount, posting.asker), (), posting.amount % 3)
                 if does == "comes and goes":
-                    self.others(movement, "goes")
+                    self.others(posting, "goes")
             case "goes":
-                [other, *_] = {*self.wallets} - {movement.asker}
-                if movement.asker != NOBODY and (balance := world.balance(movement.asker)):
-                    world.ask(Movement(nonce, balance, other, movement.asker))
+                [other, *_] = {*self.wallets} - {posting.asker}
+                if posting.asker != NOBODY and (balance := world.balance(posting.asker)):
+                    world.ask(Posting(name, balance, other, posting.asker))
             case "expires":
-                world.expire(len(world.movements))
+                world.expire(len(world.postings))
             case "opens":
                 world.open(USERS[0])
+            case "reads" | "reads on":
+                world.read(len(world.postings), goes_on=does == "reads on")
 
-    @rule(users=movements, faults=faults)
-    def move(self, users: Movement, faults: list[Fault]) -> None:
-        self.world.ask(self.between_wallets(users), faults)
+    @rule(users=postings, faults=faults, process=processes)
+    def move(self, users: Posting, faults: list[Fault], process: int) -> None:
+        self.world.ask(self.between_wallets(users), faults, process)
 
-    @rule(which=st.integers(0, 99), faults=faults)
-    def ask_again(self, which: int, faults: list[Fault]) -> None:
-        self.world.ask_again(which, faults)
+    @rule(which=st.integers(0, 99), faults=faults, process=processes)
+    def ask_again(self, which: int, faults: list[Fault], process: int) -> None:
+        self.world.ask_again(which, faults, process)
 
     @rule(
-        users=movements,
+        users=postings,
         does=st.lists(st.sampled_from(DOES), min_size=1, max_size=4),
         at=st.integers(0, 3),
+        process=processes,
     )
-    def disturbed(self, users: Movement, does: list[str], at: int) -> None:
+    def disturbed(self, users: Posting, does: list[str], at: int, process: int) -> None:
         """Others come before each of its storage calls, from one of them on."""
-        movement, left = self.between_wallets(users), list(does)
-        self.world.faults.meanwhile = lambda: self.others(movement, left.pop()) if left else None
-        self.world.ask(movement, [Fault.NONE] * at + [Fault.MEANWHILE] * len(does))
+        posting, left = self.between_wallets(users), list(does)
+        self.world.faults.meanwhile = lambda: self.others(posting, left.pop()) if left else None
+        self.world.ask(posting, [Fault.NONE] * at + [Fault.MEANWHILE] * len(does), process)
         self.world.faults.meanwhile = lambda: None
 
     @rule(place=st.integers(0, 3), faults=faults)
@@ -108,7 +128,11 @@ class AnyHistory(RuleBasedStateMachine):
     def expire(self, which: int) -> None:
         self.world.expire(which)
 
-    @rule(hours=st.sampled_from([1, 13, 30]))
+    @rule(place=st.integers(0, 9), goes_on=st.booleans())
+    def read(self, place: int, *, goes_on: bool) -> None:
+        self.world.read(place, goes_on=goes_on)
+
+    @rule(hours=st.sampled_from([1, 13, 30, 5_000]))
     def time_passes(self, hours: int) -> None:
         """The archive has its objects by the day."""
         self.world.now += hours * 3_600
@@ -141,29 +165,53 @@ TestWalletsOnDynamoDB.settings = settings(max_examples=3, stateful_step_count=20
 
 
 def test_threads_that_move_the_same_money_move_each_once(tmp_path: Path) -> None:
-    """8 clients, each asks 100 times for some of 120 transfers under 60 nonces, of 3 wallets."""
+    """8 clients, each asks 100 times for some of 120 transfers under 60 nonces, of 3 wallets.
+
+    The clocks of three processes differ by 100 s; two readers go from page to page meanwhile.
+    """
     with sqlite_table(tmp_path) as table:
         ids = [opening.open_wallet(table, user, 0).wallet_id for user in USERS]
-        mover, random = Mover(table, lambda: START), Random(1)  # noqa: S311  the same every time
-        deposits = [Movement("the-first", 1_000, wallet_id) for wallet_id in ids]
+        micros, random = count(), Random(1)  # noqa: S311  the same every time
+        ledgers = [
+            Ledger(table, lambda ahead=ahead: START + ahead + next(micros) / 1e6)  # type: ignore[misc]
+            for ahead in CLOCKS
+        ]
+        deposits = [Posting("the-first", 1_000, wallet_id) for wallet_id in ids]
         transfers = [
-            Movement(f"nonce-{number % 60:02}", random.randrange(1, 500), *random.sample(ids, 2))
+            Posting(f"nonce-{number % 60:02}", random.randrange(1, 500), *random.sample(ids, 2))
             for number in range(120)
         ]
-        refused = Movement("too-much", 3_001, *ids[:2])
+        refused = Posting("too-much", 3_001, *ids[:2])
         for deposit in deposits:
-            mover.move(deposit)
+            ledgers[1].post(deposit)
 
-        def client(seed: int) -> list[tuple[Movement, Answer]]:
+        def client(seed: int) -> list[tuple[Posting, Told]]:
             mine = Random(seed).choices([*transfers, *deposits, refused], k=100)  # noqa: S311
-            return [(movement, answer_of(mover, movement)) for movement in mine]
+            return [(posting, until_answered(ledgers[seed % 3], posting)) for posting in mine]
 
-        with ThreadPoolExecutor(8) as pool:
+        def reader(wallet_id: str) -> list[Reader]:
+            readers = [Reader(wallet_id) for _ in range(40)]
+            for one in readers:
+                one.read_all(table)
+            return readers
+
+        with ThreadPoolExecutor(10) as pool:
+            reading = pool.map(reader, ids[:2])
             answers = [answer for told in pool.map(client, range(8)) for answer in told]
+            readers = [one for found in reading for one in found]
         books = Books.of(table, ids)
+        for one in readers:
+            one.check(entries_of(table, one.wallet_id))
     books.check()
     assert sum(books.balances.values()) == 3_000
     books.check_asked([*deposits, *transfers, refused])
-    entries = [(asked(one), answer) for one, answer in answers if isinstance(answer, Entry)]
-    books.check_told([entry for _, entry in entries])
-    assert len(set(entries)) == len({key for key, _ in entries}), "a nonce has one answer"
+    told = [(nonce(one), answer) for one, answer in answers if isinstance(answer, Answer)]
+    books.check_told([answer for _, answer in told])
+    assert len(set(told)) == len({key for key, _ in told}), "a nonce has one answer"
+
+
+def until_answered(ledger: Ledger, posting: Posting) -> Told:
+    """What a client is told who asks again while others are quicker."""
+    while True:
+        with suppress(Unavailable):
+            return answer_of(ledger, posting)

@@ -20,7 +20,7 @@ from ulid import ULID
 
 from chalicelib import telemetry
 from chalicelib.attribute_values import encode_item
-from chalicelib.ports import Due, Item, Key, Message, Placed, StorageError, Table, Write
+from chalicelib.ports import Due, Item, Key, Message, StorageError, Table, Write
 from chalicelib.retry import Retry
 from chalicelib.views.removals import Removal, position
 from chalicelib.wallets.wallet import Entry
@@ -178,9 +178,6 @@ class FaultyTable:
 
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self.table.query_due(batch, **how)
-
-    def query_latest(self, partition: str, **how: Any) -> list[Placed]:
-        return self.table.query_latest(partition, **how)
 
     def count(self, partition: str, **how: Any) -> int:
         self.before_count(partition)

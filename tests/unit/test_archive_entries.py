@@ -14,7 +14,7 @@ import pytest
 from chalicelib import resources, telemetry
 from chalicelib.ports import Refused, StorageError, Unavailable
 from chalicelib.wallets.archive import archive_entries
-from chalicelib.wallets.wallet import Entry, Movement
+from chalicelib.wallets.wallet import Entry, Posting
 from tests import events
 from tests.unit.fakes import NOON, FakeArchive, entry_record, ulid_of
 
@@ -62,7 +62,7 @@ def record(sequence: int, days: int = 0) -> dict[str, Any]:
     """The removal of an entry of so many days before noon."""
     name = f"n{sequence}"
     at = int(NOON - days * DAY) * 1000
-    entry = Entry(ulid_of(NOON, f"{sequence:016}"), Movement(name, 1, BOB, ALICE), at)
+    entry = Entry(ulid_of(NOON, f"{sequence:016}"), Posting(name, 1, BOB, ALICE), at)
     return entry_record(entry, ALICE, sequence)
 
 

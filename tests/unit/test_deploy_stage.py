@@ -116,7 +116,6 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
         "ChangeBadgesForTheirOwners": table,
         "EnqueueViews": queue,
         "ListEvents": f"{table}/index/due",
-        "ListWhatMoved": f"{table}/index/one_partition",
         "EnqueueEvents": timers,
         "WriteItsLog": f"{log}api_handler:*",
     }

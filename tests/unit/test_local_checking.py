@@ -10,25 +10,29 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from ulid import ULID
 
-from chalicelib.ports import Item, Key, Put
+from chalicelib.ports import Item, Put
 from chalicelib.timers.event import Event, Kind, Target
 from chalicelib.views.storing import Lifetime, store
 from chalicelib.views.view import View
 from chalicelib.wallets import opening
-from chalicelib.wallets.moving import Mover
-from chalicelib.wallets.wallet import Movement
+from chalicelib.wallets.ledger import Ledger, RefusedError
+from chalicelib.wallets.wallet import Posting, entry
 from local import checking, findings
 from local.archive import FOLDER, FolderArchive
 from local.database import FILE, VERSION, Database
 from local.queue import DEAD_LETTERS, SqliteQueue
 from local.reading import SHM, WAL, beside, reading
 from local.table import ChangeLog, SqliteTable, remove_expired
-from tests.unit.test_local_database import VERSION_1
 
 NOW = 1_800_000_000.0
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+REPLACED = (
+    "UPDATE items SET attributes = replace(attributes, '{}', '{}')"
+    " WHERE sk LIKE '{}%' AND pk LIKE 'WALLET#%'"
+)
+"""One text of what an item of a wallet says by another."""
+MORTAL = REPLACED.format("}", ', "ttl": 5}', "NONCE#").replace("SET", "SET ttl = 5,")
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -92,14 +96,14 @@ def folder(tmp_path: Path) -> Path:
             Put({"PK": "USER#a/b", "SK": "USER", "count": 2, "floor": 5}),
         )
         wallet = opening.open_wallet(table, USER, 1)
-        Mover(table, lambda: NOW).move(Movement("n-1", 500, wallet.wallet_id))
+        Ledger(table, lambda: NOW).post(Posting("n-1", 500, wallet.wallet_id))
     return tmp_path
 
 
 def test_a_right_file_is_all_right_and_each_kind_is_counted(folder: Path) -> None:
     assert wrong(folder) == []
     lines = [str(one) for one in checking.check(folder)]
-    kinds = "1 badge, 1 day, 1 entry, 1 event, 3 view, 1 wallet, 1 wallet of a user"
+    kinds = "1 badge, 1 day, 1 entry, 1 event, 1 nonce, 3 view, 1 wallet, 1 wallet of a user"
     assert f"ok: items: {kinds}" in lines
     assert "ok: wallets: 1 balances are what moved" in lines
 
@@ -134,7 +138,6 @@ def test_a_file_that_is_open_and_one_whose_owner_was_killed_are_read_with_their_
         ("UPDATE items SET ttl = NULL WHERE sk LIKE 'VIEW%'", "its column ttl has None"),
         ("UPDATE items SET due = 5 WHERE sk = 'TIMER'", "its column due has 5"),
         ("UPDATE items SET batch = 'x' WHERE sk = 'TIMER'", "its column batch has 'x'"),
-        ("UPDATE items SET one_partition = 'x' WHERE sk LIKE 'TX%'", "its column one_partition"),
         ("UPDATE items SET pk = 'USER#' WHERE sk = 'USER'", "this badge is not right"),
         (
             "UPDATE items SET sk = 'VIEW#I' WHERE sk = (SELECT max(sk) FROM items WHERE sk < 'W')",
@@ -153,6 +156,7 @@ def test_a_file_that_is_open_and_one_whose_owner_was_killed_are_read_with_their_
         ("DROP TABLE messages", "it is a SQLite file, but not one of vu-mi"),
         ("UPDATE messages SET visible_at = 'soon'", "message 1 of the queue vu-mi-views is"),
         (f"PRAGMA user_version = {VERSION + 1}", f"the file has format {VERSION + 1}"),
+        (f"PRAGMA user_version = {VERSION - 1}", f"the file has format {VERSION - 1}"),
     ],
 )
 def test_what_is_not_as_it_must_be_is_told(folder: Path, statement: str, says: str) -> None:
@@ -230,20 +234,59 @@ def test_a_journal_is_taken_from_the_table_the_change_log_and_the_archive_each_e
     """500 are hot, 70 wait to be archived, 7 are in the archive, twice: 577."""
     with closing(Database(folder / FILE)) as database:
         table = SqliteTable(database)
-        Mover(table, lambda: NOW - 9).move(Movement("n-2", 70, wallet_id))
+        ledger = Ledger(table, lambda: NOW - 9)
+        waiting, archived = (
+            ledger.post(Posting(f"n-{amount}", amount, wallet_id)).entry_id for amount in (70, 7)
+        )
         database.write(lambda connection: remove_expired(connection, NOW + 2 * 86_400 - 5, (), 9))
-        assert table.get(Key(f"WALLET#{wallet_id}", "TX#n-2")) is None
-        table.write(Put({"PK": f"WALLET#{wallet_id}", "SK": "WALLET", "user": USER,
-                         "balance": 577, "created": 1}))  # fmt: skip
+        database.write(lambda connection: connection.execute(
+            "DELETE FROM changes WHERE sk = ?", (f"TX#{archived}",)
+        ))  # fmt: skip
+        assert table.get(entry(wallet_id, waiting)) is None
     assert wrong(folder) == []  # there is no archive to hold it against
     assert any("can't be held against" in line for line in notes(folder))
-    line = {"id": str(ULID()), "wallet": wallet_id, "amount": "7", "from": "", "outcome": "done"}
+    line = {"id": archived, "wallet": wallet_id, "amount": "7", "from": "", "to": wallet_id}
+    line["nonce"] = "n-7"
     archive = FolderArchive(folder / FOLDER)
     for name in ("one", "two"):
         archive.put(f"journal/2027/01/12/{name}.jsonl.gz", compressed([line]))
     assert wrong(folder) == []
     archive.put("journal/2027/01/12/three.jsonl.gz", compressed([line])[:-9])
     assert any("three.jsonl.gz can't be read" in line for line in wrong(folder))
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("DELETE FROM items WHERE sk LIKE 'NONCE#%'", "is not that of its nonce n-1"),
+        ("UPDATE items SET sk = 'NONCE#n-2' WHERE sk LIKE 'NONCE#%'", "is not that of its nonce"),
+        (REPLACED.format("500", "501", "TX#"), "is not that of its nonce n-1"),
+        (REPLACED.format('"done"', '"balance_limit"', "NONCE#"), "is not that of its nonce n-1"),
+        (REPLACED.format('"entry": "0', '"entry": "1', "NONCE#"), "is not that of its nonce n-1"),
+        (REPLACED.format('"last": "0', '"last": "00', "WALLET"), "it says '00"),
+        (MORTAL, "but a nonce is kept for good"),
+        (REPLACED.format('"done"', '"lost"', "NONCE#"), "this nonce is not right"),
+        (REPLACED.format('"request": "', '"request": "x', "NONCE#"), "no digest of a request"),
+        (REPLACED.format('"entry": "', '"entry": "x', "NONCE#"), "no id of an entry"),
+        ("UPDATE items SET sk = 'TX#n-1' WHERE sk LIKE 'TX#%'", "'n-1' is no id"),
+        (REPLACED.format('"to": "', '"to": "x', "TX#"), "it is of other wallets"),
+        (REPLACED.format("500", "0", "TX#"), "its amount is 0, it must be 1 to"),
+    ],
+)
+def test_a_nonce_or_an_entry_that_is_not_as_the_other_says_is_told(
+    folder: Path, statement: str, says: str
+) -> None:
+    change(folder, statement)
+    assert any(says in line for line in wrong(folder))
+
+
+def test_a_refusal_has_a_nonce_and_no_entry(folder: Path, wallet_id: str) -> None:
+    with closing(Database(folder / FILE)) as database:
+        table = SqliteTable(database)
+        other = opening.open_wallet(table, "another", 1).wallet_id
+        with pytest.raises(RefusedError):
+            Ledger(table, lambda: NOW).post(Posting("n-2", 501, other, wallet_id))
+    assert wrong(folder) == []
 
 
 def compressed(lines: list[dict[str, str]]) -> bytes:
@@ -258,7 +301,7 @@ def test_a_transfer_is_taken_from_one_wallet_and_given_to_the_other(
     with closing(Database(folder / FILE)) as database:
         table = SqliteTable(database)
         other = opening.open_wallet(table, "another", 1).wallet_id
-        Mover(table, lambda: NOW).move(Movement("n-3", 40, other, wallet_id))
+        Ledger(table, lambda: NOW).post(Posting("n-3", 40, other, wallet_id))
     assert wrong(folder) == []
 
 
@@ -292,13 +335,6 @@ def test_only_the_first_of_many_is_told_and_the_rest_counted(folder: Path) -> No
     found = wrong(folder)
     assert len(found) == 6
     assert found[-1] == "and 2 more of this kind"
-
-
-def test_a_file_of_an_older_format_is_checked_as_it_is(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / FILE)) as old:
-        old.executescript(VERSION_1.replace("('p', 's'", "('USER#a', 'USER'"))
-    assert wrong(tmp_path) == []
-    assert any("the file has format 1; the next start makes it" in one for one in notes(tmp_path))
 
 
 def break_page(path: Path, name: str = "items") -> None:

@@ -18,58 +18,12 @@ from typing import Any
 
 import pytest
 
-from chalicelib.ports import Delete, Due, Key, Put, Refused, StorageError, Unavailable, Update
+from chalicelib.ports import Delete, Key, Put, Refused, StorageError, Unavailable, Update
 from local.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
 from local.table import SqliteTable
 
 ROOT = Path(__file__).parents[2]
 BIG = "b" * 1_000_000
-
-VERSION_1 = """
--- One file holds the table, its stream and the queues, so that one transaction can see them all.
-
-CREATE TABLE items (
-    pk TEXT NOT NULL,
-    sk TEXT NOT NULL,
-    ttl INTEGER,
-    attributes TEXT NOT NULL,          -- all but pk and sk, as JSON
-    PRIMARY KEY (pk, sk)
-) WITHOUT ROWID;
-
-CREATE INDEX expiring ON items (ttl) WHERE ttl IS NOT NULL;
-
-CREATE TABLE changes (                 -- the stream: what TTL removed
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used again, also after a deletion
-    removed_at REAL NOT NULL,
-    pk TEXT NOT NULL,
-    sk TEXT NOT NULL,
-    attributes TEXT NOT NULL
-);
-
-CREATE TABLE checkpoints (             -- how far each consumer of the stream has come
-    consumer TEXT PRIMARY KEY,
-    sequence INTEGER NOT NULL
-) WITHOUT ROWID;
-
-CREATE TABLE messages (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    queue TEXT NOT NULL,
-    body TEXT NOT NULL,
-    sent_at REAL NOT NULL,
-    visible_at REAL NOT NULL,
-    timed_at REAL NOT NULL,            -- when visible_at was set
-    receives INTEGER NOT NULL DEFAULT 0,
-    first_received_at REAL
-);
-
-CREATE INDEX deliverable ON messages (queue, visible_at);
-
-CREATE TABLE stream (label TEXT NOT NULL);   -- one row: tells this file's stream from another's
-INSERT INTO stream (label) VALUES ('2026-01-01T00:00:00.000');
-INSERT INTO items (pk, sk, attributes) VALUES ('p', 's', '{"count": 7}');
-PRAGMA user_version = 1;
-"""
-"""A file as 0.1.0 made it before there were timers."""
 
 
 def pragma(database: Database, text: str) -> Any:
@@ -153,28 +107,21 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> N
     unchanged.close()
 
 
-def test_a_file_of_version_1_becomes_one_of_the_present_version_and_keeps_all(path: Path) -> None:
-    """The same tables and indexes, to the word, as in a new file."""
-    old = sqlite3.connect(path)
-    old.executescript(VERSION_1)
-    old.close()
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_file_of_an_older_version_is_refused_and_left_as_it_is(path: Path, version: int) -> None:
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as older:
+        older.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
 
-    database = Database(path)
-    assert pragma(database, "user_version") == VERSION
-    table = SqliteTable(database)
-    assert table.get(Key("p", "s")) == {"PK": "p", "SK": "s", "count": 7}
-    assert table.query_due("one", limit=9) == []
-    table.write(Update(Key("p", "s"), values={"batch": "one", "due": 5}))
-    assert table.query_due("one", limit=9) == [Due(5, Key("p", "s"))]
-    database.close()
-    new = Database(path.with_name("new"))
-    columns = "SELECT name FROM pragma_table_info('items') ORDER BY name"
-    indexes = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' ORDER BY name"
-    again = Database(path)
-    assert again.read(columns) == new.read(columns)
-    assert again.read(indexes) == new.read(indexes)
-    new.close()
-    again.close()
+    with pytest.raises(Refused) as refused:
+        Database(path)
+
+    assert str(refused.value) == (
+        f"the file has format {version} of before 1.0, and this program reads format {VERSION}"
+        " alone: set DATA to a new folder"
+    )
+    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:

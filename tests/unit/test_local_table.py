@@ -94,21 +94,20 @@ def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(
 def test_a_row_has_its_key_once_and_whatever_else_the_item_has() -> None:
     item: Item = {"PK": "p", "SK": "s", "ttl": 5, "note": "n", "batch": "b", "due": 7}
     rest = '{"ttl": 5, "note": "n", "batch": "b", "due": 7}'
-    assert row_of(item) == ("p", "s", 5, "b", 7, None, rest)
+    assert row_of(item) == ("p", "s", 5, "b", 7, rest)
 
 
-def test_what_is_no_text_is_no_batch_and_no_place(table: SqliteTable) -> None:
+def test_a_value_that_is_no_text_is_no_batch(table: SqliteTable) -> None:
     """Though a column of texts would make a text of a number."""
     table.put_all(
         [
-            {"PK": "p", "SK": "number", "batch": 5, "due": 1, "one_partition": 5},
-            {"PK": "p", "SK": "list", "batch": ["5"], "due": 1, "one_partition": ["5"]},
+            {"PK": "p", "SK": "number", "batch": 5, "due": 1},
+            {"PK": "p", "SK": "list", "batch": ["5"], "due": 1},
         ]
     )
 
     assert left(table) == ["list", "number"]
     assert table.query_due("5", limit=9) == []
-    assert table.query_latest("p", limit=9) == []
 
 
 def test_one_write_in_a_common_commit_is_one_statement(
@@ -131,7 +130,7 @@ FAILING: dict[str, Callable[[SqliteTable], None]] = {
         Put(GOOD), Update(Key("p", "text"), add={"note": 1})
     ),
     "a text that UTF-8 can't hold": lambda table: table.put_all(
-        [GOOD, {"PK": "p", "SK": "bad", "one_partition": "\ud800"}]
+        [GOOD, {"PK": "p", "SK": "bad", "batch": "\ud800", "due": 1}]
     ),
 }
 

@@ -485,14 +485,6 @@ def test_what_a_transaction_writes_to_an_index_is_doubled_too(dynamodb: Metered)
     assert [(w.units, w.index_units) for w in transaction.written] == [(2, 2), (2, 0)]
 
 
-def test_a_transaction_writes_to_the_local_index_what_has_its_key(dynamodb: Metered) -> None:
-    """PK 2 + 6, SK 2 + 2, one_partition 13 + 1: an entry of 26 bytes; the update moves none."""
-    entry: Item = {"PK": "USER#a", "SK": "E1", "one_partition": "1", "amount": 7}
-    writes = (Put(entry), Update(Key("USER#a", "E2"), add={"balance": 7}))
-    transaction = dynamodb.request(lambda: dynamodb.table.write(*writes))
-    assert [(w.units, w.index_units) for w in transaction.written] == [(2, 2), (2, 0)]
-
-
 def test_a_transaction_beside_the_index_is_counted(dynamodb: Metered) -> None:
     dynamodb.hold(ENTRY)
     writes = (Update(IN_THE_INDEX, values={"x": "new"}), Put(item("b", 40)))

@@ -9,7 +9,7 @@ from chalicelib.wallets import showing
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
-from chalicelib.wallets.wallet import Entry, Movement
+from chalicelib.wallets.wallet import Entry, Posting
 from tests.unit.fakes import NOON
 
 AT = int(NOON * 1000)
@@ -33,7 +33,7 @@ def test_whose_wallet_it_is_sees_whether_it_has_a_badge(*, is_public: bool) -> N
 
 
 def test_a_deposit_comes_from_nowhere() -> None:
-    page = Page([Entry("1", Movement("nonce-01", MOST, "a"), AT)], "")
+    page = Page([Entry("1", Posting("nonce-01", MOST, "a"), AT)], "")
     assert showing.transactions(page, "a", AT) == {
         "transactions": [
             {
@@ -53,14 +53,14 @@ def test_a_deposit_comes_from_nowhere() -> None:
 def test_a_transfer_has_two_ends_and_one_that_knows_its_nonce(
     wallet_id: str, more: dict[str, str]
 ) -> None:
-    page = Page([Entry("1", Movement("nonce-01", 30, "b", "a"), AT)], "")
+    page = Page([Entry("1", Posting("nonce-01", 30, "b", "a"), AT)], "")
     [told] = showing.transactions(page, wallet_id, AT)["transactions"]
     shown = {"id": "1", "kind": "transfer", "amount": "30", "at": MOMENT, "to": "b", "from": "a"}
     assert told == shown | more
 
 
 def test_a_page_tells_where_the_next_is_unless_it_is_the_last() -> None:
-    entries = [Entry(name, Movement("nonce-01", 1, "a"), AT) for name in ("3", "2")]
+    entries = [Entry(name, Posting("nonce-01", 1, "a"), AT) for name in ("3", "2")]
     told = showing.transactions(Page(entries, "2"), "a", AT)
     assert [one["id"] for one in told["transactions"]] == ["3", "2"]
     assert told["cursor"] == "2"

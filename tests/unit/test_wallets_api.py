@@ -19,7 +19,6 @@ from chalicelib.ports import (
     Delete,
     Item,
     Key,
-    Placed,
     Queue,
     Refused,
     Table,
@@ -31,8 +30,9 @@ from chalicelib.settings import Settings, SettingsError
 from chalicelib.timers.webhooks import Sender
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
-from chalicelib.wallets.moving import UnknownWalletError
-from chalicelib.wallets.wallet import Movement, asked, wallet
+from chalicelib.wallets.ledger import UnknownWalletError
+from chalicelib.wallets.wallet import entry as entry_key
+from chalicelib.wallets.wallet import wallet
 from local.gateway import Gateway
 from tests.unit import asking
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
@@ -700,7 +700,7 @@ class Unreadable(FaultyTable):
     def get(self, key: Key) -> Item | None:
         raise self.failure(f"no answer for {key}")
 
-    def query_latest(self, partition: str, **how: Any) -> list[Placed]:
+    def query(self, partition: str, **how: Any) -> list[Item]:
         raise self.failure(f"no answer for {partition}, {how}")
 
     def write(self, *writes: Write) -> None:
@@ -824,14 +824,19 @@ def test_wrong_settings_are_an_internal_error_and_told_to_the_log(
     assert desk.ask("GET", f"{WALLETS}/{eva}/balance").refusal == (500, "internal")
 
 
-def test_a_nonce_that_the_target_alone_still_has_is_no_fault_of_ours(
+def test_a_retry_is_answered_as_the_first_time_though_the_journal_is_in_the_archive(
     desk: Desk, use: Use, eva: str, bob: str
 ) -> None:
-    """After two days TTL removes the two entries of a transfer, not both at once."""
     desk.deposit(eva, "100")
     desk.transfer(eva, bob, "30")
-    use.table.write(Delete(asked(Movement("transfer-1", 30, bob, eva))))
-    assert desk.transfer(eva, bob, "30").status in (204, 503)
+    refused = desk.transfer(eva, bob, "71", "transfer-2")
+    for one in (eva, bob):
+        for entry in desk.page(one)["transactions"]:
+            use.table.write(Delete(entry_key(one, entry["id"])))
+    use.now += 3 * 86_400
+    assert desk.transfer(eva, bob, "30").status == 204
+    assert desk.transfer(eva, bob, "71", "transfer-2") == refused
+    assert desk.transfer(eva, bob, "29").refusal == (422, "nonce_reused")
     assert (desk.balance(eva), desk.balance(bob)) == (70, 30)
 
 

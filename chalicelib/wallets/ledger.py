@@ -1,0 +1,252 @@
+"""The ledger: posts each deposit and transfer exactly once, even if requests are retried.
+
+A posting is one transaction over its nonce, the journals and the balances of its wallets, on the
+condition that the nonce does not exist. The nonce stays for good, so a retry finds it, however late
+it comes, and gets the same answer. A refusal is stored under its nonce too, on the condition that
+the posting is still impossible.
+
+The transaction also sets `last` of each wallet to the entry's id, on the condition that it was
+lower. So a wallet's entries are committed in the order of their ids, and no entry ever appears
+among those that a reader has read past.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ulid import ULID
+
+from chalicelib.ports import (
+    Check,
+    ConditionFailed,
+    Item,
+    Key,
+    Put,
+    Table,
+    Unavailable,
+    Update,
+    Write,
+    attribute,
+    number,
+    text,
+)
+from chalicelib.wallets import wallet as wallets
+from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
+
+if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import ConditionBase
+
+MAX_WRITES = 10
+"""Writes of one posting, before its caller is asked to try again.
+
+Each may use up the `budget` of its retries, and the function must answer before its time is over.
+"""
+FRACTION_BITS = 10
+"""Bits of an id that hold the time within its millisecond."""
+RANDOM_BITS = 80 - FRACTION_BITS
+"""The other bits of a ULID that are not its time."""
+STEP_BITS = 60
+"""Random bits of the distance to an id that a clock is behind: a millisecond has room for 2^20."""
+
+
+class PostingError(Exception):
+    """A posting was not made, and nothing moved; the message says why."""
+
+
+class UnknownWalletError(PostingError):
+    """There is no such wallet."""
+
+
+class SameWalletError(PostingError):
+    """A wallet can't transfer to itself."""
+
+
+class NonceReusedError(PostingError):
+    """The wallet has used the nonce for another posting."""
+
+
+class RefusedError(PostingError):
+    """The posting was impossible; every retry with its nonce gets the same answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(REASONS[answer.outcome].format(balance=answer.balance))
+        self.answer = answer
+
+
+REASONS = {
+    Outcome.INSUFFICIENT_FUNDS: "the wallet has {balance} millionths, which is not enough",
+    Outcome.BALANCE_LIMIT: f"a balance is {MOST} millionths at most, and this has {{balance}}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A wallet whose balance a posting changes, and the outcome if it can't."""
+
+    key: Key
+    change: int
+    outcome: Outcome
+
+    def update(self, entry_id: str) -> Update:
+        """Change the balance, and make this the last entry."""
+        return Update(
+            self.key,
+            values={"last": entry_id},
+            add={"balance": self.change},
+            condition=self._possible & attribute("last").lt(entry_id),
+        )
+
+    def allows(self, item: Item) -> bool:
+        """Return whether the wallet can take the change, as it stands."""
+        return 0 <= number(item, "balance") + self.change <= MOST
+
+    @property
+    def _possible(self) -> ConditionBase:
+        if self.change < 0:
+            return attribute("balance").gte(-self.change)
+        return attribute("balance").lte(MOST - self.change)
+
+    @property
+    def impossible(self) -> ConditionBase:
+        if self.change < 0:
+            return attribute("balance").lt(-self.change)
+        return attribute("balance").gt(MOST - self.change)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """An answer, and the writes that make it true; the first of them is the nonce's."""
+
+    answer: Answer
+    writes: tuple[Write, ...]
+
+    def standing(self, failed: ConditionFailed) -> dict[Key, Item | None]:
+        """Return the items whose conditions failed."""
+        return {self.writes[place].key: item for place, item in failed.items.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The ledger in a table; `clock` is in seconds since 1970, `random_bits` as in `secrets`."""
+
+    table: Table
+    clock: Callable[[], float]
+    random_bits: Callable[[int], int] = secrets.randbits
+
+    def post(self, posting: Posting) -> Entry:
+        """Post once; returns the entry, also to a retry.
+
+        Raises `PostingError`, and `StorageError` if it may or may not have been posted: then a
+        retry tells.
+        """
+        _check(posting)
+        attempt = self._movement(posting)
+        for _ in range(MAX_WRITES):
+            try:
+                self.table.write(*attempt.writes)
+            except ConditionFailed as failed:
+                standing = attempt.standing(failed)
+                if (key := wallets.nonce(posting)) in standing:
+                    return _result(_first(posting, standing[key]))
+                attempt = self._next(posting, standing)
+            else:
+                return _result(attempt.answer)
+        raise Unavailable("others move the same money: ask again with the same nonce")
+
+    def _next(self, posting: Posting, standing: Mapping[Key, Item | None]) -> _Attempt:
+        """Return the next attempt, from the wallets whose conditions failed.
+
+        A wallet that is missing keeps no nonce, whatever the other one has.
+        """
+        for key, item in standing.items():
+            if item is None:
+                raise UnknownWalletError(unknown(key.pk.removeprefix(wallets.PARTITION)))
+        there = {key: item for key, item in standing.items() if item is not None}
+        for side in _sides(posting):
+            if side.key in there and not side.allows(there[side.key]):
+                return self._refusal(posting, side, number(there[side.key], "balance"))
+        return self._movement(posting, max(text(item, "last") for item in there.values()))
+
+    def _movement(self, posting: Posting, last: str = "") -> _Attempt:
+        """Return the attempt to move the money, with an entry that is later than `last`."""
+        entry = self._entry(posting, last)
+        answer = Answer(entry)
+        return _Attempt(
+            answer,
+            (
+                _put_nonce(answer),
+                *(Put(entry.item(wallet_id)) for wallet_id in posting.wallets),
+                *(side.update(entry.entry_id) for side in _sides(posting)),
+            ),
+        )
+
+    def _refusal(self, posting: Posting, side: _Side, balance: int) -> _Attempt:
+        answer = Answer(self._entry(posting), side.outcome, balance)
+        return _Attempt(answer, (_put_nonce(answer), Check(side.key, condition=side.impossible)))
+
+    def _entry(self, posting: Posting, last: str = "") -> Entry:
+        now = self.clock()
+        return Entry(later_id(now, last, self.random_bits), posting, int(now * 1000))
+
+
+def later_id(now: float, last: str, random_bits: Callable[[int], int]) -> str:
+    """Return a ULID of the time `now` that is later than `last`.
+
+    If `last` is of a clock ahead, the id is a random step after it, far less than a millisecond: so
+    ids are never further ahead than the clock that was furthest ahead, and two that follow the same
+    `last` differ.
+    """
+    fractions = int(now * 1000 * 2**FRACTION_BITS)
+    by_clock = fractions << RANDOM_BITS | random_bits(RANDOM_BITS)
+    after_last = int(ULID.from_str(last)) + 1 + random_bits(STEP_BITS) if last else 0
+    return str(ULID.from_int(max(by_clock, after_last)))
+
+
+def check(wallet_id: str) -> None:
+    """Raise `UnknownWalletError` for a text that is no wallet's id; a key could be too long."""
+    if wallets.ID.fullmatch(wallet_id) is None:
+        raise UnknownWalletError(unknown(wallet_id))
+
+
+def unknown(wallet_id: str) -> str:
+    """Return the message about a wallet that does not exist."""
+    return f"there is no wallet {wallet_id[:30]}"
+
+
+def _check(posting: Posting) -> None:
+    if posting.source == posting.target:
+        raise SameWalletError("a wallet can't transfer to itself")
+    for wallet_id in posting.wallets:
+        check(wallet_id)
+
+
+def _put_nonce(answer: Answer) -> Put:
+    """Put the nonce on the condition that makes a posting happen once: there is none yet."""
+    return Put(answer.item, condition=attribute("SK").not_exists())
+
+
+def _first(posting: Posting, item: Item | None) -> Answer:
+    """Return the answer that the nonce has. Raises `NonceReusedError` and `Unavailable`."""
+    if item is None:
+        raise Unavailable("the nonce was not told: ask again with the same nonce")
+    if (answer := Answer.of(item, posting)) is None:
+        raise NonceReusedError("the wallet has used this nonce for another movement")
+    return answer
+
+
+def _result(answer: Answer) -> Entry:
+    if answer.outcome is not Outcome.DONE:
+        raise RefusedError(answer)
+    return answer.entry
+
+
+def _sides(posting: Posting) -> list[_Side]:
+    sides = [_Side(wallets.wallet(posting.target), posting.amount, Outcome.BALANCE_LIMIT)]
+    if posting.source:
+        short = Outcome.INSUFFICIENT_FUNDS
+        sides.insert(0, _Side(wallets.wallet(posting.source), -posting.amount, short))
+    return sides
