@@ -288,9 +288,9 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_a_condition_holds_alike_everywhere(table: Table, name: str, engine: str) -> None:
+def test_a_condition_holds_alike_everywhere(table: Table, name: str, table_engine: str) -> None:
     condition, expected = CONDITIONS[name]
-    if reason := WRONG.get((engine, name)):
+    if reason := WRONG.get((table_engine, name)):
         pytest.skip(reason)
     table.write(Put(item("USER", **PRESENT)))  # type: ignore[arg-type]
     assert _holds(table, Put(item("USER", done=1), condition=condition)) is expected

@@ -25,8 +25,8 @@ WEATHERS = {
     "hot": Weather(hot=4, loss=0.5),
     "midnight": Weather(
         hot=6,
-        start=MIDNIGHT - 300,
-        faults=0.01,
+        start=MIDNIGHT - 900,
+        faults=0.06,
         jumps=(0.1, 1, 5, 30, 60, 100),
         delays=(0, 30, 310, 600, 900),
     ),
