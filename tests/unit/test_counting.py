@@ -180,7 +180,7 @@ def test_only_a_page_full_of_live_views_is_followed_by_a_count(
     assert reads == ["query"] if more < 0 else ["query", "count"]
 
 
-@pytest.mark.parametrize("folded", [1, 10_000])
+@pytest.mark.parametrize("folded", [1, 1_000])
 @pytest.mark.parametrize("live", [0, 1, PAGE - 2])
 def test_folded_views_are_no_reason_for_a_count(table: SqliteTable, folded: int, live: int) -> None:
     put_summary(table, count=folded, watermark=AT_NOON - 1)
