@@ -286,6 +286,22 @@ def test_a_fold_whose_grace_is_not_over_is_postponed(
     assert summary(table)["count"] == 2
 
 
+def test_a_grace_that_ends_while_its_badge_is_folded_was_not_over(
+    use: Use, table: SqliteTable, counted: dict[str, int]
+) -> None:
+    """The fold has left the window's views: without the marker nobody would come for them."""
+    use.clock.now = OVER - 0.001
+    put_items(table, AT_NOON + 1)
+
+    def pass_time(_: str) -> None:
+        use.clock.now = OVER
+
+    use.table = FaultyTable(table, before_read=pass_time)
+    assert deliver(marker_record(1, BADGE, MARK)) == []
+    assert counted["folds_postponed"] == 1
+    assert table.get(keys.marker(BADGE, MARK)) is not None
+
+
 def test_badges_that_take_no_marker_either_come_again_from_the_first_of_them_on(
     use: Use, table: SqliteTable, counted: dict[str, int]
 ) -> None:
