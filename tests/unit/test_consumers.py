@@ -337,7 +337,9 @@ def test_malformed_records_are_told_whole_and_passed_over(
     ]
 
 
-def test_the_lag_of_a_batch_is_that_of_its_first_removal(use: Use, counted: dict[str, int]) -> None:
+def test_the_lag_of_a_batch_is_that_of_its_first_removal(
+    use: Use, table: SqliteTable, counted: dict[str, int]
+) -> None:
     """One marker removed 90 s ago, one 20 s ago, one the clock has not come to: 90."""
     use.clock.now = OVER
     records = [marker_record(n, BADGE, MARK) for n in range(3)]
