@@ -16,9 +16,8 @@ from app import app
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
 from chalicelib.ports import Table, Unavailable
-from chalicelib.settings import Settings
+from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import keys
-from chalicelib.views.counting import HOT
 from chalicelib.views.view import View
 from tests import events
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table, told
@@ -93,8 +92,8 @@ def test_a_view_is_taken_by_what_its_visitor_read(use: Use) -> None:
 
 
 def test_a_view_asks_for_a_fold_that_is_overdue(use: Use) -> None:
-    put_views(use.table, *range(AT_NOON - 1_000_000, AT_NOON - 1_000_000 + HOT))
-    assert ask() == str(HOT)
+    put_views(use.table, *range(AT_NOON - 1_000_000, AT_NOON - 1_000_000 + HOT_VIEWS))
+    assert ask() == str(HOT_VIEWS)
     assert (use.taken.fold, use.taken.hot, use.taken.first) == (True, True, True)
 
 
@@ -103,6 +102,16 @@ def test_the_settings_say_how_long_a_window_is(use: Use) -> None:
     put_views(use.table, AT_NOON - 1)
     ask()
     assert use.taken.first
+
+
+@pytest.mark.parametrize(("live", "hot"), [(69, False), (70, True)])
+def test_the_settings_say_from_how_many_live_views_on_a_badge_is_hot(
+    use: Use, live: int, *, hot: bool
+) -> None:
+    use.settings = Settings(hot_views=70)
+    put_views(use.table, *range(AT_NOON - live, AT_NOON))
+    ask()
+    assert (use.taken.hot, use.taken.fold) == (hot, hot)
 
 
 def test_a_frozen_badge_takes_no_view_and_shows_its_live_ones(use: Use) -> None:

@@ -18,6 +18,7 @@ from chalicelib.views.view import (
     latest,
     milliseconds,
     new_ulid,
+    ulid_in,
 )
 from tests.unit.views import AT_NOON, ulid
 
@@ -56,6 +57,11 @@ def test_a_message_carries_its_view_unchanged(
     body = view.to_message()
     assert View.from_message(body) == view
     assert body.isascii()  # SQS refuses some characters that an id may have, such as U+FFFE
+
+
+def test_the_ulid_of_a_message_is_told_if_it_is_one() -> None:
+    assert ulid_in(message()) == ULID_AT_NOON
+    assert ulid_in(message(first=1)) == ulid_in(None) == ""
 
 
 def test_a_message_asks_for_a_fold_only_if_one_is_overdue() -> None:
