@@ -17,7 +17,8 @@ from admin.counts_file import Counted
 from chalicelib.concurrency import Each
 from chalicelib.ports import ConditionFailed, Table
 from chalicelib.retry import Retry
-from chalicelib.views.summary import Summary, read
+from chalicelib.views import keys
+from chalicelib.views.summary import Summary
 
 AT_ONCE = 100
 PATIENCE = Retry(attempts=12, base=0.2, cap=10.0, budget=60.0)
@@ -65,8 +66,8 @@ class Import:
     def _import(self, row: Counted) -> Result:
         """Look and write until nobody else has written in between."""
         while True:
-            summary = self._summary(row.badge_id)
-            outcome = self._outcome(summary, row.count)
+            summary, is_decided = self._badge(row.badge_id)
+            outcome = self._outcome(summary.base == row.count, is_decided)
             result = Result(row, outcome, summary.base)
             if self.dry_run or outcome in {Outcome.SAME, Outcome.KEPT}:
                 return result
@@ -76,14 +77,20 @@ class Import:
                 continue
             return result
 
-    def _summary(self, name: str) -> Summary:
-        """Return the summary of a badge by any of its names."""
-        summary = read(self.table, name)
-        return self._summary(summary.alias) if summary.alias else summary
+    def _badge(self, name: str) -> tuple[Summary, bool]:
+        """Return a badge by any of its names, and whether somebody decided on its base.
 
-    def _outcome(self, summary: Summary, count: int) -> Outcome:
-        if summary.base == count:
+        A base of 0 that was set is a decision, and no base is not.
+        """
+        item = self.table.get(keys.summary(name)) or {}
+        summary = Summary.of(name, item)
+        if summary.alias:
+            return self._badge(summary.alias)
+        return summary, "base" in item or "reset" in item
+
+    def _outcome(self, is_same: bool, is_decided: bool) -> Outcome:  # noqa: FBT001  two facts
+        if is_same:
             return Outcome.SAME
-        if not summary.base and not summary.reset:
+        if not is_decided:
             return Outcome.IMPORTED
         return Outcome.REPLACED if self.replace else Outcome.KEPT

@@ -129,15 +129,15 @@ def _parse(records: Iterable[Mapping[str, Any]]) -> tuple[list[MarkerRemoval], i
 def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
     """Fold one badge. If that fails, put the marker again, so that its next removal folds again.
 
-    The same is done if the grace is not over by this clock, which TTL's may be ahead of. So a
-    badge that fails holds up no other in its shard. Only if the table does not take the marker
-    either does the stream have to deliver the removal again.
+    The same is done if the grace was not over by this clock before the fold: TTL's may be ahead
+    of it. So a badge that fails holds up no other in its shard. Only if the table does not take
+    the marker either does the stream have to deliver the removal again.
     """
     badge_id, mark = removed
-    folded = 0
+    folded, is_over = 0, folder.is_over(mark)
     try:
         folded = folder.fold(badge_id, mark * 1000)
-        if folder.is_over(mark):
+        if is_over:
             return FoldOutcome(State.DONE, folded)
     except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay others
         telemetry.event(logging.ERROR, "badge_not_folded", badge=badge_id, reason=repr(failure))

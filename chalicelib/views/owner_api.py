@@ -24,13 +24,13 @@ CHANGE = {"base", "reset", "frozen", "rename"}
 
 @blueprint.route("/api/v1/badges", methods=["POST"], content_types=ANY_TYPE)
 def post_badge() -> Response:
-    """Claim an id that has no views; answers its secret, once."""
+    """Claim an id that has no views; answer its secret, unless the owner has one."""
     return _answered(_claim)
 
 
 @blueprint.route("/api/v1/badges/{badge_id}", methods=["PATCH"], content_types=ANY_TYPE)
 def patch_badge(badge_id: str) -> Response:
-    """Set the base, begin anew, freeze, rename."""
+    """Set the base, reset, freeze, rename."""
     return _answered(lambda table, now: _change(table, now, unquote(badge_id)))
 
 
@@ -143,7 +143,7 @@ def _flag(given: object, name: str) -> bool:
 
 
 def _secret() -> str:
-    """What stands behind `Authorization: Bearer`."""
+    """Return the secret after `Authorization: Bearer`. Raises `NoSecretError`."""
     from chalicelib.views import owner  # noqa: PLC0415
 
     given: str = blueprint.current_request.headers.get("authorization", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import os
 import re
 from collections.abc import Mapping
@@ -30,6 +31,7 @@ QUEUE = "orders"
 EMPTY: tuple[Any, ...] = (None, "", [], {}, [None], [""])
 PAST = 946_684_800
 """Seconds from 1970 to 2000, which is not too far ahead for an event."""
+IS_DIGEST = re.compile("[0-9a-f]{64}")
 IS_QUEUE = re.compile("[A-Za-z0-9_-]{1,80}")
 IS_CURSOR = re.compile("[A-Za-z0-9_-]+")
 IS_WALLET = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -38,7 +40,8 @@ MOST = 2**63 - 1
 IS_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T.+", re.IGNORECASE)
 
 secrets: dict[str, str] = {}
-"""By each name of a badge that was claimed."""
+"""The secret of each name of a badge that was claimed."""
+OWN_SECRET = "of the owner's own"  # noqa: S105  opens nothing but what is made here
 cursors: dict[str, str] = {}
 """By each cursor that was answered, the status of the events it goes on with."""
 wallets: list[str] = []
@@ -67,6 +70,8 @@ def _acceptable(body: dict[str, Any]) -> None:
     for named in (body, body.get("target")):
         if isinstance(named, dict) and isinstance(named.get("url"), str) and ":" in named["url"]:
             named["url"] = NOBODY_LISTENS
+    if IS_DIGEST.fullmatch(str(body.get("digest"))):
+        body["digest"] = hashlib.sha256(OWN_SECRET.encode()).hexdigest()
     target = body.get("target")
     if isinstance(target, dict) and isinstance(target.get("queue"), str):
         target["queue"] = QUEUE if IS_QUEUE.fullmatch(target["queue"]) else target["queue"]
@@ -103,7 +108,7 @@ def _time(given: Any) -> Any:
 
 @schemathesis.hook
 def after_call(_context: Any, case: Case, response: schemathesis.Response) -> None:
-    """Keep the secret, which only a claim tells; a new name has that of the old one.
+    """Keep the secret of a claim; a new name has that of the old one.
 
     And keep the wallets that there are.
     """
@@ -117,7 +122,7 @@ def after_call(_context: Any, case: Case, response: schemathesis.Response) -> No
         return
     if response.status_code == HTTPStatus.CREATED:
         claimed = response.json()
-        secrets[claimed["id"]] = claimed["secret"]
+        secrets[claimed["id"]] = claimed.get("secret", OWN_SECRET)
     elif case.operation.method == "patch" and response.status_code == HTTPStatus.OK:
         secrets[response.json()["id"]] = secrets[_badge(case)]
 

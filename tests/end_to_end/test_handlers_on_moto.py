@@ -17,19 +17,19 @@ from chalicelib.ports import Delete, Item, Key
 from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
 from chalicelib.sqs import SqsQueue
+from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from tests import events
 from tests.aws import create_table
 
 NOW = 1_767_225_600.0
-"""2026-01-01T00:00:00Z."""
-DAY = "DAY#2026-01-01"
+"""2026-01-01T00:00:00Z, which is a mark: the windows of views are 300 s, the grace is 600 s."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Aws:
-    """A deployed table and queue; a `resources.Resources`."""
+    """A deployed table and queue, and a time; a `resources.Resources`."""
 
     table: DynamoTable
     views_queue: SqsQueue
@@ -37,12 +37,12 @@ class Aws:
     sqs: Any
     url: str
     settings: Settings
+    now: float = NOW
 
     def clock(self) -> float:
-        return NOW
+        return self.now
 
     each = staticmethod(map)
-    ttl_lags = True
 
     def get(self, badge_id: str, **query: str) -> dict[str, Any]:
         """The badge's JSON."""
@@ -52,8 +52,8 @@ class Aws:
         body: dict[str, Any] = json.loads(answer["body"])
         return body
 
-    def deliver(self) -> dict[str, Any]:
-        """Everything in the queue, as one batch."""
+    def receive(self) -> dict[str, object]:
+        """Take every message out of the queue; return the bodies by their ids."""
         batch: dict[str, object] = {}
         while received := self.sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10).get(
             "Messages"
@@ -61,21 +61,22 @@ class Aws:
             for message in received:
                 batch[message["MessageId"]] = message["Body"]
                 self.sqs.delete_message(QueueUrl=self.url, ReceiptHandle=message["ReceiptHandle"])
-        answer: dict[str, Any] = put_views(events.sqs_event(batch), None)
+        return batch
+
+    def deliver(self) -> dict[str, Any]:
+        """Deliver everything in the queue as one batch."""
+        answer: dict[str, Any] = put_views(events.sqs_event(self.receive()), None)
         return answer
 
-    def expire(self, badge_id: str) -> list[dict[str, Any]]:
-        """TTL removes every view of a badge; returns the stream's records."""
-        views = self.table.query(f"USER#{badge_id}", first="VIEW#", limit=10_000)
-        records = []
-        for sequence, view in enumerate(views, start=100):
-            key = Key(str(view["PK"]), str(view["SK"]))
-            self.table.write(Delete(key))
-            records.append(events.removal(sequence, *key, arn=self.stream))
-        return records
+    def expire(self, badge_id: str, mark: int) -> list[dict[str, Any]]:
+        """Remove the marker of a window, as TTL does; return the stream's record."""
+        marker = keys.marker(badge_id, mark)
+        assert self.table.get(marker) is not None
+        self.table.write(Delete(marker))
+        return [events.removal(100, *marker, arn=self.stream)]
 
-    def user(self, badge_id: str) -> Item:
-        return self.table.get(Key(f"USER#{badge_id}", "USER")) or {}
+    def item(self, key: Key) -> Item:
+        return self.table.get(key) or {}
 
 
 @pytest.fixture
@@ -95,24 +96,55 @@ def aws() -> Iterator[Aws]:
 
 
 def test_a_view_goes_all_the_way(aws: Aws) -> None:
-    """3 views are queued, put, expired and folded; the badge shows 0, then 3 throughout."""
+    """3 views are queued, put and folded; the badge shows 0, then 3 throughout."""
     assert [aws.get("a/b")["message"] for _ in range(3)] == ["0", "0", "0"]
     assert aws.deliver() == {"batchItemFailures": []}
     assert aws.get("a/b", peek="1")["message"] == "3"
-    records = aws.expire("a/b")
-    assert fold_views(events.stream_event(records), None) == {"batchItemFailures": []}
+    aws.now = NOW + 900
+    records = aws.expire("a/b", int(NOW) + 300)
     assert aws.get("a/b", peek="1")["message"] == "3"
-    folded = f"{aws.stream.split('/stream/')[1]}#{102:040}"
-    assert aws.user("a/b") == {
+    for _ in range(2):
+        assert fold_views(events.stream_event(records), None) == {"batchItemFailures": []}
+        assert aws.get("a/b", peek="1")["message"] == "3"
+    assert aws.item(keys.summary("a/b")) == {
         "PK": "USER#a/b",
-        "SK": "USER",
+        "SK": "VIEWS",
         "count": 3,
-        "floor": 1,
-        "folded": folded,
-        "created": int(NOW),
+        "watermark": int(NOW + 300) * 1000,
+        "today": {"day": "2026-01-01", "h00": 3},
+        "version": 1,
+        "created": int(NOW) + 900,
     }
-    day = aws.table.get(Key("USER#a/b", DAY))
-    assert day == {"PK": "USER#a/b", "SK": DAY, "views": 3, "h00": 3, "folded": folded}
+
+
+def test_a_view_that_comes_late_or_again_is_counted_once(aws: Aws) -> None:
+    """In between its message comes again; when it is old it is counted at once."""
+    aws.get("a/b")
+    [body] = aws.receive().values()
+    for age, failures in ((600, [{"itemIdentifier": "m"}]), (900, []), (5_000, [])):
+        aws.now = NOW + age
+        assert put_views(events.sqs_event({"m": body}), None) == {"batchItemFailures": failures}
+    assert aws.get("a/b", peek="1")["message"] == "1"
+    assert aws.item(keys.summary("a/b"))["count"] == 1
+
+
+def test_a_new_day_stores_the_day_before(aws: Aws) -> None:
+    for day in range(2):
+        aws.now = NOW + 86_400 * day
+        aws.get("a/b")
+        aws.deliver()
+        aws.now += 900
+        records = aws.expire("a/b", int(NOW) + 86_400 * day + 300)
+        assert fold_views(events.stream_event(records), None) == {"batchItemFailures": []}
+    assert aws.item(keys.day("a/b", "2026-01-01")) == {
+        "PK": "USER#a/b",
+        "SK": "DAY#2026-01-01",
+        "views": 1,
+        "h00": 1,
+        "version": 1,
+        "reset": 0,
+    }
+    assert aws.item(keys.summary("a/b"))["today"] == {"day": "2026-01-02", "h00": 1}
 
 
 def test_a_badge_is_what_shields_io_draws(aws: Aws) -> None:
@@ -162,7 +194,7 @@ def test_bad_input_gets_a_badge_that_says_what_to_give(
 ) -> None:
     answer = app(events.http_event(query), None)
     assert answer["statusCode"] == 200
-    assert aws.user("a") == {}
+    assert aws.item(keys.summary("a")) == {}
     assert json.loads(answer["body"]) == {
         "schemaVersion": 1,
         "label": "views",
@@ -213,7 +245,7 @@ def test_without_a_queue_the_view_is_put_directly(aws: Aws) -> None:
     aws.sqs.delete_queue(QueueUrl=aws.url)
     assert [aws.get("a/b")["message"] for _ in range(2)] == ["0", "1"]
     assert aws.get("a/b", peek="1")["message"] == "2"
-    assert aws.user("a/b")["floor"] == 2
+    assert aws.item(keys.marker("a/b", int(NOW) + 300))
 
 
 def test_without_both_the_visitor_is_told_that_nothing_was_counted(aws: Aws) -> None:

@@ -22,16 +22,13 @@ from chalicelib import telemetry
 from chalicelib.attribute_values import encode_item
 from chalicelib.ports import Due, Item, Key, Message, StorageError, Table, Write
 from chalicelib.retry import Retry
-from chalicelib.views.removals import Removal, position
+from chalicelib.views import keys
 from chalicelib.wallets.wallet import Entry
 from local.database import Database
 from local.table import SqliteTable
 from tests import events
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
-LABEL = "2026-03-01T00:00:00.000"
-STREAM = f"arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/{LABEL}"
-
 Request: TypeAlias = dict[str, Any]
 
 
@@ -157,30 +154,38 @@ def _nothing(_: object) -> None:
 
 @dataclass
 class FaultyTable:
-    """A table, with what happens around its calls; `written` and `put` keep what it was asked."""
+    """A table, with what happens around its calls; `written` and `put` keep what it was asked.
+
+    `before_read` is told which method reads. A failure of `after_write` or `after_put` is an
+    answer that is lost.
+    """
 
     table: Table
     before_write: Callable[[Sequence[Write]], None] = _nothing
     after_write: Callable[[Sequence[Write]], None] = _nothing
     before_put: Callable[[Sequence[Item]], None] = _nothing
-    before_count: Callable[[str], None] = _nothing
+    after_put: Callable[[Sequence[Item]], None] = _nothing
+    before_read: Callable[[str], None] = _nothing
     written: list[tuple[Write, ...]] = field(default_factory=list)
     put: list[list[Item]] = field(default_factory=list)
 
     def get(self, key: Key) -> Item | None:
+        self.before_read("get")
         return self.table.get(key)
 
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        self.before_read("get_all")
         return self.table.get_all(keys)
 
     def query(self, partition: str, **how: Any) -> list[Item]:
+        self.before_read("query")
         return self.table.query(partition, **how)
 
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self.table.query_due(batch, **how)
 
     def count(self, partition: str, **how: Any) -> int:
-        self.before_count(partition)
+        self.before_read("count")
         return self.table.count(partition, **how)
 
     def write(self, *writes: Write) -> None:
@@ -193,6 +198,7 @@ class FaultyTable:
         self.put.append(list(items))
         self.before_put(items)
         self.table.put_all(items)
+        self.after_put(items)
 
 
 def raising(*failures: Exception | None) -> Callable[[object], None]:
@@ -232,24 +238,14 @@ def ulid_of(taken: float, tail: str = "0" * 16) -> str:
     return str(ULID.from_timestamp(taken))[:10] + tail
 
 
-def removal(
-    sequence: int, taken: float = NOON, badge_id: str = "octocat", label: str = LABEL
-) -> Removal:
-    """The removal of a view, as the stream has it at a sequence number."""
-    return Removal(
-        position=position(label, str(sequence)),
-        badge_id=badge_id,
-        taken_at=datetime.fromtimestamp(taken, UTC),
-        sequence=str(sequence),
-    )
+def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, Any]:
+    """A stream record of a window's marker that TTL removed; `mark` is in seconds since 1970."""
+    return events.removal(sequence, *keys.marker(badge_id, mark))
 
 
-def ttl_record(badge_id: str, ulid: str, sequence: str, arn: str = STREAM) -> dict[str, Any]:
-    """A stream record of a view that TTL removed."""
-    return events.removal(sequence, f"USER#{badge_id}", f"VIEW#{ulid}", arn=arn)
-
-
-def entry_record(entry: Entry, wallet_id: str, sequence: int, arn: str = STREAM) -> dict[str, Any]:
+def entry_record(
+    entry: Entry, wallet_id: str, sequence: int, arn: str = events.ARN
+) -> dict[str, Any]:
     """A stream record of an entry that TTL removed from the journal of a wallet."""
     item = entry.item(wallet_id)
     record = events.removal(sequence, str(item["PK"]), str(item["SK"]), arn=arn)

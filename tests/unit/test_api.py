@@ -1,4 +1,4 @@
-"""The badge's routes where storage fails: what is taken, and what is counted as stored directly."""
+"""The badge's routes: which view is taken, and what happens when storage fails."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pytest
 from app import app
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Item, Put, Table, Unavailable
-from chalicelib.settings import Settings
+from chalicelib.ports import Table, Unavailable
+from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import keys
-from chalicelib.views.counting import HOT, HOT_SECONDS
 from chalicelib.views.view import View
 from tests import events
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table, ulid_of
+from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table, told
+from tests.unit.views import AT_NOON, BADGE, put_summary, put_views, shown
 
 
 @dataclass
@@ -32,17 +32,24 @@ class Use:
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
     each: Each = map
-    ttl_lags = True
 
     def clock(self) -> float:
         return NOON
 
+    @property
+    def taken(self) -> View:
+        """The one view that is in the queue."""
+        [body] = self.views_queue.bodies
+        return View.from_message(body)
 
-class Unreadable(FaultyTable):
-    """A table whose counts can't be read."""
 
-    def query(self, partition: str, **_: Any) -> list[Item]:
-        raise Unavailable(f"no answer for {partition}")
+def unreadable(table: Table) -> FaultyTable:
+    """Return a table whose counts can't be read."""
+
+    def fail(_: str) -> None:
+        raise Unavailable("no answer")
+
+    return FaultyTable(table, before_read=fail)
 
 
 @pytest.fixture
@@ -55,7 +62,7 @@ def use(tmp_path: Path) -> Iterator[Use]:
 
 
 def ask(method: str = "GET", path: str = "/api/v1/views", **query: str) -> str:
-    parameters = {"id": ["octocat"], **{name: [value] for name, value in query.items()}}
+    parameters = {"id": [BADGE], **{name: [value] for name, value in query.items()}}
     answer = copy_context().run(app, events.http_event(parameters, method, path), None)
     assert answer["statusCode"] == 200
     return str(json.loads(answer["body"])["message"])
@@ -67,64 +74,96 @@ def test_head_is_answered_by_both_paths_and_counts_nothing(use: Use, path: str) 
     assert use.views_queue.bodies == []
 
 
-@pytest.mark.parametrize(
-    ("live", "was_hot", "hot"),
-    [
-        (HOT - 1, 0, 0),
-        (HOT, 0, HOT_SECONDS),
-        (HOT, 9, HOT_SECONDS),
-        (0, 9, 9),
-        (HOT - 1, 9, 9),
-        (HOT - 1, 0.5, 0),
-        (HOT - 1, -9, 0),
-    ],
-)
-def test_a_message_says_until_when_its_badge_is_hot(
-    use: Use, live: int, was_hot: float, hot: int
+def test_the_first_view_of_a_badge_asks_for_a_marker(use: Use) -> None:
+    assert ask() == "0"
+    one = use.taken
+    assert one == View(BADGE, one.ulid, first=True, hot=False, fold=False)
+    assert one.milliseconds == AT_NOON
+
+
+def test_a_view_is_taken_by_what_its_visitor_read(use: Use) -> None:
+    """Later than the watermark, not the first of its window, and hot."""
+    put_summary(use.table, count=5, watermark=AT_NOON + 4_000, hot=int(NOON) + 1)
+    put_views(use.table, AT_NOON + 4_001)
+    assert ask() == "6"
+    one = use.taken
+    assert one == View(BADGE, one.ulid, first=False, hot=True)
+    assert one.milliseconds == AT_NOON + 4_001
+
+
+def test_a_view_asks_for_a_fold_that_is_overdue(use: Use) -> None:
+    put_views(use.table, *range(AT_NOON - 1_000_000, AT_NOON - 1_000_000 + HOT_VIEWS))
+    assert ask() == str(HOT_VIEWS)
+    assert (use.taken.fold, use.taken.hot, use.taken.first) == (True, True, True)
+
+
+def test_the_settings_say_how_long_a_window_is(use: Use) -> None:
+    use.settings = Settings(view_window_seconds=1, grace_seconds=2)
+    put_views(use.table, AT_NOON - 1)
+    ask()
+    assert use.taken.first
+
+
+@pytest.mark.parametrize(("live", "hot"), [(69, False), (70, True)])
+def test_the_settings_say_from_how_many_live_views_on_a_badge_is_hot(
+    use: Use, live: int, *, hot: bool
 ) -> None:
-    """From a thousand live views on, for an hour; `was_hot` and `hot` are seconds from now."""
-    if was_hot:
-        until = int(NOON + was_hot)
-        use.table.write(Put({"PK": "USER#octocat", "SK": "USER", "hot": until}))
-    ulids = [ulid_of(NOON - 1 + place / 10_000, f"{place:016}") for place in range(live)]
-    places = [keys.view("octocat", ulid) for ulid in ulids]
-    use.table.put_all([{"PK": place.pk, "SK": place.sk, "ttl": 1} for place in places])
-    assert ask() == str(live)
-    [body] = use.views_queue.bodies
-    assert View.from_message(body).hot == (int(NOON) + hot if hot else 0)
+    use.settings = Settings(hot_views=70)
+    put_views(use.table, *range(AT_NOON - live, AT_NOON))
+    ask()
+    assert (use.taken.hot, use.taken.fold) == (hot, hot)
+
+
+def test_a_frozen_badge_takes_no_view_and_shows_its_live_ones(use: Use) -> None:
+    put_summary(use.table, count=5, frozen=1)
+    put_views(use.table, AT_NOON)
+    assert ask() == "6"
+    assert use.views_queue.bodies == []
 
 
 def test_a_peek_that_cannot_read_the_count_takes_no_view(use: Use) -> None:
-    use.table = Unreadable(use.table)
+    use.table = unreadable(use.table)
     assert ask(peek="1") == ask("HEAD") == "count unavailable: try again"
     assert use.views_queue.bodies == []
+
+
+def test_a_view_whose_count_cannot_be_read_is_taken_by_the_clock_with_its_marker(
+    use: Use, caplog: pytest.LogCaptureFixture
+) -> None:
+    use.table = unreadable(use.table)
     assert ask() == "count unavailable, view taken"
-    assert len(use.views_queue.bodies) == 1
+    assert use.taken == View(BADGE, use.taken.ulid, first=True)
+    assert use.taken.milliseconds == AT_NOON
+    assert told(caplog) == [(logging.ERROR, "count_not_read", {"badge": BADGE})]
 
 
-@pytest.mark.parametrize(
-    ("queue_fails", "floor_fails", "message"),
-    [
-        (False, False, "0"),
-        (True, False, "0"),
-        (True, True, "count unavailable, view taken"),
-    ],
-)
-def test_a_view_stored_directly_is_told_to_the_operator_though_its_floor_fails(
-    use: Use,
-    caplog: pytest.LogCaptureFixture,
-    message: str,
-    *,
-    queue_fails: bool,
-    floor_fails: bool,
+def counts(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
+    [counted] = [r.__dict__["fields"] for r in caplog.records if r.name == telemetry.metrics.name]
+    assert counted["function"] == "api_handler"
+    return {name: counted[name] for name in ("views_taken", "stored_directly")}
+
+
+@pytest.mark.parametrize("queue_fails", [False, True])
+@pytest.mark.parametrize("is_readable", [False, True])
+def test_a_view_that_no_queue_takes_is_stored_directly_and_told_to_the_operator(
+    use: Use, caplog: pytest.LogCaptureFixture, *, queue_fails: bool, is_readable: bool
 ) -> None:
     use.views_queue.failure = Unavailable("the queue") if queue_fails else None
-    floor = Unavailable("the floor") if floor_fails else None
-    use.table = FaultyTable(use.table, before_write=raising(floor))
+    table, use.table = use.table, use.table if is_readable else unreadable(use.table)
     with caplog.at_level(logging.INFO, telemetry.metrics.name):
-        assert ask() == message
-    [counted] = [r.__dict__["fields"] for r in caplog.records if r.name == telemetry.metrics.name]
-    assert (counted["views_taken"], counted["stored_directly"]) == (1, int(queue_fails))
-    assert counted["function"] == "api_handler"
-    warned = "the queue failed, the view is stored directly" in caplog.messages
-    assert warned == queue_fails
+        assert ask() == ("0" if is_readable else "count unavailable, view taken")
+    assert counts(caplog) == {"views_taken": 1, "stored_directly": int(queue_fails)}
+    assert ("view_stored_directly" in caplog.messages) == queue_fails
+    assert shown(table) == int(queue_fails)
+    marker = table.get(keys.marker(BADGE, int(NOON) + 300))
+    assert (marker is not None) == queue_fails
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["marker", "view"])
+def test_a_visitor_whose_view_is_not_taken_is_told_so(use: Use, place: int) -> None:
+    use.views_queue.failure = Unavailable("the queue")
+    failure = Unavailable("the table")
+    table = use.table
+    use.table = FaultyTable(table, before_put=raising(*[None] * place, failure))
+    assert ask() == "out of order, not counted: try again"
+    assert shown(table) == 0

@@ -15,10 +15,11 @@ import pytest
 
 from app import app
 from chalicelib import resources
-from chalicelib.ports import Item, Key, Put, Refused, StorageError, Table, Unavailable
+from chalicelib.ports import Item, Key, Refused, StorageError, Table, Unavailable
 from chalicelib.settings import Settings
 from tests import events
-from tests.unit.fakes import FakeQueue, FaultyTable, sqlite_table, ulid_of
+from tests.unit.fakes import FakeQueue, FaultyTable, sqlite_table
+from tests.unit.views import put_summary, put_views
 
 NOW = 1_795_249_800.0
 """2026-11-21T08:30:00Z."""
@@ -46,7 +47,6 @@ class World:
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
     each = staticmethod(map)
-    ttl_lags = True
 
     def clock(self) -> float:
         return NOW
@@ -85,8 +85,8 @@ def title(answer: Mapping[str, Any]) -> str | None:
 
 def fill(table: Table) -> None:
     """2 views yesterday, folded, and one now, live."""
-    table.write(Put({"PK": "USER#a/b", "SK": "DAY#2026-11-20", "views": 2, "h09": 2}))
-    table.put_all([{"PK": "USER#a/b", "SK": f"VIEW#{ulid_of(NOW)}", "ttl": 1}])
+    put_summary(table, "a/b", today={"day": "2026-11-20", "h09": 2})
+    put_views(table, int(NOW * 1000), badge_id="a/b")
 
 
 def test_a_history_is_one_of_30_days_unless_it_says_otherwise(world: World) -> None:
@@ -132,7 +132,7 @@ def test_a_look_at_the_history_counts_nothing(world: World, path: str, method: s
 
 
 def test_two_ways_to_write_one_id_have_one_history(world: World) -> None:
-    world.table.write(Put({"PK": "USER#\u00dcber", "SK": "DAY#2026-11-21", "views": 4}))
+    put_summary(world.table, "\u00dcber", today={"day": "2026-11-21", "h00": 4})
     body = json.loads(ask(JSON, id="U\u0308ber")["body"])
     assert (body["id"], body["total"]) == ("\u00dcber", 4)
 

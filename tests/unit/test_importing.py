@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import count as counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moto import mock_aws
 
 from admin.counts_file import Counted
 from admin.importing import AT_ONCE, Import, Outcome, Result
 from chalicelib.concurrency import concurrently
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import StorageError, Table, Unavailable, Write
-from chalicelib.resources import aws_client
-from chalicelib.views import counting, keys, owner, storing
+from chalicelib.ports import StorageError, Table, Unavailable
+from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import Change, Owned
-from chalicelib.views.storing import Lifetime
-from chalicelib.views.view import View
-from tests.aws import create_table
 from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table
-
-LIFETIME = Lifetime(window=300, redelivery=300)
+from tests.unit.timers import ENGINES, table_on
+from tests.unit.views import WINDOWS, fold, once, shown, store, summary
 
 
 class Killed(Exception):
     """The process ends here."""
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=ENGINES)
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    if request.param == "sqlite":
-        with sqlite_table(tmp_path) as opened:
-            yield opened
-        return
-    with mock_aws():
-        client = aws_client("dynamodb")
-        create_table(client, "import")
-        yield DynamoTable(client, "import")
-        client.close()
+    with table_on(request.param, tmp_path) as opened:
+        yield opened
 
 
 def rows(**counts: int) -> list[Counted]:
@@ -60,18 +46,15 @@ def imported(table: Table, given: Sequence[Counted], **settings: Any) -> list[Ou
     return [result.outcome for result in results]
 
 
-def shown(table: Table, badge_id: str) -> int:
-    return counting.read(table, badge_id).shown
-
-
 def visit(table: Table, badge_id: str) -> None:
-    count = counting.read(table, badge_id)
-    view = View.taken(count.badge_id, count.counted, NOON, count.reset)
-    assert storing.store([view], table, LIFETIME, NOON, map) == {}
+    """Take a view that is stored immediately."""
+    one = counting.read(table, badge_id).view(WINDOWS, NOON)
+    assert store(table, one) == {}
 
 
 def claimed(table: Table, badge_id: str, base: int = 0) -> Owned:
-    return owner.authenticate(table, badge_id, owner.claim(table, badge_id, base, NOON))
+    secret = owner.claim(table, badge_id, base, NOON).secret
+    return owner.authenticate(table, badge_id, secret)
 
 
 def test_a_count_becomes_the_base_of_its_badge(table: Table) -> None:
@@ -90,14 +73,14 @@ def test_views_that_were_counted_here_stay_on_top(table: Table) -> None:
 def test_a_file_imported_again_changes_nothing(table: Table) -> None:
     imported(table, rows(a=1000))
     visit(table, "a")
-    before = table.get(keys.user("a"))
+    before = table.get(keys.summary("a"))
     assert imported(table, rows(a=1000)) == [Outcome.SAME]
-    assert table.get(keys.user("a")) == before
+    assert table.get(keys.summary("a")) == before
 
 
 def test_a_badge_knows_when_it_was_made(table: Table) -> None:
     imported(table, rows(a=1000))
-    assert (table.get(keys.user("a")) or {})["created"] == NOON
+    assert summary(table, "a")["created"] == NOON
 
 
 @pytest.mark.parametrize(("replace", "outcome"), [(False, Outcome.KEPT), (True, Outcome.REPLACED)])
@@ -108,9 +91,7 @@ def test_another_base_is_kept_unless_told(table: Table, replace: bool, outcome: 
     assert shown(table, "a") == (1000 if replace else 5)
 
 
-@pytest.mark.parametrize(
-    "change", [Change(base=0), Change(reset=True)], ids=["base 0", "begun anew"]
-)
+@pytest.mark.parametrize("change", [Change(base=0), Change(reset=True)], ids=["base 0", "reset"])
 def test_what_an_owner_set_to_0_is_kept(table: Table, change: Change) -> None:
     imported(table, rows(a=0))
     owned = claimed(table, "a")
@@ -142,14 +123,14 @@ def test_an_imported_badge_is_nobody_elses_to_claim(table: Table) -> None:
 
 def test_a_dry_run_tells_the_same_and_writes_nothing(table: Table) -> None:
     claimed(table, "kept", base=5)
-    before = table.get(keys.user("kept"))
+    before = table.get(keys.summary("kept"))
     given = rows(new=7, kept=6, none=0)
     told = imported(table, given, dry_run=True)
     assert told == [Outcome.IMPORTED, Outcome.KEPT, Outcome.SAME]
-    assert table.get(keys.user("new")) is None
-    assert table.get(keys.user("kept")) == before
+    assert table.get(keys.summary("new")) is None
+    assert table.get(keys.summary("kept")) == before
     assert imported(table, given, dry_run=True, replace=True)[1] == Outcome.REPLACED
-    assert table.get(keys.user("kept")) == before
+    assert table.get(keys.summary("kept")) == before
     assert imported(table, given) == told
 
 
@@ -163,43 +144,40 @@ def test_more_badges_than_go_at_once_come_in_their_order(tmp_path: Path, each: A
         assert all(shown(table, row.badge_id) == row.count for row in given)
 
 
-def meanwhile(change: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
-    """What comes before the first write, and only there."""
-    times = counter()
-
-    def before(_: Sequence[Write]) -> None:
-        if next(times) == 0:
-            change()
-
-    return before
-
-
-def test_an_owner_who_sets_his_base_in_the_midst_is_seen(table: Table) -> None:
+def test_an_owner_who_sets_a_base_in_the_midst_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = meanwhile(lambda: owner.change(table, owned, Change(base=3), NOON))
+    change = once(lambda: owner.change(table, owned, Change(base=3), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [Outcome.KEPT]
     assert shown(table, "a") == 3
 
 
 def test_a_reset_in_the_midst_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = meanwhile(lambda: owner.change(table, owned, Change(reset=True), NOON))
+    change = once(lambda: owner.change(table, owned, Change(reset=True), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [Outcome.KEPT]
     assert shown(table, "a") == 0
 
 
 def test_a_badge_that_is_deleted_in_the_midst_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = meanwhile(lambda: owner.delete(table, owned, NOON))
+    change = once(lambda: owner.delete(table, owned, NOON, WINDOWS.retention))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [Outcome.KEPT]
     assert shown(table, "a") == 0
 
 
 def test_a_name_that_is_given_to_a_badge_in_the_midst_is_followed(table: Table) -> None:
     owned = claimed(table, "old")
-    change = meanwhile(lambda: owner.change(table, owned, Change(name="new"), NOON))
+    change = once(lambda: owner.change(table, owned, Change(name="new"), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(new=9)) == [Outcome.IMPORTED]
     assert (shown(table, "old"), shown(table, "new")) == (9, 9)
+
+
+def test_a_view_that_is_folded_in_the_midst_stays_counted(table: Table) -> None:
+    """Whoever else writes the summary, the import reads it again."""
+    visit(table, "a")
+    folding = once(lambda: fold(table, NOON + 900, "a"))
+    assert imported(FaultyTable(table, before_write=folding), rows(a=9)) == [Outcome.IMPORTED]
+    assert (summary(table, "a")["count"], shown(table, "a")) == (1, 10)
 
 
 def test_a_storage_that_fails_for_a_moment_is_waited_for(table: Table) -> None:

@@ -19,11 +19,12 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from app import app
 from chalicelib import openapi
 from chalicelib.responses import ANY_TYPE, BADGE_HEADERS
-from chalicelib.settings import QUEUE_NAME
+from chalicelib.settings import DIGEST, QUEUE_NAME
 from chalicelib.timers import event, firing, listing, requests, showing, urls
 from chalicelib.views import badge, history_api, ids, options, owner, owner_api, page
 from chalicelib.views.chart import Look
-from chalicelib.views.history import HOURS_OF_DAY, By
+from chalicelib.views.history import By
+from chalicelib.views.summary import HOURS_OF_DAY
 from chalicelib.wallets import amounts, journal, wallet
 from chalicelib.wallets import requests as wallet_requests
 from chalicelib.wallets import showing as wallet_showing
@@ -254,6 +255,9 @@ def test_an_owners_fields_are_those_of_the_code() -> None:
             0,
             options.MAX_BASE,
         )
+    digest = component("schemas", "Claim")["properties"]["digest"]
+    assert digest["pattern"] == f"^{DIGEST.pattern}$"
+    assert component("schemas", "Claimed")["required"] == ["id"]
     secret = component("schemas", "Claimed")["properties"]["secret"]
     length = owner.SECRET_BYTES * 4 // 3  # Base64
     assert (secret["minLength"], secret["maxLength"]) == (length, length)

@@ -48,7 +48,6 @@ class PutIn:
     settings: Settings = field(default_factory=Settings)
     clock = staticmethod(time.time)
     each = staticmethod(concurrently)
-    ttl_lags = True
 
 
 @dataclass
@@ -72,10 +71,10 @@ def test_without_anything_put_in_the_environment_says_what_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TABLE_NAME", "views")
-    monkeypatch.setenv("REDELIVERY_SECONDS", "60")
+    monkeypatch.setenv("GRACE_SECONDS", "60")
     made = resources.current()
     assert isinstance(made, AwsResources)
-    assert (made.settings.table_name, made.settings.redelivery_seconds) == ("views", 60)
+    assert (made.settings.table_name, made.settings.grace_seconds) == ("views", 60)
     monkeypatch.setenv("TABLE_NAME", "changed since")
     assert resources.current() is made
     assert resources.current().settings.table_name == "views"

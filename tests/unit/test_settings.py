@@ -15,8 +15,13 @@ USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
 
 def test_without_any_setting_the_windows_are_five_minutes() -> None:
+    """The grace is two of them, and a view is kept for longer than any queue keeps a message."""
     assert Settings.from_environment({}) == Settings(
-        table_name="", views_queue_url="", view_window_seconds=300, redelivery_seconds=300
+        table_name="",
+        views_queue_url="",
+        view_window_seconds=300,
+        grace_seconds=600,
+        retention_seconds=15 * 86_400,
     )
 
 
@@ -25,21 +30,22 @@ def test_every_setting_is_read_and_whatever_else_is_set_is_not() -> None:
         "TABLE_NAME": "views",
         "VIEWS_QUEUE_URL": "https://queue",
         "VIEW_WINDOW_SECONDS": "60",
-        "REDELIVERY_SECONDS": "7200",
+        "GRACE_SECONDS": "7200",
+        "RETENTION_SECONDS": "31622400",
         "ARCHIVE_BUCKET": "journals",
         "HOME": "/root",
     }
     assert Settings.from_environment(environment) == Settings(
-        "views", "https://queue", 60, 7_200, archive_bucket="journals"
+        "views", "https://queue", 60, 7_200, 366 * 86_400, archive_bucket="journals"
     )
 
 
-@pytest.mark.parametrize("name", ["VIEW_WINDOW_SECONDS", "REDELIVERY_SECONDS"])
+@pytest.mark.parametrize("name", ["VIEW_WINDOW_SECONDS", "GRACE_SECONDS"])
 @pytest.mark.parametrize(
     "given_value",
     ["0", "-1", "+5", "1.5", "5 ", "5s", "five", "86401", "\u0665", "\u00b2", "1_000"],
 )
-def test_a_window_that_is_no_number_of_seconds_in_a_day_is_refused_by_name(
+def test_a_length_that_is_no_number_of_seconds_in_a_day_is_refused_by_name(
     name: str, given_value: str
 ) -> None:
     with pytest.raises(SettingsError) as refusal:
@@ -52,6 +58,32 @@ def test_a_window_that_is_no_number_of_seconds_in_a_day_is_refused_by_name(
 def test_the_bounds_themselves_are_taken(given_value: str, seconds: int) -> None:
     settings = Settings.from_environment({"VIEW_WINDOW_SECONDS": given_value})
     assert settings.view_window_seconds == seconds
+
+
+@pytest.mark.parametrize("given_value", ["0", "31622401", "1.5", "-1"])
+def test_a_retention_that_is_no_number_of_seconds_in_a_year_is_refused(given_value: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({"RETENTION_SECONDS": given_value})
+    message = f"RETENTION_SECONDS must be a whole number from 1 to 31622400, not {given_value!r}"
+    assert str(refusal.value) == message
+
+
+def test_a_view_is_kept_for_a_window_and_two_graces_at_least() -> None:
+    """Until it is old it may be delivered again, and until its marker ends it is not folded."""
+    lengths = {"VIEW_WINDOW_SECONDS": "5", "GRACE_SECONDS": "10"}
+    assert Settings.from_environment({**lengths, "RETENTION_SECONDS": "25"}).retention_seconds == 25
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({**lengths, "RETENTION_SECONDS": "24"})
+    assert str(refusal.value) == (
+        "RETENTION_SECONDS must be at least 25 (VIEW_WINDOW_SECONDS and twice GRACE_SECONDS),"
+        " not 24"
+    )
+
+
+def test_an_engine_has_a_default_of_its_own_for_the_retention() -> None:
+    assert Settings.from_environment({}, retention_seconds=3_600).retention_seconds == 3_600
+    set_here = {"RETENTION_SECONDS": "5000"}
+    assert Settings.from_environment(set_here, retention_seconds=3_600).retention_seconds == 5_000
 
 
 @given(st.text(max_size=20), st.integers(0, 50), st.integers(50, 100))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,14 +11,25 @@ from hypothesis import strategies as st
 
 from chalicelib.views import ids
 from chalicelib.views.ids import BadIdError
-from chalicelib.views.view import MalformedError, View, earliest, taken_at
-from tests.unit.fakes import NOON, ulid_of
+from chalicelib.views.view import (
+    MalformedError,
+    View,
+    earliest,
+    latest,
+    milliseconds,
+    new_ulid,
+    ulid_in,
+)
+from tests.unit.views import AT_NOON, ulid
 
-ULID_AT_NOON = ulid_of(NOON)
+ULID_AT_NOON = ulid(AT_NOON)
+NO_FLAGS: list[object] = [0, 1, 1.0, "true", None, []]
+MILLISECONDS = st.integers(min_value=0, max_value=4_102_444_800_000)
 
 
 def message(**changed: Any) -> str:
-    return json.dumps({"id": "octocat", "view": ULID_AT_NOON, "shown": 7} | changed)
+    fields = {"id": "octocat", "view": ULID_AT_NOON, "first": False, "hot": False}
+    return json.dumps(fields | changed)
 
 
 def _is_id(raw: str) -> bool:
@@ -31,37 +41,62 @@ def _is_id(raw: str) -> bool:
 
 @given(
     st.text(min_size=1, max_size=30).filter(_is_id),
-    st.integers(min_value=0),
-    st.floats(min_value=0.001, max_value=4_102_444_800),
+    MILLISECONDS,
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
 )
-def test_a_message_carries_its_view_unchanged(badge_id: str, shown: int, now: float) -> None:
-    view = View.taken(badge_id, shown, now)
+def test_a_message_carries_its_view_unchanged(
+    badge_id: str,
+    at: int,
+    first: bool,  # noqa: FBT001
+    hot: bool,  # noqa: FBT001
+    fold: bool,  # noqa: FBT001
+) -> None:
+    view = View(badge_id, new_ulid(at), first, hot, fold)
     body = view.to_message()
     assert View.from_message(body) == view
     assert body.isascii()  # SQS refuses some characters that an id may have, such as U+FFFE
 
 
-@given(st.floats(min_value=0.001, max_value=4_102_444_800))
-def test_a_view_knows_when_it_was_taken_to_the_millisecond(now: float) -> None:
-    moment = taken_at(View.taken("octocat", 0, now).ulid)
-    difference = datetime.fromtimestamp(now, UTC) - moment
-    slack = timedelta(microseconds=2)
-    assert -slack <= difference <= timedelta(milliseconds=1) + slack
+def test_the_ulid_of_a_message_is_told_if_it_is_one() -> None:
+    assert ulid_in(message()) == ULID_AT_NOON
+    assert ulid_in(message(first=1)) == ulid_in(None) == ""
 
 
-def test_a_time_in_whole_seconds_is_a_time_in_seconds() -> None:
-    assert taken_at(View.taken("octocat", 0, 1_773_489_600).ulid).year == 2026
+def test_a_message_asks_for_a_fold_only_if_one_is_overdue() -> None:
+    asks = json.loads(View("octocat", ULID_AT_NOON, fold=True).to_message())
+    assert asks == {
+        "id": "octocat",
+        "view": ULID_AT_NOON,
+        "first": True,
+        "hot": False,
+        "fold": True,
+    }
+    assert "fold" not in json.loads(View("octocat", ULID_AT_NOON).to_message())
+    assert View.from_message(message()) == View("octocat", ULID_AT_NOON, first=False)
+
+
+@given(MILLISECONDS)
+def test_a_view_knows_when_it_was_taken_to_the_millisecond(at: int) -> None:
+    assert View("octocat", new_ulid(at)).milliseconds == at
 
 
 def test_no_two_views_are_the_same_even_at_one_moment() -> None:
-    views = {View.taken("octocat", 0, NOON) for _ in range(1_000)}
-    assert len({view.ulid for view in views}) == 1_000
+    assert len({new_ulid(AT_NOON) for _ in range(1_000)}) == 1_000
 
 
 def test_views_sort_by_the_time_they_were_taken() -> None:
-    moments = [NOON + seconds for seconds in (0.0, 0.001, 1.0, 86_400.0, 3e8)]
-    ulids = [View.taken("octocat", 0, moment).ulid for moment in moments]
+    ulids = [new_ulid(AT_NOON + after) for after in (0, 1, 1_000, 86_400_000, 3 * 10**11)]
     assert ulids == sorted(ulids)
+
+
+@given(MILLISECONDS.filter(bool))
+def test_earliest_and_latest_bound_the_views_of_a_millisecond(at: int) -> None:
+    first, last = earliest(at), latest(at)
+    assert milliseconds(first) == milliseconds(last) == at
+    assert latest(at - 1) < first <= new_ulid(at) <= last < earliest(at + 1)
+    assert (first[10:], last[10:]) == ("0" * 16, "Z" * 16)
 
 
 @pytest.mark.parametrize(
@@ -93,45 +128,27 @@ def test_views_sort_by_the_time_they_were_taken() -> None:
         message(view=ULID_AT_NOON.lower()),
         message(view="U" * 26),
         message(view="8" + "0" * 25),
-        message(view="7" + "Z" * 25),
-        message(shown=-1),
-        message(shown=1.0),
-        message(shown="7"),
-        message(shown=None),
-        message(shown=True),
-        message(reset=-1),
-        message(reset=1.0),
-        message(reset="7"),
-        message(reset=None),
-        message(reset=True),
-        message(hot=-1),
-        message(hot=None),
-        message(hot=True),
+        *(message(first=wrong) for wrong in NO_FLAGS),
+        *(message(hot=wrong) for wrong in NO_FLAGS),
+        *(message(fold=wrong) for wrong in NO_FLAGS),
     ],
 )
-def test_what_is_no_view_is_malformed_whatever_it_is(body: object) -> None:
-    with pytest.raises(MalformedError, match="expected"):
+def test_a_body_that_is_no_view_is_malformed(body: object) -> None:
+    with pytest.raises(MalformedError, match=r'^expected \{"id": text, "view": ULID'):
         View.from_message(body)
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("id", "cafe\u0301"),
-        ("view", ULID_AT_NOON.lower()),
-        ("shown", -1),
-        ("reset", -2),
-        ("hot", -3),
-    ],
+    [("id", "cafe\u0301"), ("view", ULID_AT_NOON.lower()), ("first", 2), ("hot", 3), ("fold", 4)],
 )
-def test_what_is_wrong_with_a_message_is_told(name: str, value: object) -> None:
+def test_an_error_names_the_value_that_is_wrong(name: str, value: object) -> None:
     with pytest.raises(MalformedError) as malformed:
         View.from_message(message(**{name: value}))
-    what = "" if name == "view" else f"{name} "
-    assert what + repr(value) in str(malformed.value)
+    assert repr(value) in str(malformed.value)
 
 
-@pytest.mark.parametrize("missing", ["id", "view", "shown"])
+@pytest.mark.parametrize("missing", ["id", "view", "first", "hot"])
 def test_a_message_without_one_of_its_fields_is_malformed(missing: str) -> None:
     fields = json.loads(message())
     del fields[missing]
@@ -144,72 +161,19 @@ JSON = st.recursive(
     lambda parts: st.lists(parts) | st.dictionaries(st.text(), parts),
     max_leaves=5,
 )
+FIELDS = dict.fromkeys(("id", "view", "first", "hot", "fold"), JSON)
 
 
-@given(st.fixed_dictionaries({}, optional={"id": JSON, "view": JSON, "shown": JSON}) | JSON)
+@given(st.fixed_dictionaries({}, optional=FIELDS) | JSON)
 def test_any_message_is_a_view_or_malformed_and_nothing_else(fields: Any) -> None:
     try:
         view = View.from_message(json.dumps(fields))
     except MalformedError:
         return
-    assert (view.badge_id, view.ulid, view.shown) == (
-        fields["id"],
-        fields["view"],
-        fields["shown"],
-    )
+    assert (view.badge_id, view.ulid) == (fields["id"], fields["view"])
+    assert [view.first, view.hot] == [fields["first"], fields["hot"]]
 
 
 def test_a_key_cannot_be_forged_by_an_id_in_place_of_a_ulid() -> None:
     with pytest.raises(ValueError, match="26 characters"):
-        taken_at(f"{ULID_AT_NOON}#USER")
-
-
-AT_NOON = int(NOON * 1000)
-
-
-def test_a_view_of_a_count_that_never_began_anew_says_nothing_of_it() -> None:
-    """Messages that were enqueued before there was a reset are read as ever."""
-    assert set(json.loads(View.taken("octocat", 7, NOON).to_message())) == {"id", "view", "shown"}
-    assert View.from_message(message()).reset == 0
-
-
-def test_a_message_of_a_hot_badge_says_until_when() -> None:
-    """Messages that were enqueued before there were hot ones are read as ever."""
-    view = View.taken("octocat", 7, NOON, hot=1_800_000_000)
-    assert json.loads(view.to_message())["hot"] == 1_800_000_000
-    assert View.from_message(view.to_message()) == view
-    assert View.from_message(message()).hot == View.from_message(message(hot=0)).hot == 0
-
-
-@given(st.integers(min_value=1, max_value=2**47))
-def test_a_message_carries_the_reset_that_its_visitor_saw(reset: int) -> None:
-    view = View.taken("octocat", 7, NOON, reset)
-    assert json.loads(view.to_message())["reset"] == reset
-    assert View.from_message(view.to_message()) == view
-
-
-@pytest.mark.parametrize(
-    ("reset", "milliseconds"),
-    [
-        (0, AT_NOON),
-        (AT_NOON - 1, AT_NOON),
-        (AT_NOON, AT_NOON),
-        (AT_NOON + 1, AT_NOON + 1),
-        (AT_NOON + 3_600_000, AT_NOON + 3_600_000),
-    ],
-)
-def test_a_view_is_taken_no_sooner_than_its_reset_whatever_the_clock_says(
-    reset: int, milliseconds: int
-) -> None:
-    ulid = View.taken("octocat", 0, NOON, reset).ulid
-    assert round(taken_at(ulid).timestamp() * 1000) == milliseconds
-    assert ulid >= earliest(reset)
-
-
-@given(st.integers(min_value=0, max_value=4_102_444_800_000))
-def test_earliest_parts_the_views_of_before_from_those_of_a_millisecond(moment: int) -> None:
-    first = earliest(moment)
-    assert round(taken_at(first).timestamp() * 1000) == moment
-    assert first.endswith("0" * 16)
-    assert View.taken("octocat", 0, moment / 1000, moment).ulid >= first
-    assert earliest(moment) > ulid_of(max(0, moment - 1) / 1000, "Z" * 16) or moment == 0
+        milliseconds(f"{ULID_AT_NOON}#USER")
