@@ -120,13 +120,14 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
         "WriteItsLog": f"{log}api_handler:*",
     }
     assert resources(folder, "put_views") == {
-        "StoreViewsAndRaiseFloors": table,
-        "FoldHotBadgesEarly": table,
+        "StoreViews": table,
+        "CountViewsAtOnce": table,
+        "FoldOverdueBadges": table,
         "ReceiveViews": queue,
         "WriteItsLog": f"{log}put_views:*",
     }
     assert resources(folder, "fold_views") == {
-        "FoldViews": table,
+        "FoldBadges": table,
         "ReadTheStream": f"{table}/stream/2026-01-01T00:00:00.000",
         "FindTheStream": f"{table}/stream/*",
         "WriteItsLog": f"{log}fold_views:*",
