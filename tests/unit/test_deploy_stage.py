@@ -217,20 +217,20 @@ def test_a_stage_of_ones_own_is_added_and_its_api_has_its_name(folder: Folder) -
 def test_what_else_an_operator_has_set_for_a_stage_stays(folder: Folder) -> None:
     own = config(folder)
     own["stages"]["dev"] |= {
-        "environment_variables": {"REDELIVERY_SECONDS": "600", "TABLE_NAME": "old"},
+        "environment_variables": {"GRACE_SECONDS": "600", "TABLE_NAME": "old"},
         "lambda_memory_size": 1024,
     }
     folder.config.write_text(json.dumps(own))
     write_names("dev", VIRGINIA, folder)
     stage = config(folder)["stages"]["dev"]
     assert stage["lambda_memory_size"] == 1024
-    assert stage["environment_variables"]["REDELIVERY_SECONDS"] == "600"
+    assert stage["environment_variables"]["GRACE_SECONDS"] == "600"
     assert stage["environment_variables"]["TABLE_NAME"] == "views-Table-1A2B"
 
 
 def test_forgetting_the_names_leaves_what_was_there_before(folder: Folder) -> None:
     own = config(folder)
-    own["stages"]["dev"] |= {"environment_variables": {"REDELIVERY_SECONDS": "600"}}
+    own["stages"]["dev"] |= {"environment_variables": {"GRACE_SECONDS": "600"}}
     folder.config.write_text(json.dumps(own))
     for stage in ("dev", "prod"):
         write_names(stage, VIRGINIA, folder)
