@@ -20,12 +20,13 @@ from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
 from local import backup, checking, first_start
 from local.database import FILE, WAY_BACK, Database
-from local.engine import EVENT_QUEUE, TIMERS_QUEUE, VIEWS_QUEUE, views_resources
+from local.engine import EVENT_QUEUE, TIMERS_QUEUE, VIEWS_QUEUE
 from local.findings import Kind
 from local.folding import badge_ids
 from local.queue import SqliteQueue
 from local.settings import LocalSettings
 from local.table import SqliteTable
+from local.view_clock import ViewClock
 
 if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  it has no other name
@@ -98,9 +99,9 @@ def _fold(settings: LocalSettings, _: argparse.Namespace) -> None:
     with _file(settings) as database:
         table = SqliteTable(database)
         queue = SqliteQueue(database, VIEWS_QUEUE, time.time)
-        use = views_resources(settings.product, time.time, database, table, queue)
-        folder = Folder(table, Windows.of(settings.product), use.clock)
-        folding.run(folding.FoldAll(folder, use.each), badge_ids(database))
+        now = ViewClock(database, queue, time.time).keep()
+        folder = Folder(table, Windows.of(settings.product), lambda: now)
+        folding.run(folding.FoldAll(folder, database.each), badge_ids(database))
 
 
 def _redrive_events(settings: LocalSettings, given: argparse.Namespace) -> None:
