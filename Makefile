@@ -14,7 +14,7 @@ AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint types tests format bench cost scale chaos laws mutants clean
-.PHONY: package deploy chalice-deploy import redrive redrive-events secrets restore
+.PHONY: package deploy chalice-deploy import redrive redrive-events fold secrets restore
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,8 +80,11 @@ import: $(VENV)/dev.stamp ## set the counts of a CSV file on AWS: STAGE=prod FIL
 	@test -n "$(FILE)" || { echo "FILE is not set; it must be the path of a CSV file of id,count: make import STAGE=$(STAGE) FILE=counts.csv" >&2; exit 1; }
 	$(BIN)/python -m deploy import --stage $(STAGE) --stack $(STACK) $(OPTIONS) -- "$(FILE)"
 
-redrive: $(VENV)/dev.stamp ## store the views of dead letters that are not counted yet: STAGE=prod
-	$(BIN)/python -m deploy redrive --stage $(STAGE) --stack $(STACK) --unproven $(or $(UNPROVEN),keep)
+redrive: $(VENV)/dev.stamp ## send the dead letters of views again: STAGE=prod
+	$(BIN)/python -m deploy redrive --stage $(STAGE) --stack $(STACK)
+
+fold: $(VENV)/dev.stamp ## fold all badges, after the consumer was stopped for a day: STAGE=prod
+	$(BIN)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
 
 redrive-events: $(VENV)/dev.stamp ## try events anew that were given up: STAGE=prod [EVENTS="id id"]
 	$(BIN)/python -m deploy redrive-events --stage $(STAGE) --stack $(STACK) -- $(EVENTS)
@@ -92,6 +95,7 @@ secrets: $(VENV)/dev.stamp ## make a token, its digest, and a secret for webhook
 restore: $(VENV)/dev.stamp ## go on with the table as it was: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z
 	$(BIN)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT)
 	$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)"
+	$(BIN)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
 	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
 
 clean: ## remove what make made, never your data

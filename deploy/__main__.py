@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admin import command, counts_file, redrive_command
+from admin import command, counts_file, folding, redrive_command
 from admin.importing import Import
 from admin.redriving import Redrive
 from chalicelib import tokens
@@ -25,8 +26,9 @@ from chalicelib.resources import aws_client
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.sqs import SqsQueue
 from chalicelib.timers import signing
-from chalicelib.views.storing import Lifetime
+from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
+from deploy import folding as scanning
 
 WRONG = (
     BotoCoreError,
@@ -37,6 +39,7 @@ WRONG = (
     command.CutShortError,
     completion.IncompleteError,
     counts_file.WrongFileError,
+    folding.NotFoldedError,
     package.PackagingError,
     restore.NotRestoredError,
 )
@@ -81,13 +84,6 @@ def _parser() -> argparse.ArgumentParser:
             command.add_options(adding)
         if step is _redrive_events:
             redrive_command.add_options(adding)
-        if step is _redrive:
-            adding.add_argument(
-                "--unproven",
-                choices=redrive.ON_UNPROVEN,
-                default="keep",
-                help="what to do with views that may have been counted before",
-            )
     return parser
 
 
@@ -135,19 +131,28 @@ def _import(given: argparse.Namespace) -> None:
 
 
 def _redrive(given: argparse.Namespace) -> None:
-    """Store the views of dead letters that are certainly not counted yet."""
+    """Send the dead letters of views again."""
     found = stage.outputs(boto3.client("cloudformation"), _stack(given))
-    job = redrive.Redrive(
+    outcomes = redrive.Redrive(
         boto3.client("sqs"),
         found["ViewsDeadLettersUrl"],
-        _table(found),
-        Lifetime.of(Settings.from_environment(os.environ)),
-        redrive.ON_UNPROVEN[given.unproven],
-    )
-    outcomes = job.run(time.time)
-    for outcome, messages in outcomes.items():
-        print(f"{messages} {outcome.value}")
-    print(f"{sum(outcomes.values())} dead letters in all")
+        SqsQueue(aws_client("sqs"), found["ViewsQueueUrl"]),
+        time.time,
+        Settings.from_environment(os.environ).retention_seconds,
+    ).run()
+    for outcome in redrive.Outcome:
+        if outcomes[outcome] or outcome is redrive.Outcome.SENT:
+            print(f"{outcomes[outcome]} {outcome.value}.")
+
+
+def _fold(given: argparse.Namespace) -> None:
+    """Fold all badges that have views to fold."""
+    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    windows = Windows.of(Settings.from_environment(os.environ))
+    job = folding.FoldAll(scanning.folder(_table(found), windows, time.time), concurrently)
+    retries = Config(retries={"mode": "standard", "total_max_attempts": 12})
+    client = boto3.client("dynamodb", config=retries)
+    folding.run(job, scanning.badge_ids(client, found["TableName"]))
 
 
 def _redrive_events(given: argparse.Namespace) -> None:
@@ -175,8 +180,9 @@ def _restore(given: argparse.Namespace) -> None:
 
 
 def _resume(given: argparse.Namespace) -> None:
-    """Let the consumers run again."""
-    _restoring(given).enable_consumers(enabled=True)
+    """Let the table expire its items and the consumers run again."""
+    table = stage.outputs(boto3.client("cloudformation"), _stack(given))["TableName"]
+    _restoring(given).resume(table)
 
 
 def _restoring(given: argparse.Namespace) -> restore.Restore:
@@ -211,6 +217,7 @@ STEPS = {
     "url": _url,
     "import": _import,
     "redrive": _redrive,
+    "fold": _fold,
     "redrive-events": _redrive_events,
     "secrets": _secrets,
     "restore": _restore,

@@ -1,135 +1,88 @@
-"""The redrive: dead letters whose views are certainly not counted become views, no other does.
+"""The redrive: the dead letters of views are sent again.
 
-A dead letter's view may have been stored by one of its ten deliveries, and by now be removed and
-folded: stored again, it would count twice. So each is held against the table first.
-
-    the view is in the table                       counted already: nothing to do
-    it was taken within REDELIVERY_SECONDS         too young to have been removed: never stored
-    the badge's floor is not above what it showed  a put raises the floor first: never stored
-    (of the same count: none that began anew since, or moved under another name)
-    else                                           may have been counted: kept, unless told
+A view that was counted before is not counted again: its item, or its marker if it was counted at
+once, is in the table for RETENTION_SECONDS, which is longer than SQS keeps a message. But SQS
+counts the age of a message from when it was sent, so a letter that was redriven before may be
+older. A letter stays if its view may have left the table before the letter is delivered.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from chalicelib.ports import ConditionFailed, Item, Put, Table, attribute, number
-from chalicelib.views import keys, storing
-from chalicelib.views.storing import Lifetime
-from chalicelib.views.view import MalformedError, View, taken_at
+from chalicelib.ports import Message, Queue
+from chalicelib.views.view import MalformedError, View
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
     from types_boto3_sqs.type_defs import MessageTypeDef
 
-MARGIN_SECONDS = 60
-"""For clocks that differ, and for the time that storing takes."""
-INVISIBLE_SECONDS = 120
-"""What is kept is not received again at once by the same run."""
+DELIVERY_SECONDS = 86_400
+"""A letter that is sent again is delivered within this time."""
+INVISIBLE_SECONDS = 600
+"""A letter that stays is not received again for this time, so that the run comes to its end."""
 LISTEN_SECONDS = 5
-MESSAGES_AT_ONCE = 10
-"""The most that SQS gives at once."""
+BATCH_MESSAGES = 10
+"""Messages in one request (SQS API reference)."""
 
 
 class Outcome(Enum):
     """What became of a dead letter; the value says so to the operator."""
 
-    STORED = "stored: never counted before"
-    COUNTED = "deleted: their views are in the table"
-    UNPROVEN = "kept: their views may have been counted"
-    MALFORMED = "kept: they are no views"
-    FORCED = "stored as told: they may have been counted before"
-    DROPPED = "deleted as told: they may have been counted"
-
-
-KEPT = frozenset({Outcome.UNPROVEN, Outcome.MALFORMED})
-ON_UNPROVEN = {"keep": Outcome.UNPROVEN, "count": Outcome.FORCED, "drop": Outcome.DROPPED}
-"""What an operator can have done with views that may have been counted."""
+    SENT = "dead letters are on their way again"
+    TOO_OLD = "stay, because they are too old: their views may have been counted"
+    MALFORMED = "stay, because they are not views"
 
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """Where dead letters come from and go to."""
+    """Sends dead letters to a queue; `clock` and `retention` are in seconds."""
 
     client: SQSClient
     dead_letters_url: str
-    table: Table
-    lifetime: Lifetime
-    on_unproven: Outcome = Outcome.UNPROVEN
-    first_read: dict[str, Item] = field(default_factory=dict)
+    queue: Queue
+    clock: Callable[[], float]
+    retention: int
 
-    def run(self, clock: Callable[[], float]) -> Counter[Outcome]:
-        """Settle every dead letter once; raises `StorageError`, and then the rest is still there.
+    def run(self) -> Counter[Outcome]:
+        """Redrive every dead letter; return how many became what.
 
-        A run that dies leaves its last ten invisible for two minutes, and nothing half-done.
+        Raises `StorageError`. If the run is interrupted, run it again: a letter that was sent and
+        not deleted is sent twice, and its view counts once.
         """
         outcomes: Counter[Outcome] = Counter()
-        for message in self._received():
-            outcome = self.settle(message.get("Body"), clock())
-            if outcome not in KEPT:
-                self.client.delete_message(
-                    QueueUrl=self.dead_letters_url, ReceiptHandle=message["ReceiptHandle"]
-                )
-            outcomes[outcome] += 1
+        stayed: set[str] = set()
+        while letters := self._receive():
+            sorted_out = {letter["MessageId"]: self._outcome(letter) for letter in letters}
+            self._send([one for one in letters if sorted_out[one["MessageId"]] is Outcome.SENT])
+            outcomes.update(what for one, what in sorted_out.items() if one not in stayed)
+            stayed |= {one for one, what in sorted_out.items() if what is not Outcome.SENT}
         return outcomes
 
-    def _received(self) -> Iterator[MessageTypeDef]:
-        """Each once: a run may take longer than what it keeps stays invisible."""
-        met: set[str] = set()
-        while messages := self.client.receive_message(
+    def _receive(self) -> list[MessageTypeDef]:
+        return self.client.receive_message(
             QueueUrl=self.dead_letters_url,
-            MaxNumberOfMessages=MESSAGES_AT_ONCE,
+            MaxNumberOfMessages=BATCH_MESSAGES,
             VisibilityTimeout=INVISIBLE_SECONDS,
             WaitTimeSeconds=LISTEN_SECONDS,
-        ).get("Messages", []):
-            yield from (message for message in messages if message["MessageId"] not in met)
-            met.update(message["MessageId"] for message in messages)
+        ).get("Messages", [])
 
-    def settle(self, body: object, now: float) -> Outcome:
-        """Decide about one dead letter, and store its view where that is right."""
+    def _outcome(self, letter: MessageTypeDef) -> Outcome:
         try:
-            view = View.from_message(body)
+            taken_at = View.from_message(letter.get("Body")).milliseconds / 1000
         except MalformedError:
             return Outcome.MALFORMED
-        if self._is_there(view, now):
-            return Outcome.COUNTED
-        outcome = Outcome.STORED if self._was_never_stored(view, now) else self.on_unproven
-        if outcome in {Outcome.STORED, Outcome.FORCED}:
-            self._store(view, now)
-        return outcome
+        too_old = self.clock() + DELIVERY_SECONDS > taken_at + self.retention
+        return Outcome.TOO_OLD if too_old else Outcome.SENT
 
-    def _store(self, view: View, now: float) -> None:
-        for failure in storing.store([view], self.table, self.lifetime, now, map).values():
-            raise failure
-
-    def _is_there(self, view: View, now: float) -> bool:
-        """Whether the table has the view; it then keeps it as if just put."""
-        item = storing.to_item(view, view.badge_id, self.lifetime.ttl(now))
-        try:
-            self.table.write(Put(item, condition=attribute("SK").exists()))
-        except ConditionFailed:
-            return False
-        return True
-
-    def _was_never_stored(self, view: View, now: float) -> bool:
-        age = now - taken_at(view.ulid).timestamp()
-        if age < self.lifetime.redelivery - MARGIN_SECONDS:
-            return True
-        badge = self._as_first_read(view.badge_id)
-        same_count = number(badge, "reset") == view.reset and "alias" not in badge
-        return same_count and number(badge, "floor") <= view.shown
-
-    def _as_first_read(self, badge_id: str) -> Item:
-        """The badge before this run stored anything of it, which raises its floor.
-
-        After an outage the dead letters of a badge have all seen one count; the first would take
-        the proof from the others. Nobody else stores a view whose message is here.
-        """
-        if badge_id not in self.first_read:
-            self.first_read[badge_id] = self.table.get(keys.user(badge_id)) or {}
-        return self.first_read[badge_id]
+    def _send(self, letters: list[MessageTypeDef]) -> None:
+        """Send letters to the queue, then delete them from the dead letters."""
+        self.queue.send_all([Message(letter["Body"]) for letter in letters])
+        for letter in letters:
+            self.client.delete_message(
+                QueueUrl=self.dead_letters_url, ReceiptHandle=letter["ReceiptHandle"]
+            )

@@ -1,9 +1,11 @@
 """The restore: a stack goes on with its table as it was at a time.
 
-DynamoDB restores into a new table, whose stream sorts behind the old one, so the fold goes on from
-what the restored items hold. The consumers rest meanwhile: what is enqueued waits in the queue,
-what the old table's stream has belongs to the old table. But for the archive: entries that were
-removed before that time are in no table, old or restored, and in that stream alone.
+DynamoDB restores into a new table with a new stream. The views and the watermarks in it are of one
+moment, so every count in it is exact. The consumers are stopped meanwhile: views wait in the queue,
+and the old stream belongs to the old table. The archive's consumer goes on: entries that were
+removed before that time are in neither table, but only in the old stream.
+
+TTL comes last, after the fold of all badges: restored views may be older than RETENTION_SECONDS.
 """
 
 from __future__ import annotations
@@ -63,6 +65,15 @@ class Restore:
         stream = self.tables.describe_table(TableName=target)["Table"]["LatestStreamArn"]
         return Restored(target, stream)
 
+    def resume(self, table: str) -> None:
+        """Let the table expire its items and the consumers run."""
+        described = self.tables.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+        if described["TimeToLiveStatus"] == "DISABLED":
+            self.tables.update_time_to_live(
+                TableName=table, TimeToLiveSpecification=_properties()["TimeToLiveSpecification"]
+            )
+        self.enable_consumers(enabled=True)
+
     def enable_consumers(self, *, enabled: bool) -> None:
         """Let the event source mappings of the stack run, or all but the archive's rest.
 
@@ -100,8 +111,8 @@ class Restore:
         return self.tables.describe_table(TableName=table)["Table"]["TableStatus"]
 
     def _configure(self, table: str) -> None:
-        """What a restored table does not bring along: stream, TTL, backups, protection."""
-        properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
+        """Set what a restored table does not have: stream, backups, protection."""
+        properties = _properties()
         stream: Any = {"StreamEnabled": True, **properties["StreamSpecification"]}
         self.tables.update_table(
             TableName=table,
@@ -109,10 +120,13 @@ class Restore:
             DeletionProtectionEnabled=properties["DeletionProtectionEnabled"],
         )
         self._wait_until_active(table)
-        self.tables.update_time_to_live(
-            TableName=table, TimeToLiveSpecification=properties["TimeToLiveSpecification"]
-        )
         self.tables.update_continuous_backups(
             TableName=table,
             PointInTimeRecoverySpecification=properties["PointInTimeRecoverySpecification"],
         )
+
+
+def _properties() -> dict[str, Any]:
+    """Return the properties of the table as the template has them."""
+    properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
+    return properties

@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from admin import command, counts_file, redrive_command, redriving
+from admin import command, counts_file, folding, redrive_command, redriving
 from admin.importing import Import
+from chalicelib.views.folding import Folder
+from chalicelib.views.windows import Windows
 from local import backup, checking, first_start
 from local.database import FILE, WAY_BACK, Database
 from local.engine import EVENT_QUEUE, TIMERS_QUEUE, VIEWS_QUEUE
 from local.findings import Kind
+from local.folding import badge_ids
 from local.queue import SqliteQueue
 from local.settings import LocalSettings
 from local.table import SqliteTable
+from local.view_clock import ViewClock
 
 if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  it has no other name
@@ -54,6 +58,7 @@ WRONG = (
     backup.BackupError,
     command.CutShortError,
     counts_file.WrongFileError,
+    folding.NotFoldedError,
 )
 """What is told in one line, in its own words."""
 
@@ -61,6 +66,7 @@ WRONG = (
 def add_to(parsers: Commands) -> None:
     """Add the commands to a parser; what it parses then has the command as `run`."""
     _add(parsers, "redrive", _redrive)
+    _add(parsers, "fold", _fold)
     redrive_command.add_options(_add(parsers, "redrive-events", _redrive_events))
     command.add_options(_add(parsers, "import", _import))
     receive = _add(parsers, "receive", _receive)
@@ -82,10 +88,20 @@ def _add(parsers: Commands, name: str, run: Run) -> argparse.ArgumentParser:
 
 
 def _redrive(settings: LocalSettings, _: argparse.Namespace) -> None:
-    """Send the dead letters of views on their way again."""
+    """Send the dead letters of views again."""
     with _file(settings) as database:
         redriven = SqliteQueue(database, VIEWS_QUEUE, time.time).redrive()
     click.echo(f"{redriven} dead letters are on their way again.")
+
+
+def _fold(settings: LocalSettings, _: argparse.Namespace) -> None:
+    """Fold all badges that have views to fold."""
+    with _file(settings) as database:
+        table = SqliteTable(database)
+        queue = SqliteQueue(database, VIEWS_QUEUE, time.time)
+        now = ViewClock(database, queue, time.time).keep()
+        folder = Folder(table, Windows.of(settings.product), lambda: now)
+        folding.run(folding.FoldAll(folder, database.each), badge_ids(database))
 
 
 def _redrive_events(settings: LocalSettings, given: argparse.Namespace) -> None:

@@ -70,7 +70,7 @@ def _stream_record(arn: str, change: Change) -> dict[str, Any]:
             "OldImage": image,
             "SequenceNumber": str(change.sequence),
             "SizeBytes": len(str(keys)) + len(str(image)),
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
+            "StreamViewType": "OLD_IMAGE",
         },
         "eventSourceARN": arn,
     }

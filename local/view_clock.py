@@ -42,12 +42,13 @@ class ViewClock:
 
         def keep(event: dict[str, Any], context: Any) -> Any:
             answer = handler(event, context)
-            self._keep()
+            self.keep()
             return answer
 
         return keep
 
-    def _keep(self) -> None:
+    def keep(self) -> float:
+        """Write the time into the file, in the commit under way if there is one; return it."""
         now = self()
         self._database.write(
             lambda connection: connection.execute(
@@ -55,3 +56,4 @@ class ViewClock:
             ),
             in_one_statement=True,
         )
+        return now

@@ -97,7 +97,7 @@ def removal(
             "OldImage": {**keys, "ttl": {"N": "1767225600"}},
             "SequenceNumber": str(sequence),
             "SizeBytes": 120,
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
+            "StreamViewType": "OLD_IMAGE",
         },
         "eventSourceARN": arn,
     }

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -23,9 +24,12 @@ from ulid import ULID
 
 from chalicelib import tokens
 from chalicelib.attribute_values import encode_item
+from chalicelib.ports import Key
 from chalicelib.timers import signing
 from chalicelib.timers.event import Event, Kind, Target
-from chalicelib.views.view import View
+from chalicelib.views import keys
+from chalicelib.views.view import View, milliseconds, new_ulid
+from chalicelib.views.windows import Windows
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy.completion import FUNCTIONS, mapping_options
 from tests import events
@@ -56,23 +60,46 @@ def items(aws: Emulator, table: str, badge: str = "octocat") -> dict[str, dict[s
 
 
 def views(aws: Emulator, table: str, badge: str = "octocat") -> list[str]:
-    return sorted(key for key in items(aws, table, badge) if key.startswith("VIEW#"))
+    return sorted(key for key in items(aws, table, badge) if key.startswith(keys.VIEW))
 
 
-def delete(aws: Emulator, table: str, view: str, badge: str = "octocat") -> None:
-    key = {"PK": {"S": f"USER#{badge}"}, "SK": {"S": view}}
-    aws.client("dynamodb").delete_item(TableName=table, Key=key)
+def count(aws: Emulator, table: str, badge: str = "octocat") -> int:
+    """The views of a badge that are in its summary."""
+    summary = items(aws, table, badge).get(keys.SUMMARY, {})
+    return int(summary.get("count", {"N": "0"})["N"])
 
 
-def fold(aws: Emulator, function: str, stream: str, keys: list[str]) -> dict[str, Any]:
-    """Hand the deployed function removals by TTL, as the stream would."""
-    records = [events.removal(n, "USER#octocat", key, arn=stream) for n, key in enumerate(keys, 1)]
+def put(aws: Emulator, table: str, key: Key) -> None:
+    item = {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
+    aws.client("dynamodb").put_item(TableName=table, Item=item)
+
+
+def delete(aws: Emulator, table: str, key: Key) -> None:
+    place = {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
+    aws.client("dynamodb").delete_item(TableName=table, Key=place)
+
+
+def old_ulid() -> str:
+    """A view of two hours ago: its grace is over, and so is the margin of the operator's clock."""
+    return new_ulid(int((time.time() - 7_200) * 1000))
+
+
+def put_old_views(aws: Emulator, table: str, amount: int, badge: str = "octocat") -> Key:
+    """Put views of two hours ago; return the key of their window's marker."""
+    ulids = [old_ulid() for _ in range(amount)]
+    for ulid in ulids:
+        put(aws, table, keys.view(badge, ulid))
+    return keys.marker(badge, Windows().mark(max(map(milliseconds, ulids))))
+
+
+def fold(aws: Emulator, function: str, stream: str, marker: Key) -> None:
+    """Hand the deployed function the removal of a marker by TTL, as the stream would."""
+    record = events.removal(1, *marker, arn=stream)
     answer = aws.client("lambda").invoke(
-        FunctionName=function, Payload=json.dumps(events.stream_event(records))
+        FunctionName=function, Payload=json.dumps(events.stream_event([record]))
     )
     assert "FunctionError" not in answer, answer["Payload"].read()
-    folded: dict[str, Any] = json.load(answer["Payload"])
-    return folded
+    assert json.load(answer["Payload"]) == {"batchItemFailures": []}
 
 
 def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
@@ -105,46 +132,31 @@ def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
             "color": "blue",
         }
         until(lambda taken=taken: len(views(aws, table)) == taken + 1, "the view is put")  # type: ignore[misc]
-    until(lambda: items(aws, table)["USER"]["floor"]["N"] == "3", "the floor is raised")
-
-    removed = views(aws, table)
-    for view in removed:
-        delete(aws, table, view)
-    assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "3", "between removal and fold"
-    assert fold(aws, "vu-mi-prod-fold_views", stream, removed) == {"batchItemFailures": []}
-    assert fold(aws, "vu-mi-prod-fold_views", stream, removed) == {"batchItemFailures": []}
-    badge_item = items(aws, table)["USER"]
-    assert badge_item["count"]["N"] == "3", "delivered twice, folded once"
-    assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "3"
+    marker = put_old_views(aws, table, 2)
+    assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "5", "before the fold"
+    for _ in range(2):
+        fold(aws, "vu-mi-prod-fold_views", stream, marker)
+        assert count(aws, table) == 2, "delivered twice, folded once"
+        assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "5", "after the fold"
+    assert len(views(aws, table)) == 5, "the views stay"
 
 
-def test_the_stream_reaches_the_fold_and_its_filter_leaves_out_all_but_removals_by_ttl(
+def test_the_stream_carries_the_removal_of_a_marker_to_the_fold_and_no_other_record(
     aws: Emulator,
 ) -> None:
-    """A view is put and removed by hand, then a witness, for which the filter gets a second part.
-
-    The stream is in order: when the witness has come, all before it was looked at.
-    """
+    """A view is removed before the marker; the filter leaves it out."""
     stack, mapping = outputs(aws, "vu-mi-prod"), _mapping(aws, "vu-mi-prod-fold_views")
     table, ran = stack["TableName"], aws.invocations("vu-mi-prod-fold_views")
-    witness = {"eventName": ["REMOVE"], "dynamodb": {"Keys": {"SK": {"S": ["WITNESS"]}}}}
-    filters = [*mapping()["FilterCriteria"]["Filters"], {"Pattern": json.dumps(witness)}]
-    aws.client("lambda").update_event_source_mapping(
-        UUID=mapping()["UUID"], FilterCriteria={"Filters": filters}
-    )
-    body = View.taken("hand", 0, 1_767_225_600.0).to_message()
-    aws.client("sqs").send_message(QueueUrl=stack["ViewsQueueUrl"], MessageBody=body)
-    [view] = until(lambda: views(aws, table, "hand"), "the view is put")
-    delete(aws, table, view, "hand")
-    aws.client("dynamodb").put_item(
-        TableName=table, Item={"PK": {"S": "USER#hand"}, "SK": {"S": "WITNESS"}}
-    )
-    delete(aws, table, "WITNESS", "hand")
-    until(lambda: aws.invocations("vu-mi-prod-fold_views") > ran, "the function runs")
+    removed = keys.view("hand", old_ulid())
+    put(aws, table, removed)
+    delete(aws, table, removed)
+    marker = put_old_views(aws, table, 1, "hand")
+    put(aws, table, marker)
+    delete(aws, table, marker)
+    until(lambda: count(aws, table, "hand") == 1, "the view is folded")
     until(lambda: mapping()["LastProcessingResult"].startswith("OK"), "the mapping says so")
     assert mapping()["LastProcessingResult"] == "OK - 1 records"
     assert aws.invocations("vu-mi-prod-fold_views") == ran + 1
-    assert "count" not in items(aws, table, "hand")["USER"]
 
 
 def _mapping(aws: Emulator, function: str) -> Any:
@@ -253,14 +265,18 @@ def forget_message_of_event(aws: Emulator, table: str) -> None:
 def test_chalice_deploy_runs_to_its_end_and_a_message_reaches_the_handler(aws: Emulator) -> None:
     aws.make("chalice-deploy", STAGE="dev")
     stack = outputs(aws, "vu-mi-dev")
-    body = View.taken("octocat", 0, 1_767_225_600.0).to_message()
-    aws.client("sqs").send_message(QueueUrl=stack["ViewsQueueUrl"], MessageBody=body)
-    [view] = until(lambda: views(aws, stack["TableName"]), "the view is put")
-    assert view == f"VIEW#{json.loads(body)['view']}"
-    delete(aws, stack["TableName"], view)
-    answer = fold(aws, "vu-mi-dev-fold_views", stack["TableStreamArn"], [view])
-    assert answer == {"batchItemFailures": []}
-    assert items(aws, stack["TableName"])["USER"]["count"]["N"] == "1"
+    table = stack["TableName"]
+    young = View("octocat", new_ulid(int(time.time() * 1000)))
+    for view in (young, View("octocat", old_ulid())):
+        aws.client("sqs").send_message(
+            QueueUrl=stack["ViewsQueueUrl"], MessageBody=view.to_message()
+        )
+    [stored] = until(lambda: views(aws, table), "the young view is put")
+    assert stored == keys.VIEW + young.ulid
+    until(lambda: count(aws, table) == 1, "the old view is counted at once")
+    marker = put_old_views(aws, table, 2)
+    fold(aws, "vu-mi-dev-fold_views", stack["TableStreamArn"], marker)
+    assert count(aws, table) == 3
 
 
 def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator) -> None:
@@ -319,24 +335,41 @@ def test_the_functions_of_chalice_deploy_log_json_to_a_group_that_is_kept_for_a_
 
 
 def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:
-    """3 dead letters: one of a view never stored, one that may have been counted, one no view."""
+    """One of a view, sent twice, one of a view that is too old, and one that is no view."""
     stack = outputs(aws, "vu-mi-prod")
-    long_ago = 1_767_225_600.0
-    bodies = [
-        View.taken("never", 0, long_ago).to_message(),
-        View.taken("octocat", 0, long_ago).to_message(),
-        "no view",
-    ]
-    for body in bodies:
+    late = View("late", old_ulid()).to_message()
+    too_old = View("late", new_ulid(1_767_225_600_000)).to_message()
+    for body in (late, late, too_old, "no view"):
         aws.client("sqs").send_message(QueueUrl=stack["ViewsDeadLettersUrl"], MessageBody=body)
     printed = aws.make("redrive", STAGE="prod")
-    assert "1 stored: never counted before" in printed
-    assert "1 kept: their views may have been counted" in printed
-    assert "1 kept: they are no views" in printed
-    assert "3 dead letters in all" in printed
-    [view] = views(aws, stack["TableName"], "never")
-    assert view == f"VIEW#{json.loads(bodies[0])['view']}"
-    assert views(aws, stack["TableName"]) == []
+    assert "2 dead letters are on their way again." in printed
+    assert "1 stay, because they are too old: their views may have been counted." in printed
+    assert "1 stay, because they are not views." in printed
+    table, queue = stack["TableName"], stack["ViewsQueueUrl"]
+    until(lambda: count(aws, table, "late"), "the view is counted")
+    until(lambda: not _waiting(aws, queue), "both messages are done")
+    assert count(aws, table, "late") == 1
+    assert _waiting(aws, stack["ViewsDeadLettersUrl"]) == 2
+
+
+def _waiting(aws: Emulator, queue: str) -> int:
+    """How many messages a queue has, visible or not."""
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    found = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)
+    return sum(map(int, found["Attributes"].values()))
+
+
+def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -> None:
+    """The badge has no marker any more; its young view stays live."""
+    stack = outputs(aws, "vu-mi-prod")
+    api, table = stack["RestAPIId"], stack["TableName"]
+    put_old_views(aws, table, 3, "lost")
+    assert aws.get(api, "prod", "/api/v1/views?id=lost")["message"] == "3"
+    until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
+    assert "3 views were folded" in aws.make("fold", STAGE="prod")
+    assert "0 views were folded" in aws.make("fold", STAGE="prod")
+    assert count(aws, table, "lost") == 3
+    assert aws.get(api, "prod", "/api/v1/views?id=lost&peek=1")["message"] == "4"
 
 
 def test_counts_are_imported_by_one_command_and_again_without_effect(
@@ -356,8 +389,9 @@ def test_counts_are_imported_by_one_command_and_again_without_effect(
 
 
 def test_a_restored_stack_goes_on_counting_from_what_the_backup_holds(aws: Emulator) -> None:
-    """3 folded; then 1 more in the restored table, folded from its own stream: 4."""
+    """2 folded and 3 live; 2 whose marker is gone, folded by the restore; 1 more after it: 8."""
     before = outputs(aws, "vu-mi-prod")
+    put_old_views(aws, before["TableName"], 2)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     aws.make("restore", STAGE="prod", BUCKET="packages", AT=now)
     after = outputs(aws, "vu-mi-prod")
@@ -369,11 +403,10 @@ def test_a_restored_stack_goes_on_counting_from_what_the_backup_holds(aws: Emula
     ttl = aws.client("dynamodb").describe_time_to_live(TableName=table)
     assert ttl["TimeToLiveDescription"]["AttributeName"] == "ttl"
 
-    assert aws.get(before["RestAPIId"], "prod", BADGE)["message"] == "3"
-    [view] = until(lambda: views(aws, table), "the view is put into the restored table")
-    delete(aws, table, view)
-    assert fold(aws, "vu-mi-prod-fold_views", stream, [view]) == {"batchItemFailures": []}
-    assert aws.get(before["RestAPIId"], "prod", BADGE + "&peek=1")["message"] == "4"
+    assert count(aws, table) == 4, "folded before TTL is on"
+    assert aws.get(before["RestAPIId"], "prod", BADGE)["message"] == "7"
+    until(lambda: len(views(aws, table)) == 8, "the view is put into the restored table")
+    assert aws.get(before["RestAPIId"], "prod", BADGE + "&peek=1")["message"] == "8"
     mapped = {function: _mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
     assert mapped["fold_views"]["EventSourceArn"] == stream
     assert {mapping["State"] for mapping in mapped.values()} == {"Enabled"}

@@ -27,7 +27,7 @@ from chalicelib import resources, tokens
 from chalicelib.authorize import authorize
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.dynamodb_writes import transaction_item
-from chalicelib.ports import Check, Delete, Key, Put, Update, Write, attribute, number
+from chalicelib.ports import Check, Delete, Key, Put, Update, Write, attribute
 from chalicelib.resources import aws_client, sender_of
 from chalicelib.s3 import S3Archive
 from chalicelib.settings import Settings
@@ -38,9 +38,11 @@ from chalicelib.timers.event import Event, Kind, Status, Target, key, message
 from chalicelib.timers.fire import fire_timers
 from chalicelib.timers.tick import sweep_timers
 from chalicelib.timers.webhooks import Sender
+from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
-from chalicelib.views.view import View
+from chalicelib.views.summary import read
+from chalicelib.views.view import View, new_ulid
 from chalicelib.wallets.archive import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
@@ -51,6 +53,8 @@ from tests.unit.fakes import entry_record
 
 FOLDER = template.ROOT / ".chalice"
 NOW = 1_767_225_600.0
+MARK = 1_767_225_900
+"""The end of the window that begins now."""
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 ANOTHER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12"
 BUCKET = "vu-mi-archive"
@@ -219,7 +223,6 @@ class Aws:
     now: float = NOW
 
     each = staticmethod(map)
-    ttl_lags = True
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")
@@ -334,17 +337,20 @@ class Aws:
         assert answer == {"batchItemFailures": []}
         return str((self.table.get(key(event_id)) or {}).get("status", ""))
 
-    def put(self, *views: View, malformed: int = 0, receives: int = 1) -> None:
+    def put(self, *views: View, malformed: int = 0, waiting: bool = False) -> None:
+        """Have a batch stored; `waiting` expects that its views are to be delivered again."""
         bodies: dict[str, object] = {f"m-{n}": view.to_message() for n, view in enumerate(views)}
         bad = {f"bad-{n}": "{" for n in range(malformed)}
         with self._noting("put_views"):
-            answer = put_views(events.sqs_event(bodies | bad, receives), None)
-        assert answer == {"batchItemFailures": [{"itemIdentifier": name} for name in bad]}
+            answer = put_views(events.sqs_event(bodies | bad), None)
+        failed = [*bad, *(bodies if waiting else ())]
+        assert answer == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
-    def fold(self, *views: View) -> None:
+    def fold(self, *badge_ids: str, mark: int = MARK) -> None:
+        """Have the removals of the markers of these badges' windows delivered."""
         records = [
-            events.removal(n, f"USER#{view.badge_id}", f"VIEW#{view.ulid}", arn=self.stream)
-            for n, view in enumerate(views, start=1)
+            events.removal(n, *keys.marker(badge_id, mark), arn=self.stream)
+            for n, badge_id in enumerate(badge_ids, start=1)
         ]
         with self._noting("fold_views"):
             answer = fold_views(events.stream_event(records), None)
@@ -357,10 +363,10 @@ class Aws:
         assert answer == {"batchItemFailures": []}
 
     def live(self, badge_id: str) -> int:
-        return self.table.count(f"USER#{badge_id}", after="USER", limit=1_000)
+        return counting.read(self.table, badge_id).live
 
     def folded(self, badge_id: str) -> int:
-        return number(self.table.get(Key(f"USER#{badge_id}", "USER")) or {}, "count")
+        return read(self.table, badge_id).count
 
 
 def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]:
@@ -381,34 +387,45 @@ def _named(params: Mapping[str, Any]) -> Iterator[str]:
         yield from (write["TableName"] for write in item.values())
 
 
-def views(count: int, badge_id: str = "a", shown: int = 0, age: float = 0) -> list[View]:
-    return [View.taken(badge_id, shown, NOW - age) for _ in range(count)]
+def views(count: int, badge_id: str = "a", age: float = 0, **flags: bool) -> list[View]:
+    return [View(badge_id, new_ulid(int((NOW - age) * 1000)), **flags) for _ in range(count)]
 
 
 def put_on_every_path(aws: Aws) -> None:
-    """One view and many, of new badges and of old ones, again, hot and expired, and malformed."""
+    """Young, in between, old and hot; the first of a window and later ones; again; malformed."""
     aws.put(*views(1))
-    aws.put(*views(30), *views(150, "b", shown=7), malformed=1)
-    again = views(2, shown=9)
+    aws.put(*views(30, first=False), *views(150, "b"), malformed=1)
+    again = views(2)
     aws.put(*again)
-    aws.put(*again, receives=2)
+    aws.put(*again)
+    aws.put(*views(1, age=600), waiting=True)
     aws.put()
     assert (aws.live("a"), aws.live("b")) == (1 + 30 + 2, 150)
-    aws.put(View.taken("hot", 0, NOW))
-    aws.now += 900
-    aws.put(View.taken("hot", 1, NOW, hot=int(NOW) + 3_600))
+    late = [*views(2, "old", age=900), *views(2, "old", hot=True)]
+    aws.put(*late)
+    aws.put(*late)
+    aws.now += 86_400
+    aws.put(*views(1, "old"))
     aws.now = NOW
-    assert (aws.live("hot"), aws.folded("hot")) == (0, 2)
+    assert (aws.live("old"), aws.folded("old")) == (0, 2 + 2 + 1)
 
 
 def fold_on_every_path(aws: Aws) -> None:
-    """A badge's first fold, the same again, more of it, two days, two badges, and nothing."""
-    first = views(3)
-    aws.fold(*first)
-    aws.fold(*first)
-    aws.fold(*first, *views(2, age=86_400), *views(1, "b"))
+    """A first fold, the same again, another day, one that comes too early, one that a GET asks."""
+    aws.put(*views(3, "folded"))
+    aws.now += 900
+    aws.fold("folded", "b", "old")
+    aws.fold("folded")
+    aws.fold("folded", mark=MARK + 900)
     aws.fold()
-    assert (aws.folded("a"), aws.folded("b")) == (3 + 2, 1)
+    assert aws.table.get(keys.marker("folded", MARK + 900)) is not None
+    assert (aws.folded("folded"), aws.folded("b"), aws.live("b")) == (3, 150, 0)
+    aws.now = NOW + 86_400
+    aws.put(*views(2, "folded", age=-86_400))
+    aws.now += 900
+    aws.put(*views(1, "folded", age=-87_300, first=False, fold=True))
+    assert (aws.folded("folded"), aws.live("folded")) == (3 + 2, 1)
+    aws.now = NOW
 
 
 def archive_on_every_path(aws: Aws) -> None:
@@ -421,11 +438,11 @@ def archive_on_every_path(aws: Aws) -> None:
 
 
 def ask_on_every_path(aws: Aws) -> None:
-    """Few views, more than one read has, and a queue that refuses."""
-    # 33 live and 5 folded; 150 and 1.
-    assert (aws.ask(id="a"), aws.ask(id="b")) == ("38", "151")
-    assert aws.ask("/v1/api/views", id="a") == aws.ask("/v1/api/views", "HEAD", id="a") == "38"
-    assert aws.ask(id="a", peek="1") == aws.ask(method="HEAD", id="a") == "38"
+    """Few views, more than one read has, a hot badge, and a queue that refuses."""
+    aws.put(*views(150, "many"), *views(1, "hot", hot=True))
+    assert (aws.ask(id="a"), aws.ask(id="b"), aws.ask(id="many")) == ("33", "150", "150")
+    assert aws.ask("/v1/api/views", id="a") == aws.ask("/v1/api/views", "HEAD", id="a") == "33"
+    assert aws.ask(id="a", peek="1") == aws.ask(method="HEAD", id="a") == "33"
     assert aws.ask() == "give an id: ?id=owner/name"
     assert aws.ask("/healthz") == {"status": "ok"}
     for method in ("GET", "HEAD"):
@@ -435,21 +452,28 @@ def ask_on_every_path(aws: Aws) -> None:
         assert aws.ask("/api/v1/views/history.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history", method, id="a")["total"] > 0
     aws.sqs.delete_queue(QueueUrl=aws.urls[QUEUE])
-    assert (aws.ask(id="a"), aws.ask(id="a"), aws.ask(id="new")) == ("38", "39", "0")
+    assert (aws.ask(id="a"), aws.ask(id="a"), aws.ask(id="new")) == ("33", "34", "0")
+    assert (aws.ask(id="hot"), aws.ask(id="hot")) == ("1", "2")
 
 
 def own_on_every_path(aws: Aws) -> None:
-    """Claimed, changed in every way, deleted, with history of two days to forget."""
-    aws.fold(*views(1, "mine"), *views(1, "mine", age=86_400))
+    """Claimed, changed in every way, counted by another name, deleted with a day of history."""
+    aws.put(*views(1, "mine"))
     assert aws.own("POST", "mine")["error"]["code"] == "taken"
     secret = aws.own("POST", "my own", base=7)["secret"]
     assert aws.own("PATCH", "my own", "another", base=1)["error"]["code"] == "wrong_secret"
     assert aws.own("PATCH", "my own", secret, base=1, frozen=True) == {"id": "my own"}
     assert aws.own("PATCH", "my own", secret, rename="renamed") == {"id": "renamed"}
     assert aws.ask(id="renamed") == aws.ask("/api/v1/views", id="my own", peek="1") == "1"
-    aws.fold(*views(2, "my own"), *views(2, "my own", age=86_400))
+    aws.now += 86_400
+    aws.put(*views(2, "renamed", age=-86_400), *views(2, "renamed", age=-86_400, hot=True))
+    aws.now += 86_400
+    aws.fold("renamed", mark=MARK + 86_400)
+    aws.put(*views(1, "my own", age=-172_800, hot=True))
+    assert aws.ask(id="renamed", peek="1") == "6"
     assert aws.own("PATCH", "renamed", secret, reset=True) == {"id": "renamed"}
     assert aws.own("DELETE", "renamed", secret) == ""
+    aws.now = NOW
 
 
 def schedule_on_every_path(aws: Aws) -> None:
@@ -663,14 +687,20 @@ def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Rig
             "sqs:SendMessage",
         },
         "put_views": {
+            "dynamodb:BatchGetItem",
             "dynamodb:BatchWriteItem",
-            "dynamodb:DeleteItem",
+            "dynamodb:ConditionCheckItem",
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:Query",
             "dynamodb:UpdateItem",
         },
-        "fold_views": {"dynamodb:UpdateItem"},
+        "fold_views": {
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+        },
         "authorize": set(),
         "sweep_timers": {
             "dynamodb:GetItem",

@@ -49,9 +49,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "FilterCriteria": {
             "Filters": [
                 {
-                    "Pattern": '{"eventName": ["REMOVE"], "userIdentity": {"type": ["Service"], '
-                    '"principalId": ["dynamodb.amazonaws.com"]}, '
-                    '"dynamodb": {"Keys": {"SK": {"S": [{"prefix": "VIEW#"}]}}}}'
+                    "Pattern": '{"eventName": ["REMOVE"], '
+                    '"dynamodb": {"Keys": {"SK": {"S": ["WINDOW"]}}}}'
                 }
             ]
         },
@@ -59,7 +58,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "MaximumBatchingWindowInSeconds": 5,
         "MaximumRecordAgeInSeconds": -1,
         "MaximumRetryAttempts": -1,
-        "ParallelizationFactor": 1,
+        "ParallelizationFactor": 10,
     },
     "distribute_timers": {
         "BatchSize": 1,

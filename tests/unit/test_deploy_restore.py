@@ -1,15 +1,18 @@
-"""Which consumers rest while a table is restored."""
+"""What is stopped while a table is restored: the consumers but the archive's, and TTL."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import boto3
 import pytest
+from moto import mock_aws
 
 from deploy.completion import FUNCTIONS
 from deploy.restore import Restore
+from tests.aws import create_table
 
 STACK = "vu-mi-prod"
 
@@ -30,12 +33,41 @@ class FakeLambda:
         self.enabled[UUID] = Enabled
 
 
+def lambdas(*, enabled: bool) -> FakeLambda:
+    return FakeLambda({f"{STACK}-{function}": enabled for function in FUNCTIONS})
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_all_consumers_run_again_and_all_rest_but_the_archives(*, enabled: bool) -> None:
     """What was removed before the moment of a restore is in the old stream alone."""
-    mappings = {f"{STACK}-{function}": not enabled for function in FUNCTIONS}
-    functions = FakeLambda(dict(mappings))
+    functions = lambdas(enabled=not enabled)
     tables = boto3.client("dynamodb", region_name="us-east-1")
     Restore(tables, cast("Any", functions), STACK).enable_consumers(enabled=enabled)
     resting = {name for name, runs in functions.enabled.items() if not runs}
-    assert resting == (set() if enabled else {*mappings} - {f"{STACK}-archive_entries"})
+    assert resting == (set() if enabled else {*functions.enabled} - {f"{STACK}-archive_entries"})
+
+
+@mock_aws
+def test_a_restored_table_expires_nothing_until_its_consumers_run_again() -> None:
+    """Its views may be older than they are kept: TTL could remove them before they are folded.
+
+    DynamoDB refuses to switch TTL on twice.
+    """
+    tables = boto3.client("dynamodb", region_name="us-east-1")
+    create_table(tables, "vu-mi")
+    functions = lambdas(enabled=True)
+    restore = Restore(tables, cast("Any", functions), STACK)
+    restored = restore.run("vu-mi", datetime.now(UTC))
+
+    def expires() -> str:
+        described = tables.describe_time_to_live(TableName=restored.table)
+        return described["TimeToLiveDescription"]["TimeToLiveStatus"]
+
+    switched: list[object] = []
+    event = "provide-client-params.dynamodb.UpdateTimeToLive"
+    tables.meta.events.register(event, lambda params, **_: switched.append(params))
+    assert (expires(), functions.enabled[f"{STACK}-fold_views"]) == ("DISABLED", False)
+    for _ in range(2):
+        restore.resume(restored.table)
+        assert (expires(), functions.enabled[f"{STACK}-fold_views"]) == ("ENABLED", True)
+    assert len(switched) == 1

@@ -120,13 +120,14 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
         "WriteItsLog": f"{log}api_handler:*",
     }
     assert resources(folder, "put_views") == {
-        "StoreViewsAndRaiseFloors": table,
-        "FoldHotBadgesEarly": table,
+        "StoreViews": table,
+        "CountViewsAtOnce": table,
+        "FoldOverdueBadges": table,
         "ReceiveViews": queue,
         "WriteItsLog": f"{log}put_views:*",
     }
     assert resources(folder, "fold_views") == {
-        "FoldViews": table,
+        "FoldBadges": table,
         "ReadTheStream": f"{table}/stream/2026-01-01T00:00:00.000",
         "FindTheStream": f"{table}/stream/*",
         "WriteItsLog": f"{log}fold_views:*",
@@ -216,20 +217,20 @@ def test_a_stage_of_ones_own_is_added_and_its_api_has_its_name(folder: Folder) -
 def test_what_else_an_operator_has_set_for_a_stage_stays(folder: Folder) -> None:
     own = config(folder)
     own["stages"]["dev"] |= {
-        "environment_variables": {"REDELIVERY_SECONDS": "600", "TABLE_NAME": "old"},
+        "environment_variables": {"GRACE_SECONDS": "600", "TABLE_NAME": "old"},
         "lambda_memory_size": 1024,
     }
     folder.config.write_text(json.dumps(own))
     write_names("dev", VIRGINIA, folder)
     stage = config(folder)["stages"]["dev"]
     assert stage["lambda_memory_size"] == 1024
-    assert stage["environment_variables"]["REDELIVERY_SECONDS"] == "600"
+    assert stage["environment_variables"]["GRACE_SECONDS"] == "600"
     assert stage["environment_variables"]["TABLE_NAME"] == "views-Table-1A2B"
 
 
 def test_forgetting_the_names_leaves_what_was_there_before(folder: Folder) -> None:
     own = config(folder)
-    own["stages"]["dev"] |= {"environment_variables": {"REDELIVERY_SECONDS": "600"}}
+    own["stages"]["dev"] |= {"environment_variables": {"GRACE_SECONDS": "600"}}
     folder.config.write_text(json.dumps(own))
     for stage in ("dev", "prod"):
         write_names(stage, VIRGINIA, folder)

@@ -94,7 +94,7 @@ def test_a_stream_record_has_the_documented_keys_and_types() -> None:
             "Keys": keys,
             "OldImage": keys | rest,
             "SequenceNumber": "9",
-            "StreamViewType": "NEW_AND_OLD_IMAGES",
+            "StreamViewType": "OLD_IMAGE",
         },
         "eventSourceARN": f"arn:aws:dynamodb:local:000000000000:table/vu-mi/stream/{LABEL}",
     }
