@@ -15,6 +15,7 @@ from chalicelib import ports
 from chalicelib.ports import Table
 from chalicelib.timers import event as events
 from chalicelib.timers import firing, scheduling, sweeping
+from chalicelib.timers.claims import Leases
 from chalicelib.timers.event import Event, Kind, Status, Target
 from chalicelib.timers.firing import Delivery, Firing
 from tests.laws.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
@@ -74,10 +75,12 @@ class TimersWorld:
         self._table = faulty_table
         self._queue = FaultyQueue(self.fire_mail, self.faults)
         self._groups = FaultyQueue(self.group_mail, self.faults)
+        self._claims = Leases()
         self._firing = Firing(
             table=faulty_table,
             queue=self._queue,
             deliver=self._deliver,
+            claims=self._claims,
             clock=lambda: self.now / 1000,
             schedule=SCHEDULE,
             jitter=lambda: 0.5,
@@ -93,7 +96,7 @@ class TimersWorld:
     def cancel(self, name: str, faults: Sequence[Fault] = ()) -> None:
         """Somebody cancels it; once that is answered, no delivery may begin or be under way."""
         with self._under(faults), suppress(scheduling.EventError):
-            scheduling.cancel(self._table, name, self.now)
+            scheduling.cancel(self._table, self._claims, name, self.now)
             assert not self.under_way[name], "cancelled while it is delivered"
             assert name not in self.succeeded
             self.cancelled.add(name)

@@ -12,6 +12,7 @@ import pytest
 
 from chalicelib.ports import Due, StorageError, Table, Unavailable, Update, Write
 from chalicelib.timers import scheduling, sweeping
+from chalicelib.timers.claims import Leases
 from chalicelib.timers.event import (
     PARTITION,
     SHARDS,
@@ -111,7 +112,7 @@ def test_an_event_that_moves_while_it_is_rescued_is_left_alone(table: Table) -> 
     accept(table, AT)
 
     def cancel(_: Sequence[Write]) -> None:
-        scheduling.cancel(table, "e0", AT + 2 * MINUTE)
+        scheduling.cancel(table, Leases(), "e0", AT + 2 * MINUTE)
 
     queue = FakeQueue()
     faulty = FaultyTable(table, before_write=first_time(cancel))
@@ -125,7 +126,9 @@ def test_an_event_that_moves_while_it_is_rescued_keeps_no_other_from_it(table: T
     accept(table, *[AT] * 20)
 
     def cancel(writes: Sequence[Write]) -> None:
-        scheduling.cancel(table, writes[0].key.pk.removeprefix(PARTITION), AT + 2 * MINUTE)
+        scheduling.cancel(
+            table, Leases(), writes[0].key.pk.removeprefix(PARTITION), AT + 2 * MINUTE
+        )
 
     def before(writes: Sequence[Write]) -> None:
         if writes[0].key != CURSOR:
@@ -148,7 +151,7 @@ def first_time(does: Callable[[Any], object]) -> Callable[[Any], None]:
 
 def test_what_is_done_or_far_ahead_is_not_looked_at(table: Table) -> None:
     accept(table, AT, AT + 10**9)
-    scheduling.cancel(table, "e0", AT)
+    scheduling.cancel(table, Leases(), "e0", AT)
     assert swept(table, AT) == {}
 
 
