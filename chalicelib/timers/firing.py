@@ -167,7 +167,8 @@ class Firing:
         elif delivery.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
         else:
-            self._try_again(event, ended + self._wait(event, delivery), ended)
+            # Never before its time, even if the clock was set back during the delivery.
+            self._try_again(event, max(event.at, ended + self._wait(event, delivery)), ended)
 
     def _give_up(self, event: Event, now: int) -> None:
         """Its last attempt was claimed, and never came to an end."""

@@ -408,6 +408,17 @@ def test_a_worker_that_is_late_does_not_begin(
     assert len(world.delivered) == 1
 
 
+def test_no_attempt_is_before_its_time_though_the_clock_was_set_back_during_the_first(
+    world: World,
+) -> None:
+    world.accept()
+    world.answers = [REFUSED]
+    world.during = lambda: setattr(world, "now", AT - 9_000)
+    world.step()
+    assert world.read().next_at == AT
+    assert world.queue.bodies == [message("e") + " after 9.0 s"]
+
+
 @pytest.mark.parametrize("answer", [OK, REFUSED, GONE])
 def test_an_outcome_that_comes_after_the_next_claim_changes_and_counts_nothing(
     world: World, caplog: pytest.LogCaptureFixture, answer: Delivery
