@@ -14,6 +14,7 @@ from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
 from chalicelib.ports import Archive, Queue, Table, check_object_name
 from chalicelib.settings import Settings
+from chalicelib.timers.claims import Claims, Leases
 from chalicelib.timers.webhooks import Sender
 
 
@@ -40,6 +41,7 @@ class GivenForTimers:
     each: Each
     settings: Settings
     clock: Callable[[], float] = time.time
+    claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
 
     def event_queue(self, name: str) -> Queue | None:

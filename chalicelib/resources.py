@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from botocore.session import Session
 
     from chalicelib.ports import Archive, Queue, Table
+    from chalicelib.timers.claims import Claims
     from chalicelib.timers.webhooks import Sender
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
@@ -64,6 +65,8 @@ class TimerResources(Protocol):
     def timers_queue(self) -> Queue: ...
     @property
     def distribution_queue(self) -> Queue: ...
+    @property
+    def claims(self) -> Claims: ...
     def event_queue(self, name: str) -> Queue | None:
         """A queue that the operator has listed for events."""
 
@@ -108,6 +111,12 @@ class AwsResources:
     @cached_property
     def distribution_queue(self) -> Queue:
         return self._queue("DISTRIBUTION_QUEUE_URL", self.settings.distribution_queue_url)
+
+    @cached_property
+    def claims(self) -> Claims:
+        from chalicelib.timers.claims import Leases  # noqa: PLC0415  no view needs it
+
+        return Leases()
 
     @cached_property
     def archive(self) -> Archive:

@@ -14,6 +14,7 @@ from typing import IO, TypeVar
 from chalicelib import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
+from chalicelib.timers.claims import Claims
 from chalicelib.timers.distribute import distribute_timers
 from chalicelib.timers.tick import sweep_timers
 from chalicelib.timers.webhooks import Sender
@@ -33,7 +34,7 @@ from local.delivery import (
     StreamDelivery,
     Sweeping,
 )
-from local.firing import FiringDelivery, release
+from local.firing import FiringDelivery, ProcessClaims
 from local.loops import Loop
 from local.queue import SqliteQueue
 from local.table import SqliteTable
@@ -52,7 +53,7 @@ EVENT_QUEUE = "event-"
 FIRED_AT_ONCE = 128
 """Events that are delivered at the same time: so many URLs may hang and delay nobody."""
 FIRING_VISIBILITY_SECONDS = 90
-"""Longer than the claim of an event: a message that comes again finds it free."""
+"""Longer than a delivery may take, so that its message does not come again meanwhile."""
 ARCHIVE_SECONDS = 10.0
 """How long an entry may wait for others to share its object: as many come as moved in that time."""
 
@@ -82,6 +83,7 @@ class LocalTimers:
     table: SqliteTable
     timers_queue: SqliteQueue
     distribution_queue: SqliteQueue
+    claims: Claims
     sender: Sender | None
 
     def event_queue(self, name: str) -> SqliteQueue | None:
@@ -122,7 +124,6 @@ class Engine:
         groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
         for queue in (self.queue, timers, groups):
             queue.release()
-        release(self.table, self._database.each, int(clock() * 1000))
         self.turns = Turns()
         self._view_clock = ViewClock(self._database, self.queue, clock)
         put_handler = self._view_clock.kept_by(put_views)
@@ -175,6 +176,7 @@ class Engine:
         """
         settings, new_token = first_start.prepare(self._settings, self._folder)
         sender = resources.sender_of(settings)
+        claims = ProcessClaims()
         resources.use(
             LocalResources(settings, self._view_clock, self._database.each, self.table, self.queue),
             LocalTimers(
@@ -184,6 +186,7 @@ class Engine:
                 self.table,
                 self._timers,
                 self._groups,
+                claims,
                 sender,
             ),
             LocalArchive(self._clock, FolderArchive(self._folder / archive.FOLDER)),

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 from chalicelib import resources, telemetry
-from chalicelib.concurrency import Each
-from chalicelib.ports import Key, StorageError, Table, Update, text
-from chalicelib.timers.event import Status, batches
+from chalicelib.ports import StorageError
+from chalicelib.timers.claims import LEASE_SECONDS
+from chalicelib.timers.event import Event
 from chalicelib.timers.fire import NAME
-from chalicelib.timers.sweeping import RESCUE_SECONDS, between
 from chalicelib.timers.work import Work, firing_with
 from local import events
 from local.delivery import IDLE_SECONDS, rest
@@ -27,20 +25,23 @@ LEAST_REST_SECONDS = 0.005
 """An event is late by at most so much for the loop's sake."""
 
 
-def release(table: Table, each: Each, now: int) -> None:
-    """At the start nobody delivers: let the events that a killed process had claimed come at once.
+class ProcessClaims:
+    """`Claims` of the one process that delivers: they hold as long as it delivers, by any clock.
 
-    `now` is milliseconds since 1970. Raises `StorageError`.
+    A new process holds none, so the claims of a killed one are free.
     """
-    latest = now + RESCUE_SECONDS * 1000
-    for batch in batches(Status.ACTIVE):
-        found = [due.key for due in between(table, batch, last=latest)]
-        each(partial(_release, table), found)
 
+    def __init__(self) -> None:
+        self._held: set[str] = set()
 
-def _release(table: Table, key: Key) -> None:
-    if text(table.get(key) or {}, "claim"):
-        table.write(Update(key, remove=("claim", "lease")))
+    def hold(self, claim: str) -> None:
+        self._held.add(claim)
+
+    def release(self, claim: str) -> None:
+        self._held.discard(claim)
+
+    def held_until(self, event: Event, now: int) -> int:
+        return now + LEASE_SECONDS * 1000 if event.claim in self._held else 0
 
 
 class FiringDelivery:
@@ -89,7 +90,11 @@ class FiringDelivery:
         if not attempted:
             return
         self._free += len(attempted)
-        resources.for_timers().each(Work.settle, [work for _, work in attempted])
+        works = [work for _, work in attempted]
+        try:
+            resources.for_timers().each(Work.settle, works)
+        finally:
+            _release(works)
         self._forget(attempted)
 
     def _fire(self, messages: list[Message]) -> None:
@@ -97,7 +102,11 @@ class FiringDelivery:
         firing = firing_with(use)
         records = events.queue_event(self._queue.name, messages)["Records"]
         works = [Work(firing, record) for record in records]
-        use.each(Work.claim, works)
+        try:
+            use.each(Work.claim, works)
+        except BaseException:
+            _release(works)
+            raise
         received = list(zip(messages, works, strict=True))
         for message, work in received:
             if work.is_claimed:
@@ -114,3 +123,8 @@ class FiringDelivery:
     def _forget(self, done: list[tuple[Message, Work]]) -> None:
         """A message that is not done with comes again after its visibility timeout."""
         self._queue.delete([message for message, work in done if work.is_done])
+
+
+def _release(works: Iterable[Work]) -> None:
+    for work in works:
+        work.release()

@@ -97,7 +97,9 @@ def event(event_id: str) -> Response:
 def cancel(event_id: str) -> Response:
     """`DELETE /api/v1/events/{id}`."""
     return _answered(
-        lambda use, now: answer(showing.document(scheduling.cancel(use.table, event_id, now)))
+        lambda use, now: answer(
+            showing.document(scheduling.cancel(use.table, use.claims, event_id, now))
+        )
     )
 
 

@@ -1,9 +1,9 @@
 """Delivering an event: claimed by one worker, delivered, and its outcome written.
 
-A claim is a conditional write that only one of two workers can do, since it counts the tries. It
-holds until its lease is over; a worker that has not begun by then does not begin. So no two deliver
-one event at the same time, and one whose worker died is claimed again. Whatever dies or fails in
-between, the event stays active and in the index, where the sweep finds it.
+A claim is a conditional write that only one of two workers can do, since it counts the tries. No
+other worker delivers while it is held (`claims`); a worker whose claim is about to end does not
+begin. So no two deliver one event at the same time, and one whose worker died is claimed again.
+Whatever fails, the event stays active and in the index, where the sweep finds it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from chalicelib.ports import (
     text,
     unchanged,
 )
+from chalicelib.timers.claims import LEASE_SECONDS, Claims
 from chalicelib.timers.event import (
     KEPT_SECONDS,
     Attempt,
@@ -38,7 +39,6 @@ from chalicelib.timers.event import (
 )
 from chalicelib.timers.scheduling import fire_soon
 
-LEASE_SECONDS = 60
 DELIVERY_SECONDS = 20
 """The longest that a delivery may take, with room; a claim older than the rest does not begin."""
 MAX_ATTEMPTS_KEPT = 50
@@ -81,6 +81,7 @@ class Firing:
     table: Table
     queue: Queue
     deliver: Deliver
+    claims: Claims
     clock: Callable[[], float]
     schedule: Sequence[float]
     jitter: Callable[[], float] = random.random
@@ -97,7 +98,7 @@ class Firing:
         event, now = Event.of(item), self._now()
         if event.status is not Status.ACTIVE:
             return None
-        if (later := max(event.next_at, event.lease)) > now:
+        if (later := max(event.next_at, self.claims.held_until(event, now))) > now:
             fire_soon([replace(event, next_at=later)], self.queue, now)
             return None
         if event.tries - event.round > len(self.schedule):
@@ -113,6 +114,17 @@ class Firing:
             tries=event.tries + 1,
             attempts=(*event.attempts, Attempt(started=now))[-MAX_ATTEMPTS_KEPT:],
         )
+        stands = False
+        self.claims.hold(claimed.claim)
+        try:
+            stands = self._write_claim(claimed, event.tries)
+        finally:
+            if not stands:
+                self.release(claimed)
+        return claimed if stands else None
+
+    def _write_claim(self, claimed: Event, tries: int) -> bool:
+        """Write a claim of an event with so many tries; returns whether it stands."""
         values: dict[str, Value] = {
             "claim": claimed.claim,
             "lease": claimed.lease,
@@ -120,23 +132,22 @@ class Firing:
             "attempts": attempts_value(claimed.attempts),
         }
         active = attribute("status").eq(str(Status.ACTIVE))
+        condition = active & unchanged("tries", tries)
         try:
-            self.table.write(
-                Update(
-                    key(event.event_id),
-                    values=values,
-                    condition=active & unchanged("tries", event.tries),
-                )
-            )
+            self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
         except ConditionFailed as failed:
             # Where an answer was lost, the claim that stands is this one.
-            standing = failed.items[0] or {}
-            return claimed if text(standing, "claim") == claimed.claim else None
-        return claimed
+            return text(failed.items[0] or {}, "claim") == claimed.claim
+        return True
+
+    def release(self, event: Event) -> None:
+        """Let go of a claimed event: its outcome is written, or this worker won't write it."""
+        self.claims.release(event.claim)
 
     def attempt(self, event: Event) -> Attempted | None:
         """Deliver a claimed event; None where the claim may be over before that is."""
-        if self._now() > event.lease - DELIVERY_SECONDS * 1000:
+        now = self._now()
+        if now > self.claims.held_until(event, now) - DELIVERY_SECONDS * 1000:
             telemetry.event(logging.WARNING, "a claim came too late", event_id=event.event_id)
             return None
         delivery = self.deliver(event)
@@ -156,7 +167,8 @@ class Firing:
         elif delivery.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
         else:
-            self._try_again(event, ended + self._wait(event, delivery), ended)
+            # Never before its time, even if the clock was set back during the delivery.
+            self._try_again(event, max(event.at, ended + self._wait(event, delivery)), ended)
 
     def _give_up(self, event: Event, now: int) -> None:
         """Its last attempt was claimed, and never came to an end."""

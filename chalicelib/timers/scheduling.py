@@ -22,6 +22,7 @@ from chalicelib.ports import (
     attribute,
     unchanged,
 )
+from chalicelib.timers.claims import Claims
 from chalicelib.timers.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
 
 DIRECT_SECONDS = 420
@@ -103,11 +104,12 @@ def read(table: Table, event_id: str) -> Event:
     return Event.of(item)
 
 
-def cancel(table: Table, event_id: str, now: int) -> Event:
+def cancel(table: Table, claims: Claims, event_id: str, now: int) -> Event:
     """Let an event never be delivered; an event that is cancelled stays so.
 
-    Raises `TooLateError` where it was delivered or is being delivered, `UnknownEventError` and
-    `StorageError`.
+    A claim that is written after the event was read fails the write of the cancellation, which
+    then reads again. Raises `TooLateError` where the event was delivered or is being delivered,
+    `UnknownEventError` and `StorageError`.
     """
     while True:
         event = read(table, event_id)
@@ -115,7 +117,7 @@ def cancel(table: Table, event_id: str, now: int) -> Event:
             return event
         if event.status is not Status.ACTIVE:
             raise TooLateError(f"the event is done: {event.status}")
-        if event.lease > now:
+        if claims.held_until(event, now) > now:
             raise TooLateError("its delivery has begun; if that fails, it can be cancelled then")
         try:
             table.write(_cancelled(event, now))

@@ -2,20 +2,25 @@
 
 It asks the index for what has become due since the last sweep looked, and for what is overdue. What
 was missed, by a sweep that did not come or an index that lagged, is overdue a minute later, and
-so found. How much lies further ahead makes no difference.
+so found. How much lies further ahead makes no difference. A cursor from a clock that was ahead is
+set back.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
 from chalicelib.concurrency import Each
 from chalicelib.ports import (
+    MAX_DELAY_SECONDS,
     MAX_DUE,
     ConditionFailed,
     Due,
@@ -24,16 +29,26 @@ from chalicelib.ports import (
     Queue,
     Table,
     Update,
+    Value,
     attribute,
     number,
+    unchanged,
 )
 from chalicelib.timers.event import PARTITION, MalformedError, Status, batches, checked, message
+
+if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import ConditionBase
 
 AHEAD_SECONDS = 300
 OVERDUE_SECONDS = 60
 """An event that is still active so long after its time has lost its message, or its worker."""
 RESCUE_SECONDS = 300
 """How long an overdue event that was sent once more is left alone."""
+SKEW_SECONDS = 60
+"""How far the cursor may be ahead of a sweep's own horizon, because the clocks of sweeps differ.
+
+An event that was accepted since the last sweep, and is not later than that, is on the queue.
+"""
 SLICE_SECONDS = 120
 """Twice what lies between two sweeps, so that as a rule there is one."""
 GROUP = 100
@@ -56,20 +71,46 @@ def sweep(table: Table, distribution: Queue, now: int, each: Each = map) -> Swep
 
     `each` works through the overdue ones.
     """
-    swept = number(table.get(CURSOR) or {}, "swept")
+    swept = _cursor(table, now, each)
     late = min(swept, now - OVERDUE_SECONDS * 1000)
     ahead = 0
     for first, last in _slices(swept, now):
         for batch in batches(Status.ACTIVE):
             ahead += _send(between(table, batch, first, last), distribution)
         _move(table, last)
-    overdue = 0
-    for batch in batches(Status.ACTIVE):
-        overdue += _send(_rescued(table, batch, late, now, each), distribution)
+    overdue = _rescue(table, distribution, late, now, each)
     if overdue:
         telemetry.event(logging.WARNING, "overdue events were sent once more", events=overdue)
     telemetry.count(events_swept=ahead, events_overdue=overdue)
     return Swept(ahead + overdue, overdue)
+
+
+def _cursor(table: Table, now: int, each: Each) -> int:
+    """Read up to which time events are on their way; a cursor from a clock ahead is set back."""
+    swept = number(table.get(CURSOR) or {}, "swept")
+    horizon = now + AHEAD_SECONDS * 1000
+    if swept <= horizon + SKEW_SECONDS * 1000:
+        return swept
+    telemetry.event(
+        logging.WARNING, "the cursor of the sweep was ahead", seconds=(swept - horizon) // 1000
+    )
+    for batch in batches(Status.ACTIVE):
+        _put_back(table, batch, horizon + 1, swept, each)
+    overdue = now - OVERDUE_SECONDS * 1000
+    _change(table, CURSOR, {"swept": overdue}, unchanged("swept", swept))
+    return overdue
+
+
+def _put_back(table: Table, batch: str, first: int, last: int, each: Each) -> None:
+    """Undo how a rescue by a clock ahead moved events: look for them when they are due."""
+
+    def put_back(due: Due) -> None:
+        next_at = number(table.get(due.key) or {}, "next_at")
+        if next_at < due.due:
+            _look_at(table, batch, next_at, due)
+
+    for group in _groups(list(between(table, batch, first, last))):
+        list(each(put_back, group))
 
 
 def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
@@ -92,25 +133,30 @@ def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> It
         after = page[-1]
 
 
-def _rescued(table: Table, batch: str, last: int, now: int, each: Each) -> Iterator[Due]:
-    """Overdue events, each moved behind what is looked for, so that it is not sent every minute."""
-    for group in _groups(list(between(table, batch, last=last))):
-        moved = each(lambda due: _moved(table, batch, due, now), group)
-        yield from (due for due, was_moved in zip(group, moved, strict=True) if was_moved)
+def _rescue(table: Table, distribution: Queue, last: int, now: int, each: Each) -> int:
+    """Send overdue events once more, and move them so that they are not sent every minute.
+
+    An event is moved after it was sent: the next sweep finds those that the queue refused.
+    """
+    sent = 0
+    for batch in batches(Status.ACTIVE):
+        move = partial(_look_at, table, batch, now + RESCUE_SECONDS * 1000)
+        for group in _groups(list(between(table, batch, last=last))):
+            sent += _send(group, distribution)
+            list(each(move, group))
+    return sent
 
 
-def _moved(table: Table, batch: str, due: Due, now: int) -> bool:
-    """Whether it was still there to be moved."""
-    update = Update(
-        due.key,
-        values={"due": now + RESCUE_SECONDS * 1000},
-        condition=attribute("batch").eq(batch) & attribute("due").eq(due.due),
-    )
-    try:
-        table.write(update)
-    except ConditionFailed:
-        return False
-    return True
+def _look_at(table: Table, batch: str, time: int, due: Due) -> None:
+    """Move an event in the index, unless it has changed since it was found there."""
+    there = attribute("batch").eq(batch) & attribute("due").eq(due.due)
+    _change(table, due.key, {"due": time}, there)
+
+
+def _change(table: Table, key: Key, values: Mapping[str, Value], condition: ConditionBase) -> None:
+    """Write values on a condition; where that does not hold, somebody else has written."""
+    with suppress(ConditionFailed):
+        table.write(Update(key, values=values, condition=condition))
 
 
 def _groups(found: Iterable[Due]) -> Iterator[list[Due]]:
@@ -129,21 +175,20 @@ def _send(found: Iterable[Due], distribution: Queue) -> int:
 
 
 def _move(table: Table, horizon: int) -> None:
-    """The cursor never goes back, for a sweep may be late or come twice."""
+    """Move the cursor, but never back, for a sweep may be late or come twice."""
     later = attribute("swept").not_exists() | attribute("swept").lt(horizon)
-    try:
-        table.write(Update(CURSOR, values={"swept": horizon}, condition=later))
-    except ConditionFailed:
-        return
+    _change(table, CURSOR, {"swept": horizon}, later)
 
 
 def distribute(body: object, queue: Queue, now: int) -> int:
     """Put each event of a message on the queue, delayed until it is due; returns how many.
 
+    A message that comes early does no harm, if the sweep's clock was ahead of this one.
     Raises `MalformedError` and `StorageError`.
     """
     messages = [
-        Message(message(event_id), max(0, due - now) / 1000) for event_id, due in _group(body)
+        Message(message(event_id), min(max(0, due - now) / 1000, MAX_DELAY_SECONDS))
+        for event_id, due in _group(body)
     ]
     queue.send_all(messages)
     return len(messages)

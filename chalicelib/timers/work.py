@@ -25,6 +25,7 @@ def firing_with(use: TimerResources) -> Firing:
         table=use.table,
         queue=use.timers_queue,
         deliver=Deliverer(use.event_queue, lambda: use.sender),
+        claims=use.claims,
         clock=use.clock,
         schedule=use.settings.retry_seconds,
     )
@@ -54,6 +55,7 @@ class Work:
 
     def claim(self) -> None:
         """Make the event this worker's, if its time has come."""
+        self.release()
         self._event = self._taken(lambda: self._firing.claim(named_in(self._body)))
 
     def attempt(self) -> None:
@@ -66,10 +68,16 @@ class Work:
         if attempted := self._attempted:
             self._taken(lambda: self._firing.settle(attempted))
 
+    def release(self) -> None:
+        """Let go of the event if it was claimed: no further step comes."""
+        if event := self._event:
+            self._firing.release(event)
+
     def fire(self) -> None:
-        """Attempt and settle."""
+        """Attempt, settle and release."""
         self.attempt()
         self.settle()
+        self.release()
 
     def _taken(self, step: Callable[[], Result]) -> Result | None:
         self.is_done = False

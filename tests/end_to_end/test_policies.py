@@ -33,6 +33,7 @@ from chalicelib.s3 import S3Archive
 from chalicelib.settings import Settings
 from chalicelib.sqs import SqsQueue
 from chalicelib.timers import signing
+from chalicelib.timers.claims import Leases
 from chalicelib.timers.distribute import distribute_timers
 from chalicelib.timers.event import Event, Kind, Status, Target, key, message
 from chalicelib.timers.fire import fire_timers
@@ -222,6 +223,7 @@ class Aws:
     running: str = ""
     now: float = NOW
 
+    claims = Leases()
     each = staticmethod(map)
 
     def __post_init__(self) -> None:

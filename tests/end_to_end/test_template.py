@@ -23,7 +23,7 @@ from samtranslator.translator.translator import Translator  # type: ignore[impor
 from app import app
 from chalicelib import telemetry
 from chalicelib.settings import Settings
-from chalicelib.timers import firing, sweeping
+from chalicelib.timers import claims, sweeping
 from chalicelib.views import fold, keys, windows
 from chalicelib.wallets import archiving
 from chalicelib.wallets.wallet import Entry, Posting
@@ -869,7 +869,7 @@ def test_an_event_comes_again_only_when_it_can_be_claimed_again(stack: Resources
     """60 s to run and 60 s of a claim, both within 90 s."""
     visible = stack["TimersQueue"]["Properties"]["VisibilityTimeout"]
     assert visible == 90
-    assert visible > max(stack["FireTimers"]["Properties"]["Timeout"], firing.LEASE_SECONDS)
+    assert visible > max(stack["FireTimers"]["Properties"]["Timeout"], claims.LEASE_SECONDS)
 
 
 def test_a_group_does_not_come_again_while_it_is_distributed(stack: Resources) -> None:

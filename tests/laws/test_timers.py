@@ -2,12 +2,13 @@
 
 An accepted event is delivered or ends in ERROR; none is delivered before its time, after its
 success or its cancellation, or by two workers at once; the order of its attempts is in its record.
+A lost one is found within minutes, and once all is well none is late, whatever the clocks did.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
@@ -21,7 +22,9 @@ from moto import mock_aws
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.ports import Table
 from chalicelib.resources import aws_client
+from chalicelib.timers.claims import Claims, Leases
 from chalicelib.timers.firing import Delivery
+from local.firing import ProcessClaims
 from tests.aws import create_table
 from tests.laws.faults import Fault
 from tests.laws.timers_world import GONE, OK, REFUSED, TimersWorld
@@ -35,7 +38,13 @@ faults: st.SearchStrategy[list[Fault]] = st.one_of(
     ),
     st.lists(st.sampled_from([*FAULTS, Fault.MEANWHILE]), max_size=8),
 )
+CLOCK_ERRORS = [0, 61_000, 120_000, 3_600_000, -61_000, -3_600_000]
 MOMENTS = [0, 1_000, 350_000, 500_000]
+
+
+def at_place(place: int | None) -> list[Fault]:
+    """Others come before this storage call; before none of them, where it is None."""
+    return [] if place is None else [Fault.NONE] * place + [Fault.MEANWHILE]
 
 
 @contextmanager
@@ -54,14 +63,17 @@ def on_dynamodb() -> Iterator[Table]:
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Requests, sweeps, messages and deaths in any order."""
+    """Requests, sweeps, messages and deaths in any order, where processes share only the table."""
 
     engine: ClassVar = staticmethod(on_sqlite)
+    claims: ClassVar[type[Claims]] = Leases
+    delivering: ClassVar[set[int | None]] = {None, 2}
+    sweeps_ahead: ClassVar = [0, 100_000, -100_000]
 
     def __init__(self) -> None:
         super().__init__()
         self.cleanup = ExitStack()
-        self.world = TimersWorld(self.cleanup.enter_context(self.engine()))
+        self.world = TimersWorld(self.cleanup.enter_context(self.engine()), self.claims())
         self.asked: list[int] = []
 
     def others(self, does: str) -> None:
@@ -101,9 +113,9 @@ class AnyHistory(RuleBasedStateMachine):
         if self.asked:
             self.world.cancel(f"e{which % len(self.asked)}", faults)
 
-    @rule(faults=faults)
-    def sweep(self, faults: list[Fault]) -> None:
-        self.world.sweep(faults)
+    @rule(which=st.integers(0, 2), faults=faults)
+    def sweep(self, which: int, faults: list[Fault]) -> None:
+        self.world.sweep(faults, self.sweeps_ahead[which % len(self.sweeps_ahead)])
 
     @rule(faults=faults)
     def distribute(self, faults: list[Fault]) -> None:
@@ -118,26 +130,27 @@ class AnyHistory(RuleBasedStateMachine):
     def fire(self, which: int, answer: Delivery, does: str, place: int | None) -> None:
         """A message comes; others come before one of the storage calls, or during the delivery.
 
-        But no delivery takes longer than it may.
+        But where a claim ends with its lease, no delivery takes longer than it may.
         """
-        if does in {"late", "too late"} and place in {None, 2}:
+        if does in {"late", "too late"} and place in self.delivering:
             does = "fire"
-        plan = [] if place is None else [Fault.NONE] * place + [Fault.MEANWHILE]
-        self._fire(which, answer, does, plan)
+        self._fire(which, answer, lambda: self.others(does), at_place(place))
 
     @rule(which=st.integers(0, 20), answer=st.sampled_from([OK, REFUSED, GONE]), faults=faults)
     def fire_with_faults(self, which: int, answer: Delivery, faults: list[Fault]) -> None:
-        self._fire(which, answer, "nothing", faults)
+        self._fire(which, answer, lambda: None, faults)
 
-    def _fire(self, which: int, answer: Delivery, does: str, plan: list[Fault]) -> None:
+    def _fire(
+        self, which: int, answer: Delivery, others: Callable[[], None], plan: list[Fault]
+    ) -> None:
         world, times = self.world, count()
 
-        def others() -> None:
+        def once() -> None:
             if next(times) == 0:
-                self.others(does)
+                others()
 
-        world.faults.meanwhile = others
-        world.meanwhile = lambda: None if plan else others()
+        world.faults.meanwhile = once
+        world.meanwhile = lambda: None if plan else once()
         world.answers = [answer]
         world.fire(which, plan)
         world.answers = []
@@ -157,7 +170,6 @@ class AnyHistory(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         try:
-            self.world.pass_time(max(MOMENTS))
             self.world.end()
         finally:
             self.cleanup.close()
@@ -169,7 +181,46 @@ class AnyHistoryOnDynamoDB(AnyHistory):
     engine: ClassVar = staticmethod(on_dynamodb)
 
 
+class AnyHistoryOnOneMachine(AnyHistory):
+    """The same in one process, which knows what it delivers, and whose clock jumps at any time."""
+
+    claims: ClassVar[type[Claims]] = ProcessClaims
+    delivering: ClassVar[set[int | None]] = set()
+    sweeps_ahead: ClassVar = [0]
+
+    @rule(error=st.sampled_from(CLOCK_ERRORS))
+    def set_clock(self, error: int) -> None:
+        self.world.set_clock(error)
+
+    @rule(
+        which=st.integers(0, 20),
+        answer=st.sampled_from([OK, REFUSED, GONE]),
+        error=st.sampled_from(CLOCK_ERRORS),
+        does=st.sampled_from(["fire", "fire and fail", "cancel"]),
+        place=st.none() | st.integers(0, 3),
+    )
+    def fire_while_the_clock_jumps(
+        self, which: int, answer: Delivery, error: int, does: str, place: int | None
+    ) -> None:
+        """Before one of the storage calls of a delivery or during it, and then others come."""
+
+        def others() -> None:
+            self.world.set_clock(error)
+            self.others(does)
+
+        self._fire(which, answer, others, at_place(place))
+
+    @rule(error=st.sampled_from(CLOCK_ERRORS), place=st.integers(0, 30))
+    def sweep_while_the_clock_jumps(self, error: int, place: int) -> None:
+        """And after that the sweep comes to its end, by the time it began with."""
+        self.world.faults.meanwhile = lambda: self.world.set_clock(error)
+        self.world.sweep(at_place(place))
+        self.world.faults.meanwhile = lambda: None
+
+
 TestEvents = AnyHistory.TestCase
 TestEvents.settings = settings(max_examples=60, stateful_step_count=60)
+TestEventsOnOneMachine = AnyHistoryOnOneMachine.TestCase
+TestEventsOnOneMachine.settings = TestEvents.settings
 TestEventsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
 TestEventsOnDynamoDB.settings = settings(max_examples=4, stateful_step_count=40)

@@ -13,16 +13,17 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.ports import Delete, Key, StorageError, Table, Unavailable, Update, Write
 from chalicelib.timers import firing, scheduling
+from chalicelib.timers.claims import LEASE_SECONDS, Leases
 from chalicelib.timers.event import Attempt, Event, Status, batch, key, message
 from chalicelib.timers.firing import (
     DELIVERY_SECONDS,
-    LEASE_SECONDS,
     MAX_ATTEMPTS_KEPT,
     Delivery,
     Firing,
 )
 from chalicelib.timers.webhooks import SEND_SECONDS
 from local.engine import FIRING_VISIBILITY_SECONDS
+from local.firing import ProcessClaims
 from tests.unit.fakes import FakeQueue, FaultyTable, told
 from tests.unit.timers import AT, ENGINES, an_event, fire, table_on
 
@@ -48,8 +49,13 @@ class World:
         self.delivered: list[Event] = []
         self.answers: list[Delivery] = []
         self.during: Callable[[], object] = lambda: None
-        how: dict[str, Any] = {"schedule": SCHEDULE, "jitter": lambda: 0.0} | settings
-        self.firing = Firing(table, self.queue, self._deliver, lambda: self.now / 1000, **how)
+        how: dict[str, Any] = {
+            "claims": Leases(),
+            "clock": lambda: self.now / 1000,
+            "schedule": SCHEDULE,
+            "jitter": lambda: 0.0,
+        }
+        self.firing = Firing(table, self.queue, self._deliver, **(how | settings))
 
     def _deliver(self, event: Event) -> Delivery:
         self.delivered.append(event)
@@ -147,7 +153,7 @@ def test_a_message_of_an_event_that_was_cancelled_before_its_time_is_done_with(
     world: World,
 ) -> None:
     world.accept(at=AT + 1_500)
-    scheduling.cancel(world.table, "e", world.now)
+    scheduling.cancel(world.table, Leases(), "e", world.now)
     assert not world.step()
     assert world.queue.bodies == []
 
@@ -186,7 +192,7 @@ def test_of_two_workers_that_read_the_same_only_one_delivers(
 
 def test_an_event_that_is_cancelled_while_it_is_claimed_is_not_delivered(table: Table) -> None:
     World(table).accept()
-    cancels = before_write(1, lambda: scheduling.cancel(table, "e", AT))
+    cancels = before_write(1, lambda: scheduling.cancel(table, Leases(), "e", AT))
     world = World(FaultyTable(table, before_write=cancels))
     assert not world.step()
     assert world.delivered == []
@@ -260,6 +266,25 @@ def test_a_claim_whose_answer_was_lost_is_ones_own(table: Table) -> None:
     world.accept()
     assert world.step()
     assert world.read().status is Status.SUCCESS
+
+
+@pytest.mark.parametrize("failure", [Unavailable("the answer was lost"), KeyboardInterrupt()])
+def test_a_claim_that_its_worker_does_not_know_of_is_not_held(
+    table: Table, failure: BaseException
+) -> None:
+    """Its answer was lost, or the worker ended: whoever comes next may deliver."""
+
+    def lose(writes: Sequence[Write]) -> None:
+        table.write(*writes)
+        raise failure
+
+    claims = ProcessClaims()
+    world = World(FaultyTable(table, before_write=lose), claims=claims)
+    World(table).accept()
+    with pytest.raises(type(failure)):
+        world.firing.claim("e")
+    assert world.read().claim
+    assert claims.held_until(world.read(), AT) == 0
 
 
 @pytest.mark.parametrize(("answer", "sent"), [(OK, 0), (REFUSED, 1)])
@@ -383,6 +408,17 @@ def test_a_worker_that_is_late_does_not_begin(
     assert len(world.delivered) == 1
 
 
+def test_no_attempt_is_before_its_time_though_the_clock_was_set_back_during_the_first(
+    world: World,
+) -> None:
+    world.accept()
+    world.answers = [REFUSED]
+    world.during = lambda: setattr(world, "now", AT - 9_000)
+    world.step()
+    assert world.read().next_at == AT
+    assert world.queue.bodies == [message("e") + " after 9.0 s"]
+
+
 @pytest.mark.parametrize("answer", [OK, REFUSED, GONE])
 def test_an_outcome_that_comes_after_the_next_claim_changes_and_counts_nothing(
     world: World, caplog: pytest.LogCaptureFixture, answer: Delivery
@@ -411,7 +447,7 @@ def test_an_event_that_is_cancelled_between_two_attempts_stays_so(world: World) 
     world.accept()
     world.answers = [REFUSED]
     world.step()
-    scheduling.cancel(world.table, "e", world.now)
+    scheduling.cancel(world.table, Leases(), "e", world.now)
     world.now += 10_000
     assert not world.step()
     assert world.read().status is Status.CANCELLED

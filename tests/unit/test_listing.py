@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from chalicelib.ports import MAX_DUE, Delete, Item, Key, Put, Table
 from chalicelib.timers import scheduling
+from chalicelib.timers.claims import Leases
 from chalicelib.timers.event import Event, Status, batch, key
 from chalicelib.timers.listing import PAGE, BadCursorError, Page, read
 from tests.unit.fakes import FakeQueue, sqlite_table
@@ -81,8 +82,8 @@ def test_a_full_page_may_be_followed_by_an_empty_one(table: Table) -> None:
 def test_a_page_has_the_events_of_one_status(table: Table) -> None:
     for number in range(4):
         accept(table, number)
-    scheduling.cancel(table, "e1", AT)
-    scheduling.cancel(table, "e2", AT + 5)
+    scheduling.cancel(table, Leases(), "e1", AT)
+    scheduling.cancel(table, Leases(), "e2", AT + 5)
     assert names(read(table, Status.ACTIVE).events) == ["e0", "e3"]
     assert names(read(table, Status.CANCELLED).events) == ["e1", "e2"]
     assert read(table, Status.SUCCESS).events == read(table, Status.ERROR).events == []
@@ -95,7 +96,7 @@ def test_an_event_that_gets_another_status_between_two_pages_hides_no_other(tabl
     first = read(table, Status.ACTIVE)
     gone = {f"e{number}" for number in (7, *range(42, 52), 99)}
     for name in gone:
-        scheduling.cancel(table, name, AT)
+        scheduling.cancel(table, Leases(), name, AT)
     rest = read(table, Status.ACTIVE, first.cursor)
     last = read(table, Status.ACTIVE, rest.cursor)
     listed = names(first.events + rest.events + last.events)

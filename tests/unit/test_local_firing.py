@@ -15,20 +15,20 @@ import pytest
 
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Message, Queue, Unavailable, Update
+from chalicelib.ports import Message, Queue, Unavailable
 from chalicelib.settings import Settings
-from chalicelib.timers import scheduling
-from chalicelib.timers.event import Event, Kind, Status, Target, key, message
+from chalicelib.timers import doors, scheduling
+from chalicelib.timers.claims import LEASE_SECONDS
+from chalicelib.timers.event import Event, Kind, Status, Target, message
 from chalicelib.timers.firing import Delivery, Firing
-from chalicelib.timers.sweeping import RESCUE_SECONDS
 from chalicelib.timers.webhooks import Sender
 from chalicelib.timers.work import Work
 from local.database import FILE, Database
 from local.delivery import IDLE_SECONDS
-from local.firing import FiringDelivery, release
+from local.firing import FiringDelivery, ProcessClaims
 from local.queue import SqliteQueue
 from local.table import SqliteTable
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable
+from tests.unit.fakes import NOON, FakeQueue
 from tests.unit.timers import AT, an_event
 
 PATIENCE = 30.0
@@ -53,6 +53,22 @@ class Receiver:
         raise AssertionError(f"{messages} came together")
 
 
+class WatchedClaims(ProcessClaims):
+    """Claims of which a test can see those that are held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: set[str] = set()
+
+    def hold(self, claim: str) -> None:
+        super().hold(claim)
+        self.held.add(claim)
+
+    def release(self, claim: str) -> None:
+        super().release(claim)
+        self.held.discard(claim)
+
+
 @dataclass
 class World:
     """A `resources.TimerResources` whose clock stands still, and what fires its events."""
@@ -64,6 +80,7 @@ class World:
     fast: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    claims: WatchedClaims = field(default_factory=WatchedClaims)
     sender: Sender | None = None
     now: float = NOON
 
@@ -106,6 +123,7 @@ def firing(world: World) -> Iterator[Callable[[int], FiringDelivery]]:
     world.slow.is_open.set()
     for one in made:
         one.stop()
+    assert world.claims.held == set(), "nothing is delivered any more"
 
 
 Make = Callable[[int], FiringDelivery]
@@ -307,7 +325,7 @@ def test_stopping_does_not_fail_and_leaves_to_the_next_start_what_can_not_be_wri
     assert (told.message, vars(told)["fields"]) == ("events wait for the next start", fields)
     assert scheduling.read(world.table, "e").claim
     world.timers_queue.release()
-    release(world.table, world.each, AT)
+    world.claims = WatchedClaims()
     until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
 
 
@@ -339,29 +357,141 @@ def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
     until(lambda: world.status("e") is Status.SUCCESS, step)
 
 
-@pytest.mark.parametrize("overdue", [False, True])
-def test_at_the_start_what_a_killed_process_had_claimed_comes_at_once(
-    world: World, firing: Make, *, overdue: bool
+def hangs(world: World, delivery: FiringDelivery) -> None:
+    """An event is being delivered."""
+    world.accept("e", SLOW)
+    delivery.step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+
+
+JUMPS = [-3_600.0, 61.0, 120.0, 3_600.0]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_while_an_event_is_delivered_it_can_not_be_cancelled_by_any_clock(
+    world: World, firing: Make, jump: float
 ) -> None:
-    """Though a sweep may have moved it behind what is looked for."""
-    killed = Firing(world.table, world.timers_queue, lambda _: Delivery(), world.clock, ())
+    delivery = firing(2)
+    hangs(world, delivery)
+    world.now += jump
+    assert doors.cancel("e").status_code == 409
+    world.slow.is_open.set()
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_while_an_event_is_delivered_it_is_not_delivered_again_by_any_clock(
+    world: World, firing: Make, jump: float
+) -> None:
+    """A message of it comes, as the one that led to the delivery does after 90 seconds."""
+    delivery = firing(2)
+    hangs(world, delivery)
+    world.now += jump
+    world.timers_queue.send(message("e"))
+    delivery.step()
+    assert scheduling.read(world.table, "e").tries == 1
+    world.slow.is_open.set()
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+    assert world.slow.taken == ['"x"']
+
+
+def test_a_message_of_an_event_that_is_delivered_waits(world: World, firing: Make) -> None:
+    """The outcome of the delivery may not be written; then this message leads to the next."""
+    delivery = firing(2)
+    hangs(world, delivery)
+    world.now += 120.0
+    delivery.step()
+    assert world.timers_queue.receive(9) == []
+    assert world.timers_queue.next_visible() == world.now + LEASE_SECONDS
+
+
+def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(
+    world: World, firing: Make
+) -> None:
+    world.accept("e", FAST)
+    delivery = firing(1)
+    ended = threading.Event()
+    delivery.on_attempt = ended.set
+    delivery.step()
+    assert ended.wait(PATIENCE)
+    world.now += 3_600.0
+    whole, answers = world.each, []
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        answers.append(doors.cancel("e").status_code)
+        return whole(function, parts)
+
+    world.each = each
+    delivery.step()
+    assert answers == [409]
+    assert world.status("e") is Status.SUCCESS
+
+
+def test_between_two_attempts_an_event_can_be_cancelled(world: World, firing: Make) -> None:
+    world.accept("e", Target(Kind.URL, "https://example.com/"))
+    until(lambda: scheduling.read(world.table, "e").last_error != "", firing(1).step)
+    assert doors.cancel("e").status_code == 200
+
+
+@pytest.mark.parametrize("failed", [Work.claim, Work.settle])
+def test_after_a_commit_that_fails_an_event_can_be_cancelled_by_any_clock(
+    world: World, firing: Make, failed: Callable[[Work], None]
+) -> None:
+    world.accept("e", FAST)
+    world.each = fails_once(world, failed)
+    with pytest.raises(Unavailable):
+        until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    world.now -= 3_600.0
+    assert doors.cancel("e").status_code == 200
+
+
+def test_a_claim_that_is_made_twice_for_one_commit_is_delivered(world: World, firing: Make) -> None:
+    """A commit that is shared may be undone, and its functions called again."""
+    whole = world.each
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        def twice(part: Any) -> Any:
+            with pytest.raises(Unavailable):
+                whole(undone, [part])
+            return function(part)
+
+        def undone(part: Any) -> None:
+            function(part)
+            raise Unavailable("the commit is undone")
+
+        return whole(twice if function is Work.claim else function, parts)
+
+    world.each = each
+    world.accept("e", FAST)
+    until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    assert scheduling.read(world.table, "e").tries == 1
+
+
+def test_a_claimed_event_is_delivered_though_the_clock_jumps_before(world: World) -> None:
+    firing = Firing(
+        world.table, world.timers_queue, lambda _: Delivery(), ProcessClaims(), world.clock, ()
+    )
+    world.accept("e", FAST)
+    claimed = firing.claim("e")
+    assert claimed is not None
+    world.now += 3_600.0
+    assert firing.attempt(claimed) is not None
+
+
+def test_a_new_process_delivers_what_a_killed_one_had_claimed(world: World, firing: Make) -> None:
+    killed = Firing(
+        world.table, world.timers_queue, lambda _: Delivery(), ProcessClaims(), world.clock, ()
+    )
     world.accept("e", FAST)
     assert killed.claim("e") is not None
-    if overdue:
-        moved = {"due": AT + RESCUE_SECONDS * 1000}
-        world.table.write(Update(key("e"), values={**moved}))
-    release(world.table, world.each, AT)
-    event = scheduling.read(world.table, "e")
-    assert (event.claim, event.lease) == ("", 0)
     until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
     assert scheduling.read(world.table, "e").tries == 2
 
 
-def test_at_the_start_nothing_else_changes(world: World) -> None:
-    world.accept("ahead", FAST, AT + 3_600_000)
-    world.accept("due", FAST)
-    before = [world.table.get(key(name)) for name in ("ahead", "due")]
-    table = FaultyTable(world.table)
-    release(table, world.each, AT)
-    assert table.written == []
-    assert [world.table.get(key(name)) for name in ("ahead", "due")] == before
+def test_a_new_process_cancels_what_a_killed_one_had_claimed(world: World) -> None:
+    killed = Firing(
+        world.table, world.timers_queue, lambda _: Delivery(), ProcessClaims(), world.clock, ()
+    )
+    world.accept("e", FAST)
+    assert killed.claim("e") is not None
+    assert doors.cancel("e").status_code == 200

@@ -11,8 +11,9 @@ from admin import redrive_command
 from admin.redriving import Outcome, Redrive, Redriven
 from chalicelib.ports import Table, Unavailable
 from chalicelib.timers import scheduling, sweeping
+from chalicelib.timers.claims import LEASE_SECONDS, Leases
 from chalicelib.timers.event import Event, Status, message
-from chalicelib.timers.firing import LEASE_SECONDS, Delivery, Firing
+from chalicelib.timers.firing import Delivery, Firing
 from tests.unit.fakes import FakeQueue, FaultyTable, raising
 from tests.unit.timers import AT, ENGINES, an_event, fire, table_on
 
@@ -32,7 +33,7 @@ def accept(table: Table, name: str) -> Event:
 
 def give_up(table: Table, *names: str) -> None:
     """Events whose receivers want no more of them."""
-    firing = Firing(table, FakeQueue(), lambda _: GONE, lambda: AT / 1000, ())
+    firing = Firing(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
     for name in names:
         accept(table, name)
         claimed = firing.claim(name)
@@ -49,7 +50,7 @@ def test_all_that_were_given_up_are_on_their_way_again_and_nothing_else(table: T
     give_up(table, *names)
     accept(table, "waiting")
     accept(table, "cancelled")
-    scheduling.cancel(table, "cancelled", AT)
+    scheduling.cancel(table, Leases(), "cancelled", AT)
     queue = FakeQueue()
     done = list(redrive(table, queue).run())
     assert {one.event_id for one in done} == names
@@ -70,7 +71,8 @@ def test_what_is_redriven_is_due_now(table: Table) -> None:
 def wear_out(table: Table, name: str, deliveries: list[Delivery]) -> None:
     """Two attempts on an event, the worker of each dead that has no delivery; then it is over."""
     now = [AT]
-    firing = Firing(table, FakeQueue(), lambda _: deliveries.pop(), lambda: now[0] / 1000, (1.0,))
+    clock, leases = lambda: now[0] / 1000, Leases()
+    firing = Firing(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
     accept(table, name)
     for _ in range(2):
         claimed = firing.claim(name)

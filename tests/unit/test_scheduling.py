@@ -10,6 +10,7 @@ import pytest
 
 from chalicelib.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
 from chalicelib.timers import scheduling
+from chalicelib.timers.claims import Leases
 from chalicelib.timers.event import Event, Status, attempts_value, batch, batches, key, message
 from chalicelib.timers.scheduling import (
     DIRECT_SECONDS,
@@ -114,7 +115,7 @@ def test_the_same_request_later_is_not_new(table: Table) -> None:
 
 def test_the_same_request_for_what_is_done_starts_nothing(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
-    cancel(table, "e", AT)
+    cancel(table, Leases(), "e", AT)
     queue = FakeQueue()
     again = accept(an_event(), table, queue, AT)
     assert (again.event.status, queue.bodies) == (Status.CANCELLED, [])
@@ -137,7 +138,7 @@ def test_an_event_that_was_stored_while_its_answer_was_lost_is_new(table: Table)
 
 
 def test_an_unknown_event_is_none(table: Table) -> None:
-    for do in (read, lambda table, name: cancel(table, name, AT)):
+    for do in (read, lambda table, name: cancel(table, Leases(), name, AT)):
         with pytest.raises(UnknownEventError, match="no event e"):
             do(table, "e")
 
@@ -152,7 +153,7 @@ def test_no_table_is_asked_for_what_can_be_no_id_and_it_is_quoted_in_part(name: 
 
 def test_a_cancelled_event_leaves_what_is_due_and_expires(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
-    assert cancel(table, "e", AT + 5).status is Status.CANCELLED
+    assert cancel(table, Leases(), "e", AT + 5).status is Status.CANCELLED
     assert table.query_due(batch(Status.ACTIVE, "e"), limit=9) == []
     assert table.query_due(batch(Status.CANCELLED, "e"), limit=9) == [(AT + 5, key("e"))]
     item = table.get(key("e"))
@@ -162,9 +163,9 @@ def test_a_cancelled_event_leaves_what_is_due_and_expires(table: Table) -> None:
 
 def test_to_cancel_twice_is_to_cancel_once(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
-    cancel(table, "e", AT)
+    cancel(table, Leases(), "e", AT)
     before = table.get(key("e"))
-    assert cancel(table, "e", AT + 999).status is Status.CANCELLED
+    assert cancel(table, Leases(), "e", AT + 999).status is Status.CANCELLED
     assert table.get(key("e")) == before
 
 
@@ -173,7 +174,7 @@ def test_what_is_done_can_not_be_cancelled(table: Table, status: Status) -> None
     accept(an_event(), table, FakeQueue(), AT)
     table.write(Update(key("e"), values={"status": str(status)}))
     with pytest.raises(TooLateError, match=f"is done: {status}"):
-        cancel(table, "e", AT)
+        cancel(table, Leases(), "e", AT)
 
 
 def test_what_is_being_delivered_can_not_be_cancelled_until_its_claim_is_over(
@@ -182,8 +183,8 @@ def test_what_is_being_delivered_can_not_be_cancelled_until_its_claim_is_over(
     accept(an_event(), table, FakeQueue(), AT)
     table.write(Update(key("e"), values=CLAIMED))
     with pytest.raises(TooLateError, match="its delivery has begun"):
-        cancel(table, "e", AT + 59_999)
-    assert cancel(table, "e", AT + 60_000).status is Status.CANCELLED
+        cancel(table, Leases(), "e", AT + 59_999)
+    assert cancel(table, Leases(), "e", AT + 60_000).status is Status.CANCELLED
     item = table.get(key("e")) or {}
     assert {"claim", "lease"} & item.keys() == set()
 
@@ -195,7 +196,7 @@ def test_a_claim_that_comes_in_between_is_seen(table: Table) -> None:
         table.write(Update(key("e"), values=CLAIMED))
 
     with pytest.raises(TooLateError, match="its delivery has begun"):
-        cancel(FaultyTable(table, before_write=claim), "e", AT)
+        cancel(FaultyTable(table, before_write=claim), Leases(), "e", AT)
 
 
 def test_a_delivery_that_ends_in_between_is_seen(table: Table) -> None:
@@ -205,7 +206,7 @@ def test_a_delivery_that_ends_in_between_is_seen(table: Table) -> None:
         table.write(Update(key("e"), values={"status": "SUCCESS"}))
 
     with pytest.raises(TooLateError, match="is done: SUCCESS"):
-        cancel(FaultyTable(table, before_write=succeed), "e", AT)
+        cancel(FaultyTable(table, before_write=succeed), Leases(), "e", AT)
 
 
 def test_events_spread_over_all_shards() -> None:

@@ -10,29 +10,42 @@ from typing import Any
 
 import pytest
 
-from chalicelib.ports import Due, StorageError, Table, Unavailable, Update, Write
+from chalicelib.ports import (
+    MAX_DELAY_SECONDS,
+    Due,
+    Message,
+    StorageError,
+    Table,
+    Unavailable,
+    Update,
+    Write,
+)
 from chalicelib.timers import scheduling, sweeping
+from chalicelib.timers.claims import Leases
 from chalicelib.timers.event import (
     PARTITION,
     SHARDS,
     MalformedError,
     Status,
     batch,
+    batches,
     key,
     message,
     named_in,
 )
+from chalicelib.timers.scheduling import DIRECT_SECONDS
 from chalicelib.timers.sweeping import (
     AHEAD_SECONDS,
     CURSOR,
     GROUP,
     OVERDUE_SECONDS,
     RESCUE_SECONDS,
+    SKEW_SECONDS,
     Swept,
     distribute,
     sweep,
 )
-from tests.unit.fakes import FakeQueue, FaultyTable, raising
+from tests.unit.fakes import FakeQueue, FaultyTable, raising, told
 from tests.unit.timers import AT, ENGINES, an_event, table_on
 
 MINUTE = 60_000
@@ -106,34 +119,28 @@ def test_a_rescued_event_is_looked_for_later_and_due_as_ever(table: Table) -> No
     assert due.due == AT + 2 * MINUTE + RESCUE_SECONDS * 1000
 
 
-def test_an_event_that_moves_while_it_is_rescued_is_left_alone(table: Table) -> None:
-    swept(table, AT)
-    accept(table, AT)
-
-    def cancel(_: Sequence[Write]) -> None:
-        scheduling.cancel(table, "e0", AT + 2 * MINUTE)
-
-    queue = FakeQueue()
-    faulty = FaultyTable(table, before_write=first_time(cancel))
-    assert sweep(faulty, queue, AT + 2 * MINUTE) == Swept(0, 0)
-    assert queue.bodies == []
-
-
-def test_an_event_that_moves_while_it_is_rescued_keeps_no_other_from_it(table: Table) -> None:
-    """Of twenty events some share a shard with the first; they come behind it."""
+def test_an_event_that_changes_while_it_is_rescued_is_left_alone_and_keeps_no_other_from_it(
+    table: Table,
+) -> None:
+    """Of twenty events some share a shard with the first; they come after it."""
     swept(table, AT)
     accept(table, *[AT] * 20)
 
     def cancel(writes: Sequence[Write]) -> None:
-        scheduling.cancel(table, writes[0].key.pk.removeprefix(PARTITION), AT + 2 * MINUTE)
+        scheduling.cancel(table, Leases(), writes[0].key.pk.removeprefix(PARTITION), AT)
 
     def before(writes: Sequence[Write]) -> None:
         if writes[0].key != CURSOR:
             once(writes)
 
     once = first_time(cancel)
-    faulty = FaultyTable(table, before_write=before)
-    assert sweep(faulty, FakeQueue(), AT + 2 * MINUTE) == Swept(19, 19)
+    sweep(FaultyTable(table, before_write=before), FakeQueue(), AT + 2 * MINUTE)
+    assert indexed(table, Status.CANCELLED) == [AT]
+    assert indexed(table, Status.ACTIVE) == [AT + 2 * MINUTE + RESCUE_SECONDS * 1000] * 19
+
+
+def indexed(table: Table, status: Status) -> list[int]:
+    return [due.due for one in batches(status) for due in table.query_due(one, limit=99)]
 
 
 def first_time(does: Callable[[Any], object]) -> Callable[[Any], None]:
@@ -146,9 +153,110 @@ def first_time(does: Callable[[Any], object]) -> Callable[[Any], None]:
     return hook
 
 
+class RefusingQueue(FakeQueue):
+    """A queue that takes some messages, and then none."""
+
+    def __init__(self, takes: int) -> None:
+        super().__init__()
+        self._takes = takes
+
+    def send_all(self, messages: Sequence[Message]) -> None:
+        if len(self.bodies) == self._takes:
+            raise Unavailable("throttled")
+        super().send_all(messages)
+
+
+@pytest.mark.parametrize("takes", [0, 1])
+def test_an_overdue_event_that_the_queue_refused_is_found_by_the_next_sweep(
+    table: Table, takes: int
+) -> None:
+    """One that the queue took is not sent again so soon."""
+    swept(table, AT)
+    accept(table, *[AT] * 20)
+    queue = RefusingQueue(takes)
+    with pytest.raises(Unavailable):
+        sweep(table, queue, AT + 2 * MINUTE)
+    names = {f"e{number}" for number in range(20)}
+    assert swept(table, AT + 3 * MINUTE).keys() == names - set(sent(queue))
+
+
+def test_a_sweep_that_dies_before_it_moves_an_overdue_event_sends_it_again(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT)
+
+    def die(writes: Sequence[Write]) -> None:
+        if writes[0].key != CURSOR:
+            raise KeyboardInterrupt
+
+    queue = FakeQueue()
+    with pytest.raises(KeyboardInterrupt):
+        sweep(FaultyTable(table, before_write=die), queue, AT + 2 * MINUTE)
+    assert set(sent(queue)) == {"e0"}
+    assert set(swept(table, AT + 3 * MINUTE)) == {"e0"}
+
+
+LEADS = [SKEW_SECONDS * 1000 + 1, 2 * MINUTE, 60 * MINUTE, 10**12]
+"""How far a clock was ahead, from the least that the next sweep notices on."""
+
+
+@pytest.mark.parametrize("lead", LEADS)
+def test_a_cursor_from_a_clock_that_was_ahead_makes_no_event_late(table: Table, lead: int) -> None:
+    """Events that are accepted later are sent before their time, each once."""
+    swept(table, AT + lead)
+    accept(table, AT - MINUTE, AT + 1, AT + AHEAD, AT + AHEAD + 1, AT + AHEAD + MINUTE)
+    assert set(swept(table, AT)) == {"e0", "e1", "e2"}
+    assert set(swept(table, AT + MINUTE)) == {"e3", "e4"}
+    assert set(swept(table, AT + MINUTE)) == set()
+
+
+def test_a_cursor_that_is_ahead_by_little_stays(table: Table) -> None:
+    """What was accepted since the last sweep, and is before the cursor, went to the queue."""
+    swept(table, AT + SKEW_SECONDS * 1000)
+    watched = FaultyTable(table)
+    accept(table, AT + AHEAD)
+    assert swept(watched, AT) == {}
+    assert watched.written == []
+    assert SKEW_SECONDS + 60 + AHEAD_SECONDS <= DIRECT_SECONDS
+
+
+def test_a_cursor_that_is_set_back_is_told(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    swept(table, AT + 60 * MINUTE)
+    swept(table, AT)
+    assert told(caplog) == [
+        (logging.WARNING, "the cursor of the sweep was ahead", {"seconds": 3600})
+    ]
+
+
+def test_setting_the_cursor_back_changes_no_event_that_no_rescue_has_moved(table: Table) -> None:
+    accept(table, AT + 10 * MINUTE, AT + 20 * MINUTE)
+    swept(table, AT + 30 * MINUTE)
+    watched = FaultyTable(table)
+    sweep(watched, FakeQueue(), AT)
+    assert {write.key for writes in watched.written for write in writes} == {CURSOR}
+
+
+def test_a_cursor_that_another_sweep_moves_meanwhile_is_not_set_back(table: Table) -> None:
+    swept(table, AT + 60 * MINUTE)
+    later = first_time(lambda _: swept(table, AT + 61 * MINUTE))
+    sweep(FaultyTable(table, before_write=later), FakeQueue(), AT)
+    assert (table.get(CURSOR) or {})["swept"] == AT + 61 * MINUTE + AHEAD
+
+
+@pytest.mark.parametrize("ahead", [-2, 1, 5, 6, 30])
+def test_an_event_that_a_clock_ahead_took_for_overdue_is_found_in_time(
+    table: Table, ahead: int
+) -> None:
+    """The second sweep by that clock sent it once more, and moved it to five minutes later."""
+    accept(table, AT + ahead * MINUTE)
+    swept(table, AT + 59 * MINUTE)
+    swept(table, AT + 60 * MINUTE)
+    found = [minute for minute in range(31) if swept(table, AT + minute * MINUTE)]
+    assert found[0] == max(0, ahead - 5)
+
+
 def test_what_is_done_or_far_ahead_is_not_looked_at(table: Table) -> None:
     accept(table, AT, AT + 10**9)
-    scheduling.cancel(table, "e0", AT)
+    scheduling.cancel(table, Leases(), "e0", AT)
     assert swept(table, AT) == {}
 
 
@@ -235,12 +343,12 @@ class Stale(FaultyTable):
         return [Due(one.due - 1, one.key) for one in found]
 
 
-def test_an_index_that_lags_rescues_nothing_that_has_moved(table: Table) -> None:
+def test_an_index_that_lags_moves_nothing_that_has_moved(table: Table) -> None:
     swept(table, AT)
     accept(table, AT)
-    queue = FakeQueue()
-    sweep(Endless(table), queue, AT + 2 * MINUTE)
-    assert queue.bodies == []
+    sweep(Endless(table), FakeQueue(), AT + 2 * MINUTE)
+    [due] = table.query_due(batch(Status.ACTIVE, "e0"), limit=9)
+    assert due.due == AT
 
 
 class Endless(Stale):
@@ -255,6 +363,12 @@ def test_distributed_events_wait_in_the_queue_until_they_are_due() -> None:
     body = json.dumps({"events": [["a", AT + 1_500], ["b", AT], ["c", AT - 7]]})
     assert distribute(body, queue, AT) == 3
     assert queue.bodies == [message("a") + " after 1.5 s", message("b"), message("c")]
+
+
+def test_events_that_a_sweep_by_a_clock_ahead_sent_wait_as_long_as_the_queue_can() -> None:
+    queue = FakeQueue()
+    distribute(json.dumps({"events": [["a", AT + 60 * MINUTE], ["b", AT]]}), queue, AT)
+    assert queue.bodies == [message("a") + f" after {MAX_DELAY_SECONDS} s", message("b")]
 
 
 def test_events_that_can_not_be_enqueued_are_told() -> None:

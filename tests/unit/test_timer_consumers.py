@@ -16,6 +16,7 @@ from chalicelib.concurrency import Each
 from chalicelib.ports import Queue, Refused, Table, Unavailable
 from chalicelib.settings import Settings
 from chalicelib.timers import scheduling
+from chalicelib.timers.claims import Claims, Leases
 from chalicelib.timers.distribute import distribute_timers
 from chalicelib.timers.event import Event, Kind, Status, Target, message
 from chalicelib.timers.fire import fire_timers
@@ -35,6 +36,7 @@ class Use:
     table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    claims: Claims = field(default_factory=Leases)
     settings: Settings = field(default_factory=Settings)
     each: Each = map
     sender: Sender | None = None

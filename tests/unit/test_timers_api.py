@@ -18,6 +18,7 @@ from chalicelib.settings import Settings, SettingsError
 from chalicelib.timers import event as events
 from chalicelib.timers import scheduling
 from chalicelib.timers.addresses import Allowed
+from chalicelib.timers.claims import Claims, Leases
 from chalicelib.timers.event import Status, message
 from chalicelib.timers.signing import Signer, new_secret
 from chalicelib.timers.urls import Record
@@ -60,6 +61,7 @@ class Use:
     table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    claims: Claims = field(default_factory=Leases)
     settings: Settings = field(
         default_factory=lambda: Settings(
             api_token_digests=frozenset({tokens.digest(TOKEN)}),

@@ -27,6 +27,7 @@ from chalicelib.ports import (
     Write,
 )
 from chalicelib.settings import Settings, SettingsError
+from chalicelib.timers.claims import Claims, Leases
 from chalicelib.timers.webhooks import Sender
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
@@ -55,6 +56,7 @@ class Use:
     table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    claims: Claims = field(default_factory=Leases)
     settings: Settings = field(
         default_factory=lambda: Settings(
             api_token_digests=frozenset({tokens.digest(OPERATOR), *DIGESTS}),
