@@ -149,17 +149,18 @@ class Database:
         parts: Iterable[Part],
         /,
         *,
-        first: Callable[[], None] = lambda: None,
+        last: Callable[[], None] = lambda: None,
     ) -> list[Result]:
         """Apply a function to every part, a hundred of them in one commit.
 
         A `concurrency.Each`: on one disk one commit for many badges beats many threads. Each
-        commit begins with what `first` writes.
+        commit ends with what `last` writes.
         """
 
         def apply(chunk: Sequence[Part]) -> list[Result]:
-            first()
-            return [function(part) for part in chunk]
+            results = [function(part) for part in chunk]
+            last()
+            return results
 
         parts = list(parts)
         chunks = (parts[at : at + PARTS_AT_ONCE] for at in range(0, len(parts), PARTS_AT_ONCE))

@@ -79,9 +79,9 @@ def views_resources(
     table: SqliteTable,
     queue: SqliteQueue,
 ) -> LocalResources:
-    """Return what views use: each commit of a batch keeps the time by which it was handled."""
+    """Return what views use: each commit of a batch keeps the latest time that it was done by."""
     view_clock = ViewClock(database, clock)
-    each = partial(database.each, first=view_clock.keep)
+    each = partial(database.each, last=view_clock.keep)
     return LocalResources(settings, view_clock, each, table, queue)
 
 

@@ -25,7 +25,10 @@ class ViewClock:
         return self._highest
 
     def keep(self) -> None:
-        """Write the time into the file, in the commit under way if there is one."""
+        """Write the time into the file, in the commit under way if there is one.
+
+        It is written after what was done by it, so that no time that was used is later.
+        """
         now = self()
         self._database.write(
             lambda connection: connection.execute(
