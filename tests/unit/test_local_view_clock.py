@@ -13,15 +13,18 @@ import pytest
 from app import app
 from chalicelib import resources
 from chalicelib.settings import Settings
+from chalicelib.views import owner
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
+from local import backup, checking
 from local.database import FILE, Database
 from local.delivery import DeliveryAtOnce, Expiry, StreamDelivery
 from local.engine import VIEWS_QUEUE, views_resources
+from local.findings import Kind
 from local.queue import SqliteQueue
 from local.table import SqliteTable
 from local.view_clock import ViewClock
@@ -30,6 +33,8 @@ from tests import events
 NOON = 1_800_000_000.0
 """A mark of windows of 300 s."""
 DAY = 86_400
+SECRET = "d" * 64
+"""The digest of an owner's secret."""
 WINDOWS = Windows(300, 600, 3_600)
 
 
@@ -89,6 +94,7 @@ class Process:
 @contextmanager
 def process(folder: Path, clock: Clock) -> Iterator[Process]:
     """Start a process, and end it as a kill does: nothing is written at the end."""
+    folder.mkdir(exist_ok=True)
     with closing(Database(folder / FILE)) as database:
         started = Process(database, clock)
         resources.use(started.use)
@@ -191,3 +197,28 @@ def test_a_view_without_a_read_is_not_put_before_a_watermark_after_a_restart(
         assert store.store([view]) == {}
         assert view.milliseconds > watermark
         assert right.visit(peek=True) == 2
+
+
+def test_a_file_is_right_after_a_clock_that_was_ahead_is_set_right_and_the_owner_resets(
+    tmp_path: Path,
+) -> None:
+    """3 views while it was a day ahead, 2 after the reset: the check and the backup agree."""
+    clock = Clock(NOON + DAY)
+    with process(tmp_path / "data", clock) as ahead:
+        owner.claim(ahead.use.table, "a", 0, ahead.use.clock(), SECRET)
+        for _ in range(3):
+            ahead.visit()
+        ahead.pass_time(3_600)
+        assert ahead.folded == 3
+    clock.now -= DAY
+    with process(tmp_path / "data", clock) as right:
+        reset = owner.Change(reset=True)
+        owned = owner.Owned("a", SECRET, ("a",))
+        owner.change(right.use.table, owned, reset, right.use.clock())
+        assert [right.visit() for _ in range(2)] == [0, 1]
+        backup.make(tmp_path / "data", tmp_path / "one")
+        right.pass_time(DAY + 2 * 3_600)
+        assert right.folded == right.visit(peek=True) == 2
+    findings = checking.check_content(tmp_path / "data")
+    assert [str(one) for one in findings if one.kind is Kind.WRONG] == []
+    backup.make(tmp_path / "data", tmp_path / "two")
