@@ -110,7 +110,7 @@ def test_an_entry_goes_to_the_archive_after_two_days_and_no_sooner(tmp_path: Pat
 def test_a_view_that_is_removed_leaves_nothing_in_the_archive_and_nothing_behind(
     tmp_path: Path,
 ) -> None:
-    settings = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+    settings = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
     with running(tmp_path, **settings) as server:
         server.badge("a")
         server.wait_for("a", 1)
@@ -149,11 +149,11 @@ def test_entries_that_a_killed_instance_had_removed_and_not_archived_are_not_los
 def test_while_the_archive_is_out_of_order_badges_are_counted_and_folded(tmp_path: Path) -> None:
     store(tmp_path, journal(1, HOT_SECONDS + 5))
     (tmp_path / FOLDER).write_text("in the way")
-    settings = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+    settings = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
     with running(tmp_path, **settings) as server:
         wait_for_failure(server)
         server.badge("a")
-        folded = "SELECT count(*) FROM items WHERE sk = 'USER' AND attributes LIKE '%folded%'"
+        folded = "SELECT count(*) FROM items WHERE sk = 'VIEWS' AND attributes LIKE '%watermark%'"
         wait_until(lambda: _number(tmp_path, folded) == 1, "the view is folded")
         assert server.peek("a") == 1
         assert changes(tmp_path) > 0
