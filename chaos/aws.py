@@ -60,8 +60,8 @@ DAY = 86_400
 DAYS = 380
 """A history of all days is read at the end, and may have 400."""
 WEEK = 7 * DAY
-"""At least so often what failed is delivered, and every badge is folded by the operator's command:
-a queue keeps messages for two weeks, and a view is kept for 15 days."""
+"""At least so often all messages are delivered and all views are folded: a queue keeps messages for
+two weeks, and a view is kept for 15 days."""
 LATE = 14 * DAY
 """A message may come again until its view is so old."""
 AT_ONCE = 20
@@ -215,8 +215,9 @@ class World:
                 self._removals.append(self._numbered(events.removal(0, *key)))
 
     def expired(self) -> list[Key]:
-        """Return what TTL may remove, in any order."""
-        expired = sorted(key for key, ttl in self._expiring.items() if ttl < self.now)
+        """Return what TTL may remove, in any order; its clock may be ahead."""
+        now = self.now + self.chance.uniform(0, APART)
+        expired = sorted(key for key, ttl in self._expiring.items() if ttl < now)
         self.chance.shuffle(expired)
         return expired
 
@@ -337,8 +338,8 @@ class World:
         self._read_before += [one for one in new if one not in left]
 
     def fold_all(self) -> None:
-        """The operator's command folds every badge."""
-        for badge_id in BADGES:
+        """The operator's command folds every badge, where removals are lost."""
+        for badge_id in BADGES if self._loss else ():
             Folder(self._engine, WINDOWS, lambda: self.now).fold_all(badge_id)
 
     def disturb_some(self) -> None:
@@ -353,7 +354,7 @@ class World:
             return
         if self.now + seconds - self._in_bounds_at > WEEK:
             self._arrive()
-            self.fold_all()
+            self._fold_everything()
             self._in_bounds_at = self.now
         self.now += seconds
 
@@ -469,12 +470,7 @@ class World:
         """Every message handled and read; then every view folded and removed, and read again."""
         self._arrive()
         self._read_all(Kind.FINAL, "put")
-        self.now += DAY
-        self.expire(self.expired())
-        while self._removals:
-            self._fold(30, 3)
-            self._read_all(Kind.READ, "while they are folded")
-        self.fold_all()
+        self._fold_everything()
         self._read_all(Kind.FINAL, "folded")
         self.now += 30 * DAY
         self.expire(self.expired())
@@ -488,6 +484,15 @@ class World:
             for at in range(0, len(waiting), AT_ONCE):
                 self._deliver(waiting[at : at + AT_ONCE], [], [])
             self.now += WINDOWS.window
+
+    def _fold_everything(self) -> None:
+        """TTL removes all markers, and each removal that is not lost is read."""
+        while self._removals or any(key.sk == keys.WINDOW for key in self._expiring):
+            self.expire(self.expired())
+            self._fold(30, 3)
+            self._read_all(Kind.READ, "while they are folded")
+            self.now += WINDOWS.window
+        self.fold_all()
 
     def _read_all(self, kind: Kind, note: str) -> None:
         for badge_id in BADGES:
@@ -523,6 +528,7 @@ ACTIONS: tuple[tuple[Callable[[World], None], int], ...] = (
     (World.deliver_late, 4),
     (World.expire_some, 6),
     (World.fold_some, 10),
+    (World.fold_all, 1),
     (World.pass_some_time, 5),
     (World.change_some, 3),
     (World.disturb_some, 1),
