@@ -23,7 +23,7 @@ from bench.measuring import ROOT
 from bench.stubbed_aws import isolate
 from chalicelib import telemetry
 from chaos import aws, checker, history, machine
-from chaos.aws import ShardedWorld
+from chaos.aws import World
 from chaos.checker import CLEAN
 from chaos.disk import unmount
 from chaos.report import OnAws, OneMachine, counted, report
@@ -98,7 +98,8 @@ def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
         given.inputs,
         seen.tried,
         seen.log_errors,
-        *counted(seen.history.operations),
+        seen.refused_owners,
+        *counted(seen.history),
         checker.check(seen.history),
     )
 
@@ -118,12 +119,12 @@ def _on_aws(given: argparse.Namespace, folder: Path, deadline: float) -> OnAws:
     return on_aws
 
 
-def _plus(before: OnAws, folder: Path, world: ShardedWorld) -> OnAws:
+def _plus(before: OnAws, folder: Path, world: World) -> OnAws:
     seen = world.history()
     history.write(folder / f"aws-{before.worlds}.jsonl", seen)
     return OnAws(
         before.worlds + 1,
-        before.operations + counted(seen.operations)[0],
+        before.operations + counted(seen)[0],
         before.happened + world.happened,
         before.verdict.plus(checker.check(seen)),
     )

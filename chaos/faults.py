@@ -1,7 +1,7 @@
 """The faults of one machine: what happens to it and when, all of it from the seed.
 
-The clock may be set forward for good, for nobody sets it back by a day who has lived through it;
-set back, it returns, or the views taken meanwhile would fill a badge beyond what is counted live.
+The clock may be set forward for good. One that was ahead and is set right makes folds wait until
+it is there again, so it is ahead by less than a run mostly takes, or than it is set forward next.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Fault(StrEnum):
     DISK_FULL = "disk full"
     WRITES_FAIL = "writes failed now and again"
     FORWARD = "clock set forward"
-    BACK = "clock set back"
+    AHEAD = "clock ahead, then set right"
+    BACK = "clock set back, then set right"
     PAUSED = "stood still"
 
 
@@ -50,10 +51,12 @@ WEIGHTS = {
     Fault.DISK_FULL: 2,
     Fault.WRITES_FAIL: 4,
     Fault.FORWARD: 4,
+    Fault.AHEAD: 3,
     Fault.BACK: 3,
     Fault.PAUSED: 2,
 }
 FORWARD_SECONDS = (1.5, 31.0, 61.0, 3_700.0, 90_000.0)
+AHEAD_SECONDS = (1.5, 4.0, 31.0, 3_600.0)
 BACK_SECONDS = (0.4, 2.0, 45.0, 3_700.0, 90_000.0)
 
 
@@ -87,6 +90,8 @@ def _size(fault: Fault, chance: random.Random) -> float:
     match fault:
         case Fault.FORWARD:
             return chance.choice(FORWARD_SECONDS)
+        case Fault.AHEAD:
+            return chance.choice(AHEAD_SECONDS)
         case Fault.BACK:
             return chance.choice(BACK_SECONDS)
         case Fault.DISK_FULL | Fault.WRITES_FAIL | Fault.KILLED_FULL:
@@ -131,12 +136,17 @@ class Faults:
                     time.sleep(one.lasts / TIMES)
             case Fault.FORWARD:
                 self._clock.jump(one.size)
+            case Fault.AHEAD:
+                self._jump_and_return(one.size, one.lasts)
             case Fault.BACK:
-                self._clock.jump(-one.size)
-                time.sleep(one.lasts)
-                self._clock.jump(one.size)
+                self._jump_and_return(-one.size, one.lasts)
             case Fault.PAUSED:
                 self._server.pause(one.lasts)
+
+    def _jump_and_return(self, size: float, lasts: float) -> None:
+        self._clock.jump(size)
+        time.sleep(lasts)
+        self._clock.jump(-size)
 
     def _kill(self, one: Planned) -> None:
         match one.fault:

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
 
 
 class Kind(StrEnum):
     """HIT counts a view and shows the count before it, READ counts nothing.
 
     FINAL is a read once all is quiet: after the last view was put, or after all were folded.
+    RESET is an owner's request that ends a life of the badge, asked again until it is answered.
     """
 
     HIT = "hit"
     READ = "read"
     FINAL = "final"
+    RESET = "reset"
 
 
 class Outcome(StrEnum):
@@ -90,21 +91,6 @@ class Operation:
         )
 
 
-class Still(NamedTuple):
-    """A time within which no view was between its removal and its fold: all are in the sum."""
-
-    begun: float
-    ended: float
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """All operations of a run in any order, and the times at which nothing was being folded."""
-
-    operations: tuple[Operation, ...]
-    stills: tuple[Still, ...] = ()
-
-
 class Recorder:
     """Writes operations to a file as they end; threads may share it."""
 
@@ -121,24 +107,15 @@ class Recorder:
         self._file.close()
 
 
-def operations_in(path: Path) -> Iterator[Operation]:
-    """The operations that a recorder wrote."""
+def write(path: Path, operations: Iterable[Operation]) -> None:
+    """Keep a history, in the order in which its operations ended."""
+    path.write_text("".join(f"{operation.to_json()}\n" for operation in in_order(operations)))
+
+
+def read(path: Path) -> list[Operation]:
+    """Return the operations that were kept, or that a recorder wrote."""
     with path.open() as file:
-        yield from map(Operation.from_json, file)
-
-
-def write(path: Path, history: History) -> None:
-    """Keep a whole history: the stills in the first line, then the operations by their ends."""
-    lines: list[Any] = [json.dumps(history.stills)]
-    lines += [op.to_json() for op in in_order(history.operations)]
-    path.write_text("\n".join(lines) + "\n")
-
-
-def read(path: Path) -> History:
-    """A history that was kept."""
-    with path.open() as file:
-        stills = tuple(Still(*still) for still in json.loads(next(file)))
-        return History(tuple(map(Operation.from_json, file)), stills)
+        return list(map(Operation.from_json, file))
 
 
 def in_order(operations: Iterable[Operation]) -> list[Operation]:

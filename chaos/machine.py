@@ -8,8 +8,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -20,19 +20,20 @@ from chaos.bad_input import BadInput, Tried
 from chaos.clock import OffsetClock
 from chaos.disk import Disk, small_disk
 from chaos.faults import Fault, Faults
-from chaos.history import History, Kind, Operation, Outcome, Recorder
+from chaos.history import Kind, Operation, Outcome, Recorder
+from chaos.owners import Owners
 from chaos.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
 from chaos.slow import SlowClients
 from chaos.visitors import Visits
 from chaos.weather import Weather
-from chaos.witness import Look, Witness, annotated, look
+from chaos.witness import Witness, annotated, left, look
 
 BADGES = 40
-BADGE_IDS = ("chaos/hot", *(f"chaos/ü {number}" for number in range(1, BADGES)))
+OWNED = tuple(f"chaos/owned {number}" for number in range(6))
+BADGE_IDS = ("chaos/hot", *(f"chaos/ü {number}" for number in range(1, BADGES)), *OWNED)
 CONNECTIONS = 24
-FREEZE_SECONDS = -7_200.0
-"""Set back so far, the clock keeps every view alive while the last ones are put."""
 END_SECONDS = 100_000.0
+"""Set forward so far, the clock is later than every time that was ever folded by."""
 POLL_SECONDS = 0.1
 DISK = "disk"
 """Where in the run's folder the machine keeps its own."""
@@ -42,7 +43,7 @@ DISK = "disk"
 class Survived:
     """What a run did to the machine, and what came of it."""
 
-    history: History
+    history: Sequence[Operation]
     seconds: float
     disk: str
     faults: dict[Fault, int]
@@ -50,6 +51,7 @@ class Survived:
     slow_clients: int
     tried: Tried
     log_errors: Sequence[str]
+    refused_owners: Sequence[str]
 
 
 class Machine:
@@ -77,12 +79,17 @@ class Machine:
             recorder.close()
             self._server.close()
             seen = annotated(self._operations(), witness.looks)
+            faults, starts, held, tried, refused = done
             errors = logs.errors(self._folder)
-            return Survived(seen, seconds, self._disk.name, *done, errors)
+            return Survived(
+                seen, seconds, self._disk.name, faults, starts, held, tried, errors, refused
+            )
 
     def _under_load(
         self, seconds: float, inputs: int, recorder: Recorder, cleanup: ExitStack
-    ) -> tuple[dict[Fault, int], int, int, Tried]:
+    ) -> tuple[dict[Fault, int], int, int, Tried, Sequence[str]]:
+        owners = Owners(HOST, self._server.port, self._seed, OWNED, recorder)
+        cleanup.callback(owners.stop)
         deadline = time.monotonic() + seconds
         visits = Visits(
             HOST,
@@ -105,24 +112,25 @@ class Machine:
         if visitors.wait(PATIENCE_SECONDS):
             raise DiedError("the visitors ended early")
         slow.stop()
+        owners.stop()
         bad_input.wait()
-        return dict(doing.survived), self._server.starts, slow.held, bad_input.tried
+        survived = dict(doing.survived)
+        return survived, self._server.starts, slow.held, bad_input.tried, owners.wrong
 
     def _come_to_rest(self, recorder: Recorder) -> None:
-        """Every view put, and read; then every view removed and folded, and read again."""
+        """Every view put, and read; then every view folded and removed, and read again."""
         self._server.kill()
-        self._clock.jump(FREEZE_SECONDS)
         self._redrive()
         self._server.start()
-        for seen in self._looks():
-            if seen.all_put and not seen.unfolded:
-                break
+        self._wait(lambda: look(self._disk.folder).all_put)
         self._read_all(recorder, Kind.FINAL, "put")
         self._clock.jump(END_SECONDS)
-        for seen in self._looks():
+
+        def folded() -> bool:
             self._read_all(recorder, Kind.READ, "while they are folded")
-            if seen.all_folded:
-                break
+            return not any(left(self._disk.folder))
+
+        self._wait(folded)
         self._read_all(recorder, Kind.FINAL, "folded")
         self._server.kill()
         self._server.start()
@@ -140,18 +148,18 @@ class Machine:
             check=True,
         )
 
-    def _looks(self) -> Iterator[Look]:
-        """Looks at the file, until there is nothing to wait for. Raises `TimeoutError`."""
+    def _wait(self, is_done: Callable[[], bool]) -> None:
+        """Look at the file until all is done. Raises `TimeoutError`."""
         deadline = time.monotonic() + PATIENCE_SECONDS
-        seen: Look | None = None
         while time.monotonic() < deadline:
-            try:
-                seen = look(self._disk.folder)
-            except sqlite3.Error:
-                continue
-            yield seen
+            with suppress(sqlite3.Error):  # it can't be read just now
+                if is_done():
+                    return
             time.sleep(POLL_SECONDS)
-        raise TimeoutError(f"not at rest after {PATIENCE_SECONDS:.0f} s: {seen}")
+        folder = self._disk.folder
+        raise TimeoutError(
+            f"not at rest after {PATIENCE_SECONDS:.0f} s: {look(folder)}, {left(folder)}"
+        )
 
     def _read_all(self, recorder: Recorder, kind: Kind, note: str) -> None:
         for badge_id in BADGE_IDS:
@@ -169,7 +177,7 @@ class Machine:
 
     def _operations(self) -> Iterator[Operation]:
         for name in ("visitors.jsonl", "others.jsonl"):
-            yield from history.operations_in(self._folder / name)
+            yield from history.read(self._folder / name)
 
 
 def _read(badge_id: str, kind: Kind, invoked: float, shown: int, note: str) -> Operation:

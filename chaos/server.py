@@ -27,8 +27,8 @@ PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.02
 DOOM_SECONDS = 3.0
 """How long a thread may take to begin the transaction that the process is to end at."""
-SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
-"""Views end on whole seconds, one second after they are stored: each is removed and folded soon."""
+SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
+"""Windows end on whole seconds: views are folded after a second or two, and removed soon after."""
 
 
 class DiedError(Exception):

@@ -1,9 +1,8 @@
 """Looks into the machine's file while it runs, to know of each view when its put was done.
 
-A view is acknowledged with its message, and the message is deleted once the view is put. Messages
-have growing ids. So whatever was acknowledged before one look is put once a later look finds no
-message with an id of that time. In the same way two looks with one and the same last removal tell
-that nothing was removed between them.
+A view is put in the commit that answers its visitor, or, where that failed, its message is in the
+file and is deleted once the view is put. Messages have growing ids. So whatever was acknowledged
+before one look is put once a later look finds no message with an id of that time.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from chaos.history import History, Operation, Still
+from chalicelib.views.view import milliseconds
+from chaos.history import Operation
 from local.database import FILE
 from local.engine import VIEWS_QUEUE
 from local.queue import DEAD_LETTERS
@@ -27,50 +27,60 @@ LOOK_SECONDS = 0.03
 LOOK = """
 SELECT
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0),
-    coalesce((SELECT min(id) FROM messages WHERE queue IN (?, ?)), 9e18),
-    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changes'), 0),
-    (SELECT count(*) FROM changes WHERE sequence >
-        (SELECT sequence FROM checkpoints WHERE consumer = 'fold_views')),
-    (SELECT count(*) FROM items WHERE ttl IS NOT NULL),
-    (SELECT count(*) FROM messages WHERE queue = ?)
+    coalesce((SELECT min(id) FROM messages WHERE queue IN (?, ?)), 9e18)
 """
 """One statement, so all of it is of one moment."""
+UNFOLDED = """
+SELECT
+    (SELECT count(*) FROM items AS views
+        LEFT JOIN items AS summary ON summary.pk = views.pk AND summary.sk = 'VIEWS'
+        WHERE views.sk >= 'VIEW#' AND views.sk < 'VIEWS' AND milliseconds(substr(views.sk, 6))
+            > coalesce(json_extract(summary.attributes, '$.watermark'), 0)),
+    (SELECT count(*) FROM items WHERE sk IN ('WINDOW', 'SEEN') OR sk >= 'VIEW#' AND sk < 'VIEWS')
+"""
 
 
 class Look(NamedTuple):
     """What the file held at a moment between `begun` and `ended`.
 
-    `sent` is the last message ever, `waiting` the first that is not done, `removed` the last
-    removal ever; `unfolded` removals wait for the fold, `live` views for their removal.
+    `sent` is the last message ever, `waiting` the first that is not done.
     """
 
     begun: float
     ended: float
     sent: int
     waiting: float
-    removed: int
-    unfolded: int
-    live: int
-    dead: int
 
     @property
     def all_put(self) -> bool:
         """Whether every view that was acknowledged is stored."""
         return self.waiting > self.sent
 
-    @property
-    def all_folded(self) -> bool:
-        """Whether every view that was acknowledged is in a count."""
-        return self.all_put and not self.live and not self.unfolded
+
+class Left(NamedTuple):
+    """How many views are after the watermarks, and how many items TTL has still to remove."""
+
+    live: int
+    expiring: int
 
 
 def look(folder: Path) -> Look:
     """Look once. Raises `sqlite3.Error` where the file can't be read just now."""
     begun = time.monotonic()
-    dead = VIEWS_QUEUE + DEAD_LETTERS
-    with closing(sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)) as file:
-        row = file.execute(LOOK, (VIEWS_QUEUE, dead, dead)).fetchone()
+    with closing(_opened(folder)) as file:
+        row = file.execute(LOOK, (VIEWS_QUEUE, VIEWS_QUEUE + DEAD_LETTERS)).fetchone()
     return Look(begun, time.monotonic(), *row)
+
+
+def left(folder: Path) -> Left:
+    """Return what is left to fold and to remove. Raises `sqlite3.Error`."""
+    with closing(_opened(folder)) as file:
+        file.create_function("milliseconds", 1, milliseconds)
+        return Left(*file.execute(UNFOLDED).fetchone())
+
+
+def _opened(folder: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)
 
 
 class Witness:
@@ -96,13 +106,11 @@ class Witness:
                 continue
 
 
-def annotated(operations: Iterable[Operation], looks: Sequence[Look]) -> History:
-    """The history of what was seen from outside, with what was seen from inside."""
+def annotated(operations: Iterable[Operation], looks: Sequence[Look]) -> list[Operation]:
+    """Return what was seen from outside, with what was seen from inside."""
     puts = _puts(looks)
     begun = [look.begun for look in looks]
-    return History(
-        tuple(_with_put(operation, begun, puts) for operation in operations), _stills(looks)
-    )
+    return [_with_put(operation, begun, puts) for operation in operations]
 
 
 def _with_put(operation: Operation, begun: Sequence[float], puts: Sequence[float]) -> Operation:
@@ -125,17 +133,3 @@ def _puts(looks: Sequence[Look]) -> list[float]:
             break
         puts.append(looks[later].ended)
     return puts
-
-
-def _stills(looks: Sequence[Look]) -> tuple[Still, ...]:
-    """From one look with everything folded to the last one that knows of no other removal."""
-    stills: list[Still] = []
-    first: Look | None = None
-    for one in looks:
-        if first is not None and one.removed == first.removed:
-            stills[-1] = Still(first.ended, one.begun)
-            continue
-        first = None if one.unfolded else one
-        if first is not None:
-            stills.append(Still(first.ended, first.ended))
-    return tuple(still for still in stills if still.begun < still.ended)

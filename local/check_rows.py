@@ -111,7 +111,7 @@ def _day(item: Item) -> None:
     _badge_id(item)
     date.fromisoformat(text(item, "SK").removeprefix(keys.DAY))
     views, day = number(item, "views"), Day.of("", item)
-    if min(views, *day.hours.values()) < 0:
+    if min([views, *day.hours.values()]) < 0:
         raise ValueError("it has a number below 0")
     if day.views != views:
         raise ValueError(f"it has {views} views, its hours have {day.views}")

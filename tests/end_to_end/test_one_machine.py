@@ -15,22 +15,23 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.views.storing import Lifetime, store_one
-from chalicelib.views.view import View
+from chalicelib.views.storing import Store
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import Windows
 from local.database import FILE, VERSION, Database
 from local.engine import VIEWS_QUEUE
 from local.queue import DEAD_LETTERS, SqliteQueue
 from local.table import SqliteTable
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 
-SHORT = {"VIEW_WINDOW_SECONDS": "1", "REDELIVERY_SECONDS": "1"}
+SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
 
 
 def stored(folder: Path, badge_id: str) -> dict[str, object]:
-    """The badge's item in the file."""
+    """Return the badge's summary in the file."""
     connection = sqlite3.connect(folder / FILE)
     row = connection.execute(
-        "SELECT attributes FROM items WHERE pk = ? AND sk = 'USER'", (f"USER#{badge_id}",)
+        "SELECT attributes FROM items WHERE pk = ? AND sk = 'VIEWS'", (f"USER#{badge_id}",)
     ).fetchone()
     connection.close()
     item: dict[str, object] = json.loads(row[0]) if row else {}
@@ -44,13 +45,13 @@ def wait_until_folded(folder: Path, badge_id: str, count: int) -> None:
         time.sleep(0.05)
 
 
-def test_views_are_counted_expire_and_are_folded_and_the_badge_never_dips(tmp_path: Path) -> None:
+def test_views_are_counted_and_folded_and_the_badge_never_dips(tmp_path: Path) -> None:
     with running(tmp_path, **SHORT) as server:
         assert server.badge("a/b")["message"] == "0"
         server.wait_for("a/b", 1)
         assert server.badge("a/b")["message"] == "1"
         server.wait_for("a/b", 2)
-        shown = []
+        shown = [2]
         while stored(tmp_path, "a/b").get("count") != 2:
             shown.append(server.peek("a/b"))
         assert set(shown) <= {2}
@@ -231,13 +232,14 @@ def test_a_killed_instance_leaves_no_lock_behind(tmp_path: Path) -> None:
 
 def test_dead_letters_are_redriven_while_it_serves_and_count_once(tmp_path: Path) -> None:
     """One that was never stored, and one that was: 2 views."""
-    views = [View.taken("late", 0, time.time()) for _ in range(2)]
+    views = [View("late", new_ulid(int(time.time() * 1000))) for _ in range(2)]
     with running(tmp_path) as server:
         with closing(Database(tmp_path / FILE)) as database:
             dead = SqliteQueue(database, VIEWS_QUEUE + DEAD_LETTERS, time.time)
             for view in views:
                 dead.send(view.to_message())
-            store_one(views[0], SqliteTable(database), Lifetime(300, 300), time.time())
+            store = Store(SqliteTable(database), Windows(), time.time, map)
+            assert store.store(views[:1]) == {}
         assert server.peek("late") == 1
         out, err = start(tmp_path, "redrive").communicate(timeout=PATIENCE_SECONDS)
         assert (out, err) == ("2 dead letters are on their way again.\n", "")
@@ -311,7 +313,7 @@ def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) 
 
 def _badges(folder: Path) -> int:
     with closing(sqlite3.connect(folder / FILE)) as connection:
-        [found] = connection.execute("SELECT count(*) FROM items WHERE sk = 'USER'").fetchone()
+        [found] = connection.execute("SELECT count(*) FROM items WHERE sk = 'VIEWS'").fetchone()
     return int(found)
 
 
@@ -352,7 +354,8 @@ def test_a_busy_port_is_refused(tmp_path: Path) -> None:
     [
         ("PORT", "http", "PORT must be a whole number from 0 to 65535, not 'http'"),
         ("VIEW_WINDOW_SECONDS", "0", "VIEW_WINDOW_SECONDS must be a whole number from 1 to 86400"),
-        ("REDELIVERY_SECONDS", "-1", "REDELIVERY_SECONDS must be a whole number from 1 to 86400"),
+        ("GRACE_SECONDS", "-1", "GRACE_SECONDS must be a whole number from 1 to 86400"),
+        ("RETENTION_SECONDS", "1499", "RETENTION_SECONDS must be at least 1500"),
         ("DATA", "/dev/null/x", "set DATA to a folder that can be written"),
         ("HOST", "203.0.113.1", "can't listen on 203.0.113.1:0"),
         ("HOST", "a..b", "can't listen on a..b:0: no such host; set HOST and PORT"),

@@ -21,15 +21,12 @@ from local.reading import SHM, WAL
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from tests.unit.test_local_checking import break_page, snapshot
 
-PATIENT = {"VIEW_WINDOW_SECONDS": "3600", "REDELIVERY_SECONDS": "3600"}
-"""Views stay views for the length of a test."""
-
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a vu-mi that was stopped has left: one badge with 3 views."""
     folder = tmp_path_factory.mktemp("stopped") / "data"
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         visit(server, 3)
         assert server.stop()[0] == 0
     return folder
@@ -127,7 +124,7 @@ def test_a_file_that_can_not_be_used_is_refused_in_one_line_and_left_byte_for_by
 
 def test_a_wal_without_its_file_is_not_put_into_a_new_one(folder: Path) -> None:
     """SQLite would take its pages for those of the new file."""
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         visit(server, 1)
         server.process.kill()
         server.process.wait()
@@ -137,7 +134,7 @@ def test_a_wal_without_its_file_is_not_put_into_a_new_one(folder: Path) -> None:
     assert f"{FILE}-wal is there without {FILE}: put that back beside it" in err
     assert not (folder / FILE).exists()
     (folder / "elsewhere").rename(folder / FILE)
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         assert server.peek("a") == 4
 
 
@@ -198,7 +195,7 @@ def test_a_full_disk_at_the_start_is_told(folder: Path) -> None:
     status, _, err = limited(folder, 0)
     assert (status, err.count("\n")) == (1, 1)
     assert "make room on" in err
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         assert server.peek("a") == 3
 
 
@@ -236,7 +233,7 @@ def limited(folder: Path, size: int) -> tuple[int, str, str]:
 def test_a_disk_that_gets_full_is_told_by_the_badge_and_counts_go_on_when_there_is_room(
     folder: Path,
 ) -> None:
-    with drained(folder, **PATIENT) as (server, lines):
+    with drained(folder) as (server, lines):
         limit(server.process.pid, 1_000)
         badge = server.badge("a")
         assert badge["isError"]
@@ -266,7 +263,7 @@ def test_while_another_program_holds_the_file_all_are_answered_soon(
     Beside it one that starts meanwhile, on another file that is held too.
     """
     elsewhere = shutil.copytree(stopped, tmp_path / "elsewhere")
-    with drained(folder, **PATIENT) as (server, lines):
+    with drained(folder) as (server, lines):
         badges: list[dict[str, object]] = []
         visitors = [
             threading.Thread(target=lambda: badges.append(server.badge("a"))) for _ in range(12)
@@ -295,7 +292,7 @@ def test_a_file_that_breaks_while_it_is_served_is_written_no_more_and_read_where
     folder: Path,
 ) -> None:
     """The index of what expires breaks: counts are shown, none is taken, and healthz says so."""
-    with drained(folder, **PATIENT) as (server, lines):
+    with drained(folder) as (server, lines):
         assert server.request("/healthz")[0] == 200
         break_page(folder / FILE, "expiring")
         badge = server.badge("a")
@@ -321,7 +318,7 @@ def test_a_backup_made_while_it_serves_is_the_way_back_from_a_broken_file(
 
     3 views and 2, then the backup, then 4 more, which are lost with the file.
     """
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         visit(server, 2)
         status, out, err = run(folder, "backup", str(tmp_path / "backup"))
         assert (status, err) == (0, "")
@@ -338,7 +335,7 @@ def test_a_backup_made_while_it_serves_is_the_way_back_from_a_broken_file(
     assert err.endswith(f"{WAY_BACK}\n")
     folder.rename(tmp_path / "broken")
     (tmp_path / "backup").rename(folder)
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         assert server.peek("a") == 5
         visit(server, 1)
         assert server.stop()[0] == 0
@@ -365,14 +362,14 @@ def test_what_sqlite_recovers_from_a_broken_file_is_served_again(
     recover(folder / "broken.sqlite3", folder / FILE)
     status, out, err = run(folder, "check")
     assert (status, err) == (0, ""), out
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         assert server.peek("a") == 3
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_check_changes_nothing_and_makes_nothing(folder: Path, *, killed: bool) -> None:
     """Beside a running server its badge may be written to; here nobody asks for one."""
-    with running(folder, **PATIENT) as server:
+    with running(folder) as server:
         visit(server, 1)
         if killed:
             server.process.kill()

@@ -10,12 +10,12 @@ import pytest
 from chaos.bad_input import Tried
 from chaos.checker import CLEAN, check
 from chaos.faults import Fault
-from chaos.history import History, Kind, Operation, Outcome
+from chaos.history import Kind, Operation, Outcome
 from chaos.report import OnAws, OneMachine, counted, failures, report
 from chaos.visitors import HUNG
 
 HIT = Operation("a", Kind.HIT, 1, 2, Outcome.ACKNOWLEDGED, 0)
-LOST = check(History((HIT, Operation("a", Kind.FINAL, 3, 4, Outcome.ACKNOWLEDGED, 0))))
+LOST = check([HIT, Operation("a", Kind.FINAL, 3, 4, Outcome.ACKNOWLEDGED, 0)])
 MACHINE = OneMachine(
     seconds=2,
     disk="a small one",
@@ -25,13 +25,20 @@ MACHINE = OneMachine(
     inputs=7,
     tried=Tried(Counter({"200": 6, "closed": 1})),
     log_errors=(),
+    refused_owners=(),
     operations=Counter({(Kind.HIT, Outcome.ACKNOWLEDGED): 3_000}),
     notes=Counter(),
     verdict=CLEAN,
 )
 AWS = OnAws(
     worlds=2,
-    operations=Counter({(Kind.HIT, Outcome.UNKNOWN): 9, (Kind.READ, Outcome.UNKNOWN): 6}),
+    operations=Counter(
+        {
+            (Kind.HIT, Outcome.UNKNOWN): 9,
+            (Kind.READ, Outcome.UNKNOWN): 6,
+            (Kind.RESET, Outcome.ACKNOWLEDGED): 5,
+        }
+    ),
     happened=Counter({"ANSWER_LOST": 8}),
     verdict=CLEAN,
 )
@@ -47,6 +54,7 @@ def test_the_table_says_what_was_held_survived_and_tried() -> None:
     assert "| hits acknowledged | 3,000 | 0 |" in rows
     assert "| hits unknown | 0 | 9 |" in rows
     assert "| reads | 0 | 6 |" in rows
+    assert "| lives ended by owners | 0 | 5 |" in rows
     assert "| bad inputs tried | 7 | |" in rows
     assert "| answer lost | | 8 |" in rows
     assert "| losses | 0 | 0 |" in rows

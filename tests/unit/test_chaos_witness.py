@@ -1,26 +1,26 @@
-"""The witness: when the put of a view was certainly done, and when nothing was being folded."""
+"""The witness: when the put of a view was certainly done, and what is left to fold."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
 
-from chalicelib.ports import Put
+from chalicelib.views import keys
+from chalicelib.views.view import new_ulid
+from chalicelib.views.windows import marker_item
 from chaos import witness
-from chaos.history import Kind, Operation, Outcome, Still
+from chaos.history import Kind, Operation, Outcome
 from chaos.witness import Look, annotated
 from local.database import FILE, Database
 from local.engine import VIEWS_QUEUE
-from local.queue import SqliteQueue
-from local.table import ChangeLog, SqliteTable, remove_expired
+from local.queue import DEAD_LETTERS, SqliteQueue
+from local.table import SqliteTable
 
 NONE = 9e18
 
 
-def looked(
-    at: float, sent: int, waiting: float = NONE, removed: int = 0, unfolded: int = 0
-) -> Look:
-    return Look(at, at + 0.1, sent, waiting, removed, unfolded, 0, 0)
+def looked(at: float, sent: int, waiting: float = NONE) -> Look:
+    return Look(at, at + 0.1, sent, waiting)
 
 
 def hit(completed: float) -> Operation:
@@ -28,7 +28,7 @@ def hit(completed: float) -> Operation:
 
 
 def put_by(completed: float, *looks: Look) -> float | None:
-    [operation] = annotated([hit(completed)], looks).operations
+    [operation] = annotated([hit(completed)], looks)
     return operation.put_by
 
 
@@ -49,34 +49,32 @@ def test_a_view_whose_message_is_still_there_at_the_last_look_was_not_seen_put()
 
 def test_what_counted_nothing_for_sure_has_no_put() -> None:
     refused = Operation("a", Kind.HIT, 1, 1.5, Outcome.REFUSED)
-    assert annotated([refused], [looked(2, 7)]).operations == (refused,)
+    assert annotated([refused], [looked(2, 7)]) == [refused]
 
 
-def test_nothing_is_removed_between_two_looks_that_know_one_last_removal() -> None:
-    looks = (
-        looked(1, 0, removed=3, unfolded=2),
-        looked(2, 0, removed=3),
-        looked(3, 0, removed=3),
-        looked(4, 0, removed=3),
-        looked(5, 0, removed=4, unfolded=1),
-        looked(6, 0, removed=5),
-        looked(7, 0, removed=5),
-    )
-    assert annotated([], looks).stills == (Still(2.1, 4), Still(6.1, 7))
-
-
-def test_a_look_finds_messages_removals_and_live_views(tmp_path: Path) -> None:
+def test_a_look_finds_messages_and_dead_letters_that_wait(tmp_path: Path) -> None:
     with closing(Database(tmp_path / FILE)) as database:
-        table, log = SqliteTable(database), ChangeLog(database, "fold_views")
         queue = SqliteQueue(database, VIEWS_QUEUE, lambda: 1_000.0)
-        assert witness.look(tmp_path)[2:] == (0, NONE, 0, 0, 0, 0)
+        assert witness.look(tmp_path)[2:] == (0, NONE)
+        assert witness.look(tmp_path).all_put
         for body in ("one", "two"):
             queue.send(body)
-            table.write(Put({"PK": "USER#a", "SK": f"VIEW#{body}", "ttl": 900}))
-        assert witness.look(tmp_path)[2:] == (2, 1, 0, 0, 2, 0)
-        database.write(lambda connection: remove_expired(connection, 1_000.0, {"VIEW#two"}, 9))
+        assert witness.look(tmp_path)[2:] == (2, 1)
         queue.delete(queue.receive(1))
-        assert witness.look(tmp_path)[2:] == (2, 2, 1, 1, 1, 0)
-        log.checkpoint(1)
-        seen = witness.look(tmp_path)
-        assert (seen.removed, seen.unfolded, seen.all_put, seen.all_folded) == (1, 0, False, False)
+        assert witness.look(tmp_path)[2:] == (2, 2)
+        assert not witness.look(tmp_path).all_put
+        SqliteQueue(database, VIEWS_QUEUE + DEAD_LETTERS, lambda: 1_000.0).send("three")
+        queue.delete(queue.receive(1))
+        assert witness.look(tmp_path)[2:] == (3, 3)
+
+
+def test_what_is_left_are_views_after_the_watermarks_and_what_ttl_removes(tmp_path: Path) -> None:
+    """3 views, of which one is folded, and one marker."""
+    with closing(Database(tmp_path / FILE)) as database:
+        table = SqliteTable(database)
+        for badge_id, at in (("a", 1_000), ("a", 1_001), ("b", 1_000)):
+            pk, sk = keys.view(badge_id, new_ulid(at))
+            table.put_all([{"PK": pk, "SK": sk}])
+        pk, sk = keys.summary("a")
+        table.put_all([{"PK": pk, "SK": sk, "watermark": 1_000}, marker_item("a", 300, 900)])
+        assert witness.left(tmp_path) == (2, 4)

@@ -18,7 +18,7 @@ from local.database import FILE, Database
 from local.table import SqliteTable
 from tests.unit.test_local_checking import break_page
 
-OWNER = {"PK": "USER#a", "SK": "USER"}
+BADGE = {"PK": "USER#a", "SK": "VIEWS"}
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def folder(tmp_path: Path) -> Path:
 
 def put(folder: Path, count: int) -> None:
     with closing(Database(folder / FILE)) as database:
-        SqliteTable(database).put_all([{**OWNER, "count": count}])
+        SqliteTable(database).put_all([{**BADGE, "base": count}])
 
 
 def count(folder: Path) -> object:
     with closing(Database(folder / FILE)) as database:
-        item = SqliteTable(database).get(Key("USER#a", "USER"))
-    return item and item["count"]
+        item = SqliteTable(database).get(Key("USER#a", "VIEWS"))
+    return item and item["base"]
 
 
 def names(folder: Path) -> list[str]:
@@ -72,7 +72,7 @@ def test_only_its_owner_may_read_it(folder: Path, tmp_path: Path) -> None:
 
 def test_what_is_in_the_wal_alone_is_in_the_backup(folder: Path, tmp_path: Path) -> None:
     with closing(Database(folder / FILE)) as database:
-        SqliteTable(database).put_all([{**OWNER, "count": 8}])
+        SqliteTable(database).put_all([{**BADGE, "base": 8}])
         backup.make(folder, tmp_path / "one")
     assert files(tmp_path / "one")[-1] == FILE
     assert count(tmp_path / "one") == 8
@@ -168,7 +168,7 @@ def test_a_backup_that_takes_the_place_of_a_broken_folder_goes_on_where_it_was_m
     with closing(Database(folder / FILE)) as database:
         label = database.stream_label
         backup.make(folder, tmp_path / "one")
-        SqliteTable(database).put_all([{**OWNER, "count": 8}])
+        SqliteTable(database).put_all([{**BADGE, "base": 8}])
     folder.rename(tmp_path / "broken")
     (tmp_path / "one").rename(folder)
     assert count(folder) == 7

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.ports import Item, Put
+from chalicelib.ports import Item, Put, Value
 from chalicelib.timers.event import Event, Kind, Target
-from chalicelib.views.storing import Lifetime, store
-from chalicelib.views.view import View
+from chalicelib.views import keys
+from chalicelib.views.storing import Store
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import Windows
 from chalicelib.wallets import opening
 from chalicelib.wallets.ledger import Ledger, RefusedError
 from chalicelib.wallets.wallet import Posting, entry
@@ -23,9 +25,16 @@ from local.archive import FOLDER, FolderArchive
 from local.database import FILE, VERSION, Database
 from local.queue import DEAD_LETTERS, SqliteQueue
 from local.reading import SHM, WAL, beside, reading
-from local.table import ChangeLog, SqliteTable, remove_expired
+from local.table import ChangeLog, SqliteTable
 
 NOW = 1_800_000_000.0
+SUMMARY: dict[str, Value] = {
+    "count": 5,
+    "watermark": int(NOW * 1000) - 1,
+    "today": {"day": "2027-01-15", "h07": 3},
+    "version": 2,
+}
+"""2 views are in the history of the day before, 3 in that of today."""
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 REPLACED = (
     "UPDATE items SET attributes = replace(attributes, '{}', '{}')"
@@ -33,6 +42,10 @@ REPLACED = (
 )
 """One text of what an item of a wallet says by another."""
 MORTAL = REPLACED.format("}", ', "ttl": 5}', "NONCE#").replace("SET", "SET ttl = 5,")
+
+
+def view(badge_id: str = "a/b", *, first: bool = True, hot: bool = False) -> View:
+    return View(badge_id, new_ulid(int(NOW * 1000)), first, hot)
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -82,19 +95,17 @@ def folder(tmp_path: Path) -> Path:
     """A file with something of each kind: closed, so that all is in it alone."""
     with closing(Database(tmp_path / FILE)) as database:
         table = SqliteTable(database)
-        views = [View.taken("a/b", n, NOW) for n in range(3)]
-        assert store(views, table, Lifetime(300, 300), NOW, map) == {}
+        store = Store(table, Windows(retention=3_600), lambda: NOW, map)
+        assert store.store([view(), view(first=False), view(first=False)]) == {}
+        assert store.store([view(first=False, hot=True)]) == {}
         queue = SqliteQueue(database, "vu-mi-views", lambda: NOW)
-        queue.send(View.taken("waiting", 0, NOW).to_message())
+        queue.send(view("waiting").to_message())
         for consumer in ("fold_views", "archive_entries"):
             ChangeLog(database, consumer)
         event = Event("launch", 1, 1, Target(Kind.LOG), '"ho"', "d")
-        day: Item = {"PK": "USER#a/b", "SK": "DAY#2027-01-15", "views": 2, "h08": 2}
-        table.write(
-            Put(event.new_item()),
-            Put(day),
-            Put({"PK": "USER#a/b", "SK": "USER", "count": 2, "floor": 5}),
-        )
+        key = keys.day("a/b", "2027-01-14")
+        day: Item = {"PK": key.pk, "SK": key.sk, "views": 2, "h08": 2, "version": 1, "reset": 0}
+        table.write(Put(event.new_item()), Put(day), Put({"PK": key.pk, "SK": "VIEWS", **SUMMARY}))
         wallet = opening.open_wallet(table, USER, 1)
         Ledger(table, lambda: NOW).post(Posting("n-1", 500, wallet.wallet_id))
     return tmp_path
@@ -127,15 +138,15 @@ def test_a_file_that_is_open_and_one_whose_owner_was_killed_are_read_with_their_
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("UPDATE items SET attributes = '[' WHERE sk = 'USER'", "it does not decode"),
-        ("UPDATE items SET attributes = '[]' WHERE sk = 'USER'", "its attributes are no JSON"),
-        ("UPDATE items SET attributes = '{\"n\": 1.5}' WHERE sk = 'USER'", "it does not decode"),
+        ("UPDATE items SET attributes = '[' WHERE sk = 'VIEWS'", "it does not decode"),
+        ("UPDATE items SET attributes = '[]' WHERE sk = 'VIEWS'", "its attributes are no JSON"),
+        ("UPDATE items SET attributes = '{\"n\": 1.5}' WHERE sk = 'VIEWS'", "it does not decode"),
         (
-            "UPDATE items SET sk = CAST(x'ff41' AS TEXT) WHERE sk = 'USER'",
+            "UPDATE items SET sk = CAST(x'ff41' AS TEXT) WHERE sk = 'VIEWS'",
             "must be text that UTF-8",
         ),
-        ("UPDATE items SET ttl = 5 WHERE sk LIKE 'VIEW%'", "its column ttl has 5, its attributes"),
-        ("UPDATE items SET ttl = NULL WHERE sk LIKE 'VIEW%'", "its column ttl has None"),
+        ("UPDATE items SET ttl = 5 WHERE sk LIKE 'VIEW#%'", "its column ttl has 5, its attributes"),
+        ("UPDATE items SET ttl = NULL WHERE sk LIKE 'VIEW#%'", "its column ttl has None"),
         ("UPDATE items SET due = 5 WHERE sk = 'TIMER'", "its column due has 5"),
         ("UPDATE items SET batch = 'x' WHERE sk = 'TIMER'", "its column batch has 'x'"),
         ("UPDATE items SET pk = 'USER#' WHERE sk = 'USER'", "this badge is not right"),
@@ -149,9 +160,18 @@ def test_a_file_that_is_open_and_one_whose_owner_was_killed_are_read_with_their_
         ),
         ("UPDATE items SET attributes = '{\"views\": 2}' WHERE sk LIKE 'DAY%'", "its hours have 0"),
         ("UPDATE items SET sk = 'DAY#2027-02-30' WHERE sk LIKE 'DAY%'", "this day is not right"),
-        ("UPDATE items SET sk = 'ELSE' WHERE sk = 'USER'", "nothing in vu-mi has such a key"),
+        ("UPDATE items SET sk = 'ELSE' WHERE sk = 'VIEWS'", "nothing in vu-mi has such a key"),
         ("UPDATE checkpoints SET sequence = 9", "has come to change 9, the change log ends at 0"),
-        ("DELETE FROM stream", "the stream has 0 labels"),
+        ("UPDATE items SET sk = 'VIEW#I' WHERE sk = 'VIEWS'", "this view is not right"),
+        (
+            "UPDATE items SET sk = 'VIEW#01ARZ3NDEKTSV4RRFFQ69G5FAI' WHERE sk = 'VIEWS'",
+            "this view is not right",
+        ),
+        ("UPDATE items SET pk = 'SEEN#x' WHERE sk = 'SEEN'", "this counted view is not right"),
+        ("UPDATE items SET pk = 'WINDOW#x#a/b' WHERE sk = 'WINDOW'", "this window is not right"),
+        ("UPDATE items SET pk = 'WINDOW#300#b' WHERE sk = 'WINDOW'", "it is of 'b', it names"),
+        ("DELETE FROM stream", "the table stream has 0 rows, it must have one"),
+        ("INSERT INTO clock VALUES (1)", "the table clock has 2 rows, it must have one"),
         ("DROP INDEX expiring", "the index expiring is not as vu-mi makes it"),
         ("DROP TABLE messages", "it is a SQLite file, but not one of vu-mi"),
         ("UPDATE messages SET visible_at = 'soon'", "message 1 of the queue vu-mi-views is"),
@@ -167,48 +187,35 @@ def test_what_is_not_as_it_must_be_is_told(folder: Path, statement: str, says: s
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
-        ({"count": 2, "floor": 6}, "the badge a/b has shown 1 more views than there are"),
-        ({"count": 1, "floor": 4}, "the badge a/b has 1 views, its days have 2"),
+        ({"count": 6}, "the badge a/b has 6 views, its history has 5"),
+        ({"count": 4}, "the badge a/b has 4 views, its history has 5"),
+        ({"count": 2, "today": {}}, "the badge a/b has 2 views, its history has 0"),
+        ({"today": {"day": "2027-01-14", "h00": 3}}, "has 5 views, its history has 3"),
+        ({"today": "2027-01-15"}, "this badge is not right: today is '2027-01-15'"),
+        ({"today": {"day": "2027-02-30", "h07": 3}}, "this badge is not right: day is out of"),
         ({"count": -1}, "its count is -1, below 0"),
-        ({"count": 2, "folded": f"LABEL#{1:040}"}, "is folded up to 1, the change log ends at 0"),
-        ({"count": 2, "folded": "LABEL#1"}, "is no place in a stream"),
-        ({"count": 2, "folded": f"2020#{1:040}"}, ""),
-        ({"count": 0, "floor": 3, "reset": int(NOW * 1000) + 86_400_000}, "has shown 3 more"),
-        ({"count": 0, "reset": int(NOW * 1000) + 86_400_000}, ""),
+        ({"watermark": -1}, "its watermark is -1, below 0"),
+        ({"reset": int(NOW * 1000)}, f"its reset {int(NOW * 1000)} is later than its watermark"),
+        ({"count": 3, "reset": int(NOW * 1000) - 1}, ""),
+        ({"base": 7, "frozen": 1, "hot": 9}, ""),
     ],
 )
-def test_a_badge_that_says_more_than_there_is_is_told(
+def test_a_badge_whose_count_is_not_its_history_is_told(
     folder: Path, attributes: dict[str, object], says: str
 ) -> None:
-    """2 views are counted, in one day, and 3 are live: 5. A reset leaves all of them out."""
-    with closing(Database(folder / FILE)) as database:
-        label = database.stream_label
-    text = json.dumps(attributes).replace("LABEL", label)
-    set_attributes(folder, "USER#a/b", "USER", text)
+    """A day of an earlier life, and today's own item, are no part of the history."""
+    set_attributes(folder, "USER#a/b", "VIEWS", json.dumps(SUMMARY | attributes))
     found = wrong(folder)
     assert any(says in line for line in found) if says else found == []
 
 
-def test_views_that_wait_for_the_fold_or_in_a_message_are_not_lost(folder: Path) -> None:
-    """2 in the count, 3 removed, 1 of another name in a message: 6 are right, 7 are not."""
-    with closing(Database(folder / FILE)) as database:
-        table = SqliteTable(database)
-        database.write(lambda connection: remove_expired(connection, NOW + 9_999, (), 3))
-        SqliteQueue(database, "vu-mi-views", lambda: NOW).send(
-            View.taken("old", 5, NOW).to_message()
-        )
-        table.write(
-            Put({"PK": "USER#old", "SK": "USER", "alias": "a/b"}),
-            Put({"PK": "USER#a/b", "SK": "USER", "count": 2, "floor": 6}),
-        )
-    assert wrong(folder) == []
+def test_the_days_of_one_badge_are_not_those_of_the_next(folder: Path) -> None:
     change(
-        folder, 'UPDATE items SET attributes = \'{"count": 2, "floor": 7}\' WHERE pk = "USER#a/b"'
-        " AND sk = 'USER'"
-    )  # fmt: skip
-    assert wrong(folder) == [
-        "the badge a/b has shown 1 more views than there are: they are lost",
-    ]
+        folder,
+        "INSERT INTO items (pk, sk, attributes) VALUES ('USER#a/c', 'VIEWS', ?)",
+        json.dumps({"count": 2, "today": {"day": "2027-01-15"}, "version": 1}),
+    )
+    assert wrong(folder) == ["the badge a/c has 2 views, its history has 0"]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +320,8 @@ def test_a_wallet_that_its_user_does_not_find_is_told(folder: Path) -> None:
 def test_a_change_that_every_consumer_is_done_with_is_told(folder: Path) -> None:
     change(
         folder,
-        "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (1, 'USER#a', 'VIEW#', '{}')",
+        "INSERT INTO changes (removed_at, pk, sk, attributes)"
+        " VALUES (1, 'WINDOW#300#a', 'WINDOW', '{}')",
     )
     change(folder, "UPDATE checkpoints SET sequence = 1")
     assert wrong(folder) == ["change 1 is kept, though every consumer has come to 1"]

@@ -15,7 +15,7 @@ from chalicelib import ports
 from chalicelib.ports import Refused, Unavailable
 from local.commits import Job
 from local.database import Database
-from local.queue import Message, SqliteQueue, still_to_come
+from local.queue import Message, SqliteQueue
 
 Result = TypeVar("Result")
 
@@ -61,10 +61,6 @@ def give_up(queue: SqliteQueue, clock: Clock) -> None:
     for _ in range(MAX_RECEIVES + 1):
         queue.receive(10)
         clock.now += VISIBILITY
-
-
-def held(database: Database, queue: str = "views") -> list[str]:
-    return database.write(lambda connection: still_to_come(connection, queue, START))
 
 
 def test_a_message_tells_when_it_was_sent_and_received(queue: SqliteQueue, clock: Clock) -> None:
@@ -302,40 +298,6 @@ def test_a_redrive_leaves_the_dead_letters_of_another_queue(
     assert timers.dead_letters() == 1
 
 
-def test_what_was_received_and_not_deleted_is_still_to_come(
-    database: Database, queue: SqliteQueue
-) -> None:
-    queue.send("received")
-    queue.send("deleted")
-    received, deleted = queue.receive(10)
-    queue.delete([deleted])
-    queue.send("waiting")
-
-    assert held(database) == [received.body]
-
-
-def test_still_to_come_are_dead_letters_and_redriven_ones(
-    database: Database, queue: SqliteQueue, clock: Clock
-) -> None:
-    queue.send("bad")
-    give_up(queue, clock)
-    assert queue.dead_letters() == 1
-    assert held(database) == ["bad"]
-
-    queue.redrive()
-    assert queue.dead_letters() == 0
-    assert held(database) == ["bad"]
-
-
-def test_still_to_come_is_asked_of_one_queue(database: Database, clock: Clock) -> None:
-    timers = open_queue(database, clock, "timers")
-    timers.send("timer")
-    timers.receive(10)
-
-    assert held(database) == []
-    assert held(database, "timers") == ["timer"]
-
-
 def test_a_clock_set_back_while_running_delays_no_message(queue: SqliteQueue, clock: Clock) -> None:
     """An hour back: a message due in 30 s is still due in 30 s, not in an hour and 30 s."""
     queue.send("in hand")
@@ -495,16 +457,6 @@ def test_a_redriven_message_has_all_its_receives_again(database: Database, clock
         clock.now += VISIBILITY
         assert queue.receive(9) == []
         assert queue.redrive() == 1
-        assert database.write(lambda c: still_to_come(c, "once", START)) == ["x"]
-
-
-def test_a_message_that_waits_for_longer_than_a_second_may_be_done_already(
-    database: Database, queue: SqliteQueue, clock: Clock
-) -> None:
-    queue.send("x")
-    for waited, expected in ((0.0, []), (1.0, []), (1.001, ["x"])):
-        now = clock.now + waited
-        assert database.write(lambda c, now=now: still_to_come(c, "views", now)) == expected  # type: ignore[misc]
 
 
 def watch(database: Database) -> list[str]:

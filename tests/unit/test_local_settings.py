@@ -14,7 +14,8 @@ from local.settings import LocalSettings
 def test_without_any_setting_it_listens_to_this_machine_only() -> None:
     settings = LocalSettings.from_environment({})
 
-    assert settings == LocalSettings("127.0.0.1", 8000, Path("data"), Settings())
+    product = Settings(retention_seconds=3_600)
+    assert settings == LocalSettings("127.0.0.1", 8000, Path("data"), product)
 
 
 def test_every_setting_is_read() -> None:
@@ -23,12 +24,13 @@ def test_every_setting_is_read() -> None:
         "PORT": "9000",
         "DATA": "/srv/vu-mi",
         "VIEW_WINDOW_SECONDS": "60",
-        "REDELIVERY_SECONDS": "120",
+        "GRACE_SECONDS": "120",
+        "RETENTION_SECONDS": "7200",
     }
 
     settings = LocalSettings.from_environment(environment)
 
-    product = Settings(view_window_seconds=60, redelivery_seconds=120)
+    product = Settings(view_window_seconds=60, grace_seconds=120, retention_seconds=7_200)
     assert settings == LocalSettings("::1", 9000, Path("/srv/vu-mi"), product)
 
 
@@ -52,6 +54,25 @@ def test_any_other_port_is_refused_by_name(given: str) -> None:
 def test_a_wrong_setting_of_the_product_is_refused_by_name() -> None:
     with pytest.raises(SettingsError, match="VIEW_WINDOW_SECONDS must be a whole number from 1"):
         LocalSettings.from_environment({"VIEW_WINDOW_SECONDS": "0"})
+
+
+@pytest.mark.parametrize("retention", [300, 301])
+def test_a_retention_of_a_window_and_two_graces_is_the_least(retention: int) -> None:
+    """60 + 2 * 120 = 300."""
+    environment = {"VIEW_WINDOW_SECONDS": "60", "GRACE_SECONDS": "120"}
+
+    settings = LocalSettings.from_environment(environment | {"RETENTION_SECONDS": str(retention)})
+
+    assert settings.product.retention_seconds == retention
+
+
+@pytest.mark.parametrize("given", [{"RETENTION_SECONDS": "299"}, {"GRACE_SECONDS": "1771"}])
+def test_a_retention_that_is_shorter_is_refused_by_name(given: dict[str, str]) -> None:
+    """60 + 2 * 1771 = 3602, and the default is 3600."""
+    environment = {"VIEW_WINDOW_SECONDS": "60", "GRACE_SECONDS": "120"} | given
+
+    with pytest.raises(SettingsError, match="RETENTION_SECONDS must be at least 3"):
+        LocalSettings.from_environment(environment)
 
 
 @pytest.mark.parametrize(

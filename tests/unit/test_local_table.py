@@ -22,9 +22,19 @@ def put(table: SqliteTable, sk: str, ttl: int | None = None, pk: str = "p") -> K
 
 
 def expire(
-    database: Database, now: float = NOW, held: Collection[str] = (), limit: int = 100
+    database: Database,
+    now: float = NOW,
+    *,
+    held: Collection[Key] = (),
+    unconsumed: Collection[Key] = (),
+    limit: int = 100,
 ) -> int:
-    return database.write(lambda connection: remove_expired(connection, now, held, limit))
+    """Remove what is over, but what is held; what nobody consumes leaves no change."""
+    return database.write(
+        lambda connection: remove_expired(
+            connection, now, limit, lambda key: key not in held, lambda key: key not in unconsumed
+        )
+    )
 
 
 def left(table: SqliteTable, pk: str = "p") -> list[str]:
@@ -110,6 +120,28 @@ def test_a_value_that_is_no_text_is_no_batch(table: SqliteTable) -> None:
     assert table.query_due("5", limit=9) == []
 
 
+def test_a_descending_query_reads_the_newest_first_up_to_its_limit(table: SqliteTable) -> None:
+    """As a GET reads the summary and the newest views."""
+    for sk in ("DAY#1", "VIEW#1", "VIEW#2", "VIEW#3", "VIEWS", "W"):
+        put(table, sk)
+
+    page = table.query("p", first="VIEW#", last="VIEWS", limit=3, descending=True)
+
+    assert [item["SK"] for item in page] == ["VIEWS", "VIEW#3", "VIEW#2"]
+    everything = table.query("p", limit=9, attributes=("SK",), descending=True)
+    assert [item["SK"] for item in everything] == [
+        *("W", "VIEWS", "VIEW#3", "VIEW#2", "VIEW#1", "DAY#1")
+    ]
+
+
+def test_a_count_between_two_sort_keys_has_both_and_stops_at_its_limit(table: SqliteTable) -> None:
+    for sk in ("a", "b", "c", "d"):
+        put(table, sk)
+
+    assert table.count("p", first="b", last="c", limit=9) == 2
+    assert table.count("p", first="b", limit=2) == 2
+
+
 def test_one_write_in_a_common_commit_is_one_statement(
     database: Database, table: SqliteTable
 ) -> None:
@@ -191,7 +223,7 @@ def test_no_more_are_removed_than_the_limit(database: Database, table: SqliteTab
 
 
 def test_held_items_stay_and_leave_no_change(database: Database, table: SqliteTable) -> None:
-    held = {put(table, "held", NOW - 9).sk}
+    held = {put(table, "held", NOW - 9)}
     put(table, "free", NOW - 1)
 
     assert expire(database, held=held) == 1
@@ -202,20 +234,16 @@ def test_held_items_stay_and_leave_no_change(database: Database, table: SqliteTa
     assert left(table) == []
 
 
-def test_a_sort_key_is_held_in_every_partition_and_no_other(
-    database: Database, table: SqliteTable
-) -> None:
-    for pk in ("p", "q"):
-        put(table, "held", NOW - 2, pk)
-        put(table, "held no more", NOW - 1, pk)
+def test_an_item_is_held_by_its_whole_key(database: Database, table: SqliteTable) -> None:
+    held = {put(table, "s", NOW - 2, "p")}
+    put(table, "s", NOW - 2, "q")
 
-    assert expire(database, held={"held"}, limit=1) == 1
-    assert expire(database, held={"held"}, limit=1) == 1
-    assert (left(table, "p"), left(table, "q")) == (["held"], ["held"])
+    assert expire(database, held=held) == 1
+    assert (left(table, "p"), left(table, "q")) == (["s"], [])
 
 
 def test_held_items_do_not_use_up_the_limit(database: Database, table: SqliteTable) -> None:
-    held = {put(table, f"held {place}", NOW - 9).sk for place in range(3)}
+    held = {put(table, f"held {place}", NOW - 9) for place in range(3)}
     put(table, "free 1", NOW - 1)
     put(table, "free 2", NOW - 1)
 
@@ -224,22 +252,38 @@ def test_held_items_do_not_use_up_the_limit(database: Database, table: SqliteTab
     assert left(table) == ["held 0", "held 1", "held 2"]
 
 
-def test_the_limit_holds_though_what_is_held_is_not_over(
+def test_only_what_is_over_is_asked_whether_it_may_go(
     database: Database, table: SqliteTable
 ) -> None:
-    for place in range(3):
-        put(table, f"free {place}", NOW - 9 + place)
-    held = {put(table, "held", NOW + 1).sk, "not there"}
+    over = put(table, "over", NOW - 1)
+    put(table, "to come", NOW + 1)
+    asked: list[Key] = []
 
-    assert expire(database, held=held, limit=1) == 1
-    assert left(table) == ["free 1", "free 2", "held"]
+    def may_go(key: Key) -> bool:
+        asked.append(key)
+        return True
+
+    database.write(lambda connection: remove_expired(connection, NOW, 9, may_go, lambda _: True))
+    assert asked == [over]
+
+
+def test_what_nobody_consumes_is_removed_and_leaves_no_change(
+    database: Database, table: SqliteTable
+) -> None:
+    unconsumed = {put(table, "a", NOW - 2)}
+    put(table, "b", NOW - 1)
+
+    assert expire(database, unconsumed=unconsumed) == 2
+
+    assert left(table) == []
+    assert removed(ChangeLog(database, "reader").read(10)) == ["b"]
 
 
 def test_removal_and_change_are_one_transaction(database: Database, table: SqliteTable) -> None:
     put(table, "s", NOW - 1)
 
     def interrupted(connection: sqlite3.Connection) -> None:
-        assert remove_expired(connection, NOW, (), 10) == 1
+        assert remove_expired(connection, NOW, 10, lambda _: True, lambda _: True) == 1
         assert connection.in_transaction
         assert connection.execute("SELECT count(*) FROM items").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM changes").fetchone() == (1,)
@@ -323,7 +367,7 @@ def test_a_checkpoint_outlives_a_reopened_file(path: Path) -> None:
 
 
 def test_a_sequence_is_never_used_again_after_deletion_and_reopening(path: Path) -> None:
-    """A fold drops what lies at or below its position: a number that came again would be lost."""
+    """A consumer reads on after its checkpoint: a number that came again would be passed over."""
     database = Database(path)
     put(SqliteTable(database), "first", NOW - 1)
     log = ChangeLog(database, "reader")
