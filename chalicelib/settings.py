@@ -30,7 +30,7 @@ class Settings:
     `view_window_seconds`: the length of a window; windows end on whole multiples of it.
     `grace_seconds`: how long after the end of a window its views are folded at the earliest.
     `retention_seconds`: how long a view is kept in the table.
-    `hot_views`: a badge with this many live views is hot; no operator sets it.
+    `hot_views`: a badge with this many live views is hot.
     `api_token_digests`: SHA-256 digests, in hex, of the tokens that open the token routes.
     `token_users`: whose tokens some of them are, by digest: UUIDs in small letters.
     `webhook_allow`: networks that events may call although private, as they are written.
@@ -73,6 +73,7 @@ class Settings:
             retention_seconds=whole_number(
                 environment, "RETENTION_SECONDS", retention_seconds, 1, MAX_RETENTION_SECONDS
             ),
+            hot_views=whole_number(environment, "HOT_VIEWS", HOT_VIEWS, 1, 8_000),
             timers_queue_url=environment.get("TIMERS_QUEUE_URL", ""),
             distribution_queue_url=environment.get("DISTRIBUTION_QUEUE_URL", ""),
             api_token_digests=frozenset(users),

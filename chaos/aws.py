@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from moto import mock_aws
 
@@ -32,7 +31,7 @@ from chalicelib.ports import Delete, Key, Put, Queue, StorageError, Table, Updat
 from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
 from chalicelib.tokens import digest
-from chalicelib.views import counting, keys, owner
+from chalicelib.views import keys, owner
 from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder
 from chalicelib.views.put import put_views
@@ -49,10 +48,10 @@ BADGES = ("hot", 'quo"te/ü', "hot#", *(f"badge {number}" for number in range(9)
 OWNED = BADGES[:3]
 SECRET = "a secret of the owner's own"  # noqa: S105  of a badge in a simulation
 DIGEST = digest(SECRET)
-SETTINGS = Settings()
-WINDOWS = Windows.of(SETTINGS)
 HOT = 40
 """Live views from which a badge is hot here: one of them is, most of the time."""
+SETTINGS = Settings(hot_views=HOT)
+WINDOWS = Windows.of(SETTINGS)
 DELIVERIES = 5
 """How often a message comes soon, at most; every other one comes that often."""
 START = 1_800_000_000.0
@@ -536,7 +535,6 @@ ACTIONS: tuple[tuple[Callable[[World], None], int], ...] = (
 )
 
 
-@patch.object(counting, "HOT", HOT)
 def simulate(table: Table, seed: object, views: int) -> World:
     """Return a world in which so many views were taken, and that has come to rest."""
     world = World(table, random.Random(str(seed)))

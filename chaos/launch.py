@@ -5,18 +5,18 @@ DOOM is the file that says when it is to end itself.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
-from chalicelib.views import counting
 from chaos.clock import OffsetClock
 from chaos.doom import Doom
 from local.__main__ import main
 
-HOT = 100
-"""Live views from which a badge is hot here, where views live for a second or two."""
+HOT_VIEWS = "100"
+"""A badge is hot with fewer views here, where a window is a second."""
 
 if __name__ == "__main__":
-    counting.HOT = HOT
+    os.environ["HOT_VIEWS"] = HOT_VIEWS
     Doom(Path(sys.argv[2])).install()
     sys.exit(main(sys.argv[3:], OffsetClock(Path(sys.argv[1]))))

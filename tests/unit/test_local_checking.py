@@ -23,6 +23,7 @@ from chalicelib.wallets.wallet import Posting, entry
 from local import checking, findings
 from local.archive import FOLDER, FolderArchive
 from local.database import FILE, VERSION, Database
+from local.delivery import Expiry
 from local.queue import DEAD_LETTERS, SqliteQueue
 from local.reading import SHM, WAL, beside, reading
 from local.table import ChangeLog, SqliteTable
@@ -245,7 +246,8 @@ def test_a_journal_is_taken_from_the_table_the_change_log_and_the_archive_each_e
         waiting, archived = (
             ledger.post(Posting(f"n-{amount}", amount, wallet_id)).entry_id for amount in (70, 7)
         )
-        database.write(lambda connection: remove_expired(connection, NOW + 2 * 86_400 - 5, (), 9))
+        queue = SqliteQueue(database, "views", lambda: NOW)
+        Expiry(database, queue, lambda: NOW + 2 * 86_400 - 5, lambda: None).step()
         database.write(lambda connection: connection.execute(
             "DELETE FROM changes WHERE sk = ?", (f"TX#{archived}",)
         ))  # fmt: skip

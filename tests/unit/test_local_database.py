@@ -476,33 +476,6 @@ def test_each_takes_an_iterator(database: Database) -> None:
     assert database.each(str, iter(range(3))) == ["0", "1", "2"]
 
 
-def test_each_commit_of_each_ends_with_what_comes_last(
-    database: Database, table: SqliteTable
-) -> None:
-    statements = watch(database)
-    done: list[int] = []
-
-    def last() -> None:
-        table.put_all([{"PK": "last", "SK": f"{len(done):03}"}])
-
-    database.each(done.append, range(PARTS_AT_ONCE + 1), last=last)
-
-    assert [item["SK"] for item in table.query("last", limit=9)] == ["100", "101"]
-    assert statements.count("COMMIT") == 2
-
-
-def test_where_what_comes_last_fails_nothing_of_its_commit_stays(
-    database: Database, table: SqliteTable
-) -> None:
-    def fail() -> None:
-        raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        database.each(lambda sk: table.put_all([{"PK": "p", "SK": sk}]), ["a", "b"], last=fail)
-
-    assert table.query("p", limit=9) == []
-
-
 def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
     database: Database, table: SqliteTable
 ) -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from chalicelib.ports import Key, Unavailable, key_of
 from chalicelib.views import keys
-from chalicelib.views.view import new_ulid
+from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import marker_item
 from local.database import Database
 from local.delivery import (
@@ -390,9 +390,11 @@ class Life:
 
     def __post_init__(self) -> None:
         self.log = ChangeLog(self.database, "reader")
-        self.expiry = Expiry(
-            self.database, self.clock, lambda: self.removals.append(self.clock.now)
-        )
+        self.queue = SqliteQueue(self.database, "views", self.clock)
+        self.expiry = self.expiry_of(lambda: self.removals.append(self.clock.now))
+
+    def expiry_of(self, on_removal: Callable[[], None]) -> Expiry:
+        return Expiry(self.database, self.queue, self.clock, on_removal)
 
     def view(self, badge_id: str = "badge", at: float = START) -> Key:
         """Store a view that is kept for an hour."""
@@ -432,13 +434,41 @@ def test_expiry_removes_what_is_over_and_says_so(life: Life) -> None:
     assert life.removals == [START + 1]
 
 
+@pytest.mark.parametrize("dead", [False, True])
+def test_what_shows_that_a_view_is_counted_stays_while_the_queue_has_its_message(
+    life: Life, *, dead: bool
+) -> None:
+    """Its message would count it again."""
+    ulid = new_ulid(int(START * 1000))
+    view, seen = keys.view("badge", ulid), keys.seen(ulid)
+    for key in (view, seen):
+        life.table.put_all([{"PK": key.pk, "SK": key.sk, "ttl": int(START)}])
+    life.fold("badge", START + 1)
+    life.queue.send(View("badge", ulid).to_message())
+    if dead:
+        life.database.write(
+            lambda connection: connection.execute(
+                "UPDATE messages SET queue = 'views-dead-letters'"
+            )
+        )
+    life.clock.now += 1
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.there(view)
+    assert life.there(seen)
+
+    life.database.write(lambda connection: connection.execute("DELETE FROM messages"))
+    assert life.expiry.step() == 0.0
+    assert not life.there(view)
+    assert not life.there(seen)
+
+
 def test_expiry_says_so_only_once_the_removal_can_be_read(life: Life) -> None:
     marker = marker_item("badge", int(START) - 600, int(START))
     life.table.put_all([marker])
     life.clock.now += 1
     read: list[Key] = []
 
-    Expiry(life.database, life.clock, lambda: read.extend(life.changes)).step()
+    life.expiry_of(lambda: read.extend(life.changes)).step()
 
     assert read == [key_of(marker)]
 
@@ -844,7 +874,7 @@ def left(database: Database) -> list[int]:
 
 def test_a_consumer_of_some_items_gets_no_others_and_passes_them_by(database: Database) -> None:
     handler = Handler()
-    delivery = StreamDelivery(database, "archive", handler, "TX#")
+    delivery = StreamDelivery(database, "archive", handler, sort="TX#")
     remove(database, "VIEW#1", "TX#1", "VIEW#2", "TX#2", "VIEW#3")
 
     assert delivery.step() == 0.0
@@ -856,7 +886,7 @@ def test_a_consumer_of_some_items_gets_no_others_and_passes_them_by(database: Da
 
 def test_a_consumer_that_none_of_a_batch_is_for_is_not_called(database: Database) -> None:
     handler = Handler()
-    delivery = StreamDelivery(database, "archive", handler, "TX#")
+    delivery = StreamDelivery(database, "archive", handler, sort="TX#")
     remove(database, "VIEW#1", "VIEW#2")
 
     assert [delivery.step() for _ in range(2)] == [0.0, IDLE_SECONDS]
@@ -870,7 +900,7 @@ def test_what_lies_behind_a_failed_change_of_some_items_comes_again_with_it(
 ) -> None:
     """Of 1 to 5 only 2 and 4 are for it, and 4 fails: 4 comes again, and 5 is not passed yet."""
     handler = Handler(lambda batch: failing(batch[1]))
-    delivery = StreamDelivery(database, "archive", handler, "TX#")
+    delivery = StreamDelivery(database, "archive", handler, sort="TX#")
     remove(database, "VIEW#1", "TX#2", "VIEW#3", "TX#4", "VIEW#5")
 
     assert delivery.step() == RETRY_SECONDS
@@ -885,7 +915,7 @@ def test_what_lies_behind_a_failed_change_of_some_items_comes_again_with_it(
 def test_a_change_is_kept_until_both_consumers_are_done_with_it(database: Database) -> None:
     fold = StreamDelivery(database, "fold", Handler())
     handler = Handler(lambda batch: failing(*batch))
-    archive = StreamDelivery(database, "archive", handler, "TX#")
+    archive = StreamDelivery(database, "archive", handler, sort="TX#")
     remove(database, "VIEW#1", "TX#2", "VIEW#3")
 
     assert (fold.step(), archive.step()) == (0.0, RETRY_SECONDS)

@@ -23,7 +23,7 @@ from chalicelib.views.windows import Windows
 from local import backup, checking
 from local.database import FILE, Database
 from local.delivery import DeliveryAtOnce, Expiry, StreamDelivery
-from local.engine import VIEWS_QUEUE, views_resources
+from local.engine import VIEWS_QUEUE, LocalResources
 from local.findings import Kind
 from local.queue import SqliteQueue
 from local.table import SqliteTable
@@ -61,10 +61,11 @@ class Process:
             SqliteQueue(self.database, VIEWS_QUEUE, self.clock),
         )
         settings = Settings(retention_seconds=WINDOWS.retention)
-        self.use = views_resources(settings, self.clock, self.database, table, queue)
-        self._at_once = DeliveryAtOnce(queue, put_views, self.clock)
-        self._expiry = Expiry(self.database, self.clock, lambda: None)
-        self._stream = StreamDelivery(self.database, "fold_views", fold_views)
+        time = ViewClock(self.database, queue, self.clock)
+        self.use = LocalResources(settings, time, self.database.each, table, queue)
+        self._at_once = DeliveryAtOnce(queue, time.kept_by(put_views), self.clock)
+        self._expiry = Expiry(self.database, queue, self.clock, lambda: None)
+        self._stream = StreamDelivery(self.database, "fold_views", time.kept_by(fold_views))
 
     def visit(self, *, peek: bool = False) -> int:
         """Ask for the badge; return the count that it shows."""
@@ -104,9 +105,13 @@ def process(folder: Path, clock: Clock) -> Iterator[Process]:
             resources.use(None)
 
 
+def view_clock_of(database: Database, clock: Clock) -> ViewClock:
+    return ViewClock(database, SqliteQueue(database, VIEWS_QUEUE, clock), clock)
+
+
 def test_it_goes_with_the_clock_of_the_machine_but_never_back(database: Database) -> None:
     clock = Clock()
-    view_clock = ViewClock(database, clock)
+    view_clock = view_clock_of(database, clock)
     assert view_clock() == NOON
     clock.now += 5
     assert view_clock() == NOON + 5
@@ -118,21 +123,21 @@ def test_it_goes_with_the_clock_of_the_machine_but_never_back(database: Database
 
 def test_the_file_keeps_the_latest_time(database: Database) -> None:
     clock = Clock()
-    ahead, right = ViewClock(database, clock), ViewClock(database, Clock(NOON - DAY))
+    ahead, right = view_clock_of(database, clock), view_clock_of(database, Clock(NOON - DAY))
     ahead.keep()
     right.keep()
-    assert ViewClock(database, Clock(0.0))() == NOON
+    assert view_clock_of(database, Clock(0.0))() == NOON
 
 
 def test_a_time_that_was_not_kept_is_forgotten(database: Database) -> None:
     clock = Clock()
-    ViewClock(database, clock)()
-    assert ViewClock(database, Clock(0.0))() == 0.0
+    view_clock_of(database, clock)()
+    assert view_clock_of(database, Clock(0.0))() == 0.0
 
 
 def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
     """The work of a commit that fails was not done by any time."""
-    clock = ViewClock(database, Clock())
+    clock = view_clock_of(database, Clock())
 
     def fail() -> None:
         clock.keep()
@@ -140,21 +145,29 @@ def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
 
     with pytest.raises(InterruptedError):
         database.in_one_commit(fail)
-    assert ViewClock(database, Clock(0.0))() == 0.0
+    assert view_clock_of(database, Clock(0.0))() == 0.0
 
 
-def test_a_time_that_is_read_late_in_a_commit_is_kept_by_it(tmp_path: Path) -> None:
+def test_a_time_that_a_handler_reads_late_is_kept_by_it(database: Database) -> None:
     """The clock jumps between two readings of one commit."""
     clock = Clock()
-    with process(tmp_path, clock) as ahead:
+    view_clock = view_clock_of(database, clock)
 
-        def work(_: int) -> float:
-            clock.now += DAY
-            return ahead.use.clock()
+    def handler(_: object, __: object) -> float:
+        clock.now += DAY
+        return view_clock()
 
-        [used] = ahead.use.each(work, [1])
-    with process(tmp_path, Clock()) as right:
-        assert right.use.clock() == used
+    used = database.in_one_commit(lambda: view_clock.kept_by(handler)({}, None))
+    assert view_clock_of(database, Clock())() == used == NOON + DAY
+
+
+def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Database) -> None:
+    """It was taken by a clock ahead, and nothing has been handled by that time."""
+    queue = SqliteQueue(database, VIEWS_QUEUE, Clock())
+    for at in (NOON + DAY, NOON + 60):
+        queue.send(View("a", new_ulid(int(at * 1000))).to_message())
+    queue.send("malformed")
+    assert ViewClock(database, queue, Clock())() == NOON + DAY
 
 
 def test_a_clock_that_was_a_day_ahead_makes_folds_wait_and_loses_nothing(tmp_path: Path) -> None:
