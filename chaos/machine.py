@@ -105,7 +105,8 @@ class Machine:
         slow = SlowClients(HOST, self._server.port, self._seed, BADGE_IDS, recorder)
         cleanup.callback(slow.stop)
         cases = corpus.cases(self._seed, inputs, BADGE_IDS)
-        bad_input = BadInput(HOST, self._server.port, cases, self._weather, deadline + seconds)
+        latest = deadline + seconds + PATIENCE_SECONDS
+        bad_input = BadInput(HOST, self._server.port, cases, self._weather, latest)
         cleanup.callback(bad_input.stop)
         doing = Faults(self._server, self._disk, self._clock, self._weather)
         doing.run(faults.plan(self._seed), deadline)
