@@ -38,7 +38,7 @@ faults: st.SearchStrategy[list[Fault]] = st.one_of(
     ),
     st.lists(st.sampled_from([*FAULTS, Fault.MEANWHILE]), max_size=8),
 )
-CLOCK_ERRORS = [0, 61_000, 120_000, 3_600_000, -61_000, -3_600_000]
+CLOCK_ERRORS = [0, 61_000, 120_000, 300_000, 3_600_000, -61_000, -3_600_000]
 MOMENTS = [0, 1_000, 350_000, 500_000]
 
 
