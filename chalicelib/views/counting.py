@@ -31,8 +31,6 @@ SUMMARY_ATTRIBUTES = (
     "SK",
     "count",
     "watermark",
-    "today",
-    "version",
     "base",
     "reset",
     "frozen",
