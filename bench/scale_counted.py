@@ -26,10 +26,10 @@ DAY = 86_400
 class Units:
     """Write units of one item each, by what it is written for; bytes of items and of logs.
 
-    `view` and `marker` are of views that are put. `count` is of the fold of a badge, `fold_reads`
-    is what it reads, and `day` is of a day that ends. `seen` and `hot_count` are of a transaction
-    that counts views at once. `look` is what `put_views` reads for each such transaction,
-    `overdue` what it reads to see that no view can be folded yet.
+    `view` and `marker` are of views that are put. `count` is of the fold of a badge, and `day` of a
+    day that ends. `seen` and `hot_count` are of a transaction that counts views at once. `look` is
+    the read of a summary, before such a transaction and before a fold. `overdue` is what
+    `put_views` reads to see that no view can be folded yet.
     """
 
     view: int
@@ -38,7 +38,6 @@ class Units:
     day: int
     seen: int
     hot_count: int
-    fold_reads: float
     look: float
     overdue: float
     summary_bytes: int
@@ -55,6 +54,10 @@ class Units:
             return units
         rest = round((live - page + 1) * self.view_bytes)
         return units + read_units(rest, consistent=True)
+
+    def read_of_fold(self, views: float) -> float:
+        """Return the read units of the fold of a badge: of its summary and of the views."""
+        return self.look + read_units(round(views * self.view_bytes), consistent=True)
 
     def put_batch(self, views: int, first: int) -> int:
         """Return the write units of a batch in which no badge is hot, `first` of a window."""
@@ -97,7 +100,6 @@ def count_units(deployed: Deployed) -> Units:
         day=_of_each(next_day, keys.DAY),
         seen=_of_each(hot, keys.SEEN),
         hot_count=_of_each(hot, keys.SUMMARY),
-        fold_reads=sum(request.read_units for request in fold.requests) / BADGES,
         look=look,
         overdue=sum(request.read_units for request in overdue.requests) - look,
         summary_bytes=sizes[keys.SUMMARY],

@@ -244,7 +244,8 @@ class Model:
             batch=batch,
             badges=batches,
             writes=writes,
-            reads=rate * units.read_of_get(rate * self.life) + folds * units.fold_reads,
+            reads=rate * units.read_of_get(rate * self.life)
+            + folds * units.read_of_fold(rate / folds),
             stored=rate,
             folds=folds,
             records=(rate + folds) * STREAM_RECORDS_OF_AN_ITEM + folds,
@@ -261,7 +262,7 @@ class Model:
         writes += at_once * units.hot_batch(of_a_batch)
         reads = (
             rate * cycle.read_of_get()
-            + folds * units.fold_reads
+            + folds * units.read_of_fold(stored / folds)
             + at_once * units.look * transactions(of_a_batch)
         )
         reads += batches * cycle.standing / cycle.seconds * units.overdue
