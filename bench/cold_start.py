@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -123,7 +124,8 @@ def _originals() -> dict[str, Start]:
 
 
 def _first_events() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    return events.get_views(BADGE_ID), events.views(BADGES), events.removals(BADGES)
+    now = time.time()
+    return events.get_views(BADGE_ID), events.views(BADGES, now), events.removals(BADGES, now)
 
 
 def _row(name: str, ready: Mapping[str, float], handled: Mapping[str, float]) -> Sequence[str]:

@@ -11,20 +11,21 @@ import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 
 from bench import cost_tables, event_tables, wallet_tables
 from bench.bill import Prices
-from bench.counted import count
+from bench.counted import FOLDED_VIEWS, OURS, RUNS, count, get_with_folded, take
 from bench.counted_events import count_events
 from bench.counted_wallets import count_wallets
 from bench.deployed import Deployed
 from bench.invoking import Design
 from bench.stubbed_aws import isolate
 
+SIDES = {Design.vu_mi: OURS, Design.original: RUNS}
+"""What is run of each design."""
 BEGIN, END = "<!-- printed by make cost -->\n", "<!-- until here -->\n"
 
 
@@ -41,18 +42,34 @@ def main(files: Sequence[str]) -> int:
 def tables() -> str:
     """All of them, with what they rest on."""
     prices, deployed = Prices.read(), Deployed.read()
-    with ProcessPoolExecutor(3) as pool:
-        counting = partial(count, prices=prices, deployed=deployed)
+    with ProcessPoolExecutor() as pool:
+        taken = {
+            (design_of, run): pool.submit(take, design_of, run, deployed)
+            for design_of, runs in SIDES.items()
+            for run in runs
+        }
         of_events = pool.submit(count_events, prices, deployed)
         of_wallets = pool.submit(count_wallets, prices, deployed)
-        designs = list(pool.map(counting, (Design.vu_mi, Design.original)))
+        with_folded = pool.map(get_with_folded, FOLDED_VIEWS)
+        designs = [
+            pool.submit(
+                count,
+                design_of,
+                {run: taken[design_of, run].result() for run in runs},
+                prices,
+                deployed,
+            )
+            for design_of, runs in SIDES.items()
+        ]
         events, wallets = of_events.result(), of_wallets.result()
+        views = [design.result() for design in designs]
+        folded = dict(zip(FOLDED_VIEWS, with_folded, strict=True))
     basis = (
         f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted;"
         f" processor time measured on {prices.measured['as_of']}; waiting assumed."
     )
     reports = [
-        *cost_tables.reports(designs, events),
+        *cost_tables.reports(views, folded, events),
         *event_tables.reports(events),
         *wallet_tables.reports(wallets),
     ]

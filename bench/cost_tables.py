@@ -8,14 +8,15 @@ from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from bench.bill import GB, Prices, Usage, together
-from bench.counted import DAY, LIVE_VIEWS, RUNS, Counted
+from bench.counted import BUSY, DAY, LIVE_VIEWS, RUNS, Counted, Run
 from bench.counted_events import STORED_OVERHEAD_BYTES, CountedEvents
-from bench.invoking import FOLD, PUT, Invocation
+from bench.events import WINDOWS
+from bench.invoking import COUNT_OF_THE_ORIGINAL, Invocation
+from bench.metering import Request
 from bench.report import Report
-from chalicelib.settings import Settings
 from chalicelib.views import keys
 
-FEW_LIVE, MOST_LIVE, BUSY = min(LIVE_VIEWS), max(LIVE_VIEWS), max(RUNS)
+FEW_LIVE, MOST_LIVE = min(LIVE_VIEWS), max(LIVE_VIEWS)
 MILLION = 1_000_000
 SERVICES = {
     "API Gateway": ("rest_api_request", "http_api_request"),
@@ -26,36 +27,42 @@ SERVICES = {
     "logs": ("log_gb",),
 }
 """The names of their prices; reads and writes are DynamoDB's."""
-PURPOSES = {
-    "the view": (PUT, keys.VIEW),
-    "the floor": (PUT, keys.USER),
-    "the count": (FOLD, keys.USER),
-    "the day": (FOLD, keys.DAY),
+VIEW_SERVICES = {**SERVICES, "15 days stored": ("stored_gb_month", "pitr_gb_month")}
+"""The same, and what keeps a view; the second is for point-in-time recovery."""
+PURPOSES: Mapping[str, str | tuple[str, ...]] = {
+    "the view": keys.VIEW,
+    "the marker of its window": keys.WINDOW,
+    "the count": (keys.SUMMARY, COUNT_OF_THE_ORIGINAL),
+    "the day": keys.DAY,
 }
-"""What a write is for: the function that makes it, and how its sort key begins."""
+"""What a write is for, and how its sort key begins."""
 BADGES, DAYS = 1_000, 365
 
 
-def reports(designs: Sequence[Counted], events: CountedEvents) -> Iterator[Report]:
+def reports(
+    designs: Sequence[Counted], folded: Mapping[int, Sequence[Request]], events: CountedEvents
+) -> Iterator[Report]:
     """All tables of views; the first design is this project's, which sweeps for events too."""
     yield _dollars(designs)
     yield _gets(designs)
+    yield _gets_with_folded(folded)
     yield _views(designs)
     yield _writes(designs)
+    yield _kept(designs[0])
     yield _alternatives(designs)
     yield _fixed(designs[0], events)
 
 
 def _dollars(designs: Sequence[Counted]) -> Report:
     rows = [
-        _bill_row(counted, live_views, views_a_day)
-        for views_a_day in RUNS
+        _bill_row(counted, live_views, run)
+        for run in RUNS
         for live_views in LIVE_VIEWS
         for counted in designs
     ]
     return Report(
         title="$ per million views",
-        head=("live views", "views a day", "design", *SERVICES, "together"),
+        head=("live views", "views a day", "design", *VIEW_SERVICES, "together"),
         rows=rows,
         notes=(
             "reads and writes are DynamoDB's",
@@ -64,11 +71,11 @@ def _dollars(designs: Sequence[Counted]) -> Report:
     )
 
 
-def _bill_row(counted: Counted, live_views: int, views_a_day: int) -> Sequence[str]:
-    usage = counted.of_a_view(counted.gets[live_views], views_a_day)
-    costs = by_service(usage, counted.bill.prices)
+def _bill_row(counted: Counted, live_views: int, run: Run) -> Sequence[str]:
+    usage = counted.of_a_view(counted.gets[live_views], run)
+    costs = by_service(usage, counted.bill.prices, VIEW_SERVICES)
     dollars = [dollar(cost * MILLION) for cost in (*costs.values(), sum(costs.values()))]
-    return (f"{live_views:,}", f"{views_a_day:,}", counted.bill.design, *dollars)
+    return (f"{live_views:,}", run.label, counted.bill.design, *dollars)
 
 
 def by_service(
@@ -82,10 +89,8 @@ def by_service(
 
 
 def _rates(prices: Prices) -> str:
-    """Of views that live to the next mark, half a window on average, and until TTL removes them."""
-    settings = Settings()
-    seconds = settings.redelivery_seconds + settings.view_window_seconds / 2
-    seconds += prices.assumed["ttl_delay_seconds"]
+    """Of views that are live for half a window on average, the grace, and until TTL folds."""
+    seconds = WINDOWS.window / 2 + WINDOWS.grace + prices.assumed["ttl_delay_seconds"]
     rates = [f"{live_views * DAY / seconds:,.0f}" for live_views in LIVE_VIEWS]
     return f"{', '.join(rates[:-1])} and {rates[-1]}"
 
@@ -110,6 +115,17 @@ def _get_row(counted: Counted, live_views: int) -> Sequence[str]:
     )
 
 
+def _gets_with_folded(folded: Mapping[int, Sequence[Request]]) -> Report:
+    return Report(
+        title="A GET of vu-mi by the folded views that are still in the table",
+        head=("folded views", "requests", "read units"),
+        rows=[
+            (f"{views:,}", f"{len(get)}", f"{sum(request.read_units for request in get):g}")
+            for views, get in folded.items()
+        ],
+    )
+
+
 def _billed_ms(counted: Counted, runs: Iterable[Invocation]) -> float:
     return sum(map(counted.bill.billed_ms, runs))
 
@@ -121,64 +137,97 @@ def _views(designs: Sequence[Counted]) -> Report:
             "views a day",
             "design",
             "write units",
+            "read units of the GET",
             "read units but for the GET",
             "requests to SQS",
             "runs of functions",
             "billed ms but for the GET",
             "bytes of log",
         ),
-        rows=[_view_row(counted, rate) for rate in RUNS for counted in designs],
+        rows=[_view_row(counted, run) for counted in designs for run in counted.taken],
     )
 
 
-def _view_row(counted: Counted, views_a_day: int) -> Sequence[str]:
-    after = counted.after_the_get(views_a_day)
-    usage = counted.of_a_view(counted.gets[min(LIVE_VIEWS)], views_a_day)
-    consumed = counted.consumed[views_a_day]
+def _view_row(counted: Counted, run: Run) -> Sequence[str]:
+    after = counted.after_the_get(run)
+    usage = counted.of_a_view(counted.gets[min(LIVE_VIEWS)], run)
     return (
-        f"{views_a_day:,}",
+        run.label,
         counted.bill.design,
         f"{usage['write_unit']:.3f}",
+        f"{counted.reads_of_get(run):.3f}",
         f"{after['read_unit']:.3f}",
         f"{usage['sqs_request']:.3f}",
         f"{usage['lambda_request']:.3f}",
-        f"{_billed_ms(counted, consumed) / RUNS[views_a_day][0]:.1f}",
+        f"{_billed_ms(counted, counted.consumed(run)) / run.views:.1f}",
         f"{usage['log_gb'] * GB:,.0f}",
     )
 
 
 def _writes(designs: Sequence[Counted]) -> Report:
-    columns = [(counted, rate) for counted in designs for rate in RUNS]
+    columns = [(counted, run) for counted in designs for run in counted.taken]
     rows = [
         (purpose, *(f"{_spent_on(purpose, *column):.3f}" for column in columns))
         for purpose in PURPOSES
     ]
     return Report(
         title="What the write units of a view are spent on",
-        head=("", *(f"{counted.bill.design}, {rate:,} a day" for counted, rate in columns)),
+        head=(
+            "by views a day",
+            *(f"{counted.bill.design}, {run.label}" for counted, run in columns),
+        ),
         rows=rows,
+        notes=(
+            f"at {BUSY.views_a_day:,} a day a day ends here after {BUSY.views} views: too often",
+        ),
     )
 
 
-def _spent_on(purpose: str, counted: Counted, views_a_day: int) -> float:
-    function, prefix = PURPOSES[purpose]
+def _spent_on(purpose: str, counted: Counted, run: Run) -> float:
     units = [
         write.units
-        for run in counted.consumed[views_a_day]
-        if run.function == function
-        for request in run.requests
+        for one in counted.consumed(run)
+        for request in one.requests
         for write in request.written
-        if write.key.sk.startswith(prefix)
+        if write.key.sk.startswith(PURPOSES[purpose])
     ]
-    return sum(units) / RUNS[views_a_day][0]
+    return sum(units) / run.views
+
+
+def _kept(counted: Counted) -> Report:
+    """Of views that are stored, and of those that are counted at once, which leave a marker."""
+    kept = counted.kept()
+    dollars = {name: counted.bill.prices.cost({name: kept[name]}) * MILLION for name in kept}
+    return Report(
+        title="What it costs to keep a view after its fold",
+        head=("", ""),
+        rows=[
+            ("bytes of a view", f"{counted.sizes[keys.VIEW]:,}"),
+            ("bytes that DynamoDB adds to an item", f"{STORED_OVERHEAD_BYTES:,}"),
+            ("days", f"{WINDOWS.retention / DAY:g}"),
+            ("$ per million views", dollar(dollars["stored_gb_month"])),
+            ("$ per million views, point-in-time recovery", dollar(dollars["pitr_gb_month"])),
+            *(
+                (f"GB at {views:,} views a day", f"{_gb_kept(counted, views):.4g}")
+                for views in (BUSY.views_a_day, MILLION)
+            ),
+        ],
+    )
+
+
+def _gb_kept(counted: Counted, views_a_day: int) -> float:
+    size = counted.sizes[keys.VIEW] + STORED_OVERHEAD_BYTES
+    return views_a_day * WINDOWS.retention / DAY * size / GB
 
 
 def _alternatives(designs: Sequence[Counted]) -> Report:
     columns: Mapping[str, Callable[[Counted], str]] = {
-        f"$ per million views: {FEW_LIVE} live, {BUSY:,} a day": lambda c: _total(_busy(c), c),
+        f"$ per million views: {FEW_LIVE} live, {BUSY.views_a_day:,} a day": lambda c: _total(
+            _busy(c), c
+        ),
         "the same behind an HTTP API": lambda c: _total(_behind_http_api(_busy(c)), c),
         "the same without the metrics line of each GET": _without_metrics_of_get,
-        f"$ per million views: {MOST_LIVE:,} live, {BUSY:,} a day": _of_hot_badge,
+        f"$ per million views: {MOST_LIVE:,} live, {BUSY.views_a_day:,} a day": _of_hot_badge,
         "of these, the reads of the GET": _reads_of_hot_badge,
         "live views at which reads cost as much as all else": _equal_share,
     }
@@ -290,12 +339,12 @@ def _polls(prices: Prices) -> float:
 def _metrics(counted: Counted, events: CountedEvents) -> int:
     """A metric of each function is one of its own (CloudWatch pricing, "Metrics")."""
     of_events = [run for runs in events.lives.values() for run in runs]
-    runs = [*counted.gets.values(), *counted.consumed[BUSY], *of_events]
+    runs = [*counted.gets.values(), *counted.consumed(BUSY), *of_events]
     return len({(run.function, metric) for run in runs for metric in run.metrics})
 
 
 def _stored_gb(counted: Counted) -> float:
-    badge, day = counted.sizes[keys.USER], counted.sizes[keys.DAY]
+    badge, day = counted.sizes[keys.SUMMARY], counted.sizes[keys.DAY]
     overhead = (1 + DAYS) * STORED_OVERHEAD_BYTES
     return BADGES * (badge + DAYS * day + overhead) / GB
 

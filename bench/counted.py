@@ -3,81 +3,146 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import mean
 
-from bench.bill import Bill, Prices, Usage, per_view, together
-from bench.day import badge_of
+from bench.bill import GB, Bill, Prices, Usage, per_view, together
+from bench.counted_events import STORED_OVERHEAD_BYTES
+from bench.day import MINUTES, START, TWO_DAYS, UNEVEN, Lag, badge_of, view_item
 from bench.deployed import Deployed
-from bench.invoking import API, Design, Invocation
+from bench.events import WINDOWS
+from bench.invoking import API, COUNT_OF_THE_ORIGINAL, Design, Invocation
+from bench.machine import machine_of
 from bench.metering import Request, item_bytes, read_units
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.attribute_values import encode_item
-from chalicelib.ports import text
+from chalicelib.ports import Item, text
 from chalicelib.views import keys
-from chalicelib.views.counting import FIRST_READ
+from chalicelib.views.counting import page_size
 
 LIVE_VIEWS = (10, 1_000, 7_999)
-DAY = 86_400
-RUNS = {1: (1, DAY), 1_000: (250, DAY // 4)}
-"""Views and seconds that are simulated, by views a day. What 1,000 a day do repeats after a quarter
-of it: 250 x 86.4 s = 72 x 300 s."""
+FOLDED_VIEWS = (0, 100, 10_000, 100_000)
+HOUR, DAY = 3_600, 86_400
 HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Views that are simulated: this many in these seconds, TTL this late."""
+
+    views_a_day: int
+    views: int
+    seconds: int
+    lag: Lag = MINUTES
+
+    @property
+    def label(self) -> str:
+        return f"{self.views_a_day:,}{LATE[self.lag]}"
+
+
+LATE = {MINUTES: "", UNEVEN: ", TTL 10 to 30 min late", TWO_DAYS: ", TTL two days late"}
+QUIET = Run(1, 3, 3 * DAY)
+BUSY = Run(1_000, 125, DAY // 8)
+"""1,000 views a day do the same after an eighth of it: 125 x 86.4 s = 36 x 300 s."""
+RUNS = (QUIET, BUSY)
+OURS = (*RUNS, replace(BUSY, lag=UNEVEN), replace(BUSY, lag=TWO_DAYS))
+"""What is run of vu-mi. The original folds what it is given, whenever that comes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
     """What was counted of a design.
 
-    `gets` are by live views; `consumed`, the runs of the two consumers, by views a day; `sizes`
-    in bytes, one of each kind of item, by `keys.USER`, `keys.DAY` and `keys.VIEW`.
+    `gets` are by live views, `folded_gets` by folded views that are still in the table. `taken` has
+    every run of the functions. `sizes` are bytes, one of each kind of item.
     """
 
     bill: Bill
     gets: Mapping[int, Invocation]
-    consumed: Mapping[int, Sequence[Invocation]]
+    taken: Mapping[Run, Sequence[Invocation]]
     sizes: Mapping[str, int]
 
-    def of_a_view(self, get: Invocation, views_a_day: int) -> Usage:
-        """What one view uses, from its GET to its fold."""
-        return together(self.bill.usage([get]), self.after_the_get(views_a_day))
+    def of_a_view(self, get: Invocation, run: Run) -> Usage:
+        """Return what one view uses, from its GET until it is no longer kept."""
+        return together(self.bill.usage([get]), self.after_the_get(run), self.kept())
 
-    def after_the_get(self, views_a_day: int) -> Usage:
-        """What one view uses in the two consumers."""
-        views, _ = RUNS[views_a_day]
-        return per_view(self.bill.usage(self.consumed[views_a_day]), views)
+    def after_the_get(self, run: Run) -> Usage:
+        """Return what one view uses in the two consumers."""
+        return per_view(self.bill.usage(self.consumed(run)), run.views)
+
+    def consumed(self, run: Run) -> list[Invocation]:
+        """Return the runs of the two consumers."""
+        return [one for one in self.taken[run] if one.function != API]
+
+    def reads_of_get(self, run: Run) -> float:
+        """Return the read units of a GET on average."""
+        gets = [one for one in self.taken[run] if one.function == API]
+        return mean(sum(request.read_units for request in get.requests) for get in gets)
+
+    def kept(self) -> Usage:
+        """Return what it costs to keep a view; the original removes it within the hour."""
+        if self.bill.design != "vu-mi":
+            return {}
+        hours = WINDOWS.retention / HOUR
+        size = self.sizes[keys.VIEW] + STORED_OVERHEAD_BYTES
+        month = size / GB * hours / float(self.bill.prices.assumed["hours_a_month"])
+        return {"stored_gb_month": month, "pitr_gb_month": month}
 
     def get_of(self, live_views: int) -> Invocation:
-        """A GET of any number of live views, by the sizes of the items that it reads."""
-        sample = self.gets[min(LIVE_VIEWS)]
-        items = [self.sizes[keys.USER], *[self.sizes[keys.VIEW]] * live_views]
-        first = FIRST_READ if self.bill.design == "vu-mi" else len(items) + 1
-        pages = [items[:first], items[first:]] if len(items) >= first else [items]
-        requests = [Request("Query", read_units(sum(page), consistent=True)) for page in pages]
+        """Return a GET of any number of live views, by the sizes of the items that it reads."""
+        view, sample = self.sizes[keys.VIEW], self.gets[min(LIVE_VIEWS)]
+        if self.bill.design == "vu-mi":
+            page = page_size(BADGE_ID) - 1
+            pages = [self.sizes[keys.SUMMARY] + page * view]
+            pages += [(live_views - page + 1) * view] if live_views >= page else []
+        else:
+            pages = [self.sizes[COUNT_OF_THE_ORIGINAL] + live_views * view]
+        requests = [Request("Query", read_units(page, consistent=True)) for page in pages]
         return Invocation(API, live_views, tuple(requests), sample.sends, sample.log_bytes)
 
 
-def count(design_of: Callable[[], Design], prices: Prices, deployed: Deployed) -> Counted:
-    """Run a design. Raises `RuntimeError` where a GET reads other than its items say."""
-    consumed = {views_a_day: _consumed(design_of, deployed, views_a_day) for views_a_day in RUNS}
+def count(
+    design_of: Callable[[], Design],
+    taken: Mapping[Run, Sequence[Invocation]],
+    prices: Prices,
+    deployed: Deployed,
+) -> Counted:
+    """Count what a design uses. Raises `RuntimeError` if a GET reads other than its items say."""
     with badge_of(design_of, deployed) as badge:
-        badge.take(HOURS, DAY)
+        badge.take(2 * HOURS, 2 * DAY)
         gets = {live_views: badge.get_with(live_views) for live_views in LIVE_VIEWS}
-        items = badge.runner.table.query(keys.partition(BADGE_ID), limit=3)
         bill = Bill(prices, deployed, badge.runner.design.name)
+        items = badge.runner.table.query(keys.partition(BADGE_ID), limit=9_999)
     sizes = {_kind(text(item, "SK")): item_bytes(encode_item(item)) for item in items}
-    counted = Counted(bill, gets, consumed, sizes)
+    counted = Counted(bill, gets, taken, sizes)
     for live_views, get in gets.items():
         if counted.get_of(live_views).requests != get.requests:
             raise RuntimeError(f"{get} is not {counted.get_of(live_views)}")
     return counted
 
 
-def _consumed(
-    design_of: Callable[[], Design], deployed: Deployed, views_a_day: int
-) -> list[Invocation]:
-    with badge_of(design_of, deployed) as badge:
-        return [run for run in badge.take(*RUNS[views_a_day]) if run.function != API]
+def take(design_of: Callable[[], Design], run: Run, deployed: Deployed) -> list[Invocation]:
+    """Simulate a run, on the day after a first view, so that there is a day that ends."""
+    with badge_of(design_of, deployed, run.lag) as badge:
+        badge.take(1, DAY)
+        badge.agenda.now += DAY - badge.agenda.now % DAY
+        return badge.take(run.views, run.seconds)
 
 
 def _kind(sort_key: str) -> str:
-    return next(kind for kind in (keys.DAY, keys.USER, keys.VIEW) if sort_key.startswith(kind))
+    kinds = (keys.DAY, keys.SUMMARY, keys.VIEW, COUNT_OF_THE_ORIGINAL)
+    return next(kind for kind in kinds if sort_key.startswith(kind))
+
+
+def get_with_folded(folded_views: int) -> Sequence[Request]:
+    """Return what a GET reads while this many folded views are in the table, and no live one."""
+    with machine_of(lambda: START) as machine:
+        watermark = int(START * 1000) - WINDOWS.grace * 1000
+        pk, sk = keys.summary(BADGE_ID)
+        summary: Item = {"PK": pk, "SK": sk, "count": folded_views, "watermark": watermark}
+        views = [view_item(watermark - place) for place in range(folded_views)]
+        machine.table.put_all([summary, *views])
+        shown, requests = machine.get()
+    if shown != folded_views:
+        raise RuntimeError(f"{folded_views:,} were shown as {shown:,}")
+    return requests

@@ -1,37 +1,43 @@
 """Views of one badge on a simulated clock, each from its GET to its fold.
 
-Messages and removals come in the batches that the deployed event sources collect; each view is
-removed at its mark.
+Messages come in the batches that the deployed event source collects. TTL removes each item at a
+time of its own, minutes or days after its time to live is over.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+import random
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count, islice
-from typing import Any
-
-from ulid import ULID
+from typing import Any, NamedTuple
 
 from bench import events
 from bench.deployed import Deployed
+from bench.events import WINDOWS
 from bench.invoking import API, FOLD, PUT, Design, Invocation, Runner, running
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.ports import Delete, Item, Key, number
-from chalicelib.settings import Settings
 from chalicelib.views import keys
-from chalicelib.views.storing import Lifetime
-from local.events import queue_event, stream_event
-from local.queue import Message
-from local.table import Change
+from chalicelib.views.view import new_ulid
 
 START = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""
-FAR = 86_400
-"""Seconds, until long after the last mark."""
+
+
+class Lag(NamedTuple):
+    """The least and the most seconds that TTL is late."""
+
+    least: int
+    most: int
+
+
+MINUTES = Lag(1_200, 1_200)
+UNEVEN = Lag(600, 1_800)
+TWO_DAYS = Lag(172_800, 172_800)
 
 
 @dataclass
@@ -58,30 +64,45 @@ class Badge:
     runner: Runner
     deployed: Deployed
     agenda: Agenda
+    lag: Lag = MINUTES
     invocations: list[Invocation] = field(default_factory=list)
+    _live: int = 0
     _queued: list[str] = field(default_factory=list)
-    _live: defaultdict[int, list[Key]] = field(default_factory=lambda: defaultdict(list))
+    _expiring: dict[tuple[str, int], dict[Key, None]] = field(default_factory=dict)
     _sequence: Iterator[int] = field(default_factory=lambda: count(1))
+    _chance: random.Random = field(default_factory=partial(random.Random, 1))
 
     def take(self, views: int, seconds: int) -> list[Invocation]:
-        """Take so many views, spread evenly over the time to come, and see each to its end."""
-        start = self.agenda.now
+        """Take views, spread evenly over the time to come, and see each to its end.
+
+        Raises `RuntimeError` if they are not counted, once each.
+        """
+        start, before = self.agenda.now, self._count()
+        self.invocations = []
         for place in range(views):
             self.agenda.at(start + (place + 0.5) * seconds / views, self._get)
         self.agenda.run()
-        user = self.runner.table.get(keys.user(BADGE_ID)) or {}
-        if number(user, "count") != views:
-            raise RuntimeError(f"{views:,} views were counted as {user}")
+        if self._count() - before != views:
+            raise RuntimeError(f"{views:,} views were counted as {self._count() - before:,}")
         return self.invocations
 
     def get_with(self, live_views: int) -> Invocation:
-        """One GET while so many views are live, no fewer than at the one before."""
-        stored = self.runner.table.count(
-            keys.partition(BADGE_ID), after=keys.USER, limit=live_views + 1
-        )
-        ttl = int(self.agenda.now) + FAR
-        self.runner.table.put_all([_view(place, ttl) for place in range(stored, live_views)])
+        """Run one GET while this many views are live, no fewer than at the one before.
+
+        They are later than all that was folded: TTL was late.
+        """
+        first = int(self.agenda.now - WINDOWS.grace) * 1000
+        more = range(self._live, live_views)
+        self.runner.table.put_all([view_item(first + place) for place in more])
+        self._live = live_views
         return self.runner.invoke(API, live_views, events.get_views(BADGE_ID))[0]
+
+    def _summary(self) -> Item:
+        key = Key(keys.partition(BADGE_ID), self.runner.design.summary)
+        return self.runner.table.get(key) or {}
+
+    def _count(self) -> int:
+        return number(self._summary(), "count")
 
     def _get(self) -> None:
         sent = self._invoke(API, 0, events.get_views(BADGE_ID))
@@ -90,53 +111,67 @@ class Badge:
         self._queued += sent
 
     def _deliver(self) -> None:
-        """Lambda hands on what its pollers took in a batching window."""
-        now = self.agenda.now
+        """Hand on what the pollers of Lambda took in a batching window."""
         queued, self._queued = self._queued, []
         for bodies in _chunks(queued, self.deployed.put_batch):
-            batch = [Message(place, body, now, 1, now) for place, body in enumerate(bodies)]
-            self._invoke(PUT, len(batch), queue_event("vu-mi-views", batch))
-            self._mark(self.invocations[-1])
+            batch = events.messages("vu-mi-views", bodies, self.agenda.now)
+            self._invoke(PUT, len(bodies), batch)
 
-    def _mark(self, put: Invocation) -> None:
-        """The views of a batch live until one mark."""
-        mark = Lifetime.of(Settings()).ttl(self.agenda.now)
-        if mark not in self._live:
-            self.agenda.at(mark, lambda: self._expire(mark))
-        written = [write.key for request in put.requests for write in request.written]
-        self._live[mark] += [key for key in written if key.sk.startswith(keys.VIEW)]
+    def _schedule_removals(self, run: Invocation) -> None:
+        """Have TTL remove what a run wrote: together what ends together in one partition."""
+        written = {write.key for request in run.requests for write in request.written}
+        for key in written:
+            if key.sk.startswith(self.runner.design.expires):
+                self._schedule_removal(key, self._ttl(key))
 
-    def _expire(self, mark: int) -> None:
-        """TTL removes the views of a mark, and the stream tells of it."""
-        for removed in _chunks(self._live.pop(mark), self.deployed.fold_batch):
+    def _ttl(self, key: Key) -> int:
+        """Return when an item ends: as a marker says, or a view of the original at its mark."""
+        if key.sk == keys.WINDOW:
+            return number(self.runner.table.get(key) or {}, "ttl")
+        return WINDOWS.mark(int(self.agenda.now * 1000))
+
+    def _schedule_removal(self, key: Key, ttl: int) -> None:
+        place = (key.pk, ttl)
+        if place not in self._expiring:
+            self.agenda.at(ttl + self._chance.randint(*self.lag), partial(self._expire, *place))
+        self._expiring.setdefault(place, {})[key] = None
+
+    def _expire(self, partition: str, ttl: int) -> None:
+        """Remove items, and run the fold on the records of the stream."""
+        for removed in _chunks(self._expiring.pop((partition, ttl)), self.deployed.fold_batch):
+            items: list[Item] = [{"PK": key.pk, "SK": key.sk, "ttl": ttl} for key in removed]
             for key in removed:
                 self.runner.table.write(Delete(key))
-            changes = [
-                Change(sequence, mark, {"PK": key.pk, "SK": key.sk, "ttl": mark})
-                for key, sequence in zip(removed, self._sequence, strict=False)
-            ]
-            self._invoke(FOLD, len(removed), stream_event(events.STREAM_LABEL, changes))
+            before = self._count()
+            sequence = next(self._sequence) * self.deployed.fold_batch
+            self._invoke(FOLD, 0, events.removed(items, self.agenda.now, sequence))
+            counted = self._count() - before
+            self.invocations[-1] = replace(self.invocations[-1], records=counted)
 
     def _invoke(self, function: str, records: int, event: dict[str, Any]) -> list[str]:
         invocation, sent = self.runner.invoke(function, records, event)
         self.invocations.append(invocation)
+        self._schedule_removals(invocation)
         return [message.body for message in sent]
 
 
 @contextmanager
-def badge_of(design_of: Callable[[], Design], deployed: Deployed) -> Iterator[Badge]:
+def badge_of(
+    design_of: Callable[[], Design], deployed: Deployed, lag: Lag = MINUTES
+) -> Iterator[Badge]:
     """A new badge of a design."""
     agenda = Agenda()
     with running(design_of, deployed.function_names, lambda: agenda.now) as runner:
-        yield Badge(runner, deployed, agenda)
+        yield Badge(runner, deployed, agenda, lag)
 
 
-def _view(place: int, ttl: int) -> Item:
-    key = keys.view(BADGE_ID, str(ULID.from_timestamp(START + place / 1000)))
-    return {"PK": key.pk, "SK": key.sk, "ttl": ttl}
+def view_item(at: int, badge_id: str = BADGE_ID) -> Item:
+    """Return a view of a time in milliseconds since 1970."""
+    pk, sk = keys.view(badge_id, new_ulid(at))
+    return {"PK": pk, "SK": sk, "ttl": WINDOWS.view_ttl(at)}
 
 
-def _chunks(parts: Sequence[Any], size: int) -> Iterator[list[Any]]:
+def _chunks(parts: Iterable[Any], size: int) -> Iterator[list[Any]]:
     left = iter(parts)
     while chunk := list(islice(left, size)):
         yield chunk

@@ -12,12 +12,15 @@ from uuid import UUID
 from ulid import ULID
 
 from chalicelib.ports import Item
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import Windows, marker_item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
 from local.events import queue_event, stream_event
 from local.queue import Message
 from local.table import Change
 
 PATH = "/api/v1/views"
+WINDOWS = Windows()
 EVENTS_PATH = "/api/v1/events"
 STREAM_LABEL = "2024-01-01T00:00:00.000"
 
@@ -110,32 +113,37 @@ def messages(queue: str, bodies: Sequence[str], now: float) -> dict[str, Any]:
     return queue_event(queue, received)
 
 
-def views(badge_ids: Sequence[str]) -> dict[str, Any]:
-    """A batch of SQS messages, a view of each badge."""
-    now = time.time()
-    return queue_event(
-        "vu-mi-views",
-        [
-            Message(place, _message(badge_id), now, 1, now)
-            for place, badge_id in enumerate(badge_ids)
-        ],
-    )
+def views(
+    badge_ids: Sequence[str], now: float, *, hot: bool = False, fold: bool = False
+) -> dict[str, Any]:
+    """Return a batch of SQS messages, a view of each badge, the first of its window if it is one.
+
+    In reality a few more are: visitors who come at the same time see the same.
+    """
+    seen: set[str] = set()
+    bodies = []
+    for badge_id in badge_ids:
+        first = badge_id not in seen
+        seen.add(badge_id)
+        view = View(badge_id, new_ulid(int(now * 1000)), first, hot, fold)
+        bodies.append(view.to_message())
+    return messages("vu-mi-views", bodies, now)
 
 
-def _message(badge_id: str) -> str:
-    return json.dumps({"id": badge_id, "view": str(ULID()), "shown": 0})
+def removals(badge_ids: Sequence[str], now: float, first: int = 1) -> dict[str, Any]:
+    """Return a batch of stream records: the last marker of each badge whose grace is over.
+
+    `first` is the first sequence number.
+    """
+    mark = WINDOWS.foldable(now) // 1000
+    items = [marker_item(badge_id, mark, WINDOWS.marker_ttl(mark)) for badge_id in badge_ids]
+    return removed(items, now, first)
 
 
-def removals(badge_ids: Sequence[str], first: int = 1) -> dict[str, Any]:
-    """A batch of stream records, a view of each badge removed; `first` is the first sequence."""
-    now = time.time()
-    return stream_event(
-        STREAM_LABEL,
-        [
-            Change(first + place, now, _view(badge_id, int(now)))
-            for place, badge_id in enumerate(badge_ids)
-        ],
-    )
+def removed(items: Sequence[Item], now: float, first: int = 1) -> dict[str, Any]:
+    """Return the stream records of the removal of items by TTL."""
+    changes = [Change(first + place, now, item) for place, item in enumerate(items)]
+    return stream_event(STREAM_LABEL, changes)
 
 
 def removed_entries(count: int) -> dict[str, Any]:
@@ -156,7 +164,3 @@ def removed_entries(count: int) -> dict[str, Any]:
         items += [entry.item(source), entry.item(target)]
     changes = [Change(place + 1, now, item) for place, item in enumerate(items[:count])]
     return stream_event(STREAM_LABEL, changes)
-
-
-def _view(badge_id: str, ttl: int) -> dict[str, Any]:
-    return {"PK": f"USER#{badge_id}", "SK": f"VIEW#{ULID()}", "ttl": ttl}

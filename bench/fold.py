@@ -1,99 +1,109 @@
-"""The stream lambda: records per second through `fold_views`, by engine and users in a batch.
+"""The stream lambda: views per second through `fold_views`, by engine and badges in a batch.
 
-One user's batch is two updates, of the badge and of its day, a thousand users' two thousand. SQLite
-commits to the disk; moto is DynamoDB in memory behind boto's client, on one thread, for it is not
-safe on more.
+The thousand views of a batch are of one badge, which is one update, or of a hundred, which is a
+hundred. SQLite commits to the disk; moto is DynamoDB in memory behind boto's client, on one
+thread, for it is not safe on more.
 """
 
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 from moto import mock_aws
 
 from bench import events
+from bench.day import Agenda, view_item
+from bench.events import WINDOWS
 from bench.in_process import Given, handlers_over
 from bench.measuring import interleaved, medians, seconds
 from bench.report import Report
 from bench.stubbed_aws import ENVIRONMENT
 from chalicelib import resources
 from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Table, number
-from chalicelib.views import keys
+from chalicelib.ports import Table
 from chalicelib.views.fold import fold_views
+from chalicelib.views.summary import read
 from local.database import FILE, Database
 from local.queue import SqliteQueue
 from local.table import SqliteTable
 from tests.aws import create_table
 
 ROUNDS = 5
-RECORDS = 1_000
-ONE, MANY = 1, 1_000
-"""Users in a batch."""
+VIEWS = 1_000
+ONE, MANY = 1, 100
+"""Badges in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Batches of so many users, folded over one engine."""
+    """Windows of this many badges, folded one after the other over one engine."""
 
     engine: Given
-    users: int
-    sequence: Iterator[int] = field(default_factory=partial(count, 1, RECORDS))
+    agenda: Agenda
+    badges: int
 
     def fold(self) -> float:
-        """Fold the next batch; returns its records per second."""
-        badge_ids = [self._badge_id(place) for place in range(RECORDS)]
-        batch = events.removals(badge_ids, next(self.sequence))
+        """Fold the views of the next window; return how many a second."""
+        taken_at = int(self.agenda.now * 1000)
+        self.engine.table.put_all(
+            [view_item(taken_at, self._badge_id(place)) for place in range(VIEWS)]
+        )
+        self.agenda.now += WINDOWS.window + WINDOWS.grace
+        badge_ids = [self._badge_id(place) for place in range(self.badges)]
+        batch = events.removals(badge_ids, self.agenda.now)
         with handlers_over(self.engine):
-            return RECORDS / seconds(lambda: fold_views(batch, None))
+            return VIEWS / seconds(lambda: fold_views(batch, None))
 
     def counted(self) -> int:
-        """The sum of what all its badges have folded."""
-        users = [self.engine.table.get(keys.user(self._badge_id(n))) for n in range(self.users)]
-        return sum(number(user or {}, "count") for user in users)
+        """Return the sum of the counts of all its badges."""
+        table = self.engine.table
+        return sum(read(table, self._badge_id(place)).count for place in range(self.badges))
 
     def _badge_id(self, place: int) -> str:
-        return f"{self.users}-users/{place % self.users}"
+        return f"{self.badges}-badges/{place % self.badges}"
 
 
 def measure() -> Report:
     """Fold the same batches over both engines, turn by turn, and check what they counted."""
-    with _engines() as engines:
+    agenda = Agenda()
+    with _engines(agenda) as engines:
         sides = {
-            (name, users): Side(engine, users)
+            (name, badges): Side(engine, agenda, badges)
             for name, engine in engines.items()
-            for users in (ONE, MANY)
+            for badges in (ONE, MANY)
         }
         rates = medians(interleaved(ROUNDS, {key: side.fold for key, side in sides.items()}))
         wrong = {key: side.counted() for key, side in sides.items()}
-    wrong = {key: counted for key, counted in wrong.items() if counted != ROUNDS * RECORDS}
+    wrong = {key: counted for key, counted in wrong.items() if counted != ROUNDS * VIEWS}
     return Report(
-        title=f"fold: stream records per second, in batches of {RECORDS:,}",
-        head=("engine", "1 user", "1,000 users", "1,000 users / 1 user"),
+        title=f"fold: views per second, in batches of {VIEWS:,}",
+        head=("engine", "1 badge", "100 badges", "100 badges / 1 badge"),
         rows=[*(_row(name, rates) for name in engines), _ratios(rates)],
-        notes=(f"median of {ROUNDS} batches each, every record counted once",),
-        failure=f"{ROUNDS * RECORDS:,} records were counted as {wrong}" if wrong else "",
+        notes=(f"median of {ROUNDS} batches each, every view counted once",),
+        failure=f"{ROUNDS * VIEWS:,} views were counted as {wrong}" if wrong else "",
     )
 
 
 @contextmanager
-def _engines() -> Iterator[Mapping[str, Given]]:
+def _engines(agenda: Agenda) -> Iterator[Mapping[str, Given]]:
+    def clock() -> float:
+        return agenda.now
+
     with (
         tempfile.TemporaryDirectory() as folder,
         closing(Database(Path(folder) / FILE)) as database,
         mock_aws(),
     ):
-        queue = SqliteQueue(database, "nothing-is-sent", time.time)
+        queue = SqliteQueue(database, "nothing-is-sent", clock)
+        given = partial(Given, views_queue=queue, clock=clock)
         yield {
-            "SQLite": Given(SqliteTable(database), queue, database.each),
-            "moto": Given(_moto_table(), queue, map),
+            "SQLite": given(SqliteTable(database), each=database.each),
+            "moto": given(_moto_table(), each=map),
         }
 
 
@@ -110,5 +120,5 @@ def _row(engine: str, rates: Mapping[tuple[str, int], float]) -> tuple[str, ...]
 
 
 def _ratios(rates: Mapping[tuple[str, int], float]) -> tuple[str, ...]:
-    ratios = [rates["SQLite", users] / rates["moto", users] for users in (ONE, MANY)]
+    ratios = [rates["SQLite", badges] / rates["moto", badges] for badges in (ONE, MANY)]
     return "SQLite / moto", *(f"{ratio:.2f}" for ratio in ratios), ""

@@ -37,19 +37,28 @@ from bench.invoking import (
     given_on_aws,
 )
 from bench.measuring import cpu_seconds, interleaved, machine, medians
-from bench.stubbed_aws import BADGE_ID, FOLDED, PARTITION, Answer, StubbedAws, isolate
+from bench.stubbed_aws import (
+    BADGE_ID,
+    LATER,
+    Answer,
+    StubbedAws,
+    count_of_the_original,
+    isolate,
+    summary,
+)
 from chalicelib.attribute_values import encode, encode_item, encode_key
 from chalicelib.concurrency import concurrently
 from chalicelib.timers.event import Status, batches, key, message
+from chalicelib.views import keys
 from local.events import scheduled_event
 
 LIVE_VIEWS = {0: 400, 10: 400, 1_000: 60, 7_999: 12}
 """Rounds by live views; the more one costs, the fewer are enough."""
 RECORDS = {1: 400, 10: 400, 100: 100}
-"""Rounds by records in a batch, all of one badge."""
+"""Rounds by views in a batch or a fold, all of one badge."""
 EACH = {10: 100, 100: 40, 1_000: 6}
 EACH_PUT = {10: 100, 100: 40}
-"""Rounds by records in a batch, each of a badge of its own."""
+"""Rounds by views in a batch, each of a badge of its own."""
 WARM_UP = 5
 
 EVENTS = {0: 200, 1: 200, 10: 100, 100: 60}
@@ -77,8 +86,8 @@ class StubbedTable(StubbedAws):
             case "SendMessageBatch":
                 return Answer.of({"Successful": []})
             case "GetItem":
-                user = {"PK": {"S": PARTITION}, "SK": {"S": "USER"}, "count": {"N": str(FOLDED)}}
-                return Answer.of({"Item": user})
+                is_ours = keys.SUMMARY.encode() in body
+                return Answer.of({"Item": summary() if is_ours else count_of_the_original()})
             case "PutItem":
                 return Answer.of({})
             case _:
@@ -111,19 +120,39 @@ def main() -> int:
         aws.attach(design.dynamodb)
         aws.attach(design.sqs)
     # Threads work through what is of several badges, and through events.
-    with handlers_over(*given_on_aws(designs[0], concurrently), GivenForArchive()):
+    with handlers_over(*given_on_aws(designs[0], concurrently, lambda: LATER), GivenForArchive()):
         cpu_ms = {
             API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
-            PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n)),
-            FOLD: _by_size(designs, FOLD, RECORDS, lambda n: events.removals([BADGE_ID] * n)),
-            PUT_EACH: _by_size(designs[:1], PUT, EACH_PUT, lambda n: events.views(_badges(n))),
-            FOLD_EACH: _by_size(designs[:1], FOLD, EACH, lambda n: events.removals(_badges(n))),
+            PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n, LATER)),
+            FOLD: _of_folds(designs, aws),
+            PUT_EACH: _by_size(
+                designs[:1], PUT, EACH_PUT, lambda n: events.views(_badges(n), LATER)
+            ),
+            FOLD_EACH: _by_size(designs[:1], FOLD, EACH, partial(_folds, aws, 1)),
             **_of_events(designs[:1], aws),
             ARCHIVE: _by_size(designs[:1], ARCHIVE, ENTRIES, events.removed_entries),
         }
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     print(json.dumps({"as_of": today, "machine": machine(), "cpu_ms": cpu_ms}, indent=2))
     return 0
+
+
+def _of_folds(designs: Sequence[Design], aws: StubbedTable) -> dict[str, dict[str, float]]:
+    """The fold of one badge: of its marker, or in the original of each of its views."""
+    ours, original = designs
+    return _by_size([ours], FOLD, RECORDS, partial(_fold, aws)) | _by_size(
+        [original], FOLD, RECORDS, lambda n: events.removals([BADGE_ID] * n, LATER)
+    )
+
+
+def _fold(aws: StubbedTable, views: int) -> dict[str, Any]:
+    return _folds(aws, views, 1)
+
+
+def _folds(aws: StubbedTable, views: int, badges: int) -> dict[str, Any]:
+    """The markers of badges that have this many views to fold."""
+    aws.hold(views)
+    return events.removals([BADGE_ID] if badges == 1 else _badges(badges), LATER)
 
 
 def _badges(count: int) -> list[str]:

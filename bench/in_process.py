@@ -27,7 +27,6 @@ class Given:
     each: Each
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], float] = time.time
-    ttl_lags: bool = True
 
 
 @dataclass(frozen=True, slots=True)

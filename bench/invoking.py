@@ -32,6 +32,7 @@ from chalicelib.sqs import SqsQueue
 from chalicelib.timers.distribute import distribute_timers
 from chalicelib.timers.fire import fire_timers
 from chalicelib.timers.tick import sweep_timers
+from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.wallets.archive import archive_entries
@@ -40,13 +41,15 @@ from tests.aws import create_table
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
 AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
 PUT_EACH, FOLD_EACH = "put_views, a badge each", "fold_views, a badge each"
-"""A batch of as many badges as records; the names above are measured with one badge."""
+"""A batch of as many badges as views; the names above are measured with one badge."""
 SWEEP, DISTRIBUTE, FIRE = "sweep_timers", "distribute_timers", "fire_timers"
 ARCHIVE = "archive_entries"
 TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL = (
     f"https://sqs.us-east-1.amazonaws.com/000000000000/{name}"
     for name in ("vu-mi-timers", "vu-mi-distribution", "orders")
 )
+COUNT_OF_THE_ORIGINAL = "USER"
+"""The sort key of the count of a badge in the design of the original."""
 ORDERS = "orders"
 """A queue that events may go to."""
 TOKEN = "a-token-that-opens-the-routes-of-events"  # noqa: S105  of nothing but this
@@ -71,8 +74,9 @@ Handler: TypeAlias = Callable[[Any, Any], Any]
 class Invocation:
     """One run of a function.
 
-    `records` are those of its batch; of a GET, the live views that it read; the events that it put
-    on the queue where it accepted one, swept or distributed. `sends` are its requests to SQS.
+    `records` are those of its batch; of a GET, the live views that it read; of a fold, the views
+    that it counted; the events that it put on the queue where it accepted one, swept or
+    distributed. `sends` are its requests to SQS.
     `metrics` are the names of its custom metrics, `objects` the bytes of those that it put.
     """
 
@@ -87,9 +91,15 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A way to count: its handlers, what Lambda logs beside them, and the clients they use."""
+    """A way to count: its handlers, what Lambda logs beside them, and the clients they use.
+
+    `summary` is the sort key of a badge's count. `expires` is how the sort keys of those items
+    begin whose removal by TTL runs the fold.
+    """
 
     name: str
+    summary: str
+    expires: str
     handlers: Mapping[str, Handler]
     platform_lines: tuple[str, ...]
     dynamodb: Any
@@ -109,15 +119,17 @@ class Design:
             FIRE: fire_timers,
             ARCHIVE: archive_entries,
         }
-        return cls("vu-mi", handlers, (), aws_client("dynamodb"), aws_client("sqs"))
+        clients = aws_client("dynamodb"), aws_client("sqs")
+        return cls("vu-mi", keys.SUMMARY, keys.WINDOW, handlers, (), *clients)
 
     @classmethod
     def original(cls) -> Design:
         """Imported when it is run, because it makes its clients at import."""
         module = importlib.import_module("bench.original")
         handlers = {API: module.app, PUT: module.put_views, FOLD: module.fold_by_get_and_put}
-        dynamodb = module.table.meta.client
-        return cls("original", handlers, PLATFORM_LINES, dynamodb, module.queue)
+        items = COUNT_OF_THE_ORIGINAL, keys.VIEW
+        clients = module.table.meta.client, module.queue
+        return cls("original", *items, handlers, PLATFORM_LINES, *clients)
 
 
 @dataclass(frozen=True, slots=True)

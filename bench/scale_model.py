@@ -16,16 +16,15 @@ from pathlib import Path
 from bench.bill import Bill, Prices, interpolated
 from bench.counted import DAY
 from bench.deployed import Deployed
+from bench.events import WINDOWS
 from bench.invoking import API, FOLD, FOLD_EACH, PUT, PUT_EACH, Invocation
 from bench.metering import Request
 from bench.scale_counted import Units, transactions
 from chalicelib.concurrency import WORKERS
-from chalicelib.settings import Settings
-from chalicelib.views.counting import HOT, HOT_SECONDS, MAX_ITEMS
-from chalicelib.views.storing import Lifetime
+from chalicelib.views.count_at_once import HOT_SECONDS
+from chalicelib.views.counting import HOT, MAX_LIVE
 
 QUOTAS = Path(__file__).parent / "quotas.json"
-LIFETIME = Lifetime.of(Settings())
 EXACT_RANKS = 100
 RANK_STEP = 1.05
 """Badges behind the first hundred are taken in groups, the last of each a twentieth further on."""
@@ -33,8 +32,10 @@ TRANSACTION_ROUNDS = 2
 """A transaction is prepared, then committed: as long as two requests."""
 PUT_AT_ONCE = 25
 """Items of one BatchWriteItem (DynamoDB API reference)."""
-STREAM_RECORDS_OF_A_VIEW = 2
-"""It comes and it goes; so does a marker."""
+STREAM_RECORDS_OF_AN_ITEM = 2
+"""It comes and it goes: a view, a marker of a window, a marker of a view that was counted."""
+FOLD_ROUNDS = 3
+"""A fold reads the summary, then the views, and writes the summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +129,8 @@ def _groups(badges: int, exponent: float) -> tuple[Group, ...]:
 class Cycle:
     """How a hot badge lives, in seconds, and what a GET reads meanwhile.
 
-    It is warming while views are stored; those are standing until their time is over; and it is
-    quiet while nothing but its count is read, until it is hot no more.
+    It is warming while views are stored. These stand until their grace is over and they are folded.
+    Then it is quiet: nothing but its summary is read, until it is hot no more.
     """
 
     warming: float
@@ -164,14 +165,18 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a rate of views asks for, a second; `batch` is views in one of `put_views`."""
+    """What a rate of views asks for, a second; `batch` is views in one of `put_views`.
+
+    `badges` are the badges of all batches, `stored` the views that are, `folds` the markers that
+    TTL removes, each of which is the fold of a badge.
+    """
 
     rate: float
     batch: float
-    floors: float
+    badges: float
     writes: float
     reads: float
-    removals: float
+    stored: float
     folds: float
     records: float
     hot_batches: float
@@ -198,12 +203,13 @@ class Model:
 
     @property
     def life(self) -> float:
-        """Seconds until TTL removes a view: to the mark, half a window on average, and later."""
+        """Seconds until a view is folded: until its grace is over, and TTL is late."""
         return self.until_over + float(self.prices.assumed["ttl_delay_seconds"])
 
     @property
     def until_over(self) -> float:
-        return LIFETIME.redelivery + LIFETIME.window / 2
+        """Seconds until the grace of a view is over: half a window on average, and the grace."""
+        return WINDOWS.window / 2 + WINDOWS.grace
 
     # ---- a batch, a badge
 
@@ -230,18 +236,19 @@ class Model:
         batches = all_rate / batch * in_a_batch(share, batch)
         if rate * self.life >= HOT:
             return self._of_hot(rate, batches)
-        units = self.units
-        folds = (1 - math.exp(-rate * LIFETIME.window)) / LIFETIME.window
-        writes = rate * units.view + batches * units.floor + folds * units.fold_batch(1)
+        units, folds = self.units, occupied(rate, WINDOWS.window)
+        writes = rate * units.view + folds * (units.marker + units.count)
+        writes += occupied(rate, DAY) * units.day
         return Load(
             rate=rate,
             batch=batch,
-            floors=batches,
+            badges=batches,
             writes=writes,
-            reads=rate * units.read_of_get(rate * self.life),
-            removals=rate,
+            reads=rate * units.read_of_get(rate * self.life)
+            + folds * units.read_of_fold(rate / folds),
+            stored=rate,
             folds=folds,
-            records=rate * STREAM_RECORDS_OF_A_VIEW + batches + folds * 2,
+            records=(rate + folds) * STREAM_RECORDS_OF_AN_ITEM + folds,
             hot_batches=0.0,
         )
 
@@ -250,17 +257,24 @@ class Model:
         stored = rate * cycle.stored
         at_once = batches * (1 - cycle.stored)
         of_a_batch = rate / batches
-        writes = stored * (units.view + units.expired_batch(HOT) / HOT)
-        writes += batches * cycle.stored * units.floor + at_once * units.hot_batch(of_a_batch)
+        folds = (cycle.warming / WINDOWS.window + 1) / cycle.seconds
+        writes = stored * units.view + folds * (units.marker + units.count) + units.day / DAY
+        writes += at_once * units.hot_batch(of_a_batch)
+        reads = (
+            rate * cycle.read_of_get()
+            + folds * units.read_of_fold(stored / folds)
+            + at_once * units.look * transactions(of_a_batch)
+        )
+        reads += batches * cycle.standing / cycle.seconds * units.overdue
         return Load(
             rate=rate,
             batch=of_a_batch,
-            floors=batches,
+            badges=batches,
             writes=writes,
-            reads=rate * cycle.read_of_get() + at_once * units.look,
-            removals=0.0,
-            folds=0.0,
-            records=rate * STREAM_RECORDS_OF_A_VIEW + batches + at_once * 2,
+            reads=reads,
+            stored=stored,
+            folds=folds,
+            records=(rate + folds) * STREAM_RECORDS_OF_AN_ITEM + at_once,
             hot_batches=at_once,
         )
 
@@ -272,7 +286,7 @@ class Model:
         return Cycle(
             warming=HOT / rate,
             standing=standing,
-            quiet=float(HOT_SECONDS),
+            quiet=HOT_SECONDS - standing,
             warming_reads=sum(reads) / HOT,
             standing_reads=read(min(HOT, rate * self.until_over)),
             quiet_reads=read(0),
@@ -285,19 +299,23 @@ class Model:
         return self.bill.billed_ms(Invocation(API, live, (Request("Query"),), sends=1))
 
     def put_ms(self, views: float, badges: float, hot: float = 0.0) -> float:
-        """A batch; floors and hot badges are worked through at once, what is put by 25."""
-        waiting = self._rounds(badges) + self._rounds(hot) * (TRANSACTION_ROUNDS + 2)
-        waiting += math.ceil((views if badges > hot else 0) / PUT_AT_ONCE)
+        """A batch; hot badges are worked through concurrently, items are put by 25.
+
+        Each badge that is not hot is taken to have a marker put too, which is the most there is.
+        """
+        waiting = self._rounds(hot) * (TRANSACTION_ROUNDS + 1)
+        if badges > hot:
+            waiting += math.ceil(views / PUT_AT_ONCE) + math.ceil((badges - hot) / PUT_AT_ONCE)
         return self._ms(PUT, PUT_EACH, views, badges, waiting)
 
-    def fold_ms(self, removals: float, badges: float) -> float:
-        """A batch; each badge and its day, of several badges at once."""
-        return self._ms(FOLD, FOLD_EACH, removals, badges, self._rounds(badges) * 2)
+    def fold_ms(self, views: float, badges: float) -> float:
+        """A batch of markers, of a badge each; several badges are folded concurrently."""
+        return self._ms(FOLD, FOLD_EACH, views, badges, self._rounds(badges) * FOLD_ROUNDS)
 
-    def fold_a_second(self, badges_of_a_removal: float) -> float:
-        """Removals that one full batch after the other takes, at `ParallelizationFactor` 1."""
+    def fold_a_second(self, views_of_a_fold: float) -> float:
+        """Markers that one full batch after the other takes, at `ParallelizationFactor` 1."""
         full = self.deployed.fold_batch
-        return full * 1000 / self.fold_ms(full, max(1.0, full * badges_of_a_removal))
+        return full * 1000 / self.fold_ms(full * views_of_a_fold, full)
 
     def _rounds(self, badges: float) -> int:
         return math.ceil(badges / WORKERS)
@@ -339,8 +357,8 @@ class Model:
         )
 
     def serial_ms(self, views_of_a_batch: float) -> float:
-        """For which one batch holds the item of a hot badge: its floor and its transactions."""
-        return self.request_ms + transactions(views_of_a_batch) * self.transaction_ms
+        """For which one batch holds the summary of a hot badge: it reads it, then writes it."""
+        return transactions(views_of_a_batch) * (self.request_ms + self.transaction_ms)
 
     def among_others(self, rate: float, most_writes: float) -> float:
         """Views a second of one hot id among so many: its batches wait for each other."""
@@ -360,9 +378,14 @@ class Model:
             low, high = (middle, high) if fits(middle) else (low, middle)
         return low * rate
 
-    def exact_if_not_early(self) -> float:
-        """Views a second of which no more are live than a GET can see."""
-        return (MAX_ITEMS - 1) / self.life
+    def exact_if_stored(self) -> float:
+        """Views a second of which no more are live than a GET counts."""
+        return MAX_LIVE / self.life
+
+
+def occupied(rate: float, seconds: float) -> float:
+    """Return how many spans of time a second have a view, if views come by chance."""
+    return (1 - math.exp(-rate * seconds)) / seconds
 
 
 def in_a_batch(share: float, batch: float) -> float:
@@ -446,7 +469,7 @@ def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
     yield stage("read units a second", load.reads, "table_reads", new["reads"], read)
     yield stage(
         "fold_views at once, of a shard",
-        removals_of_a_shard(load) / model.fold_a_second(load.folds / load.removals),
+        folds_of_a_shard(load) / model.fold_a_second(load.stored / load.folds),
         "fold_at_once",
         deployed.fold_batches_of_a_shard,
         "ParallelizationFactor of FoldViews",
@@ -473,14 +496,14 @@ def shards(load: Load) -> int:
     )
 
 
-def removals_of_a_shard(load: Load) -> float:
-    """A second; views of all badges lie evenly."""
-    return load.removals / shards(load)
+def folds_of_a_shard(load: Load) -> float:
+    """A second; markers are spread evenly."""
+    return load.folds / shards(load)
 
 
 def fold_batches(model: Model, load: Load) -> float:
     """A second: each shard's window collects, where that is less than a batch."""
-    of_a_shard = removals_of_a_shard(load)
+    of_a_shard = folds_of_a_shard(load)
     by_window = min(of_a_shard, 1 / model.deployed.fold_window_seconds)
     return shards(load) * max(by_window, of_a_shard / model.deployed.fold_batch)
 
@@ -488,8 +511,8 @@ def fold_batches(model: Model, load: Load) -> float:
 def seconds_of_functions(model: Model, load: Load) -> dict[str, float]:
     """Seconds of each function in a second, which is also how many run at once."""
     folds = fold_batches(model, load)
-    fold_ms = model.fold_ms(load.removals / folds, max(1.0, load.folds / folds))
-    badges, hot = load.floors / load.batches, load.hot_batches / load.batches
+    fold_ms = model.fold_ms(load.stored / folds, max(1.0, load.folds / folds))
+    badges, hot = load.badges / load.batches, load.hot_batches / load.batches
     return {
         API: load.rate * model.get_ms() / 1000,
         PUT: load.batches * model.put_ms(load.batch, badges, hot) / 1000,

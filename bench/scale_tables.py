@@ -6,26 +6,26 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from bench.bill import GB, MB_IN_GB, RECEIVED_AT_ONCE, Usage
-from bench.counted_events import STORED_OVERHEAD_BYTES
 from bench.invoking import API
 from bench.report import Report
-from bench.scale_counted import ONE_TRANSACTION
+from bench.scale_counted import transactions
 from bench.scale_model import (
     HOTTEST,
     Model,
     Stage,
     Traffic,
     fold_batches,
+    folds_of_a_shard,
     in_tiers,
     most_of_one_id,
     quotas,
-    removals_of_a_shard,
     seconds_of_functions,
     shards,
     stages,
     tiers,
 )
-from chalicelib.views.counting import HOT, MAX_ITEMS
+from chalicelib.views.count_at_once import AT_ONCE
+from chalicelib.views.counting import HOT, MAX_LIVE
 
 SIZES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 """Views a day."""
@@ -34,7 +34,6 @@ VIEWS_OF_A_BADGE = 100
 FLATTER = 0.8
 """The exponent of Zipf beside 1."""
 DAY_SECONDS = 86_400
-TWO_DAYS = 2 * DAY_SECONDS
 BUSY = 0.7
 """More than this share of what there is should not be used."""
 
@@ -103,13 +102,12 @@ def _stages(model: Model) -> Report:
     rows = [_stage_row(of_all) for of_all in zip(*columns, strict=True)]
     loads = [model.load(traffic_of(size), traffic_of(size).at_peak) for size in SIZES]
     more: Mapping[str, Sequence[float]] = {
-        "write units a second of the local index": [0.0 for _ in loads],
         "batches of put_views a second": [load.batches for load in loads],
         "views of a batch": [load.batch for load in loads],
         "batches of fold_views a second": [fold_batches(model, load) for load in loads],
         "shards of the stream, as many as partitions": [float(shards(load)) for load in loads],
         "records a second of a shard": [load.records / shards(load) for load in loads],
-        "removals a second of a shard": [removals_of_a_shard(load) for load in loads],
+        "markers removed a second of a shard": [folds_of_a_shard(load) for load in loads],
     }
     rows += [(what, *map(_figure, figures), "", "") for what, figures in more.items()]
     return Report(
@@ -211,20 +209,24 @@ def _share(of_all: float) -> str:
 
 
 def _one_id(model: Model) -> Report:
-    """Until it is hot, while the views from before stand, then, and without folding early."""
+    """Until it is hot, while the views from before stand, then, and without counting at once."""
     units, most, batch = model.units, quotas(), model.deployed.put_batch
     reads, writes = most["partition_reads"].default, most["partition_writes"].default
     becoming = model.becoming_hot(reads)
-    live = (HOT - 1, model.live_when_hot(becoming), 0.0, MAX_ITEMS - 1.0)
+    live = (HOT - 1, model.live_when_hot(becoming), 0.0, float(MAX_LIVE))
     of_get = [units.read_of_get(views) for views in live]
     stored, counted = units.put_batch(batch, 1), units.own_of_hot_batch(batch)
     own = [stored, stored, counted, stored]
-    by_reads = [reads / of_get[0], float(becoming), reads / (of_get[2] + units.look / batch)]
+    by_reads = [
+        reads / of_get[0],
+        float(becoming),
+        reads / (of_get[2] + transactions(batch) * units.look / batch),
+    ]
     by_reads.append(reads / of_get[3])
     by_writes = [writes * batch / units_of for units_of in own]
     at_once = model.serial_ms(batch)
     by_time = batch * 1000 / at_once
-    exact = model.exact_if_not_early()
+    exact = model.exact_if_stored()
     fewest = [min(pair) for pair in zip(by_reads, by_writes, strict=True)]
     fewest[2], fewest[3] = min(fewest[2], by_time), min(fewest[3], exact)
     rows = [
@@ -237,61 +239,34 @@ def _one_id(model: Model) -> Report:
         ("views a second of which all live ones are seen", "", "", "", _figure(exact)),
         ("views a second that it carries exactly", *map(_figure, fewest)),
         ("views a day", *(f"{views * DAY_SECONDS:,.0f}" for views in fewest)),
-        _collection_row(model),
     ]
     return Report(
         title="One id, alone in its batches",
-        head=("", "not hot yet", "becoming hot", "hot", "if nothing were folded early"),
+        head=("", "not hot yet", "becoming hot", "hot", "if nothing were counted at once"),
         rows=rows,
         notes=(
             f"hot from {HOT:,} live views on: from {HOT / model.life:.2f} views a second on",
-            f"becoming hot lasts {model.until_over:,.0f} s, and comes anew after each hot hour",
+            f"becoming hot lasts {model.until_over:,.0f} s, and comes again after each hot hour",
         ),
-    )
-
-
-def _collection_row(model: Model) -> Sequence[str]:
-    """Of views that TTL leaves for two days, as DynamoDB's own overhead makes them."""
-    size = model.units.view_bytes + STORED_OVERHEAD_BYTES
-    kept = quotas()["collection_gb"].default * GB / size
-    live = HOT + model.becoming_hot(quotas()["partition_reads"].default) * model.lag
-    seconds = model.until_over + TWO_DAYS
-    return (
-        "views a second until its 10 GB are full, TTL two days late",
-        "",
-        f"never: {live * size / GB:.5f} GB",
-        "never",
-        _figure(kept / seconds),
     )
 
 
 def _of_one_transaction(model: Model) -> Report:
     units, batch = model.units, model.deployed.put_batch
-    sizes = (1, 10, ONE_TRANSACTION, batch)
+    sizes = (1, 10, AT_ONCE, batch)
     return Report(
         title="A batch of a hot badge",
-        head=("", *(f"of {views}" for views in sizes), f"{HOT:,} from before"),
+        head=("", *(f"of {views}" for views in sizes)),
         rows=[
-            (
-                "write units",
-                *(_figure(units.hot_batch(views)) for views in sizes),
-                _figure(units.expired_batch(HOT)),
-            ),
+            ("write units", *(_figure(units.hot_batch(views)) for views in sizes)),
             (
                 "of these, of its own partition",
                 *(_figure(units.own_of_hot_batch(views)) for views in sizes),
-                _figure(units.expired_batch(HOT)),
             ),
-            (
-                "a view",
-                *(f"{units.hot_batch(views) / views:.2f}" for views in sizes),
-                f"{units.expired_batch(HOT) / HOT:.2f}",
-            ),
-            ("ms for which it holds its item", *(_figure(model.serial_ms(n)) for n in sizes), ""),
+            ("a view", *(f"{units.hot_batch(views) / views:.2f}" for views in sizes)),
+            ("ms for which it holds its item", *(_figure(model.serial_ms(n)) for n in sizes)),
         ],
-        notes=(
-            f"a stored view costs {units.view} unit, its share of a floor, and its share of a fold",
-        ),
+        notes=(f"a stored view costs {units.view} unit, and its share of a marker and of a fold",),
     )
 
 
@@ -383,14 +358,9 @@ def _of_a_view(model: Model) -> Report:
     rows = {
         "write units": [load.writes / load.rate for load in loads.values()],
         "read units": [load.reads / load.rate for load in loads.values()],
-        "floors": [load.floors / load.rate for load in loads.values()],
         "views of a batch": [load.batch for load in loads.values()],
-        "folds of a badge, of a view that TTL removes": [
-            load.folds / load.removals for load in loads.values()
-        ],
-        "share of views of badges that are not hot": [
-            load.removals / load.rate for load in loads.values()
-        ],
+        "folds of a view that is stored": [load.folds / load.stored for load in loads.values()],
+        "share of views that are stored": [load.stored / load.rate for load in loads.values()],
     }
     return Report(
         title="A view, on average",
@@ -406,7 +376,7 @@ def _inputs(model: Model) -> Report:
         "times the average at peak": traffic_of(SIZES[0]).peak,
         "exponent of Zipf": traffic_of(SIZES[0]).exponent,
         "seconds that TTL is late": assumed["ttl_delay_seconds"],
-        "seconds that a view lives": model.life,
+        "seconds that a view is live": model.life,
         "pollers of the queue": assumed["pollers"],
         "ms of a request to DynamoDB": assumed["waiting_ms"]["dynamodb"],
         "ms of a transaction": model.transaction_ms,
@@ -415,9 +385,9 @@ def _inputs(model: Model) -> Report:
         f"ms of put_views, {deployed.put_batch} views of one badge": model.put_ms(100, 1),
         f"ms of put_views, {deployed.put_batch} badges": model.put_ms(100, 100),
         f"ms of fold_views, {full:,} views of one badge": model.fold_ms(full, 1),
-        f"ms of fold_views, {full:,} badges": model.fold_ms(full, full),
-        "removals a second of a shard, one badge": model.fold_a_second(1 / full),
-        "removals a second of a shard, a badge each": model.fold_a_second(1.0),
+        f"ms of fold_views, {full:,} badges with a view each": model.fold_ms(full, full),
+        "folds a second of a shard, of a view each": model.fold_a_second(1.0),
+        "folds a second of a shard, of ten views each": model.fold_a_second(10.0),
         "$ per million of the first tier, REST API": tiers("rest_api_request")[0][1] * 1e6,
         "$ per million of the first tier, HTTP API": tiers("http_api_request")[0][1] * 1e6,
     }

@@ -1,7 +1,7 @@
 """DynamoDB and SQS without AWS: answers in the form that AWS sends, made once and kept.
 
 What is measured before them is real: boto's clients build and sign each request, and parse each
-answer. Sources: the DynamoDB and SQS API references; "DynamoDB item sizes and formats".
+answer. Sources: the DynamoDB and SQS API references.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import json
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -20,14 +20,20 @@ from typing import Any, TypeAlias, cast
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from ulid import ULID
 
-WireItem: TypeAlias = dict[str, dict[str, str]]
+from chalicelib.attribute_values import AttributeValue, encode_item
+from chalicelib.views import keys
+from chalicelib.views.summary import HOURS_OF_DAY, Day, hour_of
+
+WireItem: TypeAlias = dict[str, AttributeValue]
 
 BADGE_ID = "octocat/hello-world"
 PARTITION = f"USER#{BADGE_ID}"
 FOLDED = 1_234
 """The stored count of the badge."""
-PAGE_BYTES = 1_048_576
-FIRST_VIEW_MS = 1_700_000_000_000
+FIRST_VIEW_MS = 1_767_268_800_000
+"""2026-01-01T12:00:00Z."""
+LATER = FIRST_VIEW_MS / 1000 + 3_600
+"""Seconds since 1970: the same day, when every view can be folded."""
 CONTENT_TYPE = "application/x-amz-json-1.0"
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "none",
@@ -67,14 +73,15 @@ class Answer:
 
 
 class StubbedAws:
-    """One badge with as many live views as it is told to have, and a queue that takes all."""
+    """One badge with as many live and folded views as it is told, and a queue that takes all."""
 
     def __init__(self, live_views: int = 0) -> None:
         self.hold(live_views)
 
-    def hold(self, live_views: int) -> None:
-        """Have so many live views from now on."""
-        self._items = [_user(), *(_view(place) for place in range(live_views))]
+    def hold(self, live_views: int, folded_views: int = 0) -> None:
+        """Have this many views from now on, the folded ones before the watermark."""
+        views = [_view(place) for place in range(-folded_views, live_views)]
+        self._items = [count_of_the_original(), *views, summary()]
         self._sort_keys = [item["SK"]["S"] for item in self._items]
         self._answers: dict[bytes, Answer] = {}
 
@@ -95,29 +102,27 @@ class StubbedAws:
         return self._answers[body]
 
     def _page(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """A page ends at `Limit` items or at 1 MB, whichever comes first."""
-        start = self._start(request)
-        most = request.get("Limit", len(self._items))
-        end, size = start, 0
-        while end < len(self._items) and end - start < most and size < PAGE_BYTES:
-            size += _size(self._items[end])
-            end += 1
-        items = self._items[start:end]
+        """Return the one page of a Query: no badge here has 1 MB of views."""
+        asked = self._asked(request)
+        items = asked[: request.get("Limit", len(asked))]
         page: dict[str, Any] = {"Count": len(items), "ScannedCount": len(items)}
         if request.get("Select") != "COUNT":
             page["Items"] = [_projected(item, request) for item in items]
-        if items and (end < len(self._items) or len(items) == most):
+        if len(items) < len(asked):
             page["LastEvaluatedKey"] = {name: items[-1][name] for name in ("PK", "SK")}
         return page
 
-    def _start(self, request: Mapping[str, Any]) -> int:
-        if "ExclusiveStartKey" in request:
-            return bisect_right(self._sort_keys, request["ExclusiveStartKey"]["SK"]["S"])
-        [bound] = {value["S"] for value in request["ExpressionAttributeValues"].values()} - {
-            PARTITION
-        }
-        inclusive = ">=" in request["KeyConditionExpression"]
-        return (bisect_left if inclusive else bisect_right)(self._sort_keys, bound)
+    def _asked(self, request: Mapping[str, Any]) -> Sequence[WireItem]:
+        """Return the items between the sort keys that a Query names.
+
+        vu-mi names two, the original the first alone: its partition has no summary.
+        """
+        values = {value["S"] for value in request["ExpressionAttributeValues"].values()}
+        first, *last = sorted(values - {PARTITION})
+        start = bisect_left(self._sort_keys, first)
+        end = bisect_right(self._sort_keys, last[0]) if last else len(self._items) - 1
+        items = self._items[start:end]
+        return items if request.get("ScanIndexForward", True) else items[::-1]
 
 
 def _sent(request: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,25 +138,32 @@ OTHERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 """The answers of the operations that read nothing."""
 
 
-def _user() -> WireItem:
-    attributes = {"count": FOLDED, "floor": FOLDED, "created": 1_700_000_000}
-    numbers = {name: {"N": str(value)} for name, value in attributes.items()}
-    folded = f"2024-01-01T00:00:00.000#{FOLDED:040}"
-    return {"PK": {"S": PARTITION}, "SK": {"S": "USER"}, "folded": {"S": folded}, **numbers}
+def count_of_the_original() -> WireItem:
+    """Return the count of the badge in the design of the original."""
+    return {"PK": {"S": PARTITION}, "SK": {"S": "USER"}, "count": {"N": str(FOLDED)}}
+
+
+def summary() -> WireItem:
+    """Return the summary of the badge, which has views in every hour of the day."""
+    hours = dict.fromkeys(range(HOURS_OF_DAY), FOLDED // HOURS_OF_DAY)
+    today = Day(hour_of(FIRST_VIEW_MS).day, hours)
+    pk, sk = keys.summary(BADGE_ID)
+    return encode_item(
+        {
+            "PK": pk,
+            "SK": sk,
+            "count": FOLDED,
+            "watermark": FIRST_VIEW_MS - 1,
+            "today": {"day": today.day, **today.attributes},
+            "version": 96,
+            "created": FIRST_VIEW_MS // 1000,
+        }
+    )
 
 
 def _view(place: int) -> WireItem:
-    sort_key = f"VIEW#{ULID.from_timestamp(FIRST_VIEW_MS + place)}"
-    return {"PK": {"S": PARTITION}, "SK": {"S": sort_key}, "ttl": {"N": "1700000300"}}
-
-
-def _size(item: WireItem) -> int:
-    """A number takes a byte for two digits, and one."""
-    return sum(
-        len(name.encode())
-        + (len(value["S"].encode()) if "S" in value else len(value["N"]) // 2 + 1)
-        for name, value in item.items()
-    )
+    pk, sk = keys.view(BADGE_ID, str(ULID.from_timestamp(FIRST_VIEW_MS + place)))
+    return encode_item({"PK": pk, "SK": sk, "ttl": FIRST_VIEW_MS // 1000})
 
 
 def _projected(item: WireItem, request: Mapping[str, Any]) -> WireItem:

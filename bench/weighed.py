@@ -39,9 +39,13 @@ class WeighedTable:
         return item
 
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
-        raise NotImplementedError("no view is read so")
+        found = {key: self._table.get(key) for key in keys}
+        if found:
+            units = sum(read_units(_size(item), consistent=True) for item in found.values())
+            self._requests.append(Request("BatchGetItem", units))
+        return [item for item in found.values() if item]
 
-    def query(
+    def query(  # noqa: PLR0913  what a query has
         self,
         partition: str,
         *,
@@ -49,8 +53,11 @@ class WeighedTable:
         first: str = "",
         last: str = "",
         attributes: Sequence[str] = (),
+        descending: bool = False,
     ) -> list[Item]:
-        items = self._table.query(partition, limit=limit, first=first, last=last)
+        items = self._table.query(
+            partition, limit=limit, first=first, last=last, descending=descending
+        )
         self._read("Query", map(_size, items))
         wanted = attributes or None
         return [
@@ -58,11 +65,12 @@ class WeighedTable:
             for item in items
         ]
 
-    def count(self, partition: str, *, limit: int, after: str = "") -> int:
-        items = self._table.query(partition, limit=limit + 1, first=after, attributes=("SK",))
-        behind = [sort_key for item in items if (sort_key := text(item, "SK")) > after][:limit]
-        self._read("Query", (self._sizes[partition + sort_key] for sort_key in behind))
-        return len(behind)
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
+        items = self._table.query(
+            partition, limit=limit, first=first, last=last, attributes=("SK",)
+        )
+        self._read("Query", (self._sizes[partition + text(item, "SK")] for item in items))
+        return len(items)
 
     def query_due(self, batch: str, **how: object) -> list[Due]:
         raise NotImplementedError("no view is due")

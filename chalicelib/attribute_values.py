@@ -36,11 +36,11 @@ def _encode(value: Value) -> AttributeValue:
 
 def decode(value: Mapping[str, Any]) -> Value:
     """One value out of the wire form. Raises `Refused` for a type that no table here holds."""
+    if "S" in value:
+        return str(value["S"])
     entry: tuple[str, Any] = next(iter(value.items()), ("", ""))
     kind, content = entry
     match kind:
-        case "S":
-            return str(content)
         case "N" if WHOLE.fullmatch(content):
             return int(content)
         case "L":

@@ -5,10 +5,13 @@ On AWS they come from the settings; the embedded engine and the tests put theirs
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib import telemetry
@@ -174,8 +177,27 @@ def aws_client(service: str) -> Any:
             max_pool_connections=32,
             # Its own would be put together anew for every request: 0.2 ms.
             user_agent="vu-mi",
+            # DynamoDB and SQS check each request themselves: a tenth of the time of a GET.
+            parameter_validation=False,
         )
-        return _session().create_client(service, config=config)
+        client = _session().create_client(service, config=config)
+        if service == "dynamodb":
+            client.meta.events.register("before-parse.dynamodb.Query", _take_as_sent)
+        return client
+
+
+def _take_as_sent(
+    response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: object
+) -> None:
+    """Take the answer to a Query as it was sent, because botocore parses it into the same.
+
+    It would parse each attribute by its model, for a fifth of the time of a GET. Errors are left
+    to botocore, and a version of botocore without this event parses all answers.
+    """
+    with suppress(ValueError):
+        if response_dict["status_code"] == HTTPStatus.OK:
+            customized_response_dict.update(json.loads(response_dict["body"]))
+            response_dict["body"] = b"{}"
 
 
 @cache

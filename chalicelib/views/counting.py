@@ -30,8 +30,6 @@ SUMMARY_ATTRIBUTES = (
     "SK",
     "count",
     "watermark",
-    "today",
-    "version",
     "base",
     "reset",
     "frozen",

@@ -55,9 +55,9 @@ class Folder:
             except ConditionFailed:
                 failures += 1
                 continue
-            if step is None:
+            folded += step.counted
+            if step.is_last:
                 return folded
-            folded += step
         raise Unavailable(f"{TRIES} other writes of {badge_id} came in between")
 
     def fold_all(self, badge_id: str) -> int:
@@ -76,22 +76,22 @@ class Folder:
         ttl = self.windows.marker_ttl(max(mark, int(self.clock())))
         self.table.write(Put(marker_item(badge_id, mark, ttl)))
 
-    def _step(self, badge_id: str, mark: int) -> int | None:
-        """Fold the views of one day at most, or return None if there are none left to fold."""
+    def _step(self, badge_id: str, mark: int) -> Step:
+        """Fold the views of one day at most."""
         now = self.clock()
         upto = min(mark, self.windows.foldable(now))
         own = read(self.table, badge_id)
         if upto <= own.watermark:
-            return None
+            return Step(0, is_last=True)
         target = read(self.table, own.alias) if own.alias else own
         passed = self._passed(own, target, upto)
         if not passed.views:
-            return None
+            return Step(0, is_last=True)
         counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
         if counted and (finished := target.finished_day(counted)):
             self.table.write(finished)
         self.table.write(*_writes(own, target, counted, passed.upto, now))
-        return counted.total()
+        return Step(counted.total(), is_last=passed.upto == upto)
 
     def _passed(self, own: Summary, target: Summary, upto: int) -> Passed:
         """Read the views that the watermark passes: at most `MAX_VIEWS` or so, and one new day."""
@@ -114,6 +114,14 @@ class Folder:
             limit=limit,
         )
         return [milliseconds(text(item, "SK").removeprefix(keys.VIEW)) for item in items]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How many views a step of a fold counted, and whether it left none to count."""
+
+    counted: int
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True)

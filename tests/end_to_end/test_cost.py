@@ -22,9 +22,10 @@ from bench import life
 from bench.bill import PRICES, Bill, Prices, interpolated, per_view, together
 from bench.cost import BEGIN, END, put_into
 from bench.cost_tables import SERVICES
+from bench.counted import get_with_folded
 from bench.counted_events import CountedEvents, Rush
 from bench.counted_wallets import Bank, bank_of
-from bench.day import START, Badge, badge_of
+from bench.day import START, Badge, Lag, badge_of, view_item
 from bench.deployed import Deployed
 from bench.event_tables import EVENT_SERVICES
 from bench.invoking import (
@@ -85,12 +86,17 @@ def runs_of(function: str, invocations: list[Invocation]) -> list[Invocation]:
 
 
 def writes_of(run: Invocation) -> list[tuple[str, int]]:
-    """The sort keys a run wrote, of views only the prefix, and the units each took."""
+    """Return the sort keys that a run wrote, of views the prefix alone, and the units of each."""
     return [
         (re.sub("VIEW#.*", "VIEW#", written.key.sk), written.units)
         for request in run.requests
         for written in request.written
     ]
+
+
+def operations_of(run: Invocation) -> list[tuple[str, float]]:
+    """Return the requests of a run, each with the units that it read."""
+    return [(request.operation, request.read_units) for request in run.requests]
 
 
 def test_the_page_has_what_the_program_prints() -> None:
@@ -116,58 +122,100 @@ def test_one_view_is_one_get_one_put_and_one_fold(badge: Badge) -> None:
     get, put, fold = badge.take(views=1, seconds=86_400)
     assert [get.function, put.function, fold.function] == [API, PUT, FOLD]
     assert (get.sends, put.sends, fold.sends) == (1, 0, 0)
-    assert [request.operation for request in get.requests] == ["Query"]
-    assert get.requests[0].read_units == 1
+    assert operations_of(get) == [("Query", 1)]
+    assert operations_of(put) == [("BatchWriteItem", 0)] * 2
+    assert operations_of(fold) == [("GetItem", 1), ("Query", 1), ("UpdateItem", 0)]
     assert writes_of(get) == []
-    assert sorted(writes_of(put)) == [("USER", 1), ("VIEW#", 1)]
-    assert sum(request.read_units for run in (put, fold) for request in run.requests) == 0
+    assert writes_of(put) == [("WINDOW", 1), ("VIEW#", 1)]
+    assert writes_of(fold) == [("VIEWS", 1)]
 
 
-def test_a_fold_of_one_badge_costs_its_user_and_its_day(badge: Badge) -> None:
-    """One unit each, however many views: 60 in a minute end at one mark."""
+def test_a_fold_of_one_badge_costs_its_summary(badge: Badge) -> None:
+    """One unit, however many views: 60 in a minute are in one window."""
     [fold] = runs_of(FOLD, badge.take(views=60, seconds=60))
     assert fold.records == 60
-    assert [request.operation for request in fold.requests] == ["UpdateItem", "UpdateItem"]
-    assert writes_of(fold) == [("USER", 1), ("DAY#2026-01-01", 1)]
+    assert writes_of(fold) == [("VIEWS", 1)]
+    assert sum(units for _, units in operations_of(fold)) == 2
 
 
-def test_a_fold_over_midnight_costs_each_of_its_days(badge: Badge) -> None:
-    """Two views of the second before midnight and two of that behind it are put after it."""
-    badge.agenda.now = START + 86_399
-    [fold] = runs_of(FOLD, badge.take(views=4, seconds=2))
-    assert writes_of(fold) == [("USER", 1), ("DAY#2026-01-01", 1), ("DAY#2026-01-02", 1)]
+def test_the_first_fold_of_a_day_puts_the_day_before(badge: Badge) -> None:
+    badge.take(views=1, seconds=86_400)
+    badge.agenda.now = START + 86_400
+    [fold] = runs_of(FOLD, badge.take(views=1, seconds=60))
+    assert writes_of(fold) == [("DAY#2026-01-01", 1), ("VIEWS", 1)]
 
 
-def test_a_put_costs_a_unit_a_view_and_one_for_the_floor(badge: Badge) -> None:
-    """Five views in 2 s: those at 0.2, 0.6, 1.0 fill one second, those at 1.4 and 1.8 the next."""
+def test_views_of_one_window_share_a_marker(badge: Badge) -> None:
+    """Five views in 2 s: those at 0.2, 0.6, 1.0 fill one second, those at 1.4 and 1.8 the next.
+
+    The first three see no view of the window, the others see those of before.
+    """
     puts = runs_of(PUT, badge.take(views=5, seconds=2))
     assert [put.records for put in puts] == [3, 2]
-    assert [sorted(writes_of(put)) for put in puts] == [
-        [("USER", 1), *[("VIEW#", 1)] * 3],
-        [("USER", 1), *[("VIEW#", 1)] * 2],
+    assert [writes_of(put) for put in puts] == [
+        [("WINDOW", 1), *[("VIEW#", 1)] * 3],
+        [("VIEW#", 1)] * 2,
     ]
 
 
-def test_views_of_one_mark_are_folded_together_and_of_another_alone(badge: Badge) -> None:
-    """Put at 76, 226, 376 and 526 s, they live 300 s at least: until 600, 600, 900 and 900."""
+def test_views_of_one_window_are_folded_together_and_of_another_alone(badge: Badge) -> None:
+    """At 75, 225, 375 and 525 s: two in each of two windows."""
     folds = runs_of(FOLD, badge.take(views=4, seconds=600))
     assert [fold.records for fold in folds] == [2, 2]
 
 
-def test_after_its_day_a_badge_has_counted_every_view(badge: Badge) -> None:
+def test_a_removal_that_comes_after_a_later_one_costs_one_read(deployed: Deployed) -> None:
+    """The marker of the second window is removed first: its fold counts the views of both."""
+    with badge_of(Design.vu_mi, deployed, Lag(600, 1_800)) as badge:
+        folds = runs_of(FOLD, badge.take(views=24, seconds=7_200))
+    assert sum(fold.records for fold in folds) == len(folds) == 24
+    assert {1, 2} <= {fold.records for fold in folds}
+    for fold in folds:
+        if fold.records == 0:
+            assert operations_of(fold) == [("GetItem", 1)]
+
+
+def test_views_are_kept_after_their_fold(badge: Badge) -> None:
     badge.take(views=30, seconds=86_400)
-    user = badge.runner.table.get(Key(PARTITION, "USER"))
-    assert user is not None
-    assert number(user, "count") == 30
-    assert badge.runner.table.count(PARTITION, after="USER", limit=99) == 0
+    summary = badge.runner.table.get(Key(PARTITION, "VIEWS"))
+    assert summary is not None
+    assert number(summary, "count") == 30
+    assert badge.runner.table.count(PARTITION, first="VIEW#", last="VIEW#~", limit=99) == 30
 
 
 def test_a_get_costs_by_the_views_that_are_live(badge: Badge) -> None:
-    """A view is 67 bytes here: 100 are 6,700 and 2 units, 50 more 3,350 and 1 by their own."""
+    """The page is a unit. A view is 68 bytes: of 150 live views 54 are in it, 97 are counted."""
     few, many = badge.get_with(10), badge.get_with(150)
-    assert [request.read_units for request in few.requests] == [1]
-    assert [request.read_units for request in many.requests] == [2, 1]
+    assert operations_of(few) == [("Query", 1)]
+    assert operations_of(many) == [("Query", 1), ("Query", 2)]
     assert (few.records, many.records) == (10, 150)
+
+
+@pytest.mark.parametrize("folded", [0, 100, 10_000])
+def test_a_get_costs_a_unit_however_many_folded_views_there_are(badge: Badge, folded: int) -> None:
+    table, mark = badge.runner.table, int(badge.agenda.now) * 1000
+    table.put_all([view_item(mark - place) for place in range(folded)])
+    table.put_all([{"PK": PARTITION, "SK": "VIEWS", "count": folded, "watermark": mark}])
+    assert operations_of(badge.get_with(0)) == [("Query", 1)]
+    assert operations_of(badge.get_with(53)) == [("Query", 1)]
+
+
+def test_the_weighed_table_says_the_same_of_folded_views() -> None:
+    assert [sum(r.read_units for r in get_with_folded(folded)) for folded in (0, 100, 2_000)] == [
+        1,
+        1,
+        1,
+    ]
+
+
+def test_a_view_costs_less_than_its_goals() -> None:
+    """At most 1.7 write units a view at 1,000 views a day, and 4.0 at 1 a day, by the page."""
+    rows = [[cell.strip() for cell in row.split("|")] for row in PAGE.read_text().splitlines()]
+    units = {row[1]: float(row[3]) for row in rows if len(row) == 11 and row[2] == "vu-mi"}
+    quiet, *busy = units.values()
+    assert quiet <= 4.0
+    assert len(busy) == 3
+    assert max(busy) <= 1.7
 
 
 def test_log_bytes_are_those_of_the_lines_that_were_written(badge: Badge) -> None:
@@ -192,8 +240,9 @@ def test_the_original_puts_and_gets_and_puts(
 
 
 def test_a_design_that_loses_views_is_not_billed(badge: Badge) -> None:
-    badge.runner.table.put_all([{"PK": PARTITION, "SK": "USER", "count": 1}])
-    with pytest.raises(RuntimeError, match="2 views were counted"):
+    future = int(badge.agenda.now + 86_400) * 1000
+    badge.runner.table.put_all([{"PK": PARTITION, "SK": "VIEWS", "reset": future}])
+    with pytest.raises(RuntimeError, match="2 views were counted as 0"):
         badge.take(views=2, seconds=60)
 
 

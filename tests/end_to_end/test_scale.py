@@ -6,7 +6,7 @@ import random
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,8 +16,10 @@ import pytest
 from bench import events, hot, scale
 from bench.day import START, Agenda, badge_of
 from bench.deployed import Deployed
-from bench.hot import LIFETIME, Hour, Machine, Requests, lived, machine_of
+from bench.events import WINDOWS
+from bench.hot import Hour, lived
 from bench.invoking import API, Design
+from bench.machine import Machine, Requests, machine_of
 from bench.scale import BEGIN, END
 from bench.scale_counted import transactions
 from bench.scale_model import (
@@ -39,16 +41,14 @@ from bench.stubbed_aws import BADGE_ID
 from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
-from chalicelib.views.view import View
-from local.events import queue_event, stream_event
-from local.queue import Message
-from local.table import Change
 from tests.unit.fakes import logging_put_back
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "SCALE.md"
 NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
 PARTITION = keys.partition(BADGE_ID)
+OVER = WINDOWS.window + WINDOWS.grace
+"""Seconds until all views of a window that begins can be folded."""
 
 
 @pytest.fixture(autouse=True)
@@ -78,26 +78,14 @@ def badge_ids(count: int) -> list[str]:
     return [f"{BADGE_ID}/{place}" for place in range(count)]
 
 
-def put(machine: Machine, ids: Iterable[str], now: float, shown: int = 0, hot: int = 0) -> Requests:
-    """A batch of messages, a view of each badge that is named."""
-    bodies = [View.taken(badge_id, shown, now, hot=hot).to_message() for badge_id in ids]
-    batch = [Message(place, body, now, 1, now) for place, body in enumerate(bodies)]
-    return machine.run(put_views, queue_event("vu-mi-views", batch))
+def put(machine: Machine, ids: Sequence[str], now: float, *, hot: bool = False) -> Requests:
+    """Put a batch of messages, a view of each badge that is named."""
+    return machine.run(put_views, events.views(ids, now, hot=hot))
 
 
-def fold(machine: Machine, run: Requests, now: float) -> Requests:
-    """What TTL removed of all views that a run put, in one batch."""
-    views = [
-        write.key
-        for request in run
-        for write in request.written
-        if write.key.sk.startswith(keys.VIEW)
-    ]
-    changes = [
-        Change(place, now, {"PK": key.pk, "SK": key.sk, "ttl": int(now)})
-        for place, key in enumerate(views, 1)
-    ]
-    return machine.run(fold_views, stream_event(events.STREAM_LABEL, changes))
+def fold(machine: Machine, ids: Sequence[str], now: float) -> Requests:
+    """Fold what TTL removed of the last window of each badge, in one batch."""
+    return machine.run(fold_views, events.removals(ids, now))
 
 
 def writes(run: Requests, partition: str = "") -> int:
@@ -149,58 +137,47 @@ def test_every_quota_says_where_it_was_read() -> None:
 def test_a_batch_of_cool_badges_writes_what_the_model_says(
     model: Model, machine: Machine, views: int, badges: int
 ) -> None:
-    """A unit for each view, and one for each badge's floor; nothing is read."""
+    """A unit for each view, and one for the marker of each badge's window; nothing is read."""
     ids = [badge_ids(badges)[place % badges] for place in range(views)]
     run = put(machine, ids, START)
     assert writes(run) == model.units.put_batch(views, badges)
     assert reads(run) == 0
 
 
-@pytest.mark.parametrize(("views", "badges"), [(1, 1), (60, 1), (100, 7), (100, 100)])
-def test_a_fold_writes_what_the_model_says(
-    model: Model, machine: Machine, views: int, badges: int
+@pytest.mark.parametrize(("views", "badges"), [(1, 1), (50, 1), (100, 1), (100, 7), (100, 100)])
+def test_a_fold_costs_what_the_model_says(
+    model: Model, machine: Machine, agenda: Agenda, views: int, badges: int
 ) -> None:
     ids = [badge_ids(badges)[place % badges] for place in range(views)]
-    run = fold(machine, put(machine, ids, START), START + 900)
-    assert writes(run) == model.units.fold_batch(badges)
-    assert reads(run) == 0
+    put(machine, ids, START)
+    agenda.now += OVER
+    run = fold(machine, badge_ids(badges), agenda.now)
+    assert writes(run) == badges * model.units.count
+    assert reads(run) == badges * model.units.read_of_fold(views / badges)
 
 
 @pytest.mark.parametrize(
     ("views", "takes"), [(1, 1), (37, 1), (98, 1), (99, 2), (100, 2), (196, 2), (197, 3)]
 )
-def test_a_batch_of_a_hot_badge_writes_what_the_model_says(
+def test_a_batch_of_a_hot_badge_costs_what_the_model_says(
     model: Model, machine: Machine, views: int, takes: int
 ) -> None:
-    """Of one transaction 98 views; each 2 units, and 4 for the badge and its day; a floor."""
-    run = put(machine, [BADGE_ID] * views, START, hot=int(START) + 3_600)
+    """Of one transaction 98 views; each 2 units for its marker, and 2 for the summary of all."""
+    run = put(machine, [BADGE_ID] * views, START, hot=True)
     assert writes(run) == model.units.hot_batch(views)
     assert writes(run, PARTITION) == model.units.own_of_hot_batch(views)
-    assert reads(run) == model.units.look
+    assert reads(run) == takes * model.units.look
     assert transactions(views) == takes
     assert sum(request.operation == "TransactWriteItems" for request in run) == takes
-
-
-def test_expired_views_of_a_hot_badge_cost_what_the_model_says(
-    model: Model, machine: Machine, agenda: Agenda
-) -> None:
-    """150 of them, in two transactions, all of its own partition."""
-    put(machine, [BADGE_ID] * 150, agenda.now)
-    agenda.now += 900
-    run = put(machine, [BADGE_ID], agenda.now, shown=1, hot=int(agenda.now) + 3_600)
-    assert writes(run) == model.units.hot_batch(1) + model.units.expired_batch(150)
-    assert writes(run, PARTITION) == model.units.own_of_hot_batch(1) + model.units.expired_batch(
-        150
-    )
 
 
 def test_a_get_reads_what_the_model_says(model: Model) -> None:
     """Over the metered simulator; what 7,999 cost is counted for docs/COST.md."""
     with badge_of(Design.vu_mi, model.deployed) as badge:
         badge.take(views=1, seconds=60)
-        for live in (0, 10, 98, 99, 100, 150, 500, 1_157):
+        for live in (0, 10, 53, 54, 55, 100, 150, 500, 1_157):
             assert reads(badge.get_with(live).requests) == model.units.read_of_get(live)
-    assert model.units.read_of_get(7_999) == 132
+    assert model.units.read_of_get(7_999) == 133
 
 
 def test_no_view_is_in_an_index(model: Model) -> None:
@@ -213,58 +190,52 @@ def test_no_view_is_in_an_index(model: Model) -> None:
 # ---- averages, held to the handlers over time
 
 
-def test_a_badge_at_a_steady_rate_writes_what_the_model_says(model: Model) -> None:
-    """100 views in 3,000 s, one each 30 s: 10 end at each mark, and are folded together.
+def test_a_badge_at_a_steady_rate_costs_what_the_model_says(model: Model) -> None:
+    """50 views in 3,000 s, one each 60 s: 5 are in each window, and are folded together.
 
-    1 + 1 + 2 / 10 = 2.2; the model has views come by chance, so that some marks have none.
+    1 + 2 / 5 = 1.4; the model has views come by chance, so that some windows have none.
     """
     with badge_of(Design.vu_mi, model.deployed) as badge:
-        runs = badge.take(views=100, seconds=3_000)
+        runs = badge.take(views=50, seconds=3_000)
     units = sum(writes(run.requests) for run in runs)
-    rate = 100 / 3_000
-    load = model.load(Traffic(100, 1), rate)
-    assert units / 100 == pytest.approx(2.2)
-    assert load.writes / rate == pytest.approx(units / 100, rel=0.001)
-    assert (
-        model.put_ms(1, 1)
-        == sum(model.bill.billed_ms(run) for run in runs if run.function == "put_views") / 100
-    )
+    rate = 50 / 3_000
+    load = model.load(Traffic(50, 1), rate)
+    assert units / 50 == pytest.approx(1.4)
+    assert load.writes / rate == pytest.approx(units / 50, rel=0.005)
+    put_ms = [model.bill.billed_ms(run) for run in runs if run.function == "put_views"]
+    assert max(put_ms) == model.put_ms(1, 1)
     gets = [model.bill.billed_ms(run) for run in runs if run.function == API]
-    assert set(gets) == {model.get_ms()}
+    assert model.get_ms() in gets
 
 
-def test_floors_and_folds_of_many_badges_are_as_many_as_the_model_says(
-    model: Model, machine: Machine
+def test_markers_and_folds_of_many_badges_are_as_many_as_the_model_says(
+    model: Model, machine: Machine, agenda: Agenda
 ) -> None:
-    """Views of 500 badges by Zipf and by chance, in batches of 100, all removed at one mark."""
+    """Views of 500 badges by Zipf and by chance, in batches of 100, all of one window."""
     chance, traffic, views = random.Random(7), Traffic(0, 500), 2_000  # noqa: S311  nothing hangs on it
     weights = [1 / rank for rank in range(1, 501)]
     ids = chance.choices(badge_ids(500), weights, k=views)
     batches = [ids[start : start + 100] for start in range(0, views, 100)]
-    puts = [put(machine, batch, START) for batch in batches]
-    everything = tuple(request for run in puts for request in run)
-    floors = sum(map(writes, puts)) - views * model.units.view
-    folds = writes(fold(machine, everything, START + 900)) / model.units.fold_batch(1)
+    for batch in batches:
+        put(machine, batch, START)
+    agenda.now += OVER
+    folds = writes(fold(machine, sorted(set(ids)), agenda.now)) / model.units.count
     groups = traffic.groups()
-    of_a_batch = sum(group.badges * in_a_batch(group.share, 100) for group in groups)
-    of_a_mark = sum(group.badges * in_a_batch(group.share, views) for group in groups)
-    assert floors == pytest.approx(of_a_batch * len(batches), rel=0.03)
-    assert folds == pytest.approx(of_a_mark, rel=0.03)
+    of_a_window = sum(group.badges * in_a_batch(group.share, views) for group in groups)
+    assert folds == pytest.approx(of_a_window, rel=0.03)
 
 
 def test_a_badge_that_becomes_hot_reads_and_writes_what_the_model_says(model: Model) -> None:
-    """25 views a second from a mark on: stored for 40 s, all over at the second mark, then hot."""
-    seconds, rate = 700, hot.VISITORS
+    """25 views a second from a mark on: stored for 40 s, folded after 900 s, then quiet."""
+    seconds, rate = 1_200, hot.VISITORS
     hour, kept = lived(seconds, counting.HOT)
     assert kept == rate * seconds
-    cycle = model.cycle(rate, standing=2 * LIFETIME.window - counting.HOT / rate)
+    cycle = model.cycle(rate, standing=WINDOWS.window + WINDOWS.grace - counting.HOT / rate)
     assert sum(map(reads, hour.gets)) / seconds == pytest.approx(
         cycle.read_of_get(seconds), rel=0.01
     )
-    stored, batches = counting.HOT, seconds
-    at_once = batches - stored / rate
-    expected = model.units.put_batch(stored, int(stored / rate))
-    expected += int(at_once * model.units.hot_batch(rate)) + int(model.units.expired_batch(stored))
+    stored, at_once = counting.HOT, seconds - counting.HOT / rate
+    expected = stored * model.units.view + at_once * model.units.hot_batch(rate)
     assert sum(map(writes, hour.others)) == pytest.approx(expected, rel=0.01)
 
 
@@ -301,59 +272,66 @@ def test_all_shares_are_one_and_groups_are_close_to_each_badge_by_itself() -> No
 
 
 def test_a_view_a_day_shares_nothing_and_many_fill_their_batches(model: Model) -> None:
-    """A view, its floor, the count and the day: 4 units, as docs/COST.md counts them."""
-    assert model.load(Traffic(1, 1), 1 / 86_400).writes * 86_400 == pytest.approx(4, rel=0.01)
+    """A view, its marker, the count and the day: 4 units, as docs/COST.md counts them.
+
+    Views come by chance, so of one a day more than a third share a day; of one in 100 days few.
+    """
+    assert model.load(Traffic(1, 1), 1e-7).writes * 1e7 == pytest.approx(4, rel=0.01)
     busy = model.load(traffic_of(SIZES[-1]), 10_000)
     assert busy.batch == model.deployed.put_batch
 
 
 def test_a_hot_badge_reads_one_unit_once_its_views_have_ended(model: Model) -> None:
-    """(40 s x 9 and a half + 450 s x 17 + 3,600 s x 1) / 4,090 s: about 2.8 units."""
+    """(40 s x 9 + 750 s x 17 + 2,850 s x 1) / 3,640 s: about 4.4 units."""
     cycle = model.cycle(25)
-    assert (cycle.warming, cycle.standing, cycle.quiet) == (40, 450, 3_600)
+    assert (cycle.warming, cycle.standing, cycle.quiet) == (40, 750, 2_850)
     assert (cycle.standing_reads, cycle.quiet_reads) == (17, 1)
-    assert cycle.warming_reads == pytest.approx(9.5, abs=0.5)
-    assert cycle.read_of_get() == pytest.approx((40 * 9.5 + 450 * 17 + 3_600) / 4_090, rel=0.01)
+    assert cycle.warming_reads == pytest.approx(9, abs=0.1)
+    assert cycle.read_of_get() == pytest.approx((40 * 9 + 750 * 17 + 2_850) / 3_640, rel=0.01)
 
 
 def test_a_badge_is_hot_from_as_many_live_views_on_as_the_handlers_say(model: Model) -> None:
-    """A view lives 300 s, half a window of 300 s, and the 1,200 s that TTL is late: 1,650 s."""
-    assert model.life == 1_650
-    below, above = (model.load(Traffic(0, 1), live / 1_650) for live in (999, 1_001))
-    assert (below.hot_batches, above.removals) == (0, 0)
-    assert below.removals * 1_650 == pytest.approx(999)
+    """A view is live for half a window of 300 s, 600 s, and the 1,200 s of TTL: 1,950 s."""
+    assert model.life == 1_950
+    below, above = (model.load(Traffic(0, 1), live / 1_950) for live in (999, 1_001))
+    assert below.hot_batches == 0
+    assert below.stored * 1_950 == pytest.approx(999)
     assert above.hot_batches > 0
+    assert above.stored < below.stored
 
 
 def test_a_hot_badge_costs_the_sum_of_its_cycle(model: Model) -> None:
-    """25 a second in 5 batches of 5, over 4,090 s.
+    """25 a second in 5 batches of 5, over 3,640 s.
 
-    Stored: 1,000 views and 200 floors, later 2,044 to count and remove them; then for 4,050 s
-    batches of a floor, a badge, a day and 5 markers, 5 + 10 units, that look for expired views.
+    Stored: 1,000 views, and a marker and a fold for each window that 40 s are in: 1.13 on average.
+    Then for 3,600 s batches of a summary and 5 markers, 2 + 10 units, each after a read; and for
+    750 s two more reads, to see that no view can be folded yet.
     """
     load = model.load(Traffic(0, 1), 25)
-    assert load.writes * 4_090 == pytest.approx(1_000 + 200 + 2_044 + 4_050 * 5 * 15)
+    folds, days = 40 / 300 + 1, 3_640 / 86_400
+    assert load.writes * 3_640 == pytest.approx(1_000 + folds * 2 + days + 3_600 * 5 * 12)
     gets = 25 * model.cycle(25).read_of_get()
-    assert (load.reads - gets) * 4_090 == pytest.approx(4_050 * 5 * 2)
+    others = folds * (1 + 15) + 3_600 * 5 + 750 * 5 * 2
+    assert (load.reads - gets) * 3_640 == pytest.approx(others)
 
 
-def test_few_removals_are_folded_in_a_batch_a_shard_and_window(model: Model) -> None:
-    """4 shards, 5 s: 0.8 a second. Fewer removals than that are a batch each."""
+def test_few_markers_are_folded_in_a_batch_a_shard_and_window(model: Model) -> None:
+    """4 shards, 5 s: 0.8 a second. Fewer markers than that are a batch each."""
     small = model.load(traffic_of(SIZES[0]), traffic_of(SIZES[0]).mean)
     assert fold_batches(model, small) == pytest.approx(4 / 5)
     one = model.load(Traffic(0, 1), 0.1)
-    assert fold_batches(model, one) == pytest.approx(0.1)
+    assert fold_batches(model, one) == pytest.approx(1 / 300)
 
 
 def test_requests_and_runs_of_a_view_are_as_docs_cost_counts_them(model: Model) -> None:
     """Alone: 3 requests to SQS and 3 runs. In batches of 100: 1 and 2 x 10 / 100; 1 and 1 / 100.
 
-    Then some hundred removals, of 1,000 a batch, are a run.
+    Then some hundred markers, of 1,000 a batch, are a run.
     """
     quiet = Traffic(1, 1)
     alone = used(model, quiet)
     assert alone["sqs_request"] / quiet.mean == pytest.approx(3)
-    assert alone["lambda_request"] / quiet.mean == pytest.approx(3)
+    assert alone["lambda_request"] / quiet.mean == pytest.approx(3, rel=0.001)
     busy = traffic_of(SIZES[-1])
     shared = used(model, busy)
     assert shared["sqs_request"] / busy.mean == pytest.approx(1.2)
@@ -365,9 +343,9 @@ def test_one_id_alone_is_bounded_by_its_reads_and_among_many_by_its_transactions
 ) -> None:
     """At 15 ms a batch 66 of them fit into a second, whoever else is in them.
 
-    A floor is 5 ms, a transaction 10, of which 100 views take two.
+    A read is 5 ms and a transaction 10; 100 views take two of each.
     """
-    assert (model.serial_ms(1), model.serial_ms(98), model.serial_ms(100)) == (15, 15, 25)
+    assert (model.serial_ms(1), model.serial_ms(98), model.serial_ms(100)) == (15, 15, 30)
     alone, among = (most_of_one_id(model, rate) for rate in (100, 34_722))
     assert alone == model.becoming_hot(3_000)
     assert among < alone
@@ -400,11 +378,10 @@ def test_a_shard_takes_no_more_than_a_thousand_writes(model: Model) -> None:
 
 
 def test_a_fold_of_many_badges_is_slower_than_of_one(model: Model) -> None:
-    """1,000 removals of a badge each are 2,000 updates, eight at once, and their processor."""
-    waiting = 1_000 * 2 * 5 / 8
-    assert model.fold_ms(1_000, 1_000) > waiting
+    """1,000 markers of a badge each are 3,000 requests, eight at once, and their processor."""
+    waiting = 1_000 * 3 * 5 / 8
+    assert model.fold_ms(1_000, 1_000) > waiting > 10 * model.fold_ms(1_000, 1)
     assert model.fold_a_second(1) == pytest.approx(1_000 * 1_000 / model.fold_ms(1_000, 1_000))
-    assert model.fold_a_second(0.001) > 50 * model.fold_a_second(1)
 
 
 def test_each_tier_is_paid_for_by_its_own_price() -> None:
