@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from unittest.mock import patch
 
 from bench import events
 from bench.bill import Prices
@@ -20,7 +19,7 @@ from bench.machine import Machine, Requests, machine_of
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.ports import Delete, Item, Key, number
-from chalicelib.views import counting, keys
+from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.summary import Summary, read
@@ -117,7 +116,7 @@ class Hour:
 
 def measure(seconds: int = HOUR) -> Report:
     """Live through the hour twice."""
-    at_once, stored = (lived(seconds, hot) for hot in (counting.HOT, MANY))
+    at_once, stored = (lived(seconds, hot) for hot in (HOT_VIEWS, MANY))
     wrong = [f"{hour.taken:,} taken, {kept:,} kept" for hour, kept in (at_once, stored)]
     is_wrong = any(hour.taken != kept for hour, kept in (at_once, stored))
     return Report(
@@ -136,7 +135,7 @@ def measure(seconds: int = HOUR) -> Report:
 def lived(seconds: int, hot: int) -> tuple[Hour, int]:
     """Return the hour of a badge that is hot from this many live views on, and its last count."""
     agenda = Agenda()
-    with patch.object(counting, "HOT", hot), machine_of(lambda: agenda.now) as machine:
+    with machine_of(lambda: agenda.now, hot) as machine:
         hour = Hour(machine, agenda)
         hour.live_through(seconds)
         return hour, hour.end()

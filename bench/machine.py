@@ -19,6 +19,7 @@ from bench.stubbed_aws import BADGE_ID
 from bench.weighed import WeighedTable
 from chalicelib import ports
 from chalicelib.ports import Table
+from chalicelib.settings import HOT_VIEWS, Settings
 from local.database import Database
 from local.table import SqliteTable
 
@@ -72,12 +73,16 @@ class Machine:
 
 
 @contextmanager
-def machine_of(clock: Callable[[], float]) -> Iterator[Machine]:
-    """One with an empty table, in memory where there is a file system for it."""
+def machine_of(clock: Callable[[], float], hot_views: int = HOT_VIEWS) -> Iterator[Machine]:
+    """Make one with an empty table, in memory if there is a file system for it.
+
+    A badge with `hot_views` live views is hot.
+    """
     with TemporaryDirectory(dir=MEMORY) as folder:
         database = Database(Path(folder) / "table.sqlite3")
         table, queue = SqliteTable(database), Sent()
         weighed = WeighedTable(table)
-        with handlers_over(Given(weighed, queue, map, clock=clock)):
+        settings = Settings(hot_views=hot_views)
+        with handlers_over(Given(weighed, queue, map, settings, clock)):
             yield Machine(table, weighed, queue.bodies)
         database.close()

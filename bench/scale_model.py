@@ -21,8 +21,9 @@ from bench.invoking import API, FOLD, FOLD_EACH, PUT, PUT_EACH, Invocation
 from bench.metering import Request
 from bench.scale_counted import Units, transactions
 from chalicelib.concurrency import WORKERS
+from chalicelib.settings import HOT_VIEWS
 from chalicelib.views.count_at_once import HOT_SECONDS
-from chalicelib.views.counting import HOT, MAX_LIVE
+from chalicelib.views.counting import MAX_LIVE
 
 QUOTAS = Path(__file__).parent / "quotas.json"
 EXACT_RANKS = 100
@@ -234,7 +235,7 @@ class Model:
         """What one badge adds; where its views are many enough it is hot."""
         rate = all_rate * share
         batches = all_rate / batch * in_a_batch(share, batch)
-        if rate * self.life >= HOT:
+        if rate * self.life >= HOT_VIEWS:
             return self._of_hot(rate, batches)
         units, folds = self.units, occupied(rate, WINDOWS.window)
         writes = rate * units.view + folds * (units.marker + units.count)
@@ -282,13 +283,13 @@ class Model:
         """Of a badge that is seen so often; `standing` where it is known."""
         read = self.units.read_of_get
         standing = standing or self.until_over
-        reads = [read(live) for live in range(HOT)]
+        reads = [read(live) for live in range(HOT_VIEWS)]
         return Cycle(
-            warming=HOT / rate,
+            warming=HOT_VIEWS / rate,
             standing=standing,
             quiet=HOT_SECONDS - standing,
-            warming_reads=sum(reads) / HOT,
-            standing_reads=read(min(HOT, rate * self.until_over)),
+            warming_reads=sum(reads) / HOT_VIEWS,
+            standing_reads=read(min(HOT_VIEWS, rate * self.until_over)),
             quiet_reads=read(0),
         )
 
@@ -348,7 +349,7 @@ class Model:
 
     def live_when_hot(self, rate: float) -> float:
         """Until it is seen, and the first message that says so is put."""
-        return HOT + rate * self.lag
+        return HOT_VIEWS + rate * self.lag
 
     def becoming_hot(self, most_reads: float) -> int:
         """Views a second whose GETs a partition still reads while the old views stand."""

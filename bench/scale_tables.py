@@ -24,8 +24,9 @@ from bench.scale_model import (
     stages,
     tiers,
 )
+from chalicelib.settings import HOT_VIEWS
 from chalicelib.views.count_at_once import AT_ONCE
-from chalicelib.views.counting import HOT, MAX_LIVE
+from chalicelib.views.counting import MAX_LIVE
 
 SIZES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 """Views a day."""
@@ -213,7 +214,7 @@ def _one_id(model: Model) -> Report:
     units, most, batch = model.units, quotas(), model.deployed.put_batch
     reads, writes = most["partition_reads"].default, most["partition_writes"].default
     becoming = model.becoming_hot(reads)
-    live = (HOT - 1, model.live_when_hot(becoming), 0.0, float(MAX_LIVE))
+    live = (HOT_VIEWS - 1, model.live_when_hot(becoming), 0.0, float(MAX_LIVE))
     of_get = [units.read_of_get(views) for views in live]
     stored, counted = units.put_batch(batch, 1), units.own_of_hot_batch(batch)
     own = [stored, stored, counted, stored]
@@ -245,7 +246,7 @@ def _one_id(model: Model) -> Report:
         head=("", "not hot yet", "becoming hot", "hot", "if nothing were counted at once"),
         rows=rows,
         notes=(
-            f"hot from {HOT:,} live views on: from {HOT / model.life:.2f} views a second on",
+            f"hot from {HOT_VIEWS:,} live views on: from {HOT_VIEWS / model.life:.2f} views a second on",
             f"becoming hot lasts {model.until_over:,.0f} s, and comes again after each hot hour",
         ),
     )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.ports import Item, Queue, StorageError, Table, text
-from chalicelib.settings import HOT_VIEWS as HOT
+from chalicelib.settings import HOT_VIEWS
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary
@@ -55,7 +55,7 @@ class Count:
         """What the badge shows."""
         return self.summary.base + self.summary.count + self.live
 
-    def view(self, windows: Windows, now: float, hot: int = HOT) -> View:
+    def view(self, windows: Windows, now: float, hot: int = HOT_VIEWS) -> View:
         """Return a new view, later than the watermark; `now` is seconds since 1970.
 
         A badge with `hot` live views is hot.

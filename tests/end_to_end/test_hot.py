@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
-from unittest.mock import patch
 
 import pytest
 from moto import mock_aws
@@ -17,11 +16,12 @@ from bench.machine import Machine, Requests, Sent, machine_of
 from bench.metering import Meter
 from chalicelib.dynamodb import DynamoTable
 from chalicelib.resources import aws_client
+from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting
 from tests.aws import create_table
 from tests.unit.fakes import logging_put_back
 
-MachineOn: TypeAlias = Callable[[Callable[[], float]], AbstractContextManager[Machine]]
+MachineOn: TypeAlias = Callable[[Callable[[], float], int], AbstractContextManager[Machine]]
 
 
 @pytest.fixture(autouse=True)
@@ -32,9 +32,9 @@ def _logging_is_put_back() -> Iterator[None]:
 
 def test_a_hot_badge_stays_bounded_and_exact_and_loses_nothing() -> None:
     """From 0 s to hot at 40 s; the views of before are folded at 900 s, though TTL is late."""
-    hour, kept = lived(910, counting.HOT)
+    hour, kept = lived(910, HOT_VIEWS)
     assert kept == hour.taken == 910 * VISITORS
-    assert counting.HOT <= hour.most_live <= MOST_LIVE
+    assert HOT_VIEWS <= hour.most_live <= MOST_LIVE
     assert hour.inexact == 0
     assert sum(request.read_units for request in hour.gets[-1]) == 1
 
@@ -48,13 +48,14 @@ def test_if_all_views_were_stored_it_would_be_neither() -> None:
 
 
 @contextmanager
-def metered(clock: Callable[[], float]) -> Iterator[Machine]:
+def metered(clock: Callable[[], float], hot_views: int) -> Iterator[Machine]:
     """The handlers over DynamoDB's own requests, on moto behind a meter."""
     with mock_aws():
         client, weigher = aws_client("dynamodb"), aws_client("dynamodb")
         create_table(weigher, "hot")
         meter, queue = Meter(weigher), Sent()
-        given = Given(DynamoTable(client, "hot"), queue, map, clock=clock)
+        settings = Settings(hot_views=hot_views)
+        given = Given(DynamoTable(client, "hot"), queue, map, settings, clock)
         with meter.watching(client), handlers_over(given):
             yield Machine(DynamoTable(weigher, "hot"), meter, queue.bodies)
 
@@ -66,7 +67,7 @@ def units(runs: Iterable[Requests]) -> list[list[tuple[float, int]]]:
 def both_ways(machine_on: MachineOn) -> Hour:
     """Live through an hour in which views are stored and counted at once, by a lower threshold."""
     agenda = Agenda()
-    with patch.object(counting, "HOT", 60), machine_on(lambda: agenda.now) as machine:
+    with machine_on(lambda: agenda.now, 60) as machine:
         hour = Hour(machine, agenda)
         hour.live_through(5)
         agenda.now += 900

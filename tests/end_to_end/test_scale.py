@@ -38,7 +38,8 @@ from bench.scale_model import (
 )
 from bench.scale_tables import SIZES, traffic_of, used
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.views import counting, keys
+from chalicelib.settings import HOT_VIEWS
+from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from tests.unit.fakes import logging_put_back
@@ -228,13 +229,13 @@ def test_markers_and_folds_of_many_badges_are_as_many_as_the_model_says(
 def test_a_badge_that_becomes_hot_reads_and_writes_what_the_model_says(model: Model) -> None:
     """25 views a second from a mark on: stored for 40 s, folded after 900 s, then quiet."""
     seconds, rate = 1_200, hot.VISITORS
-    hour, kept = lived(seconds, counting.HOT)
+    hour, kept = lived(seconds, HOT_VIEWS)
     assert kept == rate * seconds
-    cycle = model.cycle(rate, standing=WINDOWS.window + WINDOWS.grace - counting.HOT / rate)
+    cycle = model.cycle(rate, standing=WINDOWS.window + WINDOWS.grace - HOT_VIEWS / rate)
     assert sum(map(reads, hour.gets)) / seconds == pytest.approx(
         cycle.read_of_get(seconds), rel=0.01
     )
-    stored, at_once = counting.HOT, seconds - counting.HOT / rate
+    stored, at_once = HOT_VIEWS, seconds - HOT_VIEWS / rate
     expected = stored * model.units.view + at_once * model.units.hot_batch(rate)
     assert sum(map(writes, hour.others)) == pytest.approx(expected, rel=0.01)
 
@@ -246,7 +247,7 @@ def test_a_partition_reads_what_one_id_is_said_to_carry_and_no_more(model: Model
     hours = {rate: becoming_hot(rate) for rate in (carried, 170)}
     asked = {rate: rate * max(map(reads, hour.gets)) for rate, hour in hours.items()}
     assert asked[carried] <= most < asked[170]
-    assert hours[carried].most_live >= counting.HOT
+    assert hours[carried].most_live >= HOT_VIEWS
     assert hours[carried].inexact == 0
     assert carried < 170
 
