@@ -19,6 +19,7 @@ from bench.machine import Machine, Requests, machine_of
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.ports import Delete, Item, Key, number
+from chalicelib.settings import HOT_VIEWS
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
