@@ -246,7 +246,7 @@ def _one_id(model: Model) -> Report:
         head=("", "not hot yet", "becoming hot", "hot", "if nothing were counted at once"),
         rows=rows,
         notes=(
-            f"hot from {HOT_VIEWS:,} live views on, at {HOT_VIEWS / model.life:.2f} a second or more",
+            f"hot from {HOT_VIEWS:,} live views on: {HOT_VIEWS / model.life:.2f} a second or more",
             f"becoming hot lasts {model.until_over:,.0f} s, and comes again after each hot hour",
         ),
     )
