@@ -216,7 +216,7 @@ def _one_id(model: Model) -> Report:
     becoming = model.becoming_hot(reads)
     live = (HOT_VIEWS - 1, model.live_when_hot(becoming), 0.0, float(MAX_LIVE))
     of_get = [units.read_of_get(views) for views in live]
-    stored, counted = units.put_batch(batch, 1), units.own_of_hot_batch(batch)
+    stored, counted = batch * units.view, units.own_of_hot_batch(batch)
     own = [stored, stored, counted, stored]
     by_reads = [
         reads / of_get[0],
