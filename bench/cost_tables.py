@@ -14,7 +14,9 @@ from bench.events import WINDOWS
 from bench.invoking import COUNT_OF_THE_ORIGINAL, Invocation
 from bench.metering import Request
 from bench.report import Report
+from bench.stubbed_aws import BADGE_ID
 from chalicelib.views import keys
+from chalicelib.views.counting import page_size
 
 FEW_LIVE, MOST_LIVE = min(LIVE_VIEWS), max(LIVE_VIEWS)
 MILLION = 1_000_000
@@ -123,6 +125,7 @@ def _gets_with_folded(folded: Mapping[int, Sequence[Request]]) -> Report:
             (f"{views:,}", f"{len(get)}", f"{sum(request.read_units for request in get):g}")
             for views, get in folded.items()
         ],
+        notes=(f"a page has the summary and the newest {page_size(BADGE_ID) - 1} views",),
     )
 
 
@@ -208,7 +211,7 @@ def _kept(counted: Counted) -> Report:
             ("$ per million views", dollar(dollars["stored_gb_month"])),
             ("$ per million views, point-in-time recovery", dollar(dollars["pitr_gb_month"])),
             *(
-                (f"GB at {views:,} views a day", f"{_gb_kept(counted, views):.4g}")
+                (f"GB at {views:,} views a day", f"{_gb_kept(counted, views):.4f}")
                 for views in (BUSY.views_a_day, MILLION)
             ),
         ],

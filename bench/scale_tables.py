@@ -216,7 +216,7 @@ def _one_id(model: Model) -> Report:
     becoming = model.becoming_hot(reads)
     live = (HOT_VIEWS - 1, model.live_when_hot(becoming), 0.0, float(MAX_LIVE))
     of_get = [units.read_of_get(views) for views in live]
-    stored, counted = units.put_batch(batch, 1), units.own_of_hot_batch(batch)
+    stored, counted = batch * units.view, units.own_of_hot_batch(batch)
     own = [stored, stored, counted, stored]
     by_reads = [
         reads / of_get[0],
@@ -246,7 +246,7 @@ def _one_id(model: Model) -> Report:
         head=("", "not hot yet", "becoming hot", "hot", "if nothing were counted at once"),
         rows=rows,
         notes=(
-            f"hot from {HOT_VIEWS:,} live views on, at {HOT_VIEWS / model.life:.2f} a second or more",
+            f"hot from {HOT_VIEWS:,} live views on: {HOT_VIEWS / model.life:.2f} a second or more",
             f"becoming hot lasts {model.until_over:,.0f} s, and comes again after each hot hour",
         ),
     )

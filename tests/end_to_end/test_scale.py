@@ -399,4 +399,4 @@ def test_the_highest_that_fits(most: int) -> None:
 
 def test_deployed_knows_the_window_and_the_shards_of_the_fold() -> None:
     deployed = Deployed.read()
-    assert (deployed.fold_window_seconds, deployed.fold_batches_of_a_shard) == (5, 1)
+    assert (deployed.fold_window_seconds, deployed.fold_batches_of_a_shard) == (5, 10)
