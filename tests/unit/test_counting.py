@@ -15,7 +15,7 @@ from chalicelib.views import counting, ids, keys
 from chalicelib.views.counting import READ_UNIT_BYTES, Count, page_size
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary
-from chalicelib.views.view import View
+from chalicelib.views.view import View, earliest
 from local.table import SqliteTable
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
 from tests.unit.views import (
@@ -268,6 +268,15 @@ def test_a_view_is_the_first_if_no_live_one_is_of_its_window(
     put_views(table, *(AT_NOON + after for after in newest))
     for now in (NOON, NOON + 299.999):
         assert taken(table, now).first is first
+
+
+@pytest.mark.parametrize(("after", "first"), [(0, False), (300_000, True)])
+def test_the_lowest_ulid_of_a_window_is_in_it_and_that_of_the_next_is_not(
+    table: SqliteTable, after: int, *, first: bool
+) -> None:
+    place = keys.view(BADGE, earliest(AT_NOON + after))
+    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
+    assert taken(table, NOON).first is first
 
 
 def test_a_folded_view_of_the_window_makes_no_view_a_later_one(table: SqliteTable) -> None:
