@@ -15,7 +15,7 @@ from chalicelib.views import counting, ids, keys
 from chalicelib.views.counting import READ_UNIT_BYTES, Count, page_size
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary
-from chalicelib.views.view import View, earliest
+from chalicelib.views.view import View, earliest, latest
 from local.table import SqliteTable
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
 from tests.unit.views import (
@@ -69,6 +69,17 @@ def test_a_badge_shows_its_base_its_count_and_its_live_views(table: SqliteTable)
     assert count.newest == [ulid(AT_NOON + 2, 3), ulid(AT_NOON + 1, 2)]
     assert (count.summary.base, count.summary.count) == (1_000, 40)
     assert reads == ["query"]
+
+
+@pytest.mark.parametrize(("after", "live"), [(0, 0), (1, 1)])
+def test_a_view_of_the_watermarks_own_millisecond_is_in_the_count(
+    table: SqliteTable, after: int, live: int
+) -> None:
+    """Whatever the random parts of their ULIDs are: the highest of one, the lowest of the next."""
+    put_summary(table, watermark=AT_NOON)
+    place = keys.view(BADGE, earliest(AT_NOON + 1) if after else latest(AT_NOON))
+    table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
+    assert shown(table) == live
 
 
 def test_views_count_before_the_badge_has_a_summary(table: SqliteTable) -> None:
