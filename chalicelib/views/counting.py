@@ -110,8 +110,7 @@ def read(table: Table, badge_id: str) -> Count:
 def page_size(badge_id: str) -> int:
     """Return how many items of a badge one read unit reads: the summary and the newest views."""
     length = len(badge_id.encode())
-    views = (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
-    return 1 + max(1, views)
+    return 1 + (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
 
 
 def take(view: View, queue: Queue, store: Store) -> bool:

@@ -139,7 +139,7 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
     for _ in range(TRIES):
         owner = table.get(keys.owner(badge_id))
         if owner and hmac.compare_digest(text(owner, "digest"), own_digest):
-            return Claimed(badge_id, secret)
+            return Claimed(badge_id)
         summary = _unused(table, badge_id)
         try:
             table.write(
@@ -247,7 +247,7 @@ def _renamed(table: Table, owned: Owned, name: str, now: float) -> Iterator[Writ
     if name not in owned.names:
         unused = _unused(table, name)
         values = {**_new_life(unused, now), "alias": owned.badge_id}
-        yield unused.update(now, values, remove=("today", "hot", "deleted"))
+        yield unused.update(now, values, remove=("deleted",))
         yield Check(keys.owner(name), attribute("SK").not_exists())
 
 

@@ -198,10 +198,10 @@ def test_a_badge_that_can_not_be_folded_early_delays_no_view(
 def test_the_removal_of_a_marker_folds_its_badge_up_to_its_mark(
     use: Use, table: SqliteTable, counted: dict[str, int]
 ) -> None:
-    use.clock.now = OVER
+    use.clock.now = OVER + 300
     put_items(table, AT_NOON, AT_NOON + 1, MARK * 1000 + 1)
     record = marker_record(1, BADGE, MARK)
-    record["dynamodb"]["ApproximateCreationDateTime"] = OVER - 7
+    record["dynamodb"]["ApproximateCreationDateTime"] = OVER + 300 - 7
     assert deliver(record) == []
     assert counted == {
         "views_folded": 2,
@@ -319,6 +319,16 @@ def test_badges_that_take_no_marker_either_come_again_from_the_first_of_them_on(
     use.table = table
     assert deliver(*records[1:]) == []
     assert [summary(table, badge)["count"] for badge in "abc"] == [1, 1, 1]
+
+
+def test_views_that_were_folded_are_counted_though_the_marker_is_not_put_again(
+    use: Use, table: SqliteTable, counted: dict[str, int]
+) -> None:
+    use.clock.now = OVER - 1
+    put_items(table, AT_NOON - 1, AT_NOON + 1)
+    use.table = FaultyTable(table, before_write=refusing(keys.marker(BADGE, MARK).pk))
+    assert deliver(marker_record(1, BADGE, MARK)) == ["1"]
+    assert counted["views_folded"] == 1
 
 
 def test_malformed_records_are_told_whole_and_passed_over(

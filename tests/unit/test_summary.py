@@ -13,7 +13,7 @@ from chalicelib.views import keys
 from chalicelib.views.summary import Day, Hour, Summary, hour_of, read
 from local.table import SqliteTable
 from tests.unit.fakes import NOON, sqlite_table
-from tests.unit.views import BADGE, days, put_summary, summary
+from tests.unit.views import BADGE, days, in_time_zone, put_summary, summary
 
 TODAY = "2026-03-14"
 TODAY_AT_12 = Hour(TODAY, 12)
@@ -110,7 +110,8 @@ def test_hours_and_days_are_in_utc_from_the_first_to_the_last_millisecond(
     second: float, hour: Hour
 ) -> None:
     midnight = datetime(2026, 3, 14, tzinfo=UTC).timestamp()
-    assert hour_of((midnight + second) * 1000) == hour
+    with in_time_zone("Pacific/Auckland"):
+        assert hour_of((midnight + second) * 1000) == hour
 
 
 def test_views_of_an_earlier_day_are_in_the_first_hour_of_the_day_they_are_added_to() -> None:

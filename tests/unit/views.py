@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -96,6 +99,21 @@ def store(table: Table, *views: View, now: float = NOON) -> Failures:
 def fold(table: Table, now: float, badge_id: str = BADGE) -> int:
     """Fold all views of a badge that are older than the grace."""
     return Folder(table, WINDOWS, lambda: now).fold_all(badge_id)
+
+
+@contextmanager
+def in_time_zone(name: str) -> Iterator[None]:
+    """Let the process be in a time zone."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = name
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.pop("TZ")
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 def once(act: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
