@@ -139,7 +139,7 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
     for _ in range(TRIES):
         owner = table.get(keys.owner(badge_id))
         if owner and hmac.compare_digest(text(owner, "digest"), own_digest):
-            return Claimed(badge_id)
+            return Claimed(badge_id, secret)
         summary = _unused(table, badge_id)
         try:
             table.write(

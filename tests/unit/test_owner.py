@@ -16,7 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib import tokens
-from chalicelib.ports import Item, Put, Refused, StorageError, Table, Unavailable, Update, Write
+from chalicelib.ports import (
+    ConditionFailed,
+    Item,
+    Put,
+    Refused,
+    StorageError,
+    Table,
+    Unavailable,
+    Update,
+    Write,
+)
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import (
     MAX_NAMES,
@@ -256,6 +266,16 @@ def test_a_claim_whose_answer_is_lost_is_answered_alike_if_it_has_a_digest(table
     for other in (tokens.digest("another"), ""):
         with pytest.raises(TakenError):
             owner.claim(table, BADGE, 5, NOON, other)
+
+
+def test_a_claim_that_the_table_tried_twice_still_answers_the_secret_it_made(
+    table: Table,
+) -> None:
+    """The table lost its answer and tried again: then the claim itself is in the way."""
+    retried = FaultyTable(table, after_write=raising(ConditionFailed({0: None})))
+    secret = owner.claim(retried, BADGE, 5, NOON).secret
+    assert owner.authenticate(table, BADGE, secret).badge_id == BADGE
+    assert len(retried.written) == 1
 
 
 def test_a_claim_that_is_always_overtaken_gives_up(table: Table) -> None:
