@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-TTL_PRINCIPAL = "dynamodb.amazonaws.com"
 SEQUENCE_DIGITS = 40
 """The longest sequence number (DynamoDB Streams API reference, `StreamRecord`)."""
 
@@ -19,16 +18,6 @@ def is_removal(record: Mapping[str, Any], partition: str, sort: str) -> bool:
         return False
     key = record["dynamodb"]["Keys"]
     return key["PK"]["S"].startswith(partition) and key["SK"]["S"].startswith(sort)  # type: ignore[no-any-return]
-
-
-def is_by_ttl(record: Mapping[str, Any]) -> bool:
-    """Whether TTL did it: a person or a program that deletes an item is not its service.
-
-    Source: the DynamoDB developer guide, "DynamoDB Streams and Time to Live". Raises as
-    `is_removal`.
-    """
-    identity = record.get("userIdentity") or {}
-    return identity.get("type") == "Service" and identity.get("principalId") == TTL_PRINCIPAL
 
 
 def padded(sequence: str) -> str:
