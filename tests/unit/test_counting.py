@@ -14,7 +14,7 @@ from chalicelib.settings import HOT_VIEWS as HOT
 from chalicelib.views import counting, ids, keys
 from chalicelib.views.counting import READ_UNIT_BYTES, Count, page_size
 from chalicelib.views.storing import Store
-from chalicelib.views.summary import Summary
+from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import View, earliest, latest
 from local.table import SqliteTable
 from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
@@ -140,6 +140,13 @@ def test_a_name_shows_the_badge_it_leads_to_and_says_which(table: SqliteTable) -
 
 
 # ---- how it is read
+
+
+def test_the_hours_of_the_day_are_not_read(table: SqliteTable) -> None:
+    """A visitor would wait until they are decoded, and sees nothing of them."""
+    put_summary(table, count=7, today={"day": "2026-03-14", "h12": 7})
+    count, _ = read(table)
+    assert (count.shown, count.summary.today) == (7, Day())
 
 
 def bytes_of_page(badge_id: str, items: int) -> int:
