@@ -18,21 +18,18 @@ from tests.memory_table import MemoryTable
 
 STEPS = 700
 MIDNIGHT = NOON + 12 * 3_600
+PAST_MIDNIGHT = (0.1, 1, 30, 60, 100, 300, 300, 700)
+"""Jumps by which a history ends some hours after midnight: days end by folds and by counts."""
 WEATHERS = {
     "plain": Weather(),
     "ttl lags": Weather(loss=0.9),
     "no removal is lost": Weather(loss=0.0, owners=True, skew=4.0),
     "hot": Weather(hot=4, loss=0.5),
-    "midnight": Weather(
-        hot=6,
-        start=MIDNIGHT - 900,
-        faults=0.06,
-        jumps=(0.1, 1, 5, 30, 60, 100),
-        delays=(0, 30, 310, 600, 900),
-    ),
+    "midnight": Weather(start=MIDNIGHT - 1_500, faults=0.15, jumps=PAST_MIDNIGHT),
+    "midnight, hot": Weather(hot=6, start=MIDNIGHT - 1_500, faults=0.06, jumps=PAST_MIDNIGHT),
     "owners": Weather(skew=4.0, owners=True, hot=30),
     "owners at midnight": Weather(
-        skew=4.0, owners=True, hot=6, start=MIDNIGHT - 300, jumps=(0.1, 1, 5, 30, 60, 100)
+        skew=4.0, owners=True, hot=6, start=MIDNIGHT - 1_500, jumps=PAST_MIDNIGHT
     ),
 }
 
