@@ -28,8 +28,8 @@ AIM_PER_SECOND = 2_000
 AIM_SVG = 1.3
 """An SVG badge takes at most so many times as long as a JSON badge."""
 FSYNCS = 50
-SHORT_LIVED = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
-"""Windows end on whole seconds, and are folded a second later."""
+SHORT_LIVED = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
+"""Windows end on whole seconds, are folded a second later, and their views go soon after."""
 
 YARDSTICK = "/healthz"
 MANY = f"hits on {IDS:,} ids"

@@ -27,7 +27,7 @@ UNDER_WAY = (
     "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM items WHERE ttl IS NOT NULL),"
     " (SELECT count(*) FROM changes)"
 )
-"""Messages to put, views to expire and removals to fold, seen at one moment."""
+"""Messages to put, markers and views to remove, and removals to fold, seen at one moment."""
 
 
 @dataclass(frozen=True, slots=True)
