@@ -98,7 +98,7 @@ def _undone(handler: Handler, queue: SqliteQueue, messages: Sequence[Message]) -
 class MessageDelivery:
     """Delivers the messages of a queue to a handler, and deletes those it is done with.
 
-    What the handler writes and the deletion are one commit of `together`. So a message that was
+    The writes of the handler and the deletion are one commit of `together`. So a message that was
     handled never comes again.
     """
 
@@ -214,7 +214,7 @@ class StreamDelivery:
     """Delivers the changes of the table to a handler, in order, and moves its checkpoint.
 
     Changes of items whose sort keys do not begin with `sort` are passed by, as the filter of a
-    Lambda event source does it. What the handler writes and the checkpoint are one commit of
+    Lambda event source does it. The writes of the handler and the checkpoint are one commit of
     `together`, if it is given. `stopwatch`, in seconds, says how long a batch takes: the next one
     is as large as fits into `STEP_SECONDS`, for those of one badge cost far less than others.
     """

@@ -858,7 +858,7 @@ def test_a_message_does_not_come_again_while_its_batch_is_filled_and_handled(
 def test_no_run_of_put_views_is_longer_than_the_grace_allows(stack: Resources) -> None:
     """A young view is stored before its window is folded, and no run sees it both young and old.
 
-    What is left of the grace, 280 s, is for clocks that differ.
+    The rest of the grace, 280 s, is for clocks that differ.
     """
     grace, timeout = Settings().grace_seconds, stack["PutViews"]["Properties"]["Timeout"]
     assert windows.YOUNG * grace + timeout <= grace - 240

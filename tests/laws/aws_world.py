@@ -22,7 +22,6 @@ from chalicelib.ports import (
     Put,
     StorageError,
     Table,
-    Unavailable,
     Update,
     Write,
     number,
@@ -159,18 +158,7 @@ class AwsWorld(World):
     def call(self, operation: Callable[[], Result]) -> Result:
         """Do what an operation asks of the storage, after others have gone on."""
         self.scheduler.pause()
-        self.calls += 1
-        chance = self.random.random() / self.faults if self.faults else 1.0
-        if chance < 0.3:
-            raise Unavailable("throttled")
-        if chance < 0.5:
-            raise Crash
-        result = operation()
-        if chance < 0.8:
-            raise Unavailable("the answer was lost")
-        if chance < 1.0:
-            raise Crash
-        return result
+        return super().call(operation)
 
     def accept(self, body: str) -> None:
         """The queue has a message; it delivers it one to three times, soon or late."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chalicelib import ports, resources
-from chalicelib.ports import Item, Key, StorageError, Unavailable, Update, Write
+from chalicelib.ports import Item, Key, StorageError, Update, Write
 from chalicelib.settings import Settings
 from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
@@ -167,21 +167,6 @@ class MachineWorld(World):
         self.faults = 0.0
         self.database.close()
         self._open()
-
-    def call(self, operation: Callable[[], Result]) -> Result:
-        """Do what somebody asks of the file, unless it fails or the process ends."""
-        self.calls += 1
-        chance = self.random.random() / self.faults if self.faults else 1.0
-        if chance < 0.3:
-            raise Unavailable("the disk is full")
-        if chance < 0.5:
-            raise Crash
-        result = operation()
-        if chance < 0.8:
-            raise Unavailable("the answer was lost")
-        if chance < 1.0:
-            raise Crash
-        return result
 
     def is_done(self, write: Write) -> bool:
         """Whether a write has ended the life of an id: its answer may be lost."""

@@ -3,7 +3,7 @@
 The sum of balances is the sum of deposits, no balance is negative or too large, and the journals
 replayed are the balances. A posting that was answered happened once, one that was not at most
 once, and asking again tells, however late. A refusal stays one for its nonce, and moved nothing.
-What is gone from the journals is in the archive: both together are the whole history. A reader who
+Entries that left the journals are in the archive: both together are the whole history. A reader who
 goes from page to page misses no entry and sees none twice, whatever is posted meanwhile.
 """
 

@@ -11,20 +11,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from app import app
 from chalicelib import resources
 from chalicelib.concurrency import Each
-from chalicelib.ports import Queue, StorageError, Table, Update, Write, text
+from chalicelib.ports import Queue, StorageError, Table, Unavailable, Update, Write, text
 from chalicelib.settings import Settings
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows
 from tests import events
+from tests.laws.faults import Crash
 from tests.laws.ledger import Ledger, LifeEnd, Moment, Span, Taken
 from tests.laws.operations import Operation, Scheduler
 from tests.laws.owners import OWNED, Owners
+
+Result = TypeVar("Result")
 
 NOON = 1_800_014_400.0
 """A noon in UTC."""
@@ -64,6 +67,7 @@ class World:
     engine: Table
     table: Table
     settings: Settings
+    faults: float
 
     def __init__(
         self, seed: int, start: float, skew: float, ids: tuple[str, ...], *, has_owners: bool
@@ -83,6 +87,24 @@ class World:
     def clock(self) -> float:
         """Return the time by the clock of the process that asks."""
         raise NotImplementedError
+
+    def call(self, operation: Callable[[], Result]) -> Result:
+        """Do what is asked of the storage, unless it fails, loses its answer or the process ends.
+
+        `faults` is the share of calls to which one of these happens.
+        """
+        self.calls += 1
+        chance = self.random.random() / self.faults if self.faults else 1.0
+        if chance < 0.3:
+            raise Unavailable("refused")
+        if chance < 0.5:
+            raise Crash
+        result = operation()
+        if chance < 0.8:
+            raise Unavailable("the answer was lost")
+        if chance < 1.0:
+            raise Crash
+        return result
 
     @property
     def windows(self) -> Windows:
