@@ -20,7 +20,7 @@ help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## serve badges on this machine; HOST, PORT and DATA say where
-	@exec $(BIN)/python -m local
+	@exec $(BIN)/python -m vumi
 
 test: lint types tests ## check style and types, run every test
 

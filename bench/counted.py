@@ -15,8 +15,8 @@ from bench.invoking import API, COUNT_OF_THE_ORIGINAL, Design, Invocation
 from bench.machine import machine_of
 from bench.metering import Request, item_bytes, read_units
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.attribute_values import encode_item
-from chalicelib.ports import Item, text
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.storage.ports import Item, text
 from chalicelib.views import keys
 from chalicelib.views.counting import page_size
 

@@ -25,9 +25,9 @@ from bench.life import (
     timers_of,
 )
 from bench.metering import item_bytes
-from chalicelib.attribute_values import encode_item
-from chalicelib.timers.event import KEPT_SECONDS, Status, batch
-from chalicelib.timers.sweeping import AHEAD_SECONDS
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.events.event import KEPT_SECONDS, Status, batch
+from chalicelib.events.sweep import AHEAD_SECONDS
 
 AN_HOUR = 1_000_000
 """Events an hour that the design is for."""

@@ -19,7 +19,7 @@ from bench.counted_events import (
 from bench.invoking import ACCEPT, DISTRIBUTE, FIRE, Invocation
 from bench.metering import Request, Written
 from bench.report import Report
-from chalicelib.timers.event import SHARDS
+from chalicelib.events.event import SHARDS
 
 KEPT = "30 days stored"
 EVENT_SERVICES = {**SERVICES, KEPT: ("stored_gb_month", "pitr_gb_month")}

@@ -11,13 +11,13 @@ from uuid import UUID
 
 from ulid import ULID
 
-from chalicelib.ports import Item
+from chalicelib.storage.ports import Item
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows, marker_item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
-from local.events import queue_event, stream_event
-from local.queue import Message
-from local.table import Change
+from vumi.storage.queue import Message
+from vumi.storage.table import Change
+from vumi.workers.events import queue_event, stream_event
 
 PATH = "/api/v1/views"
 WINDOWS = Windows()

@@ -24,14 +24,14 @@ from bench.measuring import interleaved, medians, seconds
 from bench.report import Report
 from bench.stubbed_aws import ENVIRONMENT
 from chalicelib import resources
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Table
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.storage.ports import Table
 from chalicelib.views.fold import fold_views
 from chalicelib.views.summary import read
-from local.database import FILE, Database
-from local.queue import SqliteQueue
-from local.table import SqliteTable
 from tests.aws import create_table
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
 
 ROUNDS = 5
 VIEWS = 1_000

@@ -18,9 +18,9 @@ from bench.measuring import cpu_seconds, interleaved, medians
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT, FOLDED, StubbedAws
 from chalicelib import resources
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import concurrently
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.sqs import SqsQueue
 
 ROUNDS = {0: 600, 100: 300, 1_000: 80, 7_999: 20}
 """Requests of each side by live views; the more one costs, the fewer are enough."""

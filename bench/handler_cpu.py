@@ -46,11 +46,11 @@ from bench.stubbed_aws import (
     isolate,
     summary,
 )
-from chalicelib.attribute_values import encode, encode_item, encode_key
+from chalicelib.aws.attribute_values import encode, encode_item, encode_key
 from chalicelib.concurrency import concurrently
-from chalicelib.timers.event import Status, batches, key, message
+from chalicelib.events.event import Status, batches, key, message
 from chalicelib.views import keys
-from local.events import scheduled_event
+from vumi.workers.events import scheduled_event
 
 LIVE_VIEWS = {0: 400, 10: 400, 1_000: 60, 7_999: 12}
 """Rounds by live views; the more one costs, the fewer are enough."""

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from chalicelib import resources, telemetry
 from chalicelib.concurrency import Each
-from chalicelib.ports import Archive, Queue, Table, check_object_name
+from chalicelib.events.claims import Claims, Leases
+from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
-from chalicelib.timers.claims import Claims, Leases
-from chalicelib.timers.webhooks import Sender
+from chalicelib.storage.ports import Archive, Queue, Table, check_object_name
 
 
 @dataclass(frozen=True, slots=True)

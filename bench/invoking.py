@@ -22,20 +22,21 @@ from app import app
 from bench.in_process import Given, GivenForArchive, GivenForTimers, Shelf, handlers_over
 from bench.metering import Meter, Request
 from bench.stubbed_aws import ENVIRONMENT
-from chalicelib import telemetry, tokens
-from chalicelib.authorize import authorize
+from chalicelib import telemetry
+from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import Each
-from chalicelib.dynamodb import DynamoTable
+from chalicelib.events.distribute import distribute_timers
+from chalicelib.events.fire import fire_timers
+from chalicelib.events.tick import sweep_timers
+from chalicelib.http import tokens
 from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
-from chalicelib.sqs import SqsQueue
-from chalicelib.timers.distribute import distribute_timers
-from chalicelib.timers.fire import fire_timers
-from chalicelib.timers.tick import sweep_timers
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
-from chalicelib.wallets.archive import archive_entries
+from chalicelib.wallets.archive_consumer import archive_entries
 from tests.aws import create_table
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"

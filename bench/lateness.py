@@ -16,7 +16,7 @@ from bench.load import Request, percentile, run_apart
 from bench.receiver import receiving
 from bench.report import Report, judged
 from bench.server import running
-from chalicelib import tokens
+from chalicelib.http import tokens
 
 CONNECTIONS = 32
 TOKEN = tokens.new_token()

@@ -32,10 +32,10 @@ from bench.invoking import (
     Sent,
     running,
 )
-from chalicelib.ports import Item, number, text
-from chalicelib.timers.event import Event, Kind, Status, Target, key
-from chalicelib.timers.sweeping import AHEAD_SECONDS, CURSOR
-from local.events import scheduled_event
+from chalicelib.events.event import Event, Kind, Status, Target, key
+from chalicelib.events.sweep import AHEAD_SECONDS, CURSOR
+from chalicelib.storage.ports import Item, number, text
+from vumi.workers.events import scheduled_event
 
 LOG: Mapping[str, Any] = {"log": True}
 QUEUE: Mapping[str, Any] = {"queue": ORDERS}

@@ -17,11 +17,11 @@ from bench.invoking import Handler, check
 from bench.metering import Request
 from bench.stubbed_aws import BADGE_ID
 from bench.weighed import WeighedTable
-from chalicelib import ports
-from chalicelib.ports import Table
 from chalicelib.settings import HOT_VIEWS, Settings
-from local.database import Database
-from local.table import SqliteTable
+from chalicelib.storage import ports
+from chalicelib.storage.ports import Table
+from vumi.storage.database import Database
+from vumi.storage.table import SqliteTable
 
 MEMORY = next((place for place in (Path("/dev/shm"),) if place.is_dir()), None)  # noqa: S108
 

@@ -16,7 +16,7 @@ from bench.hits import CONNECTIONS, IDS, SHORT_LIVED
 from bench.load import Load, Request, run_apart
 from bench.report import Report, judged
 from bench.server import Server, running
-from local.database import FILE
+from vumi.storage.database import FILE
 
 VIEWS = 1_000_000
 PARTS = 20

@@ -22,8 +22,8 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any, NamedTuple
 
-from chalicelib.attribute_values import AttributeValue
-from chalicelib.ports import Key
+from chalicelib.aws.attribute_values import AttributeValue
+from chalicelib.storage.ports import Key
 
 READ_UNIT_BYTES = 4_096
 WRITE_UNIT_BYTES = 1_024

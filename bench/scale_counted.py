@@ -12,7 +12,7 @@ from bench.events import WINDOWS
 from bench.invoking import API, FOLD, PUT, Design, Invocation, Runner, running
 from bench.metering import item_bytes, read_units
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.attribute_values import encode_item
+from chalicelib.aws.attribute_values import encode_item
 from chalicelib.views import keys
 from chalicelib.views.count_at_once import AT_ONCE
 from chalicelib.views.counting import page_size

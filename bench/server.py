@@ -1,4 +1,4 @@
-"""`python -m local` as a process, on a port of its own and a folder that is given."""
+"""`python -m vumi` as a process, on a port of its own and a folder that is given."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from bench.measuring import ROOT
-from local.database import FILE
+from vumi.storage.database import FILE
 
 STOP_SECONDS = 15.0
 SETTLE_SECONDS = 60.0
@@ -68,7 +68,7 @@ class Server:
 
 
 @contextmanager
-def running(folder: Path, program: Sequence[str] = ("local",), **settings: str) -> Iterator[Server]:
+def running(folder: Path, program: Sequence[str] = ("vumi",), **settings: str) -> Iterator[Server]:
     """A server with these settings; `program` is its module, and arguments."""
     own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
     with subprocess.Popen(  # noqa: S603  a module of this project
@@ -90,7 +90,7 @@ def _address(process: subprocess.Popen[str]) -> tuple[str, int]:
     line = process.stdout.readline() if process.stdout else ""
     found = re.search(r"http://([^:/]+):(\d+)/", line)
     if not found:
-        raise RuntimeError(f"python -m local did not start, it printed {line!r}")
+        raise RuntimeError(f"python -m vumi did not start, it printed {line!r}")
     return found[1], int(found[2])
 
 

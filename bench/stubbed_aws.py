@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, cast
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from ulid import ULID
 
-from chalicelib.attribute_values import AttributeValue, encode_item
+from chalicelib.aws.attribute_values import AttributeValue, encode_item
 from chalicelib.views import keys
 from chalicelib.views.summary import HOURS_OF_DAY, Day, hour_of
 

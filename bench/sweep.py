@@ -11,12 +11,12 @@ from pathlib import Path
 
 from bench.measuring import interleaved, medians, seconds
 from bench.report import Report, judged
-from chalicelib.ports import Delete, key_of
-from chalicelib.timers import sweeping
-from chalicelib.timers.event import Event, Kind, Target
-from local.database import FILE, Database
-from local.queue import SqliteQueue
-from local.table import SqliteTable
+from chalicelib.events import sweep
+from chalicelib.events.event import Event, Kind, Target
+from chalicelib.storage.ports import Delete, key_of
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
 
 STORED = (1_000, 10_000, 100_000, 1_000_000)
 ROUNDS = 15
@@ -43,12 +43,12 @@ class Stored:
     def sweep(self) -> float:
         """Sweep among them; returns the seconds that took. Raises `AssertionError`."""
         now = START + next(self.minute) * MINUTE
-        due = now + sweeping.AHEAD_SECONDS * 1000
+        due = now + sweep.AHEAD_SECONDS * 1000
         items = [_event(f"due-{due}-{place}", due - place).new_item() for place in range(DUE)]
         self.table.put_all(items)
-        found: list[sweeping.Swept] = []
-        took = seconds(lambda: found.append(sweeping.sweep(self.table, self.queue, now)))
-        if found != [sweeping.Swept(DUE, 0)]:
+        found: list[sweep.Swept] = []
+        took = seconds(lambda: found.append(sweep.sweep(self.table, self.queue, now)))
+        if found != [sweep.Swept(DUE, 0)]:
             raise AssertionError(f"{found} was swept, not {DUE}")
         for item in items:
             self.table.write(Delete(key_of(item)))
@@ -86,7 +86,7 @@ def _stored(events: int) -> Iterator[Stored]:
             places = range(start, min(start + AT_ONCE, events))
             table.put_all([_event(f"far-{place}", FAR + place).new_item() for place in places])
         queue = SqliteQueue(file, "distribution", lambda: START / 1000)
-        sweeping.sweep(table, queue, START - MINUTE)
+        sweep.sweep(table, queue, START - MINUTE)
         yield Stored(events, table, queue)
 
 

@@ -27,8 +27,8 @@ from bench.server import Server, running
 from chalicelib.wallets import opening
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting
-from local.database import FILE, Database
-from local.table import SqliteTable
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
 
 Found = TypeVar("Found")
 

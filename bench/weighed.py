@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bench.metering import TRANSACTIONAL, Request, Written, item_bytes, read_units, write_units
-from chalicelib.attribute_values import encode_item
-from chalicelib.ports import ConditionFailed, Due, Item, Key, Put, Table, Write, text
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.storage.ports import ConditionFailed, Due, Item, Key, Put, Table, Write, text
 
 PAGE_BYTES = 1_048_576
 """A page of a Query ends there (DynamoDB API reference), and each page is rounded by itself."""

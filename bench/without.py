@@ -1,4 +1,4 @@
-"""`python -m bench.without STEP`: `python -m local` without one of the steps that make it quick.
+"""`python -m bench.without STEP`: `python -m vumi` without one of the steps that make it quick.
 
 Each is taken out from outside, so that what is left of the engine is the one that is shipped.
 """
@@ -13,8 +13,11 @@ from contextlib import nullcontext
 from typing import Any
 from unittest.mock import patch
 
-from local import commits, database, delivery, engine, web
-from local.__main__ import main
+from vumi import engine
+from vumi.__main__ import main
+from vumi.server import web
+from vumi.storage import commits, database
+from vumi.workers import delivery
 
 
 def _threads() -> None:

@@ -15,16 +15,16 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
 from chalicelib import telemetry
-from chalicelib.cold_start import uncollected
+from chalicelib.aws.cold_start import uncollected
 from chalicelib.concurrency import Each, concurrently
 from chalicelib.settings import Settings, SettingsError, required
 
 if TYPE_CHECKING:
     from botocore.session import Session
 
-    from chalicelib.ports import Archive, Queue, Table
-    from chalicelib.timers.claims import Claims
-    from chalicelib.timers.webhooks import Sender
+    from chalicelib.events.claims import Claims
+    from chalicelib.events.webhooks.sender import Sender
+    from chalicelib.storage.ports import Archive, Queue, Table
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 """Lambda sets it; elsewhere the logging of the process is its owner's."""
@@ -98,7 +98,7 @@ class AwsResources:
 
     @cached_property
     def table(self) -> Table:
-        from chalicelib.dynamodb import DynamoTable  # noqa: PLC0415  paid for at cold start
+        from chalicelib.aws.dynamodb import DynamoTable  # noqa: PLC0415  paid for at cold start
 
         name = required("TABLE_NAME", self.settings.table_name, "the name of the DynamoDB table")
         return DynamoTable(aws_client("dynamodb"), name)
@@ -117,13 +117,13 @@ class AwsResources:
 
     @cached_property
     def claims(self) -> Claims:
-        from chalicelib.timers.claims import Leases  # noqa: PLC0415  no view needs it
+        from chalicelib.events.claims import Leases  # noqa: PLC0415  no view needs it
 
         return Leases()
 
     @cached_property
     def archive(self) -> Archive:
-        from chalicelib.s3 import S3Archive  # noqa: PLC0415  paid for at cold start
+        from chalicelib.aws.s3 import S3Archive  # noqa: PLC0415  paid for at cold start
 
         bucket = self.settings.archive_bucket
         return S3Archive(
@@ -139,14 +139,14 @@ class AwsResources:
         return sender_of(self.settings)
 
     def _queue(self, setting: str, url: str) -> Queue:
-        from chalicelib.sqs import SqsQueue  # noqa: PLC0415  paid for at cold start
+        from chalicelib.aws.sqs import SqsQueue  # noqa: PLC0415  paid for at cold start
 
         return SqsQueue(_sqs(), required(setting, url, "the URL of an SQS queue"))
 
 
 def sender_of(settings: Settings) -> Sender | None:
     """What posts webhooks by these settings. Raises `SettingsError` for wrong ones."""
-    from chalicelib.timers import addresses, signing, webhooks  # noqa: PLC0415  no view needs it
+    from chalicelib.events.webhooks import addresses, sender, signing  # noqa: PLC0415  no view needs it
 
     try:
         allowed = addresses.Allowed.parse(settings.webhook_allow)
@@ -157,7 +157,7 @@ def sender_of(settings: Settings) -> Sender | None:
         raise SettingsError(str(wrong)) from wrong
     except signing.BadSecretError as wrong:
         raise SettingsError(f"WEBHOOK_SECRETS: {wrong}") from wrong
-    return webhooks.Sender(signer, allowed)
+    return sender.Sender(signer, allowed)
 
 
 @cache

@@ -24,13 +24,24 @@ from typing import Any
 from moto import mock_aws
 
 from app import app
-from chalicelib import ports, resources
+from chalicelib import resources
+from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.concurrency import Each
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Delete, Key, Put, Queue, StorageError, Table, Update, Write, number
+from chalicelib.http.tokens import digest
 from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
-from chalicelib.tokens import digest
+from chalicelib.storage import ports
+from chalicelib.storage.ports import (
+    Delete,
+    Key,
+    Put,
+    Queue,
+    StorageError,
+    Table,
+    Update,
+    Write,
+    number,
+)
 from chalicelib.views import keys, owner
 from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder
@@ -38,11 +49,11 @@ from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from chaos.history import Kind, Operation, Outcome
-from local.database import Database
-from local.table import SqliteTable
 from tests import events
 from tests.aws import create_table
 from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
+from vumi.storage.database import Database
+from vumi.storage.table import SqliteTable
 
 BADGES = ("hot", 'quo"te/ü', "hot#", *(f"badge {number}" for number in range(9)))
 OWNED = BADGES[:3]

@@ -1,4 +1,4 @@
-"""`python -m chaos.launch CLOCK DOOM`: `python -m local` by the clock whose offset is in a file.
+"""`python -m chaos.launch CLOCK DOOM`: `python -m vumi` by the clock whose offset is in a file.
 
 DOOM is the file that says when it is to end itself.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chaos.clock import OffsetClock
 from chaos.doom import Doom
-from local.__main__ import main
+from vumi.__main__ import main
 
 HOT_VIEWS = "100"
 """A badge is hot with fewer views here, where a window is a second."""

@@ -142,7 +142,7 @@ class Machine:
     def _redrive(self) -> None:
         """What failed too often while the disk was full goes on its way again."""
         subprocess.run(
-            [sys.executable, "-m", "local", "redrive"],
+            [sys.executable, "-m", "vumi", "redrive"],
             cwd=ROOT,
             env=os.environ | {"DATA": str(self._disk.folder)},
             stdout=subprocess.DEVNULL,

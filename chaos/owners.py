@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from chalicelib.tokens import digest
+from chalicelib.http.tokens import digest
 from chaos.history import Kind, Operation, Outcome, Recorder
 
 SECRET = "a secret of the owner's own"  # noqa: S105  of a badge that is gone soon

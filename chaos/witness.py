@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from chalicelib.views.view import milliseconds
 from chaos.history import Operation
-from local.database import FILE
-from local.engine import VIEWS_QUEUE
-from local.queue import DEAD_LETTERS
+from vumi.engine import VIEWS_QUEUE
+from vumi.storage.database import FILE
+from vumi.storage.queue import DEAD_LETTERS
 
 LOOK_SECONDS = 0.03
 LOOK = """

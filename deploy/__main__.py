@@ -15,20 +15,20 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from admin import command, counts_file, folding, redrive_command
-from admin.importing import Import
-from admin.redriving import Redrive
-from chalicelib import tokens
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import concurrently
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import StorageError
+from chalicelib.events.webhooks import signing
+from chalicelib.http import tokens
 from chalicelib.resources import aws_client
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.sqs import SqsQueue
-from chalicelib.timers import signing
+from chalicelib.storage.ports import StorageError
 from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
 from deploy import folding as scanning
+from vumi.admin import command, counts_file, folding, redrive_command
+from vumi.admin.importing import Import
+from vumi.admin.redriving import Redrive
 
 WRONG = (
     BotoCoreError,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from chalicelib.ports import Table
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows

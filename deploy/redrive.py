@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from chalicelib.ports import Message, Queue
+from chalicelib.storage.ports import Message, Queue
 from chalicelib.views.view import MalformedError, View
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
-from chalicelib.ports import (
+from chalicelib.storage.ports import (
     MAX_DUE,
     Check,
     ConditionFailed,
@@ -23,8 +23,8 @@ from chalicelib.ports import (
     key_of,
     number,
 )
-from local.conditions import holds
-from local.table import updated
+from vumi.storage.conditions import holds
+from vumi.storage.table import updated
 
 
 class MemoryTable:

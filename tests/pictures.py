@@ -8,10 +8,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from chalicelib.badges.options import Options
+from chalicelib.badges.svg import Badge, draw
 from chalicelib.views import chart
 from chalicelib.views.history import Bucket, By, History
-from chalicelib.views.options import Options
-from chalicelib.views.svg import Badge, draw
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 LAST = datetime(2026, 11, 21, tzinfo=UTC)

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
+from chalicelib.badges.options import short
+from chalicelib.badges.svg_markup import escape, number
+from chalicelib.badges.text_width import Face
+from chalicelib.badges.text_width import width as text_width
 from chalicelib.views.history import Bucket, By, History
-from chalicelib.views.options import short
-from chalicelib.views.svg_markup import escape, number
-from chalicelib.views.text_width import Face
-from chalicelib.views.text_width import width as text_width
 
 LIGHT_PAGE, DARK_PAGE = "#ffffff", "#0d1117"
 """GitHub's."""

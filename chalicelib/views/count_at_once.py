@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chalicelib.ports import (
+from chalicelib.storage.ports import (
     MAX_TRANSACTION_WRITES,
     ConditionFailed,
     Item,

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chalicelib.ports import Item, Queue, StorageError, Table, text
 from chalicelib.settings import HOT_VIEWS
+from chalicelib.storage.ports import Item, Queue, StorageError, Table, text
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from chalice.app import Blueprint, DynamoDBEvent
 
 from chalicelib import resources, telemetry
-from chalicelib.event_sources import TABLE_STREAM
-from chalicelib.ports import StorageError
-from chalicelib.stream_records import is_removal, padded, removed_at
+from chalicelib.aws.event_sources import TABLE_STREAM
+from chalicelib.aws.stream_records import is_removal, padded, removed_at
+from chalicelib.storage.ports import StorageError
 from chalicelib.views import keys
 from chalicelib.views.view import MalformedError
 

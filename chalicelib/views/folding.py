@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from chalicelib.ports import ConditionFailed, Put, Table, Unavailable, Write, text
+from chalicelib.storage.ports import ConditionFailed, Put, Table, Unavailable, Write, text
 from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import earliest, latest, milliseconds

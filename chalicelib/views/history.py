@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from chalicelib.ports import Table, number, text
+from chalicelib.storage.ports import Table, number, text
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
 from chalicelib.views.counting import MAX_LIVE

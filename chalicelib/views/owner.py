@@ -20,7 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chalicelib.ports import (
+from chalicelib.http.tokens import digest
+from chalicelib.storage.ports import (
     MAX_TRANSACTION_WRITES,
     Check,
     ConditionFailed,
@@ -38,7 +39,6 @@ from chalicelib.ports import (
     number,
     text,
 )
-from chalicelib.tokens import digest
 from chalicelib.views import counting, keys
 from chalicelib.views.summary import Summary, hour_of, read
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from chalice.app import Blueprint, SQSEvent
 
 from chalicelib import resources, telemetry
-from chalicelib.event_sources import VIEWS_QUEUE
+from chalicelib.aws.event_sources import VIEWS_QUEUE
 from chalicelib.views.storing import InBetween, Store
 from chalicelib.views.view import MalformedError, View
 from chalicelib.views.windows import Windows

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.concurrency import Each
-from chalicelib.ports import Item, Key, NotStored, StorageError, Table, Unavailable, key_of
+from chalicelib.storage.ports import Item, Key, NotStored, StorageError, Table, Unavailable, key_of
 from chalicelib.views import keys
 from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.view import View

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from chalicelib.ports import (
+from chalicelib.storage.ports import (
     Check,
     Item,
     Put,

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chalicelib.ports import Item
 from chalicelib.settings import Settings
+from chalicelib.storage.ports import Item
 from chalicelib.views import keys
 
 YOUNG = 0.5

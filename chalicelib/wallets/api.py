@@ -10,8 +10,8 @@ from urllib.parse import unquote
 from chalice.app import Blueprint, Request, Response
 
 from chalicelib import telemetry
-from chalicelib.authorize import authorize
-from chalicelib.responses import ANY_TYPE
+from chalicelib.aws.authorizer import authorize
+from chalicelib.http.responses import ANY_TYPE
 
 # ruff: noqa: PLC0415
 
@@ -24,33 +24,33 @@ WALLET = WALLETS + "/{wallet_id}"
 @blueprint.route(WALLETS, methods=["POST"], content_types=ANY_TYPE, authorizer=authorize)
 def post_wallet() -> Response:
     """Open a wallet for a user who has none."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.open_wallet(_begun())
+    return routes.open_wallet(_begun())
 
 
 @blueprint.route(WALLETS + "/me", methods=["GET"], content_types=ANY_TYPE, authorizer=authorize)
 def get_my_wallet() -> Response:
     """The wallet of the user whom the token names."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.mine(_begun())
+    return routes.mine(_begun())
 
 
 @blueprint.route(WALLET, methods=["PATCH"], content_types=ANY_TYPE, authorizer=authorize)
 def patch_wallet(wallet_id: str) -> Response:
     """Switch the badge of a wallet on or off."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.publish(_begun(), unquote(wallet_id))
+    return routes.publish(_begun(), unquote(wallet_id))
 
 
 @blueprint.route(WALLET + "/balance", methods=["GET"], content_types=ANY_TYPE, authorizer=authorize)
 def get_balance(wallet_id: str) -> Response:
     """What a wallet has."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.balance(_begun(), unquote(wallet_id))
+    return routes.balance(_begun(), unquote(wallet_id))
 
 
 @blueprint.route(
@@ -58,17 +58,17 @@ def get_balance(wallet_id: str) -> Response:
 )
 def get_transactions(wallet_id: str) -> Response:
     """What moved, newest first."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.transactions(_begun(), unquote(wallet_id))
+    return routes.transactions(_begun(), unquote(wallet_id))
 
 
 @blueprint.route(WALLET + "/deposit", methods=["PUT"], content_types=ANY_TYPE, authorizer=authorize)
 def put_deposit(wallet_id: str) -> Response:
     """Deposit into a wallet, once for each nonce."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.deposit(_begun(), unquote(wallet_id))
+    return routes.deposit(_begun(), unquote(wallet_id))
 
 
 @blueprint.route(
@@ -76,25 +76,25 @@ def put_deposit(wallet_id: str) -> Response:
 )
 def put_transfer(wallet_id: str, target_id: str) -> Response:
     """Transfer from a wallet to another, once for each nonce."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.transfer(_begun(), unquote(wallet_id), unquote(target_id))
+    return routes.transfer(_begun(), unquote(wallet_id), unquote(target_id))
 
 
 @blueprint.route(WALLET + "/badge", methods=["GET", "HEAD"], content_types=ANY_TYPE)
 def wallet_badge(wallet_id: str) -> Response:
     """The balance of a wallet whose owner shows it, as shields.io's endpoint JSON."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.badge(_begun(), unquote(wallet_id))
+    return routes.badge(_begun(), unquote(wallet_id))
 
 
 @blueprint.route(WALLET + "/badge.svg", methods=["GET", "HEAD"], content_types=ANY_TYPE)
 def wallet_badge_svg(wallet_id: str) -> Response:
     """The same as a picture."""
-    from chalicelib.wallets import doors
+    from chalicelib.wallets import routes
 
-    return doors.badge_svg(_begun(), unquote(wallet_id))
+    return routes.badge_svg(_begun(), unquote(wallet_id))
 
 
 def _begun() -> Request:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from chalicelib.ports import Table
+from chalicelib.storage.ports import Table
 from chalicelib.wallets.wallet import ENTRY, ID, PARTITION, Entry
 
 PAGE = 50

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ulid import ULID
 
-from chalicelib.ports import (
+from chalicelib.storage.ports import (
     Check,
     ConditionFailed,
     Item,

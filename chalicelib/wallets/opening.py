@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from ulid import ULID
 
-from chalicelib.ports import ConditionFailed, Item, Put, Table, Update, attribute, number, text
+from chalicelib.storage.ports import (
+    ConditionFailed,
+    Item,
+    Put,
+    Table,
+    Update,
+    attribute,
+    number,
+    text,
+)
 from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
 

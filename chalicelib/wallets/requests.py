@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from uuid import UUID
 
-from chalicelib.bodies import BadRequestError, read_fields
+from chalicelib.http.bodies import BadRequestError, read_fields
 from chalicelib.wallets import amounts
 from chalicelib.wallets.wallet import Posting
 

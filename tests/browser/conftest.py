@@ -1,4 +1,4 @@
-"""A browser that visits the page of a real `python -m local`, and nothing but that server."""
+"""A browser that visits the page of a real `python -m vumi`, and nothing but that server."""
 
 from __future__ import annotations
 

@@ -17,17 +17,17 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Archive, Queue, Table
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.s3 import S3Archive
+from chalicelib.aws.sqs import SqsQueue
 from chalicelib.resources import aws_client
-from chalicelib.s3 import S3Archive
-from chalicelib.sqs import SqsQueue
-from local.archive import FolderArchive
-from local.database import FILE, Database
-from local.queue import SqliteQueue
-from local.table import SqliteTable
+from chalicelib.storage.ports import Archive, Queue, Table
 from tests.aws import create_table
 from tests.memory_table import MemoryTable
+from vumi.storage.archive import FolderArchive
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
 
 ENGINES = ["sqlite", "moto", *(["endpoint"] if "AWS_ENDPOINT_URL" in os.environ else [])]
 

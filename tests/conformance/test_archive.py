@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.ports import MAX_OBJECT_NAME, Refused
+from chalicelib.storage.ports import MAX_OBJECT_NAME, Refused
 from tests.conformance.conftest import ArchiveUnderTest
 
 NAME = "journal/2026/03/14/0001-ab.jsonl.gz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.ports import Message, Refused
+from chalicelib.storage.ports import Message, Refused
 from tests.conformance.conftest import QueueUnderTest
 
 

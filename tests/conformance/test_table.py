@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chalicelib.ports import (
+from chalicelib.storage.ports import (
     MAX_DUE,
     Check,
     ConditionFailed,

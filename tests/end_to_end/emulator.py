@@ -21,7 +21,7 @@ import boto3
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
 EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
-DEPLOYED = ("app.py", "chalicelib", "admin", "deploy", ".chalice", "Makefile", "constraints.txt")
+DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile", "constraints.txt")
 """What the targets need of the project; the copy leaves the project's own stages alone."""
 PATIENCE_SECONDS = 60.0
 """How long a thing may take that takes a second or two on an idle machine."""

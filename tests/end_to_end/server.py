@@ -1,4 +1,4 @@
-"""A real `python -m local`, started, asked, killed and started again."""
+"""A real `python -m vumi`, started, asked, killed and started again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def start(folder: Path, *command: str, **settings: str) -> subprocess.Popen[str]
     """The process, not waited for."""
     environment = {**os.environ, "PORT": "0", "DATA": str(folder), **settings}
     return subprocess.Popen(  # noqa: S603  our own words
-        [sys.executable, "-m", "local", *command],
+        [sys.executable, "-m", "vumi", *command],
         cwd=ROOT,
         env=environment,
         text=True,

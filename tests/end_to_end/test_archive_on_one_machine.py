@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from chalicelib.ports import Item
+from chalicelib.storage.ports import Item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
-from local.archive import FOLDER
-from local.database import FILE, Database
-from local.table import SqliteTable
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
+from vumi.storage.archive import FOLDER
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
 
 ALICE, BOB = str(ULID()), str(ULID())
 QUICK = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}

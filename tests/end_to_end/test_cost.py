@@ -45,9 +45,9 @@ from bench.invoking import (
 from bench.life import LOG, QUEUE, Timers, timers_of
 from bench.metering import Request, Written
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
-from chalicelib.ports import Key, StorageError, number
+from chalicelib.aws.sqs import SqsQueue
 from chalicelib.resources import aws_client
-from chalicelib.sqs import SqsQueue
+from chalicelib.storage.ports import Key, StorageError, number
 from tests.unit.fakes import logging_put_back
 
 ROOT = Path(__file__).parent.parent.parent

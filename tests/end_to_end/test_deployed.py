@@ -22,11 +22,11 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from chalicelib import tokens
-from chalicelib.attribute_values import encode_item
-from chalicelib.ports import Key
-from chalicelib.timers import signing
-from chalicelib.timers.event import Event, Kind, Target
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.events.event import Event, Kind, Target
+from chalicelib.events.webhooks import signing
+from chalicelib.http import tokens
+from chalicelib.storage.ports import Key
 from chalicelib.views import keys
 from chalicelib.views.view import View, milliseconds, new_ulid
 from chalicelib.views.windows import Windows

@@ -1,4 +1,4 @@
-"""Events by `python -m local` as its users have them: over HTTP, to a real receiver, killed too."""
+"""Events by `python -m vumi` as its users have them: over HTTP, to a real receiver, killed too."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from chalicelib import tokens
-from chalicelib.timers import signing
-from local import first_start
+from chalicelib.events.webhooks import signing
+from chalicelib.http import tokens
 from tests.end_to_end.receiver import Receiver, receiving
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+from vumi import secrets
 
 TOKEN = tokens.new_token()
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -309,7 +309,7 @@ def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: P
         bearer = {"Authorization": f"Bearer {token}"}
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         server.stop()
-    assert token not in (tmp_path / first_start.FILE).read_text()
+    assert token not in (tmp_path / secrets.FILE).read_text()
     with running(tmp_path) as server:
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         _, out, _ = server.stop()
@@ -333,7 +333,7 @@ def test_a_first_start_that_fails_makes_no_token_that_nobody_was_told(
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (1, "")
     assert err.startswith(f"vu-mi: {said}")
-    assert not (tmp_path / first_start.FILE).exists()
+    assert not (tmp_path / secrets.FILE).exists()
 
 
 def test_events_under_way_when_it_is_killed_all_come_and_those_that_ended_no_more(

@@ -12,17 +12,17 @@ import pytest
 
 from app import app
 from chalicelib import resources
-from chalicelib.ports import Delete, Item, Table, Unavailable, Write
 from chalicelib.settings import Settings
+from chalicelib.storage.ports import Delete, Item, Table, Unavailable, Write
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View, earliest, new_ulid
-from local.database import FILE, Database
-from local.engine import VIEWS_QUEUE, LocalResources
-from local.queue import SqliteQueue
-from local.table import SqliteTable
 from tests import events
+from vumi.engine import VIEWS_QUEUE, LocalResources
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
 
 NOW = 1_767_225_600.0
 

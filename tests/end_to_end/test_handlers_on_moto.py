@@ -12,11 +12,11 @@ from moto import mock_aws
 
 from app import app
 from chalicelib import resources
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Delete, Item, Key
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.sqs import SqsQueue
 from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
-from chalicelib.sqs import SqsQueue
+from chalicelib.storage.ports import Delete, Item, Key
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views

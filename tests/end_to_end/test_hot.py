@@ -14,7 +14,7 @@ from bench.hot import MANY, MOST_LIVE, VISITORS, Hour, lived
 from bench.in_process import Given, handlers_over
 from bench.machine import Machine, Requests, Sent, machine_of
 from bench.metering import Meter
-from chalicelib.dynamodb import DynamoTable
+from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.resources import aws_client
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting

@@ -1,4 +1,4 @@
-"""`python -m local` as a process: real sockets, real signals, `kill -9`, a real file."""
+"""`python -m vumi` as a process: real sockets, real signals, `kill -9`, a real file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import pytest
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
-from local.database import FILE, VERSION, Database
-from local.engine import VIEWS_QUEUE
-from local.queue import DEAD_LETTERS, SqliteQueue
-from local.table import SqliteTable
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+from vumi.engine import VIEWS_QUEUE
+from vumi.storage.database import FILE, VERSION, Database
+from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
+from vumi.storage.table import SqliteTable
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
 
@@ -252,7 +252,7 @@ def test_an_unknown_command_is_refused(tmp_path: Path, command: str) -> None:
     process = start(tmp_path, *command.split())
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (2, "")
-    assert err.startswith("usage: python -m local [-h] COMMAND ...\n")
+    assert err.startswith("usage: python -m vumi [-h] COMMAND ...\n")
 
 
 COUNTS = 'id,count\na/b,1000\n"x, y",5\n'

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from chalicelib import tokens
+from chalicelib.http import tokens
 from tests.end_to_end.server import ROOT, Server, running
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")

@@ -16,16 +16,16 @@ import pytest
 import yaml
 
 from app import app
-from chalicelib import tokens
+from chalicelib.http import tokens
 from tests import events
 
-AUTHORIZE, SWEEP = "chalicelib.authorize.authorize", "chalicelib.timers.tick.sweep_timers"
+AUTHORIZE, SWEEP = "chalicelib.aws.authorizer.authorize", "chalicelib.events.tick.sweep_timers"
 CONSUMERS = (
     "chalicelib.views.put.put_views",
     "chalicelib.views.fold.fold_views",
-    "chalicelib.timers.distribute.distribute_timers",
-    "chalicelib.timers.fire.fire_timers",
-    "chalicelib.wallets.archive.archive_entries",
+    "chalicelib.events.distribute.distribute_timers",
+    "chalicelib.events.fire.fire_timers",
+    "chalicelib.wallets.archive_consumer.archive_entries",
 )
 HANDLERS = ("app.app", AUTHORIZE, SWEEP, *CONSUMERS)
 TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
@@ -146,7 +146,7 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
     assert {"chalice.app", "chalicelib.resources"} <= set(files)
     for name in {"chalice.app", "chalicelib.resources", "ulid"} & set(files):
         assert files[name].is_relative_to(aws.package)
-    ours = {"admin", "local", "tests", "deploy", "bench"}
+    ours = {"vumi", "tests", "deploy", "bench"}
     assert not {name for name in files if name.split(".")[0] in ours | {"waitress"}}
     assert not {name for name, file in files.items() if "site-packages" in file.parts}
 
@@ -195,7 +195,7 @@ def test_a_client_is_made_of_what_the_runtime_brings(ran: dict[str, Ran]) -> Non
 
 @pytest.mark.parametrize("handler", HANDLERS[1:])
 def test_the_others_do_not_import_the_app(ran: dict[str, Ran], handler: str) -> None:
-    assert not {"app", "chalicelib.views.api", "chalicelib.timers.api"} & ran[handler].later
+    assert not {"app", "chalicelib.views.routes", "chalicelib.events.api"} & ran[handler].later
 
 
 def test_checking_a_token_makes_no_client_of_aws(ran: dict[str, Ran]) -> None:

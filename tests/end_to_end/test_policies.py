@@ -23,28 +23,29 @@ from moto import mock_aws
 from ulid import ULID
 
 from app import app
-from chalicelib import resources, tokens
-from chalicelib.authorize import authorize
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.dynamodb_writes import transaction_item
-from chalicelib.ports import Check, Delete, Key, Put, Update, Write, attribute
+from chalicelib import resources
+from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.dynamodb_writes import transaction_item
+from chalicelib.aws.s3 import S3Archive
+from chalicelib.aws.sqs import SqsQueue
+from chalicelib.events.claims import Leases
+from chalicelib.events.distribute import distribute_timers
+from chalicelib.events.event import Event, Kind, Status, Target, key, message
+from chalicelib.events.fire import fire_timers
+from chalicelib.events.tick import sweep_timers
+from chalicelib.events.webhooks import signing
+from chalicelib.events.webhooks.sender import Sender
+from chalicelib.http import tokens
 from chalicelib.resources import aws_client, sender_of
-from chalicelib.s3 import S3Archive
 from chalicelib.settings import Settings
-from chalicelib.sqs import SqsQueue
-from chalicelib.timers import signing
-from chalicelib.timers.claims import Leases
-from chalicelib.timers.distribute import distribute_timers
-from chalicelib.timers.event import Event, Kind, Status, Target, key, message
-from chalicelib.timers.fire import fire_timers
-from chalicelib.timers.tick import sweep_timers
-from chalicelib.timers.webhooks import Sender
+from chalicelib.storage.ports import Check, Delete, Key, Put, Update, Write, attribute
 from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
-from chalicelib.wallets.archive import archive_entries
+from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
 from deploy.completion import FUNCTIONS
@@ -823,7 +824,7 @@ SESSION: Any = botocore.session.get_session()
 SOURCES = [template.ROOT / "app.py", *sorted((template.ROOT / "chalicelib").rglob("*.py"))]
 
 
-ADAPTERS = {"chalicelib/dynamodb.py", "chalicelib/s3.py", "chalicelib/sqs.py"}
+ADAPTERS = {"chalicelib/aws/dynamodb.py", "chalicelib/aws/s3.py", "chalicelib/aws/sqs.py"}
 
 
 def words(path: Path) -> set[str]:

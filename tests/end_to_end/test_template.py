@@ -22,18 +22,18 @@ from samtranslator.translator.translator import Translator  # type: ignore[impor
 
 from app import app
 from chalicelib import telemetry
+from chalicelib.events import claims, sweep
 from chalicelib.settings import Settings
-from chalicelib.timers import claims, sweeping
 from chalicelib.views import fold, keys, windows
-from chalicelib.wallets import archiving
+from chalicelib.wallets import archive as journal_archive
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
 from deploy import redrive, template
 from deploy.completion import FUNCTIONS
 from deploy.stage import SETTINGS, Folder, write_names
-from local import gateway
 from tests import events
 from tests.unit.fakes import entry_record
+from vumi.server import gateway
 
 STAGES = ["prod", "dev"]
 MOST_BYTES = 400_000
@@ -93,7 +93,7 @@ def test_packaged_elsewhere_and_after_a_chalice_deploy_it_is_the_same_bytes(
     """The names of another stack's table have no place in a package that brings its own."""
     for name in ("app.py", "requirements.txt", "constraints.txt"):
         shutil.copy(template.ROOT / name, tmp_path)
-    for name in ("chalicelib", "admin", "deploy", ".chalice"):
+    for name in ("chalicelib", "vumi", "deploy", ".chalice"):
         shutil.copytree(template.ROOT / name, tmp_path / name)
     arn = "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label"
     write_names("dev", OUTPUTS | {"TableStreamArn": arn}, Folder(tmp_path / ".chalice"))
@@ -288,7 +288,7 @@ def test_the_archive_is_for_nobody_else_and_encrypted(stack: Resources) -> None:
     [rule] = archive["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
     [moved] = archive["LifecycleConfiguration"]["Rules"]
-    assert (moved["Status"], moved["Prefix"]) == ("Enabled", f"{archiving.PREFIX}/")
+    assert (moved["Status"], moved["Prefix"]) == ("Enabled", f"{journal_archive.PREFIX}/")
     assert not [name for name in moved if name.startswith("Expiration")]
 
 
@@ -768,7 +768,7 @@ def test_folds_that_fail_in_three_hours_of_twelve_are_told(prod: Resources) -> N
 def test_five_minutes_without_a_sweep_are_told(prod: Resources) -> None:
     """A sweep looks as far ahead: until then no event is late for it."""
     alarm = alarms(prod)["SweepMissingAlarm"]
-    assert alarm["Period"] * alarm["EvaluationPeriods"] == sweeping.AHEAD_SECONDS
+    assert alarm["Period"] * alarm["EvaluationPeriods"] == sweep.AHEAD_SECONDS
     assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
     assert alarm["ComparisonOperator"] == "LessThanThreshold"
 
@@ -1000,4 +1000,4 @@ def test_the_filter_lets_removed_entries_through_and_keeps_back_none_that_would_
     mapping = stack["ArchiveEntriesArchiveEntriesDynamodbEventSource"]["Properties"]
     patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
     assert any(accepts(pattern, record) for pattern in patterns) == reaches
-    assert (archiving.parse(record) is not None) == reaches
+    assert (journal_archive.parse(record) is not None) == reaches

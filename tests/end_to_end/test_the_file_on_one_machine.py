@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from chaos.disk import limit, unlimit
-from local.database import FILE, VERSION, WAY_BACK
-from local.reading import SHM, WAL
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
-from tests.unit.test_local_checking import break_page, snapshot
+from tests.unit.vumi.check.test_check import break_page, snapshot
+from vumi.storage.database import FILE, VERSION, WAY_BACK
+from vumi.storage.read_only import SHM, WAL
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ WITHOUT_RIGHTS = """
 import ctypes, os, sys
 for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH (capabilities(7)); 24 drops one
     ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
-os.execv(sys.executable, [sys.executable, "-m", "local"])
+os.execv(sys.executable, [sys.executable, "-m", "vumi"])
 """
 """As a user who is not root, and for whom the modes of files hold."""
 
@@ -212,7 +212,7 @@ def test_a_full_disk_at_the_first_start_leaves_no_half_file(tmp_path: Path) -> N
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-from local.__main__ import main
+from vumi.__main__ import main
 sys.exit(main([]))
 """
 

@@ -1,4 +1,4 @@
-"""Wallets by `python -m local` as their users have them: over HTTP, by many at once, killed too."""
+"""Wallets by `python -m vumi` as their users have them: over HTTP, by many at once, killed too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from chalicelib import tokens
+from chalicelib.http import tokens
 from tests.end_to_end.server import Server, running
 
 TOKEN, OF_USER = tokens.new_token(), tokens.new_token()

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from chalicelib import resources
-from chalicelib.ports import Item, StorageError, text
-from chalicelib.wallets import archive
+from chalicelib.storage.ports import Item, StorageError, text
+from chalicelib.wallets import archive_consumer
 from chalicelib.wallets.wallet import PARTITION, Entry, Posting
 from tests import events
 from tests.laws.faults import Crash, Fault, Faults
@@ -50,7 +50,7 @@ class ArchiveWorld:
         self._faults.plan(faults)
         resources.use(None, archive=self)
         try:
-            answer = archive.archive_entries(events.stream_event(batch), None)
+            answer = archive_consumer.archive_entries(events.stream_event(batch), None)
         except (Crash, StorageError):
             assert faults, "nothing may fail without a fault"
         else:

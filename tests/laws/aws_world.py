@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from chalicelib import ports, resources
-from chalicelib.ports import (
+from chalicelib import resources
+from chalicelib.settings import Settings
+from chalicelib.storage import ports
+from chalicelib.storage.ports import (
     Due,
     Item,
     Key,
@@ -26,7 +28,6 @@ from chalicelib.ports import (
     Write,
     number,
 )
-from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder

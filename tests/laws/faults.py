@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from chalicelib.ports import (
+from chalicelib.storage.ports import (
     Due,
     Item,
     Key,

@@ -14,25 +14,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chalicelib import ports, resources
-from chalicelib.ports import Item, Key, StorageError, Update, Write
+from chalicelib import resources
 from chalicelib.settings import Settings
+from chalicelib.storage import ports
+from chalicelib.storage.ports import Item, Key, StorageError, Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
-from local.checking import check_content
-from local.database import FILE, Database
-from local.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
-from local.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources
-from local.findings import Kind
-from local.queue import SqliteQueue
-from local.table import SqliteTable
-from local.view_clock import ViewClock
 from tests.laws.aws_world import LONG_ID, MALFORMED_BODIES
 from tests.laws.faults import Crash
 from tests.laws.ledger import Moment
 from tests.laws.world import NOON, Looking, World
+from vumi.check.check import check_content
+from vumi.check.report import Kind
+from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+from vumi.storage.view_clock import ViewClock
+from vumi.workers.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
 
 Result = TypeVar("Result")
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from chalicelib.ports import StorageError, text
-from chalicelib.tokens import digest
+from chalicelib.http.tokens import digest
+from chalicelib.storage.ports import StorageError, text
 from chalicelib.views import keys, owner
 from chalicelib.views.owner import Change
 from chalicelib.views.summary import read

@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from moto import mock_aws
 
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Table
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.events.claims import Claims, Leases
+from chalicelib.events.delivery import Delivery
 from chalicelib.resources import aws_client
-from chalicelib.timers.claims import Claims, Leases
-from chalicelib.timers.firing import Delivery
-from local.firing import ProcessClaims
+from chalicelib.storage.ports import Table
 from tests.aws import create_table
 from tests.laws.faults import Fault
 from tests.laws.timers_world import GONE, OK, REFUSED, TimersWorld
 from tests.unit.fakes import sqlite_table
+from vumi.workers.events_delivery import ProcessClaims
 
 FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
 faults: st.SearchStrategy[list[Fault]] = st.one_of(

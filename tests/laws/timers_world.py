@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from chalicelib import ports
-from chalicelib.ports import Table, Update, Write
-from chalicelib.timers import event as events
-from chalicelib.timers import firing, scheduling, sweeping
-from chalicelib.timers.claims import Claims
-from chalicelib.timers.event import Event, Kind, Status, Target
-from chalicelib.timers.firing import Delivery, Firing
+from chalicelib.events import delivery, schedule, sweep
+from chalicelib.events import event as events
+from chalicelib.events.claims import Claims
+from chalicelib.events.delivery import Delivery, Firing
+from chalicelib.events.event import Event, Kind, Status, Target
+from chalicelib.storage import ports
+from chalicelib.storage.ports import Table, Update, Write
 from tests.laws.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
-from tests.unit.timers import fire
+from tests.unit.event_builders import fire
 
 SCHEDULE = (5.0, 600.0)
 START = 1_800_000_000_000
@@ -107,14 +107,14 @@ class TimersWorld:
     def accept(self, name: str, at: int, faults: Sequence[Fault] = ()) -> None:
         """Somebody asks for an event, by a request that is always the same for one name."""
         event = Event(name, at, START, Target(Kind.LOG), "{}", request=f"{name} at {at}")
-        with self._under(faults), suppress(scheduling.IdTakenError):
-            scheduling.accept(event, self._table, self._queue, self.now)
+        with self._under(faults), suppress(schedule.IdTakenError):
+            schedule.accept(event, self._table, self._queue, self.now)
             self.accepted.add(name)
 
     def cancel(self, name: str, faults: Sequence[Fault] = ()) -> None:
         """Somebody cancels it; once that is answered, no delivery may begin or be under way."""
-        with self._under(faults), suppress(scheduling.EventError):
-            scheduling.cancel(self._table, self._claims, name, self.now)
+        with self._under(faults), suppress(schedule.EventError):
+            schedule.cancel(self._table, self._claims, name, self.now)
             assert not self.under_way[name], "cancelled while it is delivered"
             assert name not in self.succeeded
             self.cancelled.add(name)
@@ -122,7 +122,7 @@ class TimersWorld:
     def sweep(self, faults: Sequence[Fault] = (), ahead: int = 0) -> None:
         """A sweep whose clock is so far ahead of the others."""
         with self._under(faults):
-            sweeping.sweep(self._table, self._groups, self.now + ahead)
+            sweep.sweep(self._table, self._groups, self.now + ahead)
 
     def _check_written(self, writes: Sequence[Write]) -> None:
         """A sweep moves to a later time only what it has sent."""
@@ -137,7 +137,7 @@ class TimersWorld:
         """Every message of the sweep comes, again if it came before."""
         for body in self.group_mail.ready():
             with self._under(faults):
-                sweeping.distribute(body, self._queue, self.now)
+                sweep.distribute(body, self._queue, self.now)
 
     def fire(self, which: int, faults: Sequence[Fault] = ()) -> None:
         """One of the messages comes, maybe not for the first time."""
@@ -173,7 +173,7 @@ class TimersWorld:
             self.under_way[name] -= 1
 
     def _read(self, name: str) -> Event:
-        return scheduling.read(self.table, name)
+        return schedule.read(self.table, name)
 
     def _answer(self) -> Delivery:
         return self.answers.pop() if self.answers else OK
@@ -190,7 +190,7 @@ class TimersWorld:
             for due in self.table.query_due(batch, limit=1_000):
                 item = self.table.get(due.key)
                 assert item is not None
-                firing.redrive(self.table, self.fire_mail, Event.of(item), self.now)
+                delivery.redrive(self.table, self.fire_mail, Event.of(item), self.now)
 
     def set_clock(self, error: int) -> None:
         """The clock jumps: it is so far ahead of the right time, or behind it."""

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from app import app
 from chalicelib import resources
 from chalicelib.concurrency import Each
-from chalicelib.ports import Queue, StorageError, Table, Unavailable, Update, Write, text
 from chalicelib.settings import Settings
+from chalicelib.storage.ports import Queue, StorageError, Table, Unavailable, Update, Write, text
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from chalicelib import telemetry
-from local.database import FILE, Database
-from local.table import SqliteTable
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
 
 
 @pytest.fixture(autouse=True)

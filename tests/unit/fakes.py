@@ -19,14 +19,14 @@ from botocore.exceptions import ClientError
 from ulid import ULID
 
 from chalicelib import telemetry
-from chalicelib.attribute_values import encode_item
-from chalicelib.ports import Due, Item, Key, Message, StorageError, Table, Write
-from chalicelib.retry import Retry
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.aws.retry import Retry
+from chalicelib.storage.ports import Due, Item, Key, Message, StorageError, Table, Write
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import Entry
-from local.database import Database
-from local.table import SqliteTable
 from tests import events
+from vumi.storage.database import Database
+from vumi.storage.table import SqliteTable
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
 Request: TypeAlias = dict[str, Any]

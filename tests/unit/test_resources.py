@@ -11,13 +11,13 @@ import pytest
 from botocore.exceptions import UnknownServiceError
 
 from chalicelib import resources
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.s3 import S3Archive
+from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import concurrently
-from chalicelib.dynamodb import DynamoTable
-from chalicelib.ports import Queue, Table
 from chalicelib.resources import SERVICES, AwsResources, aws_client
-from chalicelib.s3 import S3Archive
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.sqs import SqsQueue
+from chalicelib.storage.ports import Queue, Table
 from tests.unit.fakes import FakeArchive, FakeQueue, logging_put_back, sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"

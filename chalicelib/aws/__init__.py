@@ -1,0 +1,1 @@
+"""The AWS adapters: DynamoDB, SQS, S3, Lambda and Chalice."""

@@ -1,0 +1,285 @@
+"""The `Table` on DynamoDB, over a boto3 client.
+
+The client's own retries are to be off (`resources`): `Retry` alone decides how long a call may
+take, and knows the two faults that the client does not retry, items left unprocessed in a batch
+and transactions cancelled by a conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from botocore.exceptions import ClientError
+
+from chalicelib.aws.attribute_values import decode_item, encode, encode_item, encode_key
+from chalicelib.aws.dynamodb_writes import single_request, transaction_item
+from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translated
+from chalicelib.aws.retry import Retry
+from chalicelib.storage.ports import (
+    MAX_DUE,
+    ConditionFailed,
+    Delete,
+    Due,
+    Item,
+    Key,
+    NotStored,
+    Put,
+    StorageError,
+    Unavailable,
+    Update,
+    Write,
+    check_item,
+    check_transaction,
+    key_of,
+    number,
+)
+
+if TYPE_CHECKING:
+    from types_boto3_dynamodb import DynamoDBClient
+
+Part = TypeVar("Part")
+
+BATCH_ITEMS = 25
+"""Items in one BatchWriteItem (DynamoDB API reference)."""
+BATCH_KEYS = 100
+"""Keys in one BatchGetItem (DynamoDB API reference)."""
+UNPROCESSED = "left unprocessed by DynamoDB"
+INDEX = "due"
+CONSISTENT = {"ConsistentRead": True}
+"""Not to be had of an index: DynamoDB API reference, Query."""
+NOWHERE: Mapping[str, Any] = MappingProxyType({})
+
+
+class DynamoTable:
+    """A `ports.Table` on one DynamoDB table."""
+
+    def __init__(self, client: DynamoDBClient, name: str, retry: Retry | None = None) -> None:
+        self._client = client
+        self._name = name
+        self._retry = retry or Retry()
+
+    def get(self, key: Key) -> Item | None:
+        answer = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)
+        return decode_item(answer["Item"]) if "Item" in answer else None
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        found: dict[Key, Item] = {}
+        for chunk in _chunks(list(dict.fromkeys(keys)), BATCH_KEYS):
+            found |= self._get_batch(chunk)
+        return [found[key] for key in keys if key in found]
+
+    def query(  # noqa: PLR0913  what a query has
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+        descending: bool = False,
+    ) -> list[Item]:
+        request = _between(partition, first, last) | CONSISTENT
+        if descending:
+            request["ScanIndexForward"] = False
+        if attributes:
+            names = {f"#p{place}": name for place, name in enumerate(attributes)}
+            request["ProjectionExpression"] = ", ".join(names)
+            request["ExpressionAttributeNames"] = names
+        pages = self._pages(request, limit)
+        return [decode_item(item) for page in pages for item in page["Items"]]
+
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
+        request = _between(partition, first, last) | {"Select": "COUNT"} | CONSISTENT
+        return sum(page["Count"] for page in self._pages(request, limit))
+
+    def query_due(
+        self,
+        batch: str,
+        *,
+        limit: int,
+        first: int = 0,
+        last: int = MAX_DUE,
+        after: Due | None = None,
+    ) -> list[Due]:
+        request = _due(batch, first, last)
+        start = {} if after is None else {"ExclusiveStartKey": _position(batch, after)}
+        pages = self._pages(request, limit, start)
+        items = [decode_item(item) for page in pages for item in page["Items"]]
+        return [Due(number(item, "due"), key_of(item)) for item in items]
+
+    def write(self, *writes: Write) -> None:
+        check_transaction(writes)
+        match writes:
+            case [Put() | Update() | Delete() as write]:
+                self._retry.call(lambda: self._write_single(write))
+            case _:
+                self._retry.call(lambda: self._transact(writes))
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        for item in items:
+            check_item(item)
+        waiting = list({key_of(item): item for item in items}.values())
+        refused: list[Item] = []
+        reason = UNPROCESSED
+        for _ in self._retry.rounds():
+            left: list[Item] = []
+            for chunk in _chunks(waiting, BATCH_ITEMS):
+                try:
+                    left += self._put_batch(chunk)
+                except Unavailable as unavailable:
+                    left, reason = left + chunk, str(unavailable)
+                except StorageError as refusal:
+                    refused += self._put_singly(chunk, left)
+                    reason = str(refusal)
+            waiting = left
+            if not waiting:
+                break
+        if refused or waiting:
+            raise NotStored(refused + waiting, reason)
+
+    def _get_batch(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        """The items under up to 100 keys, of which none is given twice."""
+        found: dict[Key, Item] = {}
+        left: Any = [encode_key(key) for key in keys]
+
+        def once() -> None:
+            nonlocal left
+            asked: Any = {self._name: {"Keys": left, **CONSISTENT}}
+            with translated():
+                answer = self._client.batch_get_item(RequestItems=asked)
+            items = map(decode_item, answer.get("Responses", {}).get(self._name, []))
+            found.update((key_of(item), item) for item in items)
+            unread: Any = answer.get("UnprocessedKeys", {}).get(self._name)
+            if unread:
+                left = unread["Keys"]
+                raise Unavailable(UNPROCESSED)
+
+        self._retry.call(once)
+        return found
+
+    def _put_batch(self, items: Sequence[Item]) -> list[Item]:
+        """Store up to 25 items; returns those that DynamoDB left unprocessed."""
+        requests = [{"PutRequest": {"Item": encode_item(item)}} for item in items]
+        with translated():
+            answer = self._client.batch_write_item(
+                RequestItems={self._name: requests}  # type: ignore[dict-item]
+            )
+        left = answer.get("UnprocessedItems", {}).get(self._name, [])
+        return [decode_item(request["PutRequest"]["Item"]) for request in left]
+
+    def _put_singly(self, items: Sequence[Item], left: list[Item]) -> list[Item]:
+        """Store the items of a refused batch one by one; returns those that are to blame.
+
+        Appends to `left` those that are to be tried again.
+        """
+        refused = []
+        for item in items:
+            try:
+                self._write_single(Put(item))
+            except Unavailable:
+                left.append(item)
+            except StorageError:
+                refused.append(item)
+        return refused
+
+    def _write_single(self, write: Put | Update | Delete) -> None:
+        operation, request = single_request(write)
+        with translated():
+            try:
+                self._send(operation, request)
+            except ClientError as error:
+                if code_of(error) == "ConditionalCheckFailedException":
+                    raise ConditionFailed({0: _item_in(error.response)}) from error
+                raise
+
+    def _transact(self, writes: Sequence[Write]) -> None:
+        items: Any = [transaction_item(write, self._name) for write in writes]
+        with translated():
+            try:
+                self._client.transact_write_items(TransactItems=items)
+            except ClientError as error:
+                if code_of(error) == "TransactionCanceledException":
+                    raise _cancellation(error) from error
+                raise
+
+    def _pages(
+        self, request: Mapping[str, Any], limit: int, start: Mapping[str, Any] = NOWHERE
+    ) -> Iterator[dict[str, Any]]:
+        """The pages of a Query, each at most 1 MB, until `limit` items are read."""
+        while limit > 0:
+            page = self._ask("query", **request, **start, Limit=limit)
+            yield page
+            limit -= page["Count"]
+            if "LastEvaluatedKey" not in page:
+                return
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
+        def once() -> dict[str, Any]:
+            with translated():
+                return self._send(operation, request)
+
+        return self._retry.call(once)
+
+    def _send(self, operation: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = getattr(self._client, operation)(TableName=self._name, **request)
+        return answer
+
+
+def _cancellation(error: ClientError) -> Exception:
+    """What a cancelled transaction means, by DynamoDB's reason for each write.
+
+    A conflict or a throttle hides what the conditions say: ask again, answer nothing.
+    """
+    reasons: Any = error.response.get("CancellationReasons", [])
+    if any(reason.get("Code") in TRANSIENT for reason in reasons):
+        return Unavailable(str(error))
+    failed = {
+        position: _item_in(reason)
+        for position, reason in enumerate(reasons)
+        if reason.get("Code") == "ConditionalCheckFailed"
+    }
+    return ConditionFailed(failed) if failed else meaning(error)
+
+
+def _item_in(answer: Mapping[str, Any]) -> Item | None:
+    return decode_item(answer["Item"]) if answer.get("Item") else None
+
+
+def _between(partition: str, first: str, last: str) -> dict[str, Any]:
+    condition, values = "PK = :pk", {":pk": encode(partition)}
+    if first and last:
+        condition += " AND SK BETWEEN :first AND :last"
+    elif first:
+        condition += " AND SK >= :first"
+    elif last:
+        condition += " AND SK <= :last"
+    values |= {
+        f":{name}": encode(text) for name, text in (("first", first), ("last", last)) if text
+    }
+    return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
+
+
+def _due(batch: str, first: int, last: int) -> dict[str, Any]:
+    """`batch` and `due` stand for attributes, whatever words DynamoDB reserves."""
+    return {
+        "IndexName": INDEX,
+        "KeyConditionExpression": "#batch = :batch AND #due BETWEEN :first AND :last",
+        "ExpressionAttributeNames": {"#batch": "batch", "#due": "due"},
+        "ExpressionAttributeValues": {
+            ":batch": encode(batch),
+            ":first": encode(first),
+            ":last": encode(last),
+        },
+    }
+
+
+def _position(batch: str, at: Due) -> dict[str, Any]:
+    return {**encode_key(at.key), "batch": encode(batch), "due": encode(at.due)}
+
+
+def _chunks(parts: Sequence[Part], size: int) -> Iterator[list[Part]]:
+    for start in range(0, len(parts), size):
+        yield list(parts[start : start + size])

@@ -1,0 +1,68 @@
+"""What AWS's errors mean to this program: `Unavailable` (ask again) or `Refused` (never)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ChecksumError,
+    ClientError,
+    ConnectionError,  # noqa: A004  botocore's own
+    HTTPClientError,
+)
+
+from chalicelib.storage.ports import Refused, StorageError, Unavailable
+
+TRANSIENT = frozenset(
+    {
+        "InternalFailure",
+        "InternalServerError",
+        "KmsThrottled",
+        "LimitExceededException",
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServiceUnavailable",
+        "Throttling",
+        "ThrottledException",
+        "ThrottlingError",
+        "ThrottlingException",
+        "TransactionConflict",
+        "TransactionConflictException",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
+    }
+)
+"""Error codes after which the same call may work (DynamoDB's and SQS's API references)."""
+
+SERVER_ERROR = 500
+
+
+def code_of(error: ClientError) -> str:
+    """The error code in an answer, without the namespace that SQS puts before it."""
+    return error.response.get("Error", {}).get("Code", "").rsplit(".", 1)[-1]
+
+
+def meaning(error: ClientError) -> StorageError:
+    """The product's error for one of AWS's."""
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    transient = code_of(error) in TRANSIENT or status >= SERVER_ERROR
+    return (Unavailable if transient else Refused)(str(error))
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the product's errors in place of botocore's."""
+    try:
+        yield
+    except ClientError as error:
+        raise meaning(error) from error
+    except (HTTPClientError, ConnectionError, ChecksumError) as error:
+        raise Unavailable(str(error)) from error
+    except BotoCoreError as error:
+        raise Refused(str(error)) from error

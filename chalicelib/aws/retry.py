@@ -1,0 +1,52 @@
+"""How often and how patiently a call to the storage is tried again."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from chalicelib.storage.ports import Unavailable
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Exponential backoff with full jitter: before try n + 1, wait random * min(cap, base * 2^n).
+
+    A badge must be there within the 3.5 s that shields.io waits, and redelivery is the patient
+    retry of everything else. So once `budget` seconds are spent nothing is tried again: a call
+    that took its whole time-out is final, one that was refused at once is not.
+    """
+
+    attempts: int = 5
+    base: float = 0.05
+    cap: float = 0.5
+    budget: float = 0.9
+    sleep: Callable[[float], None] = time.sleep
+    jitter: Callable[[], float] = random.random
+    monotonic: Callable[[], float] = time.monotonic
+
+    def rounds(self) -> Iterator[int]:
+        """Count the tries from 0, waiting before each but the first, until they are used up."""
+        started = self.monotonic()
+        yield 0
+        for attempt in range(1, self.attempts):
+            wait = self.jitter() * min(self.cap, self.base * 2 ** (attempt - 1))
+            if self.monotonic() - started + wait > self.budget:
+                return
+            self.sleep(wait)
+            yield attempt
+
+    def call(self, operation: Callable[[], Result]) -> Result:
+        """Do an operation, again while it raises `Unavailable`, and raise its last one."""
+        failure = Unavailable("not tried")
+        for _ in self.rounds():
+            try:
+                return operation()
+            except Unavailable as unavailable:
+                failure = unavailable
+        raise failure

@@ -1,0 +1,1 @@
+"""How any badge looks: options, colours, logos and styles."""

@@ -1,0 +1,243 @@
+"""Delivering an event: claimed by one worker, delivered, and its outcome written.
+
+A claim is a conditional write that only one of two workers can do, since it counts the tries. No
+other worker delivers while it is held (`claims`); a worker whose claim is about to end does not
+begin. So no two deliver one event at the same time, and one whose worker died is claimed again.
+Whatever fails, the event stays active and in the index, where the sweep finds it.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+from ulid import ULID
+
+from chalicelib import telemetry
+from chalicelib.events.claims import LEASE_SECONDS, Claims
+from chalicelib.events.event import KEPT_SECONDS, Attempt, Event, Status, attempts_value, batch, key
+from chalicelib.events.schedule import fire_soon
+from chalicelib.storage.ports import (
+    ConditionFailed,
+    Queue,
+    Table,
+    Update,
+    Value,
+    attribute,
+    text,
+    unchanged,
+)
+
+DELIVERY_SECONDS = 20
+"""The longest that a delivery may take, with room; a claim older than the rest does not begin."""
+MAX_ATTEMPTS_KEPT = 50
+JITTER = 0.2
+"""A wait is longer by up to this share, so that what failed together does not come together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """How a delivery ended.
+
+    `code` is an HTTP status, 0 for none; `error` is empty where it was delivered; `is_final` that
+    it is not to be tried again; `retry_after` the seconds that the other side asks for.
+    """
+
+    code: int = 0
+    error: str = ""
+    is_final: bool = False
+    retry_after: float = 0.0
+
+
+class Attempted(NamedTuple):
+    """A claimed event with the attempt that has just ended, and how that ended."""
+
+    event: Event
+    delivery: Delivery
+
+
+Deliver: TypeAlias = Callable[[Event], Delivery]
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """What it takes to fire events.
+
+    `schedule` has the seconds to wait after the first failed attempt, the second and so on; an
+    attempt that fails behind its end is the last. `clock` is seconds since 1970.
+    """
+
+    table: Table
+    queue: Queue
+    deliver: Deliver
+    claims: Claims
+    clock: Callable[[], float]
+    schedule: Sequence[float]
+    jitter: Callable[[], float] = random.random
+
+    def claim(self, event_id: str) -> Event | None:
+        """Make an event this worker's; None where there is nothing to deliver now.
+
+        An event that is not due yet goes back to the queue, and so does one that another worker
+        delivers, in case that one dies. Raises `StorageError`.
+        """
+        item = self.table.get(key(event_id))
+        if item is None:
+            return None
+        event, now = Event.of(item), self._now()
+        if event.status is not Status.ACTIVE:
+            return None
+        if (later := max(event.next_at, self.claims.held_until(event, now))) > now:
+            fire_soon([replace(event, next_at=later)], self.queue, now)
+            return None
+        if event.tries - event.round > len(self.schedule):
+            self._give_up(event, now)
+            return None
+        return self._claim(event, now)
+
+    def _claim(self, event: Event, now: int) -> Event | None:
+        claimed = replace(
+            event,
+            claim=str(ULID()),
+            lease=now + LEASE_SECONDS * 1000,
+            tries=event.tries + 1,
+            attempts=(*event.attempts, Attempt(started=now))[-MAX_ATTEMPTS_KEPT:],
+        )
+        stands = False
+        self.claims.hold(claimed.claim)
+        try:
+            stands = self._write_claim(claimed, event.tries)
+        finally:
+            if not stands:
+                self.release(claimed)
+        return claimed if stands else None
+
+    def _write_claim(self, claimed: Event, tries: int) -> bool:
+        """Write a claim of an event with so many tries; returns whether it stands."""
+        values: dict[str, Value] = {
+            "claim": claimed.claim,
+            "lease": claimed.lease,
+            "tries": claimed.tries,
+            "attempts": attempts_value(claimed.attempts),
+        }
+        active = attribute("status").eq(str(Status.ACTIVE))
+        condition = active & unchanged("tries", tries)
+        try:
+            self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
+        except ConditionFailed as failed:
+            # Where an answer was lost, the claim that stands is this one.
+            return text(failed.items[0] or {}, "claim") == claimed.claim
+        return True
+
+    def release(self, event: Event) -> None:
+        """Let go of a claimed event: its outcome is written, or this worker won't write it."""
+        self.claims.release(event.claim)
+
+    def attempt(self, event: Event) -> Attempted | None:
+        """Deliver a claimed event; None where the claim may be over before that is."""
+        now = self._now()
+        if now > self.claims.held_until(event, now) - DELIVERY_SECONDS * 1000:
+            telemetry.event(logging.WARNING, "a claim came too late", event_id=event.event_id)
+            return None
+        delivery = self.deliver(event)
+        last = replace(
+            event.attempts[-1], ended=self._now(), code=delivery.code, error=delivery.error
+        )
+        return Attempted(replace(event, attempts=(*event.attempts[:-1], last)), delivery)
+
+    def settle(self, attempted: Attempted) -> None:
+        """Write how an attempt ended. Raises `StorageError`."""
+        event, delivery = attempted
+        ended = event.attempts[-1].ended
+        if not delivery.error:
+            if self._end(event, Status.SUCCESS, ended):
+                lateness = _seconds(ended - event.at)
+                telemetry.count(events_fired=1, event_lateness_seconds=lateness)
+        elif delivery.is_final or event.tries - event.round > len(self.schedule):
+            self._end(event, Status.ERROR, ended)
+        else:
+            # Never before its time, even if the clock was set back during the delivery.
+            self._try_again(event, max(event.at, ended + self._wait(event, delivery)), ended)
+
+    def _give_up(self, event: Event, now: int) -> None:
+        """Its last attempt was claimed, and never came to an end."""
+        self._end(event, Status.ERROR, now)
+
+    def _end(self, event: Event, status: Status, now: int) -> bool:
+        values: dict[str, Value] = {
+            "status": str(status),
+            "batch": batch(status, event.event_id),
+            "due": now,
+            "ttl": now // 1000 + KEPT_SECONDS,
+        }
+        settled = self._settle(event, values)
+        if settled and status is Status.ERROR:
+            telemetry.event(
+                logging.WARNING, "an event is given up", event_id=event.event_id, tries=event.tries
+            )
+            telemetry.count(events_failed=1)
+        return settled
+
+    def _try_again(self, event: Event, next_at: int, now: int) -> None:
+        if self._settle(event, {"next_at": next_at, "due": next_at}):
+            telemetry.count(attempts_failed=1)
+            fire_soon([replace(event, next_at=next_at)], self.queue, now)
+
+    def _settle(self, event: Event, values: dict[str, Value]) -> bool:
+        """Write what has become of a claimed event; returns whether the claim still held."""
+        attempts = attempts_value(event.attempts)
+        update = Update(
+            key(event.event_id),
+            values={**values, "attempts": attempts},
+            remove=("claim", "lease"),
+            condition=attribute("status").eq(str(Status.ACTIVE)) & unchanged("claim", event.claim),
+        )
+        try:
+            self.table.write(update)
+        except ConditionFailed as failed:
+            # Where an answer was lost, these very attempts are written.
+            if (failed.items[0] or {}).get("attempts") == attempts:
+                return True
+            telemetry.event(logging.WARNING, "a claim was lost", event_id=event.event_id)
+            return False
+        return True
+
+    def _wait(self, event: Event, delivery: Delivery) -> int:
+        """Milliseconds until the next attempt, no sooner than the other side asks for."""
+        scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
+        return round(1000 * max(scheduled, delivery.retry_after))
+
+    def _now(self) -> int:
+        return int(self.clock() * 1000)
+
+
+def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
+    """Let an event that was given up be tried anew, by the whole schedule.
+
+    Returns whether it was, for another redrive may have come before. Raises `StorageError`.
+    """
+    update = Update(
+        key(event.event_id),
+        values={
+            "status": str(Status.ACTIVE),
+            "batch": batch(Status.ACTIVE, event.event_id),
+            "due": now,
+            "next_at": now,
+            "round": event.tries,
+        },
+        remove=("ttl",),
+        condition=attribute("status").eq(str(Status.ERROR)) & unchanged("tries", event.tries),
+    )
+    try:
+        table.write(update)
+    except ConditionFailed:
+        return False
+    fire_soon([replace(event, next_at=now)], queue, now)
+    return True
+
+
+def _seconds(milliseconds: int) -> int:
+    return max(0, round(milliseconds / 1000))

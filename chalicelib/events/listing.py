@@ -1,0 +1,84 @@
+"""The events of a status, a page at a time, in the order of their time."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from heapq import merge
+from itertools import islice
+
+from chalicelib.events.event import ID, PARTITION, SHARDS, Event, Status, batches, key
+from chalicelib.storage.ports import MAX_DUE, Due, Table
+
+PAGE = 50
+SHARD_NAMES = frozenset(map(str, range(SHARDS)))
+
+
+class BadCursorError(ValueError):
+    """What was given is no cursor of this list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some events, and where the next ones are; an empty cursor is the end."""
+
+    events: list[Event]
+    cursor: str
+
+
+def read(table: Table, status: Status, cursor: str = "") -> Page:
+    """A page of the events of a status. Raises `BadCursorError` and `StorageError`.
+
+    Each shard is in order, so the merged ones are; the cursor has the place in each.
+    """
+    names = batches(status)
+    places = _places(cursor, status)
+    ordered = merge(
+        *(_from(table, name, places.get(shard), shard) for shard, name in enumerate(names))
+    )
+    found = list(islice(ordered, PAGE))
+    for due, shard in found:
+        places[shard] = due
+    events = map(Event.of, table.get_all([due.key for due, _ in found]))
+    kept = [event for event in events if event.status is status]
+    return Page(kept, _cursor(places, status) if len(found) == PAGE else "")
+
+
+def _from(table: Table, batch: str, after: Due | None, shard: int) -> Iterator[tuple[Due, int]]:
+    """No page needs more of one shard."""
+    return ((due, shard) for due in table.query_due(batch, after=after, limit=PAGE))
+
+
+def _cursor(places: Mapping[int, Due], status: Status) -> str:
+    told = {
+        str(shard): [place.due, place.key.pk.removeprefix(PARTITION)]
+        for shard, place in places.items()
+    }
+    return base64.urlsafe_b64encode(json.dumps([status, told]).encode()).decode().rstrip("=")
+
+
+def _places(cursor: str, status: Status) -> dict[int, Due]:
+    if not cursor:
+        return {}
+    try:
+        of, told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        places = {_shard(shard): _place(*place) for shard, place in told.items()}
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        of, places = "", {}
+    if of != status:
+        raise BadCursorError(f"cursor: give the one that the page of {status} before answered")
+    return places
+
+
+def _shard(given: str) -> int:
+    if given not in SHARD_NAMES:
+        raise ValueError(given)
+    return int(given)
+
+
+def _place(due: int, event_id: str) -> Due:
+    if type(due) is not int or not 0 <= due <= MAX_DUE or ID.fullmatch(event_id) is None:
+        raise ValueError(f"{due!r}, {event_id!r}")
+    return Due(due, key(event_id))

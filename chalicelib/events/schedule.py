@@ -1,0 +1,140 @@
+"""Accepting events, cancelling them, and looking at them.
+
+An event is stored first, then put on the queue if it is due soon. The store alone makes it
+accepted: one that should have been on the queue and is not is found by the sweep.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chalicelib import telemetry
+from chalicelib.events.claims import Claims
+from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
+from chalicelib.storage.ports import (
+    ConditionFailed,
+    Message,
+    Put,
+    Queue,
+    StorageError,
+    Table,
+    Update,
+    attribute,
+    unchanged,
+)
+
+DIRECT_SECONDS = 420
+"""What is due within this time goes to the queue at once, the rest when the sweep comes to it.
+
+Two minutes more than the sweep looks ahead: for so long the index, which is not consistent, may
+lack an event before one is late.
+"""
+
+
+class EventError(Exception):
+    """A request about an event can't be done; the message says why."""
+
+
+class UnknownEventError(EventError):
+    """There is no such event, or it was done more than 30 days ago."""
+
+
+class IdTakenError(EventError):
+    """Another request has made an event of this id."""
+
+
+class TooLateError(EventError):
+    """The event can't be cancelled any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """An event, and whether this very request has made it."""
+
+    event: Event
+    is_new: bool
+
+
+def accept(event: Event, table: Table, queue: Queue, now: int) -> Accepted:
+    """Store an event, and let it fire if it is due soon; the same request again changes nothing.
+
+    Raises `IdTakenError` and `StorageError`.
+    """
+    accepted = _store(event, table)
+    if accepted.event.status is Status.ACTIVE:
+        fire_soon([accepted.event], queue, now)
+    return accepted
+
+
+def _store(event: Event, table: Table) -> Accepted:
+    try:
+        table.write(Put(event.new_item(), condition=attribute("SK").not_exists()))
+    except ConditionFailed as failed:
+        [item] = failed.items.values()
+        if item is None:
+            raise
+        there = Event.of(item)
+        if there.request != event.request:
+            raise IdTakenError(
+                f"there is an event {event.event_id} already, and it is another"
+            ) from None
+        # Where an answer was lost, this very event was stored by the try before.
+        return Accepted(there, is_new=there == Event.of(event.new_item()))
+    return Accepted(Event.of(event.new_item()), is_new=True)
+
+
+def fire_soon(events: Sequence[Event], queue: Queue, now: int) -> None:
+    """Put those that are due soon on the queue; where that fails, the sweep does it."""
+    soon = [event for event in events if event.next_at <= now + DIRECT_SECONDS * 1000]
+    messages = [Message(message(one.event_id), max(0, one.next_at - now) / 1000) for one in soon]
+    try:
+        if messages:
+            queue.send_all(messages)
+    except StorageError as error:
+        telemetry.event(logging.WARNING, "events wait for the sweep", reason=str(error))
+
+
+def read(table: Table, event_id: str) -> Event:
+    """An event as it stands. Raises `UnknownEventError` and `StorageError`."""
+    item = table.get(key(event_id)) if ID.fullmatch(event_id) else None
+    if item is None:
+        raise UnknownEventError(f"there is no event {event_id[:64]}, or it was done long ago")
+    return Event.of(item)
+
+
+def cancel(table: Table, claims: Claims, event_id: str, now: int) -> Event:
+    """Let an event never be delivered; an event that is cancelled stays so.
+
+    A claim that is written after the event was read fails the write of the cancellation, which
+    then reads again. Raises `TooLateError` where the event was delivered or is being delivered,
+    `UnknownEventError` and `StorageError`.
+    """
+    while True:
+        event = read(table, event_id)
+        if event.status is Status.CANCELLED:
+            return event
+        if event.status is not Status.ACTIVE:
+            raise TooLateError(f"the event is done: {event.status}")
+        if claims.held_until(event, now) > now:
+            raise TooLateError("its delivery has begun; if that fails, it can be cancelled then")
+        try:
+            table.write(_cancelled(event, now))
+        except ConditionFailed:
+            continue
+        return read(table, event_id)
+
+
+def _cancelled(event: Event, now: int) -> Update:
+    return Update(
+        key(event.event_id),
+        values={
+            "status": str(Status.CANCELLED),
+            "batch": batch(Status.CANCELLED, event.event_id),
+            "due": now,
+            "ttl": now // 1000 + KEPT_SECONDS,
+        },
+        remove=("claim", "lease"),
+        condition=attribute("status").eq(str(Status.ACTIVE)) & unchanged("tries", event.tries),
+    )

@@ -1,0 +1,202 @@
+"""The sweep: once a minute, what is due within five minutes goes on its way to the queue.
+
+It asks the index for what has become due since the last sweep looked, and for what is overdue. What
+was missed, by a sweep that did not come or an index that lagged, is overdue a minute later, and
+so found. How much lies further ahead makes no difference. A cursor from a clock that was ahead is
+set back.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from chalicelib import telemetry
+from chalicelib.concurrency import Each
+from chalicelib.events.event import PARTITION, MalformedError, Status, batches, checked, message
+from chalicelib.storage.ports import (
+    MAX_DELAY_SECONDS,
+    MAX_DUE,
+    ConditionFailed,
+    Due,
+    Key,
+    Message,
+    Queue,
+    Table,
+    Update,
+    Value,
+    attribute,
+    number,
+    unchanged,
+)
+
+if TYPE_CHECKING:
+    from boto3.dynamodb.conditions import ConditionBase
+
+AHEAD_SECONDS = 300
+OVERDUE_SECONDS = 60
+"""An event that is still active so long after its time has lost its message, or its worker."""
+RESCUE_SECONDS = 300
+"""How long an overdue event that was sent once more is left alone."""
+SKEW_SECONDS = 60
+"""How far the cursor may be ahead of a sweep's own horizon, because the clocks of sweeps differ.
+
+An event that was accepted since the last sweep, and is not later than that, is on the queue.
+"""
+SLICE_SECONDS = 120
+"""Twice what lies between two sweeps, so that as a rule there is one."""
+GROUP = 100
+"""Events in one message to the distribution."""
+PAGE = 1_000
+CURSOR = Key("TIMER", "SWEEP")
+"""The item that keeps, as `swept`, up to which time events are on their way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many events a sweep sent on their way, and how many of them were overdue."""
+
+    sent: int
+    overdue: int
+
+
+def sweep(table: Table, distribution: Queue, now: int, each: Each = map) -> Swept:
+    """Send what is due soon on its way. Raises `StorageError`; the next sweep then goes on there.
+
+    `each` works through the overdue ones.
+    """
+    swept = _cursor(table, now, each)
+    late = min(swept, now - OVERDUE_SECONDS * 1000)
+    ahead = 0
+    for first, last in _slices(swept, now):
+        for batch in batches(Status.ACTIVE):
+            ahead += _send(between(table, batch, first, last), distribution)
+        _move(table, last)
+    overdue = _rescue(table, distribution, late, now, each)
+    if overdue:
+        telemetry.event(logging.WARNING, "overdue events were sent once more", events=overdue)
+    telemetry.count(events_swept=ahead, events_overdue=overdue)
+    return Swept(ahead + overdue, overdue)
+
+
+def _cursor(table: Table, now: int, each: Each) -> int:
+    """Read up to which time events are on their way; a cursor from a clock ahead is set back."""
+    swept = number(table.get(CURSOR) or {}, "swept")
+    horizon = now + AHEAD_SECONDS * 1000
+    if swept <= horizon + SKEW_SECONDS * 1000:
+        return swept
+    telemetry.event(
+        logging.WARNING, "the cursor of the sweep was ahead", seconds=(swept - horizon) // 1000
+    )
+    for batch in batches(Status.ACTIVE):
+        _put_back(table, batch, horizon + 1, swept, each)
+    overdue = now - OVERDUE_SECONDS * 1000
+    _change(table, CURSOR, {"swept": overdue}, unchanged("swept", swept))
+    return overdue
+
+
+def _put_back(table: Table, batch: str, first: int, last: int, each: Each) -> None:
+    """Undo how a rescue by a clock ahead moved events: look for them when they are due."""
+
+    def put_back(due: Due) -> None:
+        next_at = number(table.get(due.key) or {}, "next_at")
+        if next_at < due.due:
+            _look_at(table, batch, next_at, due)
+
+    for group in _groups(list(between(table, batch, first, last))):
+        list(each(put_back, group))
+
+
+def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
+    """From where the last sweep came to up to the horizon: what was missed, then slice by slice.
+
+    So a sweep that is cut short, be there ever so many events, leaves less to the next.
+    """
+    first, horizon = swept + 1, now + AHEAD_SECONDS * 1000
+    while first <= horizon:
+        last = min(max(now, first - 1 + SLICE_SECONDS * 1000), horizon)
+        yield first, last
+        first = last + 1
+
+
+def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> Iterator[Due]:
+    """What has its `due` from first to last, in its order; all of a batch if nothing is said."""
+    after: Due | None = None
+    while page := table.query_due(batch, first=first, last=last, after=after, limit=PAGE):
+        yield from page
+        after = page[-1]
+
+
+def _rescue(table: Table, distribution: Queue, last: int, now: int, each: Each) -> int:
+    """Send overdue events once more, and move them so that they are not sent every minute.
+
+    An event is moved after it was sent: the next sweep finds those that the queue refused.
+    """
+    sent = 0
+    for batch in batches(Status.ACTIVE):
+        move = partial(_look_at, table, batch, now + RESCUE_SECONDS * 1000)
+        for group in _groups(list(between(table, batch, last=last))):
+            sent += _send(group, distribution)
+            list(each(move, group))
+    return sent
+
+
+def _look_at(table: Table, batch: str, time: int, due: Due) -> None:
+    """Move an event in the index, unless it has changed since it was found there."""
+    there = attribute("batch").eq(batch) & attribute("due").eq(due.due)
+    _change(table, due.key, {"due": time}, there)
+
+
+def _change(table: Table, key: Key, values: Mapping[str, Value], condition: ConditionBase) -> None:
+    """Write values on a condition; where that does not hold, somebody else has written."""
+    with suppress(ConditionFailed):
+        table.write(Update(key, values=values, condition=condition))
+
+
+def _groups(found: Iterable[Due]) -> Iterator[list[Due]]:
+    left = iter(found)
+    while group := list(islice(left, GROUP)):
+        yield group
+
+
+def _send(found: Iterable[Due], distribution: Queue) -> int:
+    sent = 0
+    for group in _groups(found):
+        events = [[one.key.pk.removeprefix(PARTITION), one.due] for one in group]
+        distribution.send(json.dumps({"events": events}))
+        sent += len(group)
+    return sent
+
+
+def _move(table: Table, horizon: int) -> None:
+    """Move the cursor, but never back, for a sweep may be late or come twice."""
+    later = attribute("swept").not_exists() | attribute("swept").lt(horizon)
+    _change(table, CURSOR, {"swept": horizon}, later)
+
+
+def distribute(body: object, queue: Queue, now: int) -> int:
+    """Put each event of a message on the queue, delayed until it is due; returns how many.
+
+    A message that comes early does no harm, if the sweep's clock was ahead of this one.
+    Raises `MalformedError` and `StorageError`.
+    """
+    messages = [
+        Message(message(event_id), min(max(0, due - now) / 1000, MAX_DELAY_SECONDS))
+        for event_id, due in _group(body)
+    ]
+    queue.send_all(messages)
+    return len(messages)
+
+
+def _group(body: object) -> Sequence[tuple[str, int]]:
+    try:
+        given = json.loads(body)["events"]  # type: ignore[arg-type]
+        return [(checked(event_id, str), checked(due, int)) for event_id, due in given]
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise MalformedError(f'expected {{"events": [[id, due]]}}: {error!r}') from error

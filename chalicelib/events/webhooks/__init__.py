@@ -1,0 +1,1 @@
+"""Webhooks: which addresses may be called, the signature, and the request."""

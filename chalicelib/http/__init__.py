@@ -1,0 +1,1 @@
+"""The HTTP core: requests, responses, errors and the pages that need no storage."""

@@ -1,0 +1,1 @@
+"""The ports of storage, and the values that pass through them."""

@@ -1,0 +1,781 @@
+"""The table on DynamoDB over a scripted client: pages, batches, transactions, and their faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, cast
+
+import pytest
+from boto3.dynamodb.conditions import Attr
+from botocore.exceptions import (
+    BotoCoreError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+from types_boto3_dynamodb import DynamoDBClient
+
+from chalicelib.aws.attribute_values import decode_item, encode_item, encode_key
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.storage.ports import (
+    Check,
+    ConditionFailed,
+    Delete,
+    Item,
+    Key,
+    NotStored,
+    Put,
+    Refused,
+    StorageError,
+    Table,
+    Unavailable,
+    Update,
+    Write,
+    key_of,
+)
+from tests.unit.fakes import FakeClient, FakeTime, Request, cancelled, client_error, script
+
+NAME = "vu-mi"
+URL = "https://dynamodb.us-east-1.amazonaws.com/"
+KEY = Key("USER#octocat", "USER")
+WIRE_KEY = {"PK": {"S": "USER#octocat"}, "SK": {"S": "USER"}}
+THROTTLED = client_error("ProvisionedThroughputExceededException")
+TRANSIENT = [
+    THROTTLED,
+    client_error("ThrottlingException"),
+    client_error("RequestLimitExceeded"),
+    client_error("InternalServerError", 500),
+    client_error("Unheard", 503),
+]
+PERMANENT = [
+    client_error("ValidationException"),
+    client_error("AccessDeniedException"),
+    client_error("ResourceNotFoundException"),
+]
+OUT_OF_REACH = [
+    EndpointConnectionError(endpoint_url=URL),
+    ConnectTimeoutError(endpoint_url=URL),
+    ReadTimeoutError(endpoint_url=URL),
+    ConnectionClosedError(endpoint_url=URL),
+]
+NO_CREDENTIALS = NoCredentialsError()
+WRONG: Any = 1.5
+WRONG_ITEMS: list[Item] = [
+    {"PK": "USER#octocat"},
+    {"SK": "USER"},
+    {"PK": 1, "SK": "USER"},
+    {"PK": "", "SK": "USER"},
+    {"PK": "USER#octocat", "SK": ""},
+    {"PK": "a" * 2_049, "SK": "USER"},
+    {"PK": "USER#octocat", "SK": "é" * 512 + "a"},  # 2 * 512 + 1 = 1,025 bytes
+    {"PK": "USER#octocat", "SK": "USER", "ttl": WRONG},
+]
+FOUND: Request = {"Item": {**WIRE_KEY, "count": {"N": "7"}}}
+OK: Request = {}
+
+
+def table_on(client: FakeClient, time: FakeTime | None = None, **retry: Any) -> DynamoTable:
+    """A table that asks up to three times, or as `retry` says, and waits on a clock of its own."""
+    settings = {"attempts": 3, "budget": 60.0} | retry
+    return DynamoTable(cast("DynamoDBClient", client), NAME, (time or FakeTime()).retry(**settings))
+
+
+def view(place: int) -> Item:
+    return {"PK": "USER#octocat", "SK": f"VIEW#{place:04}", "ttl": 300}
+
+
+def views(count: int) -> list[Item]:
+    return [view(place) for place in range(count)]
+
+
+# Any operation: what passes is asked again, what stays is not.
+
+ASKING: dict[str, tuple[Callable[[Table], object], Request]] = {
+    "get": (lambda table: table.get(KEY), FOUND),
+    "get all": (lambda table: table.get_all([KEY]), OK),
+    "query": (lambda table: table.query("USER#octocat", limit=5), {"Items": [], "Count": 0}),
+    "count": (lambda table: table.count("USER#octocat", limit=5), {"Count": 0}),
+    "put": (lambda table: table.write(Put(view(1))), OK),
+    "update": (lambda table: table.write(Update(KEY, add={"count": 1})), OK),
+    "delete": (lambda table: table.write(Delete(KEY)), OK),
+    "transaction": (lambda table: table.write(Put(view(1)), Put(view(2))), OK),
+}
+EVERY_OPERATION = pytest.mark.parametrize("operation", ASKING)
+
+
+@EVERY_OPERATION
+@pytest.mark.parametrize("fault", TRANSIENT)
+def test_what_passes_is_asked_again_with_longer_and_longer_waits(
+    operation: str, fault: Exception
+) -> None:
+    ask, answer = ASKING[operation]
+    client, time = script(fault, fault, answer), FakeTime()
+    ask(table_on(client, time))
+    assert client.calls == [client.calls[0]] * 3
+    assert time.slept == [0.05, 0.1]
+
+
+@EVERY_OPERATION
+def test_what_does_not_pass_in_time_is_unavailable(operation: str) -> None:
+    ask, _ = ASKING[operation]
+    client = script(*[THROTTLED] * 3)
+    with pytest.raises(Unavailable, match="ProvisionedThroughputExceeded"):
+        ask(table_on(client))
+    assert len(client.calls) == 3
+
+
+@EVERY_OPERATION
+@pytest.mark.parametrize("fault", PERMANENT)
+def test_what_stays_is_refused_at_once(operation: str, fault: Exception) -> None:
+    ask, _ = ASKING[operation]
+    client, time = script(fault), FakeTime()
+    with pytest.raises(Refused):
+        ask(table_on(client, time))
+    assert (len(client.calls), time.slept) == (1, [])
+
+
+@EVERY_OPERATION
+@pytest.mark.parametrize("fault", OUT_OF_REACH)
+def test_a_table_out_of_reach_is_asked_again_and_then_unavailable(
+    operation: str, fault: BotoCoreError
+) -> None:
+    ask, answer = ASKING[operation]
+    ask(table_on(script(fault, answer)))
+    client = script(*[fault] * 3)
+    with pytest.raises(Unavailable):
+        ask(table_on(client))
+    assert len(client.calls) == 3
+
+
+@EVERY_OPERATION
+def test_a_call_that_cannot_be_signed_is_refused_at_once(operation: str) -> None:
+    ask, _ = ASKING[operation]
+    client = script(NO_CREDENTIALS)
+    with pytest.raises(Refused):
+        ask(table_on(client))
+    assert len(client.calls) == 1
+
+
+@EVERY_OPERATION
+def test_nothing_is_asked_again_after_the_budget(operation: str) -> None:
+    ask, _ = ASKING[operation]
+    client = script(THROTTLED)
+    with pytest.raises(Unavailable):
+        ask(table_on(client, budget=0.04))
+    assert len(client.calls) == 1
+
+
+# Reading.
+
+
+def test_an_item_is_read_consistently_and_without_decimals() -> None:
+    client = script(FOUND)
+    item = table_on(client).get(KEY)
+    assert item == {"PK": "USER#octocat", "SK": "USER", "count": 7}
+    assert type(item["count"]) is int
+    request = {"TableName": NAME, "Key": WIRE_KEY, "ConsistentRead": True}
+    assert client.calls == [("get_item", request)]
+
+
+def test_an_item_that_is_not_there_is_none() -> None:
+    assert table_on(script({})).get(KEY) is None
+
+
+def pages_of(items: Collection[Item], size: int) -> FakeClient:
+    """Answers Query as DynamoDB does: up to `Limit` items a page, and no more than fit into one."""
+    stored = sorted(items, key=key_of)
+
+    def answer(operation: str, request: Request) -> Request:
+        assert operation == "query"
+        assert request["ConsistentRead"] is True
+        assert request["Limit"] >= 1
+        start = decode_item(request.get("ExclusiveStartKey", {}))
+        left = [item for item in stored if not start or key_of(item) > key_of(start)]
+        page = left[: min(size, request["Limit"])]
+        counted: Request = {"Count": len(page), "ScannedCount": len(page)}
+        if request.get("Select") != "COUNT":
+            counted["Items"] = [encode_item(item) for item in page]
+        if page and len(page) in (size, request["Limit"]):
+            last = key_of(page[-1])
+            counted["LastEvaluatedKey"] = encode_item({"PK": last.pk, "SK": last.sk})
+        return counted
+
+    return FakeClient(answer)
+
+
+@given(
+    st.integers(min_value=0, max_value=30),
+    st.integers(min_value=1, max_value=31),
+    st.integers(min_value=1, max_value=31),
+)
+def test_a_query_reads_to_its_limit_whatever_the_size_of_a_page(
+    there: int, size: int, limit: int
+) -> None:
+    client = pages_of(views(there), size)
+    assert table_on(client).query("USER#octocat", limit=limit) == views(there)[:limit]
+    # Pages of `size` until the limit; where the last one was full, one more to learn it was last.
+    assert len(client.calls) <= min(there, limit) // size + 1
+
+
+@given(
+    st.integers(min_value=0, max_value=30),
+    st.integers(min_value=1, max_value=31),
+    st.integers(min_value=1, max_value=31),
+)
+def test_a_count_counts_to_its_limit_whatever_the_size_of_a_page(
+    there: int, size: int, limit: int
+) -> None:
+    client = pages_of(views(there), size)
+    assert table_on(client).count("USER#octocat", limit=limit) == min(there, limit)
+    assert all(request["Select"] == "COUNT" for request in client.requests)
+
+
+def test_8000_items_are_counted_over_pages_of_1_mb() -> None:
+    """A 252-character id makes a page of about 3,366 items: 8,000 are three pages."""
+    client = pages_of(views(9_000), 3_366)
+    assert table_on(client).count("USER#octocat", limit=8_000) == 8_000
+    assert [request["Limit"] for request in client.requests] == [
+        8_000,
+        8_000 - 3_366,
+        8_000 - 6_732,
+    ]
+
+
+def test_an_empty_page_is_not_the_end_while_it_names_a_key_to_go_on_from() -> None:
+    key = encode_item({"PK": "USER#octocat", "SK": "VIEW#0000"})
+    client = script(
+        {"Items": [], "Count": 0, "LastEvaluatedKey": key},
+        {"Items": [encode_item(view(1))], "Count": 1},
+    )
+    assert table_on(client).query("USER#octocat", limit=5) == [view(1)]
+    assert client.requests[1]["ExclusiveStartKey"] == key
+    assert [request["Limit"] for request in client.requests] == [5, 5]
+
+
+def test_nothing_is_asked_for_where_the_limit_is_0() -> None:
+    client = script()
+    assert table_on(client).query("USER#octocat", limit=0) == []
+    assert table_on(client).count("USER#octocat", limit=0) == 0
+
+
+def test_a_page_that_was_throttled_is_asked_again_and_those_before_it_are_not() -> None:
+    first = {
+        "Items": [encode_item(view(1))],
+        "Count": 1,
+        "LastEvaluatedKey": encode_item({"PK": "USER#octocat", "SK": "VIEW#0001"}),
+    }
+    client = script(first, THROTTLED, {"Items": [encode_item(view(2))], "Count": 1})
+    assert table_on(client).query("USER#octocat", limit=5) == [view(1), view(2)]
+    assert ["ExclusiveStartKey" in request for request in client.requests] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "condition", "values"),
+    [
+        ({}, "PK = :pk", {}),
+        ({"first": "USER"}, "PK = :pk AND SK >= :first", {":first": {"S": "USER"}}),
+        ({"last": "VIEW"}, "PK = :pk AND SK <= :last", {":last": {"S": "VIEW"}}),
+        (
+            {"first": "USER", "last": "VIEW"},
+            "PK = :pk AND SK BETWEEN :first AND :last",
+            {":first": {"S": "USER"}, ":last": {"S": "VIEW"}},
+        ),
+    ],
+)
+def test_a_query_asks_for_its_bounds_and_no_others(
+    bounds: dict[str, str], condition: str, values: dict[str, Any]
+) -> None:
+    client = script({"Items": [], "Count": 0})
+    first, last = bounds.get("first", ""), bounds.get("last", "")
+    table_on(client).query("USER#octocat", limit=5, first=first, last=last)
+    assert client.requests == [
+        {
+            "TableName": NAME,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": {":pk": {"S": "USER#octocat"}} | values,
+            "Limit": 5,
+            "ConsistentRead": True,
+        }
+    ]
+
+
+def test_a_count_begins_and_ends_at_sort_keys() -> None:
+    client = script({"Count": 3})
+    assert table_on(client).count("USER#octocat", limit=5, first="VIEW#7", last="VIEW#9") == 3
+    [request] = client.requests
+    assert request["KeyConditionExpression"] == "PK = :pk AND SK BETWEEN :first AND :last"
+    assert request["ExpressionAttributeValues"] == {
+        ":pk": {"S": "USER#octocat"},
+        ":first": {"S": "VIEW#7"},
+        ":last": {"S": "VIEW#9"},
+    }
+
+
+def test_a_part_of_each_item_is_asked_for_by_placeholders_for_count_is_a_reserved_word() -> None:
+    client = script({"Items": [], "Count": 0})
+    table_on(client).query("USER#octocat", limit=5, attributes=("SK", "count"))
+    [request] = client.requests
+    names = request["ExpressionAttributeNames"]
+    asked = [names[placeholder] for placeholder in request["ProjectionExpression"].split(", ")]
+    assert asked == ["SK", "count"]
+    assert all(placeholder.startswith("#") for placeholder in names)
+
+
+# One write.
+
+
+def test_a_put_stores_the_item_in_the_wire_form() -> None:
+    client = script(OK)
+    table_on(client).write(Put(view(1)))
+    assert client.calls == [("put_item", {"TableName": NAME, "Item": encode_item(view(1))})]
+
+
+def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
+    client = script(OK)
+    update = Update(
+        KEY,
+        values={"folded": "x"},
+        defaults={"created": 1},
+        add={"count": 2},
+        remove=("floor",),
+        condition=Attr("folded").not_exists() | Attr("folded").lt("w"),
+    )
+    table_on(client).write(update)
+    assert client.calls == [
+        (
+            "update_item",
+            {
+                "TableName": NAME,
+                "Key": WIRE_KEY,
+                "UpdateExpression": "SET #u0 = :u0, #u1 = if_not_exists(#u1, :u1)"
+                " ADD #u2 :u2 REMOVE #u3",
+                "ConditionExpression": "(attribute_not_exists(#n0) OR #n1 < :v0)",
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+                "ExpressionAttributeNames": {
+                    "#u0": "folded",
+                    "#u1": "created",
+                    "#u2": "count",
+                    "#u3": "floor",
+                    "#n0": "folded",
+                    "#n1": "folded",
+                },
+                "ExpressionAttributeValues": {
+                    ":u0": {"S": "x"},
+                    ":u1": {"N": "1"},
+                    ":u2": {"N": "2"},
+                    ":v0": {"S": "w"},
+                },
+            },
+        )
+    ]
+
+
+def test_a_request_holds_no_empty_maps_for_dynamodb_refuses_them() -> None:
+    client = script(OK, OK)
+    table_on(client).write(Delete(KEY))
+    table_on(client).write(Delete(KEY, condition=Attr("count").not_exists()))
+    assert client.requests[0] == {"TableName": NAME, "Key": WIRE_KEY}
+    assert "ExpressionAttributeNames" in client.requests[1]
+    assert "ExpressionAttributeValues" not in client.requests[1]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        Put(view(1), condition=Attr("PK").not_exists()),
+        Update(KEY, values={"x": 1}, condition=Attr("x").lt(1)),
+        Delete(KEY, condition=Attr("x").eq(1)),
+    ],
+)
+def test_a_failed_condition_carries_the_item_as_it_stands(write: Write) -> None:
+    failed = client_error("ConditionalCheckFailedException", **FOUND)
+    client = script(failed)
+    with pytest.raises(ConditionFailed) as raised:
+        table_on(client).write(write)
+    assert raised.value.items == {0: {"PK": "USER#octocat", "SK": "USER", "count": 7}}
+    assert client.requests[0]["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
+
+
+def test_a_condition_that_failed_for_want_of_an_item_carries_none() -> None:
+    client = script(client_error("ConditionalCheckFailedException"))
+    with pytest.raises(ConditionFailed) as raised:
+        table_on(client).write(Delete(KEY, condition=Attr("x").eq(1)))
+    assert raised.value.items == {0: None}
+
+
+def test_a_condition_that_fails_after_a_throttle_has_failed() -> None:
+    client = script(THROTTLED, client_error("ConditionalCheckFailedException", **FOUND))
+    with pytest.raises(ConditionFailed):
+        table_on(client).write(Delete(KEY, condition=Attr("x").eq(1)))
+    assert len(client.calls) == 2
+
+
+# Transactions.
+
+FOUR: tuple[Write, ...] = (
+    Put(view(1), condition=Attr("PK").not_exists()),
+    Update(KEY, add={"count": 1}, condition=Attr("folded").not_exists()),
+    Delete(Key("USER#octocat", "OWNER")),
+    Check(Key("USER#hubot", "USER"), condition=Attr("PK").exists()),
+)
+
+
+def test_several_writes_are_one_transaction_in_their_order() -> None:
+    client = script(OK)
+    table_on(client).write(*FOUR)
+    [(operation, request)] = client.calls
+    assert operation == "transact_write_items"
+    entries = [entry for item in request["TransactItems"] for entry in item.items()]
+    assert [kind for kind, _ in entries] == ["Put", "Update", "Delete", "ConditionCheck"]
+    assert [content["TableName"] for _, content in entries] == [NAME] * 4
+    assert entries[2][1] == {"TableName": NAME, "Key": {**WIRE_KEY, "SK": {"S": "OWNER"}}}
+    assert entries[3][1] == {
+        "TableName": NAME,
+        "Key": {"PK": {"S": "USER#hubot"}, "SK": {"S": "USER"}},
+        "ConditionExpression": "attribute_exists(#n0)",
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        "ExpressionAttributeNames": {"#n0": "PK"},
+    }
+
+
+def test_a_check_alone_is_a_transaction_for_there_is_no_other_way_to_ask() -> None:
+    client = script(OK)
+    table_on(client).write(Check(KEY, condition=Attr("PK").exists()))
+    assert client.operations == ["transact_write_items"]
+
+
+def test_failed_conditions_carry_their_items_by_position() -> None:
+    failed = {"Code": "ConditionalCheckFailed", "Item": FOUND["Item"]}
+    gone = {"Code": "ConditionalCheckFailed"}
+    client = script(cancelled("None", failed, "None", gone))
+    with pytest.raises(ConditionFailed) as raised:
+        table_on(client).write(*FOUR)
+    assert raised.value.items == {1: {"PK": "USER#octocat", "SK": "USER", "count": 7}, 3: None}
+    assert len(client.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "hiding", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
+)
+def test_a_conflict_or_a_throttle_hides_what_the_conditions_say(hiding: str) -> None:
+    both = cancelled("ConditionalCheckFailed", hiding, "None", "None")
+    client = script(both, cancelled("None", "None", "None", hiding), OK)
+    table_on(client).write(*FOUR)
+    assert client.calls == [client.calls[0]] * 3
+
+
+@pytest.mark.parametrize(
+    "hiding", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
+)
+def test_a_conflict_that_does_not_pass_is_unavailable_and_no_failed_condition(hiding: str) -> None:
+    client = script(*[cancelled("ConditionalCheckFailed", hiding, "None", "None")] * 3)
+    with pytest.raises(Unavailable):
+        table_on(client).write(*FOUR)
+    assert len(client.calls) == 3
+
+
+def test_a_condition_that_fails_after_a_conflict_has_failed() -> None:
+    conflict = cancelled("None", "TransactionConflict", "None", "None")
+    client = script(conflict, cancelled("None", "ConditionalCheckFailed", "None", "None"))
+    with pytest.raises(ConditionFailed) as raised:
+        table_on(client).write(*FOUR)
+    assert raised.value.items == {1: None}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        cancelled("None", "ValidationError", "None", "None"),
+        cancelled("None", "ItemCollectionSizeLimitExceeded", "None", "None"),
+        cancelled(),
+        client_error("TransactionCanceledException"),
+    ],
+)
+def test_a_transaction_cancelled_for_good_is_refused_at_once(error: Exception) -> None:
+    client = script(error)
+    with pytest.raises(Refused):
+        table_on(client).write(*FOUR)
+    assert len(client.calls) == 1
+
+
+def test_another_transaction_in_progress_passes() -> None:
+    client = script(client_error("TransactionInProgressException"), OK)
+    table_on(client).write(*FOUR)
+    assert len(client.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        (),
+        tuple(Put(view(place)) for place in range(101)),
+        (Put(view(1)), Delete(key_of(view(1)))),
+        (Put(view(1)), Delete(Key("", "USER"))),
+        (Put(view(1)), Delete(Key("USER#octocat", ""))),
+        *((Put(item),) for item in WRONG_ITEMS),
+        (Update(KEY, values={"x": WRONG}),),
+        (Update(KEY, defaults={"x": WRONG}),),
+        (Update(KEY, add={"x": WRONG}),),
+    ],
+)
+def test_what_no_table_can_do_is_refused_before_it_is_sent(
+    writes: tuple[Write, ...],
+) -> None:
+    client = script()
+    with pytest.raises(Refused):
+        table_on(client).write(*writes)
+    assert client.calls == []
+
+
+def test_a_transaction_holds_100_writes() -> None:
+    client = script(OK)
+    table_on(client).write(*(Put(view(place)) for place in range(100)))
+    assert len(client.requests[0]["TransactItems"]) == 100
+
+
+# Batches.
+
+
+class Reads:
+    """Has the views that it holds, but for what `leave` says is left unprocessed of a batch."""
+
+    def __init__(
+        self, held: Sequence[Item], leave: Callable[[int, list[Key]], list[Key]] = lambda _, __: []
+    ) -> None:
+        self.sizes: list[int] = []
+        self.client = FakeClient(self._answer)
+        self._held = {key_of(item): item for item in held}
+        self._leave = leave
+
+    def _answer(self, operation: str, request: Request) -> Request:
+        assert operation == "batch_get_item"
+        [(name, asked)] = request["RequestItems"].items()
+        assert (name, asked["ConsistentRead"]) == (NAME, True)
+        keys = [key_of(decode_item(key)) for key in asked["Keys"]]
+        assert len(set(keys)) == len(keys) <= 100
+        left = self._leave(len(self.sizes), keys)
+        self.sizes.append(len(keys))
+        read = [key for key in keys if key not in left]
+        # In the order of no one: DynamoDB promises none.
+        items = [encode_item(self._held[key]) for key in reversed(read) if key in self._held]
+        again = {"Keys": [encode_key(key) for key in left], "ConsistentRead": True}
+        return {"Responses": {NAME: items}, "UnprocessedKeys": {NAME: again} if left else {}}
+
+
+def test_items_are_read_100_at_a_time_in_the_order_of_their_keys() -> None:
+    reads = Reads(views(230))
+    keys = [key_of(view(place)) for place in (*range(229, -1, -1), 999)]
+    assert table_on(reads.client).get_all(keys) == views(230)[::-1]
+    assert reads.sizes == [100, 100, 31]
+
+
+def test_an_item_that_is_asked_for_twice_is_read_once_and_answered_twice() -> None:
+    reads = Reads(views(2))
+    keys = [key_of(view(place)) for place in (1, 0, 1)]
+    assert table_on(reads.client).get_all(keys) == [view(1), view(0), view(1)]
+    assert reads.sizes == [2]
+
+
+def test_no_keys_are_no_call() -> None:
+    assert table_on(script()).get_all([]) == []
+
+
+def test_keys_left_unprocessed_are_asked_for_again_and_no_others() -> None:
+    reads, time = Reads(views(6), leave=lambda batch, keys: keys[batch + 1 :]), FakeTime()
+    assert table_on(reads.client, time).get_all([key_of(one) for one in views(6)]) == views(6)
+    assert reads.sizes == [6, 5, 3]
+    assert time.slept == [0.05, 0.1]
+
+
+def test_what_stays_unprocessed_is_not_taken_for_missing() -> None:
+    reads = Reads(views(3), leave=lambda _, keys: keys[-1:])
+    with pytest.raises(Unavailable, match="left unprocessed by DynamoDB"):
+        table_on(reads.client).get_all([key_of(one) for one in views(3)])
+    assert reads.sizes == [3, 1, 1]
+
+
+class Batches:
+    """Stores what is put, but for what `leave` says is left unprocessed and `refuse` refuses."""
+
+    def __init__(
+        self,
+        leave: Callable[[int, list[Item]], list[Item]] = lambda _batch, _items: [],
+        refuse: Callable[[Item], StorageError | Exception | None] = lambda _item: None,
+    ) -> None:
+        self.stored: list[Item] = []
+        self.sizes: list[int] = []
+        self.client = FakeClient(self._answer)
+        self._leave = leave
+        self._refuse = refuse
+
+    def _answer(self, operation: str, request: Request) -> Request:
+        if operation == "put_item":
+            self._store([decode_item(request["Item"])])
+            return {}
+        assert operation == "batch_write_item"
+        requests = request["RequestItems"][NAME]
+        items = [decode_item(entry["PutRequest"]["Item"]) for entry in requests]
+        assert len({key_of(item) for item in items}) == len(items) <= 25
+        left = self._leave(len(self.sizes), items)
+        self.sizes.append(len(items))
+        self._store([item for item in items if item not in left])
+        again = [{"PutRequest": {"Item": encode_item(item)}} for item in left]
+        return {"UnprocessedItems": {NAME: again} if again else {}}
+
+    def _store(self, items: list[Item]) -> None:
+        for item in items:
+            error = self._refuse(item)
+            if error is not None:
+                raise error
+        self.stored += items
+
+
+def test_items_are_put_25_at_a_time() -> None:
+    batches, time = Batches(), FakeTime()
+    table_on(batches.client, time).put_all(views(60))
+    assert batches.sizes == [25, 25, 60 - 50]
+    assert batches.stored == views(60)
+    assert time.slept == []
+
+
+def test_no_items_are_no_call() -> None:
+    client = script()
+    table_on(client).put_all([])
+    assert client.calls == []
+
+
+def test_of_two_items_with_one_key_the_later_is_sent_and_sent_once() -> None:
+    batches = Batches()
+    earlier, later = view(1) | {"ttl": 300}, view(1) | {"ttl": 600}
+    table_on(batches.client).put_all([earlier, view(2), later])
+    assert batches.sizes == [2]
+    assert sorted(batches.stored, key=key_of) == [later, view(2)]
+
+
+def test_items_left_unprocessed_are_sent_again_after_a_wait_until_they_are_stored() -> None:
+    batches, time = Batches(leave=lambda batch, items: items[batch + 1 :]), FakeTime()
+    # 6 items: 1 is stored, then 2 of 5, then all 3: the third batch leaves items[3:], none.
+    table_on(batches.client, time).put_all(views(6))
+    assert batches.sizes == [6, 5, 3]
+    assert batches.stored == views(6)
+    assert time.slept == [0.05, 0.1]
+
+
+def test_only_what_is_left_is_sent_again_put_together_anew() -> None:
+    """Each of three batches leaves its last 2: 6 items are one batch in the second round."""
+    batches = Batches(leave=lambda batch, items: items[-2:] if batch < 3 else [])
+    table_on(batches.client).put_all(views(75))
+    assert batches.sizes == [25, 25, 25, 3 * 2]
+    assert sorted(batches.stored, key=key_of) == views(75)
+
+
+def test_what_stays_unprocessed_is_not_stored_and_nothing_else() -> None:
+    stuck = [view(3), view(30)]
+    batches = Batches(leave=lambda _, items: [item for item in items if item in stuck])
+    with pytest.raises(NotStored, match="2 items not stored: left unprocessed") as raised:
+        table_on(batches.client).put_all(views(40))
+    assert raised.value.items == stuck
+    assert batches.sizes == [25, 15, 2, 2]
+    assert batches.stored == [item for item in views(40) if item not in stuck]
+
+
+def test_a_throttled_batch_is_sent_again_whole_and_the_others_are_not() -> None:
+    client = script(THROTTLED, OK, OK)
+    time = FakeTime()
+    table_on(client, time).put_all(views(30))
+    sizes = [len(request["RequestItems"][NAME]) for request in client.requests]
+    assert sizes == [25, 5, 25]
+    assert client.requests[0] == client.requests[2]
+    assert time.slept == [0.05]
+
+
+@pytest.mark.parametrize("fault", [THROTTLED, *OUT_OF_REACH])
+def test_batches_that_stay_throttled_or_out_of_reach_are_not_stored(fault: Exception) -> None:
+    client = script(fault, OK, fault, fault)
+    with pytest.raises(NotStored) as raised:
+        table_on(client).put_all(views(30))
+    assert raised.value.items == views(25)
+
+
+@pytest.mark.parametrize("place", [0, 7, 24, 29])
+def test_in_a_refused_batch_only_the_item_to_blame_is_not_stored(place: int) -> None:
+    refusal = client_error("ValidationException")
+    blamed = view(place)
+    batches = Batches(refuse=lambda item: refusal if item == blamed else None)
+    with pytest.raises(NotStored, match="ValidationException") as raised:
+        table_on(batches.client).put_all(views(30))
+    assert raised.value.items == [blamed]
+    others = [item for item in views(30) if item != blamed]
+    assert sorted(batches.stored, key=key_of) == others
+    # One batch of the two was refused; its items, and no others, were put one by one.
+    singles = 25 if place < 25 else 5
+    assert batches.client.operations.count("put_item") == singles
+    assert batches.client.operations.count("batch_write_item") == 2
+
+
+def test_a_refused_batch_whose_items_are_all_stored_one_by_one_has_not_failed() -> None:
+    client = script(client_error("ValidationException"), OK, OK, OK)
+    table_on(client).put_all(views(3))
+    assert client.operations == ["batch_write_item", *["put_item"] * 3]
+    assert [request["Item"] for request in client.requests[1:]] == list(map(encode_item, views(3)))
+
+
+def test_an_item_throttled_while_put_alone_is_put_again() -> None:
+    client = script(client_error("ValidationException"), OK, THROTTLED, THROTTLED, OK)
+    table_on(client).put_all(views(3))
+    assert client.operations == ["batch_write_item", *["put_item"] * 3, "batch_write_item"]
+
+
+@pytest.mark.parametrize("wrong", WRONG_ITEMS)
+def test_items_that_no_table_can_hold_are_refused_before_anything_is_sent(wrong: Item) -> None:
+    client = script()
+    with pytest.raises(Refused):
+        table_on(client).put_all([*views(30), wrong])
+    assert client.calls == []
+
+
+def test_refused_and_unprocessed_items_are_told_together() -> None:
+    refusal = client_error("ValidationException")
+    blamed, stuck = view(0), view(26)
+    batches = Batches(
+        leave=lambda _, items: [item for item in items if item == stuck],
+        refuse=lambda item: refusal if item == blamed else None,
+    )
+    with pytest.raises(NotStored, match="2 items") as raised:
+        table_on(batches.client).put_all(views(30))
+    assert sorted(raised.value.items, key=key_of) == [blamed, stuck]
+    assert len(batches.stored) == 30 - 2
+
+
+def test_batches_are_not_sent_again_after_the_budget() -> None:
+    batches = Batches(leave=lambda _, items: items)
+    with pytest.raises(NotStored) as raised:
+        table_on(batches.client, attempts=9, budget=0.04).put_all(views(3))
+    assert raised.value.items == views(3)
+    assert batches.sizes == [3]
+
+
+@given(st.integers(min_value=0, max_value=60), st.sets(st.integers(0, 59)), st.randoms())
+def test_every_item_is_stored_or_named_and_none_is_both(
+    count: int, refused: set[int], chance: Any
+) -> None:
+    wrong = [view(place) for place in refused]
+    refusal = client_error("ValidationException")
+    batches = Batches(
+        leave=lambda _, items: [item for item in items if chance.random() < 0.5],
+        refuse=lambda item: refusal if item in wrong else None,
+    )
+    missing: list[Item] = []
+    try:
+        table_on(batches.client).put_all(views(count))
+    except NotStored as failure:
+        missing = failure.items
+    assert {key_of(i) for i in missing} == {key_of(i) for i in views(count)} - {
+        key_of(i) for i in batches.stored
+    }
+    assert len(missing) == len({key_of(item) for item in missing})
+    assert all(item in missing for item in views(count) if item in wrong)

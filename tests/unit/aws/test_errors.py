@@ -1,0 +1,127 @@
+"""What AWS's errors mean: ask again, or never."""
+
+from __future__ import annotations
+
+import pytest
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    NoRegionError,
+    ParamValidationError,
+    ReadTimeoutError,
+    SSLError,
+)
+
+from chalicelib.aws.errors import code_of, meaning, translated
+from chalicelib.storage.ports import ConditionFailed, NotStored, Refused, StorageError, Unavailable
+from tests.unit.fakes import client_error
+
+URL = "https://dynamodb.us-east-1.amazonaws.com/"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingException",
+        "TransactionConflictException",
+        "TransactionInProgressException",
+        "InternalServerError",
+        "ServiceUnavailable",
+        "RequestThrottled",
+    ],
+)
+def test_a_throttle_a_conflict_and_a_fault_of_the_service_pass(code: str) -> None:
+    assert type(meaning(client_error(code))) is Unavailable
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "ValidationException",
+        "AccessDeniedException",
+        "ResourceNotFoundException",
+        "ItemCollectionSizeLimitExceededException",
+        "UnrecognizedClientException",
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "InvalidMessageContents",
+        "",
+    ],
+)
+def test_a_wrong_request_and_a_missing_right_stay(code: str) -> None:
+    assert type(meaning(client_error(code))) is Refused
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(499, Refused), (500, Unavailable), (503, Unavailable)]
+)
+def test_an_unknown_error_passes_where_it_is_the_servers(
+    status: int, kind: type[StorageError]
+) -> None:
+    assert type(meaning(client_error("Unheard", status))) is kind
+
+
+def test_an_answer_without_code_and_status_is_refused() -> None:
+    assert code_of(ClientError({}, "GetItem")) == ""
+    assert type(meaning(ClientError({}, "GetItem"))) is Refused
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("ThrottlingException", "ThrottlingException"),
+        ("AWS.SimpleQueueService.NonExistentQueue", "NonExistentQueue"),
+        ("AWS.SimpleQueueService.RequestThrottled", "RequestThrottled"),
+    ],
+)
+def test_a_code_is_read_without_the_namespace_before_it(code: str, name: str) -> None:
+    assert code_of(client_error(code)) == name
+
+
+def test_the_products_error_says_what_aws_said() -> None:
+    error = client_error("ThrottlingException")
+    with (
+        pytest.raises(Unavailable, match="the message of ThrottlingException") as raised,
+        translated(),
+    ):
+        raise error
+    assert raised.value.__cause__ is error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        EndpointConnectionError(endpoint_url=URL),
+        ConnectTimeoutError(endpoint_url=URL),
+        ReadTimeoutError(endpoint_url=URL),
+        ConnectionClosedError(endpoint_url=URL),
+        SSLError(endpoint_url=URL, error=OSError("handshake")),
+    ],
+)
+def test_out_of_reach_passes(error: BotoCoreError) -> None:
+    with pytest.raises(Unavailable), translated():
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [NoCredentialsError(), NoRegionError(), ParamValidationError(report="Key is missing")],
+)
+def test_a_call_that_could_not_even_be_made_stays(error: BotoCoreError) -> None:
+    with pytest.raises(Refused), translated():
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Unavailable("x"), Refused("x"), NotStored([], "x"), ConditionFailed({0: None}), KeyError("x")],
+)
+def test_any_other_error_passes_through_untouched(error: Exception) -> None:
+    with pytest.raises(type(error)) as raised, translated():
+        raise error
+    assert raised.value is error

@@ -1,0 +1,33 @@
+"""What the archive on S3 does with S3's failures."""
+
+from __future__ import annotations
+
+import pytest
+
+from chalicelib.aws.s3 import S3Archive
+from chalicelib.storage.ports import Refused, Unavailable
+from tests.unit.fakes import FakeTime, client_error, script
+
+SLOW_DOWN = client_error("SlowDown", 503)
+
+
+def test_a_put_that_s3_has_no_time_for_is_tried_again() -> None:
+    client = script(SLOW_DOWN, client_error("InternalError", 500), {})
+    S3Archive(client, "bucket", FakeTime().retry()).put("a/b", b"whole")
+    assert (
+        client.calls == [("put_object", {"Bucket": "bucket", "Key": "a/b", "Body": b"whole"})] * 3
+    )
+
+
+def test_a_put_that_fails_again_and_again_is_unavailable() -> None:
+    client = script(SLOW_DOWN, SLOW_DOWN)
+    with pytest.raises(Unavailable, match="SlowDown"):
+        S3Archive(client, "bucket", FakeTime().retry(attempts=2)).put("a", b"")
+
+
+@pytest.mark.parametrize(("code", "status"), [("NoSuchBucket", 404), ("AccessDenied", 403)])
+def test_a_bucket_that_is_missing_or_closed_is_refused_at_once(code: str, status: int) -> None:
+    client = script(client_error(code, status))
+    with pytest.raises(Refused, match=code):
+        S3Archive(client, "bucket", FakeTime().retry()).put("a", b"")
+    assert len(client.calls) == 1

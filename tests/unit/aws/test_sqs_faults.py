@@ -1,0 +1,83 @@
+"""Sending to SQS, and what happens when SQS does not answer as it should."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+from botocore.exceptions import ConnectTimeoutError, NoCredentialsError, ReadTimeoutError
+from types_boto3_sqs import SQSClient
+
+from chalicelib.aws.sqs import SqsQueue
+from chalicelib.storage.ports import Refused, Unavailable
+from tests.unit.fakes import FakeClient, FakeTime, client_error, script
+
+URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
+SENT = {"MessageId": "1"}
+
+
+def queue(client: FakeClient, time: FakeTime | None = None) -> SqsQueue:
+    return SqsQueue(cast("SQSClient", client), URL, (time or FakeTime()).retry(attempts=3))
+
+
+@pytest.mark.parametrize("delay", [0, 1, 900])
+def test_a_message_is_sent_once_with_its_delay(delay: int) -> None:
+    client = script(SENT)
+    queue(client).send("body", delay=delay)
+    request = {"QueueUrl": URL, "MessageBody": "body", "DelaySeconds": delay}
+    assert client.calls == [("send_message", request)]
+
+
+def test_a_message_is_sent_without_delay_unless_one_is_given() -> None:
+    client = script(SENT)
+    queue(client).send("body")
+    assert client.requests[0]["DelaySeconds"] == 0
+
+
+@pytest.mark.parametrize("delay", [-1, 901])
+def test_a_delay_that_sqs_does_not_know_is_refused_before_it_is_sent(delay: int) -> None:
+    client = script()
+    with pytest.raises(Refused, match=f"0 to 900 seconds, not {delay}"):
+        queue(client).send("body", delay=delay)
+    assert client.calls == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        client_error("RequestThrottled"),
+        client_error("AWS.SimpleQueueService.RequestThrottled"),
+        client_error("ServiceUnavailable", 503),
+        client_error("Unheard", 500),
+        ConnectTimeoutError(endpoint_url=URL),
+        ReadTimeoutError(endpoint_url=URL),
+    ],
+)
+def test_what_passes_is_sent_again_after_a_wait(fault: Exception) -> None:
+    client, time = script(fault, fault, SENT), FakeTime()
+    queue(client, time).send("body", delay=5)
+    assert client.requests == [client.requests[0]] * 3
+    assert time.slept == [0.05, 0.1]
+
+
+def test_what_does_not_pass_in_time_is_unavailable() -> None:
+    client = script(*[client_error("RequestThrottled")] * 3)
+    with pytest.raises(Unavailable, match="RequestThrottled"):
+        queue(client).send("body")
+    assert len(client.calls) == 3
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        client_error("AWS.SimpleQueueService.NonExistentQueue"),
+        client_error("AccessDenied", 403),
+        client_error("InvalidMessageContents"),
+        NoCredentialsError(),
+    ],
+)
+def test_what_stays_is_refused_at_once(fault: Exception) -> None:
+    client, time = script(fault), FakeTime()
+    with pytest.raises(Refused):
+        queue(client, time).send("body")
+    assert (len(client.calls), time.slept) == (1, [])

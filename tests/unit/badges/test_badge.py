@@ -1,0 +1,145 @@
+"""Badges keep the schema of shields.io's endpoint badge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.badges import badge, colors
+from chalicelib.badges.options import FORMATS, MAX_BASE, STYLES, BadOptionError, Options, parse
+from chalicelib.views import ids
+from chalicelib.views.ids import BadIdError
+
+TEXTS = {"label", "message", "color", "labelColor", "style", "namedLogo", "logoSvg", "logoColor"}
+KEYS = TEXTS | {"schemaVersion", "isError", "logoSize", "cacheSeconds"}
+
+
+def check_schema(body: dict[str, Any]) -> None:
+    """Source: shields.io, "Endpoint Badge"; older shields refuse a key that is not in it."""
+    assert set(body) <= KEYS
+    assert type(body["schemaVersion"]) is int
+    assert body["schemaVersion"] == 1
+    assert type(body["label"]) is str
+    assert type(body["message"]) is str
+    for name in TEXTS & set(body) - {"label"}:
+        assert type(body[name]) is str
+        assert body[name]
+    assert type(body.get("isError", False)) is bool
+
+
+@given(st.integers(min_value=0))
+def test_a_count_is_a_badge_of_shields_schema(count: int) -> None:
+    body = badge.views(count)
+    check_schema(body)
+    assert body["message"] == str(count)
+    assert "isError" not in body
+
+
+def test_a_new_badge_says_0() -> None:
+    assert badge.views(0) == {
+        "schemaVersion": 1,
+        "label": "views",
+        "message": "0",
+        "color": "blue",
+    }
+
+
+@given(st.text(min_size=1))
+def test_an_error_is_a_red_badge_that_says_why(reason: str) -> None:
+    body = badge.error(reason)
+    check_schema(body)
+    assert (body["message"], body["color"], body["isError"]) == (reason, "red", True)
+
+
+@pytest.mark.parametrize("given_ids", [[], [""], ["a", "b"], ["a" * 201], ["\x00"], ["\ud800"]])
+def test_every_refusal_of_an_id_can_be_drawn(given_ids: list[str]) -> None:
+    with pytest.raises(BadIdError) as refusal:
+        ids.parse(given_ids)
+    body = badge.error(str(refusal.value))
+    check_schema(body)
+    assert body["message"].encode()
+
+
+def test_badges_are_made_anew_so_that_changing_one_changes_no_other() -> None:
+    badge.views(1)["label"] = "changed"
+    badge.error("x")["label"] = "changed"
+    assert badge.views(1)["label"] == badge.error("x")["label"] == "views"
+
+
+def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
+    options = Options(
+        label="Besuche",
+        color="#ff0000",
+        label_color="#000000",
+        style="flat-square",
+        logo="github",
+        format="comma",
+        base=1_200,
+    )
+    assert badge.views(34, options) == {
+        "schemaVersion": 1,
+        "label": "Besuche",
+        "message": "1,234",
+        "color": "#ff0000",
+        "labelColor": "#000000",
+        "style": "flat-square",
+        "namedLogo": "github",
+    }
+
+
+def test_an_empty_label_stays_empty_and_one_that_is_not_given_says_views() -> None:
+    assert badge.views(0, Options(label=""))["label"] == ""
+    assert badge.views(0, Options())["label"] == "views"
+
+
+COLORS = ["green", "4c1", "#4C1", "007ec6", " Blue ", "rebeccapurple", "lightgrey"]
+LABELS = st.text(max_size=20)
+QUERIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "peek": st.sampled_from(["", "0", "1"]),
+        "label": LABELS,
+        "color": st.sampled_from(COLORS) | st.just(""),
+        "labelColor": st.sampled_from(COLORS) | st.just(""),
+        "style": st.sampled_from([*STYLES, ""]),
+        "logo": st.from_regex("[a-z0-9]{0,50}", fullmatch=True),
+        "format": st.sampled_from([*FORMATS, ""]),
+        "base": st.integers(0, MAX_BASE).map(str) | st.just(""),
+    },
+)
+
+
+@given(QUERIES, st.integers(0, 10**15))
+def test_whatever_options_are_accepted_the_badge_keeps_the_schema(
+    query: dict[str, str], count: int
+) -> None:
+    try:
+        options = parse({name: [text] for name, text in query.items()})
+    except BadOptionError as refused:
+        assert str(refused).startswith("label: ")  # noqa: PT017  all other values are good
+        check_schema(badge.error(str(refused)))
+        return
+    body = badge.views(count, options)
+    check_schema(body)
+    assert body["label"] == query.get("label", "views")
+    assert body["message"]
+    for name in ("color", "labelColor"):
+        if query.get(name):
+            assert body[name] == colors.parse(query[name])
+    assert body.get("namedLogo", "") == query.get("logo", "")
+    assert body.get("style", "") == query.get("style", "")
+
+
+@given(st.dictionaries(st.sampled_from(["peek", "style", "format", "base"]), st.text(), min_size=1))
+def test_every_refusal_of_an_option_can_be_drawn(query: dict[str, str]) -> None:
+    try:
+        options = parse({name: [text] for name, text in query.items()})
+    except BadOptionError as refused:
+        body = badge.error(str(refused))
+    else:
+        body = badge.views(0, options)
+    check_schema(body)
+    assert body["message"].encode()

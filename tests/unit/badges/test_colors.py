@@ -1,0 +1,136 @@
+"""The colours of a badge: what is one, what is refused, and what can be read on it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.badges import colors
+from chalicelib.badges.colors import BadColorError
+
+LONGEST_MESSAGE = 80
+"""A badge with a longer message is wider than a page."""
+
+
+@pytest.mark.parametrize(
+    ("name", "color"),
+    [  # as badge-maker 6.0 draws them
+        ("brightgreen", "#44bb00"),
+        ("green", "#67ac09"),
+        ("yellowgreen", "#95991a"),
+        ("yellow", "#d8b800"),
+        ("orange", "#ea7233"),
+        ("red", "#dd4343"),
+        ("blue", "#007ec6"),
+        ("grey", "#555555"),
+        ("gray", "#555555"),
+        ("lightgrey", "#939393"),
+        ("lightgray", "#939393"),
+        ("success", "#44bb00"),
+        ("important", "#ea7233"),
+        ("critical", "#dd4343"),
+        ("informational", "#007ec6"),
+        ("inactive", "#939393"),
+        ("blueviolet", "#8a2be2"),
+    ],
+)
+def test_the_names_of_shields_are_its_colours(name: str, color: str) -> None:
+    assert colors.parse(name) == color
+
+
+@pytest.mark.parametrize(
+    ("name", "color"),
+    [
+        ("crimson", "#dc143c"),
+        ("navy", "#000080"),
+        ("rebeccapurple", "#663399"),
+        ("white", "#ffffff"),
+        ("yellowgreen ", "#95991a"),
+        ("DarkSlateGrey", "#2f4f4f"),
+    ],
+)
+def test_other_names_are_those_of_css_in_any_case(name: str, color: str) -> None:
+    assert colors.parse(name) == color
+
+
+def test_css_names_148_colours() -> None:
+    words = colors.CSS.split()
+    assert len(words) == 2 * 148
+    assert set(map(len, words[1::2])) == {len("rrggbb")}
+    assert all(colors.parse(hexes) == f"#{hexes}" for hexes in words[1::2])
+
+
+@pytest.mark.parametrize("written", ["4c1", "#4c1", "4C1", "44cc11", "#44CC11", " #4c1 "])
+def test_hex_is_taken_with_3_or_6_digits_with_or_without_its_sign(written: str) -> None:
+    assert colors.parse(written) == "#44cc11"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "",
+        "#",
+        "##4c1",
+        "4c",
+        "4c11",
+        "4c11a",
+        "4c11aaa",
+        "ggg",
+        "٤٤٤",
+        "4c1\n4c1",
+        'red"/>',
+        "url(#x)",
+        "rgb(1,2,3)",
+        "transparent",
+        "currentcolor",
+        "x" * 1000,
+        "\ud800",
+    ],
+)
+def test_what_is_no_colour_is_refused_with_a_message_for_a_badge(wrong: str) -> None:
+    with pytest.raises(
+        BadColorError, match=r"^no colour .*: give a name like green, or hex like 4c1$"
+    ) as refusal:
+        colors.parse(wrong)
+    assert len(str(refusal.value)) <= LONGEST_MESSAGE
+
+
+@given(st.text(st.characters()))
+def test_all_that_is_taken_is_written_one_way(written: str) -> None:
+    try:
+        color = colors.parse(written)
+    except BadColorError as refusal:
+        assert len(str(refusal).encode().decode()) <= LONGEST_MESSAGE  # noqa: PT017  so it draws
+        return
+    assert colors.parse(color) == color
+    assert 0 <= colors.brightness(color) <= 1
+
+
+@given(st.binary(min_size=3, max_size=3))
+def test_every_hex_colour_is_itself(channels: bytes) -> None:
+    assert colors.parse(channels.hex()) == f"#{channels.hex()}"
+
+
+def test_brightness_weighs_the_channels_as_the_eye_does() -> None:
+    assert colors.brightness("#000000") == 0
+    assert colors.brightness("#ffffff") == 1
+    # red 299, green 587, blue 114 of a thousand
+    assert colors.brightness("#ff0000") == pytest.approx(0.299)
+    assert colors.brightness("#00ff00") == pytest.approx(0.587)
+    assert colors.brightness("#0000ff") == pytest.approx(0.114)
+
+
+@pytest.mark.parametrize(
+    ("dark", "light"),
+    [  # where badge-maker 6.0 turns from light text to dark
+        ("#b1b1b1", "#b2b2b2"),
+        ("#ffac00", "#ffad00"),
+        ("#ff9864", "#ff9964"),
+        ("#ff7aff", "#ff7bff"),
+        ("#00fcff", "#00fdff"),
+    ],
+)
+def test_a_colour_is_light_from_where_badge_maker_takes_it_for_light(dark: str, light: str) -> None:
+    assert not colors.is_light(dark)
+    assert colors.is_light(light)

@@ -1,0 +1,426 @@
+"""Our own SVG badge: it looks as badge-maker's does, holds any text, and keeps to itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.badges import logos, options
+from chalicelib.badges.colors import BadColorError
+from chalicelib.badges.svg import Badge, draw
+from chalicelib.badges.svg_styles import STYLES
+
+SVG = "{http://www.w3.org/2000/svg}"
+DRAWN = {"rect", "path", "text"}
+SHARED = {"linearGradient", "stop", "filter", "feGaussianBlur", "clipPath"}
+ELEMENTS = {"svg", "title", "desc", "g"} | DRAWN | SHARED
+
+styles = st.sampled_from(list(STYLES))
+some_logos = st.sampled_from(["", "github", "kubernetes", "nosuchlogo"])
+some_colors = st.sampled_from(["blue", "fff", "#123456", "yellow", "lightgrey"])
+badges = st.builds(
+    Badge,
+    label=st.text(st.characters(), max_size=60),
+    message=st.text(st.characters(), max_size=60),
+    color=some_colors,
+    label_color=st.sampled_from(["", "fff", "#123456"]),
+    style=styles,
+    logo=some_logos,
+)
+
+
+def parse(drawn: str) -> ET.Element:
+    return ET.fromstring(drawn)  # noqa: S314  our own
+
+
+def elements(badge: Badge, name: str) -> list[ET.Element]:
+    return parse(draw(badge)).findall(f".//{SVG}{name}")
+
+
+def size(badge: Badge) -> tuple[float, int]:
+    root = parse(draw(badge))
+    assert root.attrib["viewBox"] == f"0 0 {root.attrib['width']} {root.attrib['height']}"
+    return float(root.attrib["width"]), int(root.attrib["height"])
+
+
+def texts(badge: Badge) -> list[str]:
+    """What is written, without shadows."""
+    root = parse(draw(badge))
+    shadows = [*root.findall(f".//{SVG}g[@aria-hidden]//"), *root.findall(".//*[@aria-hidden]")]
+    written = root.findall(f".//{SVG}text")
+    return [one.text or "" for one in written if one not in shadows]
+
+
+@pytest.mark.parametrize(
+    ("label", "message", "flat", "for_the_badge", "social"),
+    [  # the widths that badge-maker 6.0 draws
+        ("views", "1,234", 82, 126.5, 83),
+        ("", "1.2k", 35, 54, 47),
+        ("views", "0", 58, 96.5, 63),
+        ("visitors", "not counted", 124, 201.75, 127),
+        ("Größe", "10 km²", 94, 145, 93),
+        ("просмотры", "12", 94, 141.75, 101),
+        ("προβολές", "7", 78, 123.25, 85),
+        ("closed issues", "1,234 of 9,999", 176, 249.75, 169),
+        ("WWW", "iii", 62, 100.5, 65),
+    ],
+)
+def test_a_badge_is_as_large_as_badge_maker_draws_it(
+    label: str, message: str, flat: float, for_the_badge: float, social: float
+) -> None:
+    badge = Badge(label, message)
+    assert size(replace(badge, style="flat")) == (flat, 20)
+    assert size(replace(badge, style="flat-square")) == (flat, 20)
+    assert size(replace(badge, style="plastic")) == (flat, 18)
+    assert size(replace(badge, style="for-the-badge")) == (for_the_badge, 28)
+    assert size(replace(badge, style="social")) == (social, 20)
+
+
+@pytest.mark.parametrize(
+    ("label", "label_color", "flat", "for_the_badge", "social"),
+    [  # 17 px wider than without: 14 for the logo, 3 behind it
+        ("views", "", 99, 143.5, 100),
+        ("", "", 59, 82.25, 67),
+        ("", "red", 65, 94.25, 67),
+    ],
+)
+def test_a_logo_takes_the_room_that_badge_maker_gives_it(
+    label: str, label_color: str, flat: float, for_the_badge: float, social: float
+) -> None:
+    badge = Badge(label, "1,234", label_color=label_color, logo="github")
+    for style in ("flat", "flat-square", "plastic"):
+        assert size(replace(badge, style=style))[0] == flat
+    assert size(replace(badge, style="for-the-badge"))[0] == for_the_badge
+    assert size(replace(badge, style="social"))[0] == social
+
+
+@pytest.mark.parametrize(
+    ("style", "logo", "label", "message"),
+    [  # the middle of the baseline and the length, as badge-maker 6.0 has them
+        ("flat", "", ("21.5", "14", "31"), ("60.5", "14", "31")),
+        ("flat-square", "", ("21.5", "14", "31"), ("60.5", "14", "31")),
+        ("plastic", "", ("21.5", "13", "31"), ("60.5", "13", "31")),
+        ("social", "", ("20.5", "14", "31"), ("64.5", "14", "27")),
+        ("flat", "github", ("38.5", "14", "31"), ("77.5", "14", "31")),
+        ("social", "github", ("37.5", "14", "31"), ("81.5", "14", "27")),
+        # to a hundredth of a pixel: 32.125, 95.375
+        ("for-the-badge", "", ("32.12", "17.5", "40.25"), ("95.38", "17.5", "38.25")),
+        ("for-the-badge", "github", ("49.12", "17.5", "40.25"), ("112.38", "17.5", "38.25")),
+    ],
+)
+def test_texts_stand_where_badge_maker_puts_them(
+    style: str, logo: str, label: tuple[str, ...], message: tuple[str, ...]
+) -> None:
+    drawn = [
+        (text.attrib["x"], text.attrib["y"], text.attrib["textLength"])
+        for text in elements(Badge("views", "1,234", style=style, logo=logo), "text")
+    ]
+    assert drawn[len(drawn) // 2 - 1] == label
+    assert drawn[-1] == message
+
+
+@pytest.mark.parametrize(
+    ("style", "place"),
+    [
+        ("flat", "5 3"),
+        ("flat-square", "5 3"),
+        ("plastic", "5 2"),
+        ("for-the-badge", "9 7"),
+        ("social", "5 3"),
+    ],
+)
+def test_a_logo_stands_where_badge_maker_puts_it(style: str, place: str) -> None:
+    (*_, logo) = elements(Badge("views", "1", style=style, logo="github"), "path")
+    # 14 / 24 = .58333
+    assert logo.attrib["transform"] == f"translate({place})scale(0.58333)"
+    assert logo.attrib["fill"] == ("#181717" if style == "social" else "whitesmoke")
+
+
+@pytest.mark.parametrize(("style", "radius"), [("flat", "3"), ("plastic", "4")])
+def test_corners_are_as_round_as_badge_makers(style: str, radius: str) -> None:
+    (corners,) = elements(Badge("views", "1,234", style=style), "clipPath/")
+    (*_, shine) = elements(Badge("views", "1,234", style=style), "rect")
+    assert corners.attrib["rx"] == radius
+    assert (corners.attrib["width"], shine.attrib["width"]) == ("82", "82")
+
+
+@pytest.mark.parametrize(
+    ("background", "shadow", "fill"), [("blue", "#010101", "#fff"), ("white", "#ccc", "#333")]
+)
+def test_a_shadow_is_a_pixel_below_its_text(background: str, shadow: str, fill: str) -> None:
+    badge = Badge("", "1,234", background)
+    blurred, sharp, text = elements(badge, "text")
+    assert [one.attrib["y"] for one in (blurred, sharp, text)] == ["15", "15", "14"]
+    assert [one.get("fill-opacity") for one in (blurred, sharp, text)] == [".8", ".3", None]
+    assert [group.get("fill") for group in elements(badge, "g[@aria-hidden]")] == [shadow]
+    assert text.attrib["fill"] == fill
+
+
+def test_a_social_badge_is_a_button_and_a_bubble_that_points_at_it() -> None:
+    badge = Badge("views", "1,234", style="social")
+    button, line = elements(badge, "rect")
+    assert (button.attrib["width"], line.attrib["width"]) == ("41", "41")
+    assert button.attrib["fill"] == "#fcfcfc"
+    (bubble,) = elements(badge, "g[@stroke='#d5d5d5']/{*}path")
+    # from 47.5 to 82.5; from 17.5 up to 6.5 and down to 13.5 goes the point, to 44.5
+    assert bubble.attrib == {
+        "d": "M49.5 .5h31a2 2 0 0 1 2 2v15a2 2 0 0 1-2 2"
+        "h-31a2 2 0 0 1-2-2v-4l-3-3v-1l3-3v-4a2 2 0 0 1 2-2z",
+        "fill": "#fafafa",
+    }
+
+
+def test_a_social_text_has_a_white_edge_a_pixel_below() -> None:
+    edge, text = elements(Badge("views", "", style="social"), "text")
+    assert (edge.attrib["y"], edge.attrib["fill"]) == ("15", "#fff")
+    assert (text.attrib["y"], text.attrib["fill"]) == ("14", "#333")
+
+
+def test_halves_have_their_colours() -> None:
+    fills = [
+        (half.get("x"), half.attrib["width"], half.attrib["fill"])
+        for half in elements(Badge("views", "1,234", "red", "navy", "flat-square"), "rect")
+    ]
+    assert fills == [(None, "41", "#000080"), ("41", "41", "#dd4343")]
+
+
+def test_a_badge_is_blue_and_grey_unless_told() -> None:
+    left, right = elements(Badge("views", "1", style="flat-square"), "rect")
+    assert (left.attrib["fill"], right.attrib["fill"]) == ("#555555", "#007ec6")
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_text_is_dark_where_the_half_is_light(style: str) -> None:
+    drawn = draw(Badge("views", "1,234", color="yellow", label_color="white", style=style))
+    fills = [text.get("fill") for text in parse(drawn).findall(f".//{SVG}text")]
+    assert [fill for fill in fills if fill in {"#333", "#fff"}][-1] == (
+        "#333" if style == "social" else "#fff"
+    )
+    assert "#333" in fills
+    assert ("#ccc" in drawn) == (style in {"flat", "plastic"})
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_without_a_label_there_is_only_the_message(style: str) -> None:
+    badge = Badge("", "1,234", style=style)
+    assert texts(badge) == ["1,234"]
+    assert parse(draw(badge)).attrib["aria-label"] == "1,234"
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_an_empty_text_is_not_drawn(style: str) -> None:
+    badge = Badge("", "", style=style)
+    assert not elements(badge, "text")
+    assert not elements(badge, "g[@aria-hidden]")
+
+
+def test_without_a_label_there_is_one_half() -> None:
+    (half,) = elements(Badge("", "1,234", style="flat-square"), "rect")
+    # 31 for the text and 5 on each side
+    assert (half.attrib["x"], half.attrib["width"]) == ("0", "41")
+
+
+@pytest.mark.parametrize(
+    ("logo", "label_color", "x"), [("", "", "20.5"), ("git", "", "38.5"), ("git", "red", "43.5")]
+)
+def test_without_a_label_the_message_stands_where_badge_maker_puts_it(
+    logo: str, label_color: str, x: str
+) -> None:
+    badge = Badge("", "1,234", "blue", label_color, "flat-square", logo)
+    (text,) = elements(badge, "text")
+    assert text.attrib["x"] == x
+
+
+def test_a_social_badge_without_a_message_has_no_bubble() -> None:
+    assert not elements(Badge("views", "", style="social"), "path")
+    assert len(elements(Badge("views", "1", style="social"), "path")) == 1
+    # the button is 31 + 10, and its line half a pixel on each side
+    assert size(Badge("views", "", style="social")) == (42, 20)
+
+
+def test_texts_are_written_as_the_style_writes_them() -> None:
+    badge = Badge("page views", "1.2k")
+    assert texts(badge) == ["page views", "1.2k"]
+    assert texts(replace(badge, style="for-the-badge")) == ["PAGE VIEWS", "1.2K"]
+    assert texts(replace(badge, style="social")) == ["Page views", "1.2k"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_badge_tells_screen_readers_what_it_says(style: str) -> None:
+    root = parse(draw(Badge("page views", "1.2k", style=style)))
+    assert root.attrib["role"] == "img"
+    assert root.attrib["aria-label"] == "page views: 1.2k"
+    assert root[0].tag == f"{SVG}title"
+    assert root[0].text == "page views: 1.2k"
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_what_markup_is_made_of_is_only_text(style: str) -> None:
+    hostile = """</text><script>alert("x")</script>&amp;'"]]>"""
+    badge = Badge(hostile, hostile, style=style)
+    assert {one.casefold() for one in texts(badge)} == {hostile.casefold()}
+    assert parse(draw(badge)).attrib["aria-label"] == f"{hostile}: {hostile}"
+
+
+def test_what_xml_can_not_hold_is_left_out_and_white_space_is_one_space() -> None:
+    badge = Badge("\x00a\x08\x1bb\ud800\uffff\x7f\x9f", "  c\t\r\n \x01 d\n")
+    assert texts(badge) == ["ab", "c d"]
+
+
+@given(badges)
+def test_every_badge_is_well_formed_and_refers_to_nothing_outside(badge: Badge) -> None:
+    drawn = draw(badge)
+    root = parse(drawn.encode().decode())
+    named = {one.attrib["id"] for one in root.iter() if "id" in one.attrib}
+    asked = set(re.findall(r"url\(#(\w+)\)", drawn))
+    assert {one.tag.removeprefix(SVG) for one in root.iter()} <= ELEMENTS
+    assert asked <= named
+    for one in root.iter():
+        for name, value in one.attrib.items():
+            assert not re.match("on|style|href|src", name)
+            assert "://" not in value or name == "aria-label"
+
+
+@given(badges)
+def test_every_text_is_within_its_badge(badge: Badge) -> None:
+    root = parse(draw(badge))
+    end = float(root.attrib["width"])
+    for text in root.findall(f".//{SVG}text"):
+        half = float(text.attrib["textLength"]) / 2
+        assert half >= 0
+        assert float(text.attrib["x"]) - half >= 0
+        assert float(text.attrib["x"]) + half <= end
+
+
+@given(badges, badges)
+def test_ids_are_shared_by_none_but_the_same_badge(one: Badge, other: Badge) -> None:
+    first, second = (set(re.findall(r' id="(\w+)"', draw(badge))) for badge in (one, other))
+    assert draw(one) == draw(one)
+    assert one == other or not first & second
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("one", ["&", '"', "<", "W", "日", "😀", "\U000e0041", "ﷺ", "ŉ", "ΐ"])
+def test_100_characters_of_whatever_kind_stay_below_4_kb(style: str, one: str) -> None:
+    assert len(draw(Badge(one * 50, one * 50, style=style)).encode()) <= 4096
+
+
+@given(st.text(st.characters(), max_size=100), st.integers(0, 100), styles)
+def test_100_characters_of_any_kinds_stay_below_4_kb(text: str, cut: int, style: str) -> None:
+    badge = Badge(text[:cut], text[cut:], "yellow", "white", style)
+    assert len(draw(badge).encode()) <= 4096
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_logo_that_would_make_a_badge_too_large_is_left_out_and_the_badge_says_so(
+    style: str,
+) -> None:
+    short = Badge("views", "1,234", style=style, logo="kubernetes")
+    long = replace(short, message="&" * 300)
+    logo = logos.find("kubernetes")
+    assert logo is not None
+    assert logo.path in draw(short)
+    assert said(short) == []
+    assert said(long) == [
+        "Without the logo kubernetes: with it the badge would have more than 4096 bytes."
+    ]
+    assert anonymous(draw(long)) == anonymous(draw(replace(long, logo="")))
+
+
+def anonymous(drawn: str) -> str:
+    """Without what is a badge's own: a part of its ids, and what it says of itself."""
+    return re.sub(r"<desc>.*</desc>", "", re.sub(r'(id="|#)(\w)\w{8}', r"\1\2", drawn))
+
+
+def said(badge: Badge) -> list[str | None]:
+    """What a badge says that it lacks."""
+    return [one.text for one in elements(badge, "desc")]
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("one", ["&", "W", "😀", "\U000e0041", "ŉ"])
+def test_the_longest_label_count_and_unknown_logo_stay_below_4_kb(style: str, one: str) -> None:
+    most = options.Options(base=options.MAX_BASE, format="comma").message(options.MAX_BASE)
+    logo = "x" * options.MAX_LOGO
+    badge = Badge(one * options.MAX_LABEL, most, "yellow", "white", style, logo)
+    assert len(draw(badge).encode()) <= 4096
+
+
+def test_a_logo_is_drawn_up_to_the_last_byte() -> None:
+    rests = set()
+    for name in ("c", "css", "github", "npm", "python", "x", "youtube"):
+        badge = Badge("", "i" * 700, style="flat-square", logo=name)
+        # A message stands in a badge three times, so that each letter more is three bytes.
+        more, rest = divmod(4096 - len(draw(badge).encode()), 3)
+        longest = replace(badge, message="i" * (700 + more))
+        assert len(draw(longest).encode()) == 4096 - rest
+        assert said(longest) == []
+        assert said(replace(badge, message="i" * (700 + more + 1))) != []
+        rests.add(rest)
+    assert rests == {0, 1, 2}
+
+
+def test_an_unknown_logo_is_not_drawn_and_the_badge_says_so() -> None:
+    unknown = Badge("views", "1", logo="nosuchlogo")
+    assert said(unknown) == ["Without the logo nosuchlogo: it is not among those drawn here."]
+    assert not elements(unknown, "path")
+    assert said(Badge("views", "1")) == []
+
+
+def test_what_a_badge_says_of_its_logo_is_escaped() -> None:
+    assert said(Badge("views", "1", logo="<b>&\0")) == [
+        "Without the logo <b>&: it is not among those drawn here."
+    ]
+
+
+def test_a_logo_is_dark_on_a_light_half() -> None:
+    (on_label,) = elements(Badge("views", "1", "red", "white", logo="javascript"), "path")
+    (on_message,) = elements(Badge("", "1", "white", logo="javascript"), "path")
+    (on_block,) = elements(Badge("", "1", "white", "black", logo="javascript"), "path")
+    fills = [one.attrib["fill"] for one in (on_label, on_message, on_block)]
+    assert fills == ["#333", "#333", "#f7df1e"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_only_texts_whose_letters_touch_are_stretched(style: str) -> None:
+    adjusted = [
+        text.get("lengthAdjust") == "spacingAndGlyphs"
+        for text in elements(Badge("المشاهدات", "1,234", style=style), "text")
+    ]
+    assert sum(adjusted) == len(adjusted) / 2
+    assert adjusted[0]
+
+
+def test_letters_that_touch_are_not_set_apart() -> None:
+    apart = elements(Badge("ab", "x", style="for-the-badge"), "text")[0]
+    joined = elements(Badge("कक", "x", style="for-the-badge"), "text")[0]
+    # A is 7.52 and B 7.54 px at 11 px: 13.69 at 10 px, and 1.25 behind each
+    assert apart.attrib["textLength"] == "15.5"
+    # 8.38 each at 11 px: 15.24 at 10 px
+    assert joined.attrib["textLength"] == "15"
+
+
+@pytest.mark.parametrize("wrong", [Badge("", "1", color="no"), Badge("", "1", label_color="no")])
+def test_a_wrong_colour_is_refused(wrong: Badge) -> None:
+    with pytest.raises(BadColorError):
+        draw(wrong)
+
+
+def test_the_styles_are_those_that_the_options_know() -> None:
+    assert tuple(STYLES) == options.STYLES
+
+
+def test_logos_are_read_when_one_is_asked_for() -> None:
+    program = (
+        "from chalicelib.badges import logos, svg;"
+        "svg.draw(svg.Badge('views', '1')); assert logos._all.cache_info().currsize == 0;"
+        "svg.draw(svg.Badge('views', '1', logo='git')); assert logos._all.cache_info().currsize"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603  our own words

@@ -1,0 +1,215 @@
+"""The events of a status in pages: each once, in order over all shards, whatever a cursor holds."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chalicelib.events import schedule
+from chalicelib.events.claims import Leases
+from chalicelib.events.event import Event, Status, batch, key
+from chalicelib.events.listing import PAGE, BadCursorError, Page, read
+from chalicelib.storage.ports import MAX_DUE, Delete, Item, Key, Put, Table
+from tests.unit.event_builders import AT, ENGINES, an_event, table_on
+from tests.unit.fakes import FakeQueue, sqlite_table
+
+
+@pytest.fixture(params=ENGINES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+    with table_on(request.param, tmp_path) as opened:
+        yield opened
+
+
+def accept(table: Table, number: int, at: int | None = None) -> Event:
+    event = an_event(f"e{number}", AT + number if at is None else at)
+    return schedule.accept(event, table, FakeQueue(), AT).event
+
+
+def pages(table: Table, status: Status = Status.ACTIVE) -> Iterator[Page]:
+    page = read(table, status)
+    yield page
+    while page.cursor:
+        page = read(table, status, page.cursor)
+        yield page
+
+
+def names(events: list[Event]) -> list[str]:
+    return [event.event_id for event in events]
+
+
+def cursor(content: Any) -> str:
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip("=")
+
+
+def opened(given_cursor: str) -> Any:
+    return json.loads(base64.urlsafe_b64decode(given_cursor + "=="))
+
+
+def test_without_events_the_first_page_is_the_last(table: Table) -> None:
+    assert read(table, Status.ACTIVE) == Page([], "")
+
+
+def test_each_event_is_listed_once_in_the_order_of_its_time(table: Table) -> None:
+    """120 events over eight shards: pages of 50, 50 and 20."""
+    accepted = [accept(table, number) for number in range(120)]
+    assert len({batch(Status.ACTIVE, event.event_id) for event in accepted}) == 8
+    found = [page.events for page in pages(table)]
+    assert [len(events) for events in found] == [50, 50, 20]
+    assert [*chain(*found)] == accepted
+
+
+def test_events_of_one_time_are_listed_once_each(table: Table) -> None:
+    accepted = {accept(table, number, at=AT).event_id for number in range(70)}
+    found = [name for page in pages(table) for name in names(page.events)]
+    assert len(found) == 70
+    assert set(found) == accepted
+
+
+def test_a_full_page_may_be_followed_by_an_empty_one(table: Table) -> None:
+    for number in range(PAGE):
+        accept(table, number)
+    assert [len(page.events) for page in pages(table)] == [PAGE, 0]
+
+
+def test_a_page_has_the_events_of_one_status(table: Table) -> None:
+    for number in range(4):
+        accept(table, number)
+    schedule.cancel(table, Leases(), "e1", AT)
+    schedule.cancel(table, Leases(), "e2", AT + 5)
+    assert names(read(table, Status.ACTIVE).events) == ["e0", "e3"]
+    assert names(read(table, Status.CANCELLED).events) == ["e1", "e2"]
+    assert read(table, Status.SUCCESS).events == read(table, Status.ERROR).events == []
+
+
+def test_an_event_that_gets_another_status_between_two_pages_hides_no_other(table: Table) -> None:
+    """Those that the cursor stands on are gone, one before it, and one behind it."""
+    for number in range(120):
+        accept(table, number)
+    first = read(table, Status.ACTIVE)
+    gone = {f"e{number}" for number in (7, *range(42, 52), 99)}
+    for name in gone:
+        schedule.cancel(table, Leases(), name, AT)
+    rest = read(table, Status.ACTIVE, first.cursor)
+    last = read(table, Status.ACTIVE, rest.cursor)
+    listed = names(first.events + rest.events + last.events)
+    assert len(set(listed)) == len(listed)
+    assert set(listed) == {f"e{number}" for number in range(120)} - (gone - set(listed))
+    assert not gone & set(names(rest.events + last.events))
+
+
+class Lagging:
+    """A table whose index still has what the table has not any more."""
+
+    def __init__(self, table: Table, *missing: str) -> None:
+        self.table = table
+        self.missing = {key(name) for name in missing}
+
+    def query_due(self, *of: Any, **how: Any) -> Any:
+        return self.table.query_due(*of, **how)
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return self.table.get_all([key for key in keys if key not in self.missing])
+
+
+def test_an_index_that_lags_shows_nothing_that_is_not_so(table: Table) -> None:
+    for number in range(3):
+        accept(table, number)
+    late: Any = Lagging(table, "e1")
+    assert names(read(late, Status.ACTIVE).events) == ["e0", "e2"]
+    item = table.get(key("e2"))
+    assert item is not None
+    table.write(Put(item | {"status": "SUCCESS"}))
+    assert names(read(late, Status.ACTIVE).events) == ["e0"]
+
+
+def test_a_removed_event_is_no_trouble_to_a_cursor_that_stands_on_it(table: Table) -> None:
+    for number in range(60):
+        accept(table, number)
+    first = read(table, Status.ACTIVE)
+    table.write(Delete(key("e49")))
+    assert names(read(table, Status.ACTIVE, first.cursor).events) == [
+        f"e{number}" for number in range(50, 60)
+    ]
+
+
+def test_a_cursor_tells_its_status_and_the_place_in_each_shard(table: Table) -> None:
+    for number in range(60):
+        accept(table, number)
+    given_cursor = read(table, Status.ACTIVE).cursor
+    assert set(given_cursor) < set(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    ), "it needs no encoding in a URL"
+    status, places = opened(given_cursor)
+    assert status == "ACTIVE"
+    assert max(places.values()) == [AT + 49, "e49"]
+    assert all(batch(Status.ACTIVE, name)[-1] == shard for shard, (_, name) in places.items())
+
+
+PLACE = [AT, "e"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "x",
+        "ü",
+        "\ud800",
+        "AAAA",
+        base64.urlsafe_b64encode(b"[" * 90_000).decode(),
+        cursor({}),
+        cursor([]),
+        cursor({"0": PLACE}),
+        cursor(["SUCCESS", {"0": PLACE}]),
+        cursor(["ACTIVE"]),
+        cursor(["ACTIVE", []]),
+        cursor(["ACTIVE", {"0": PLACE}, 1]),
+        cursor(["ACTIVE", {"8": PLACE}]),
+        cursor(["ACTIVE", {"-1": PLACE}]),
+        cursor(["ACTIVE", {"٣": PLACE}]),
+        cursor(["ACTIVE", {"x": PLACE}]),
+        cursor(["ACTIVE", {"0": None}]),
+        cursor(["ACTIVE", {"0": []}]),
+        cursor(["ACTIVE", {"0": [AT]}]),
+        cursor(["ACTIVE", {"0": [AT, "e", 1]}]),
+        cursor(["ACTIVE", {"0": ["0", "e"]}]),
+        cursor(["ACTIVE", {"0": [True, "e"]}]),
+        cursor(["ACTIVE", {"0": [1.0, "e"]}]),
+        cursor(["ACTIVE", {"0": [-1, "e"]}]),
+        cursor(["ACTIVE", {"0": [MAX_DUE + 1, "e"]}]),
+        cursor(["ACTIVE", {"0": [10**300, "e"]}]),
+        cursor(["ACTIVE", {"0": [AT, ""]}]),
+        cursor(["ACTIVE", {"0": [AT, "x" * 65]}]),
+        cursor(["ACTIVE", {"0": [AT, "\ud800"]}]),
+        cursor(["ACTIVE", {"0": [AT, 1]}]),
+        cursor(["ACTIVE", {"0": [AT, None]}]),
+    ],
+)
+def test_what_is_no_cursor_of_the_list_is_refused(table: Table, wrong: str) -> None:
+    with pytest.raises(BadCursorError) as refusal:
+        read(table, Status.ACTIVE, wrong)
+    assert str(refusal.value) == "cursor: give the one that the page of ACTIVE before answered"
+
+
+@given(st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(),
+       lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(cursor)))  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_whatever_is_given_as_cursor_is_answered_or_refused(wrong: str) -> None:
+    with sqlite_table() as table:
+        try:
+            page = read(table, Status.ACTIVE, wrong)
+        except BadCursorError:
+            return
+    assert page == Page([], "")
+
+
+@pytest.mark.parametrize("places", [{}, {"0": PLACE}, {"7": [MAX_DUE, "e"]}, {"3": [0, "nobody"]}])
+def test_a_cursor_may_stand_where_nothing_is(table: Table, places: dict[str, Any]) -> None:
+    assert read(table, Status.ACTIVE, cursor(["ACTIVE", places])) == Page([], "")

@@ -1,0 +1,224 @@
+"""Accepting and cancelling events: once, whatever is asked twice or comes in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from chalicelib.events import schedule
+from chalicelib.events.claims import Leases
+from chalicelib.events.event import Event, Status, attempts_value, batch, batches, key, message
+from chalicelib.events.schedule import (
+    DIRECT_SECONDS,
+    IdTakenError,
+    TooLateError,
+    UnknownEventError,
+    accept,
+    cancel,
+    read,
+)
+from chalicelib.events.sweep import AHEAD_SECONDS
+from chalicelib.storage.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
+from tests.unit.event_builders import AT, ENGINES, an_event, table_on
+from tests.unit.fakes import FakeQueue, FaultyTable
+
+CLAIMED: dict[str, Value] = {"claim": "somebody", "lease": AT + 60_000, "tries": 1}
+
+
+@pytest.fixture(params=ENGINES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+    with table_on(request.param, tmp_path) as opened:
+        yield opened
+
+
+def test_an_accepted_event_is_stored_as_it_was_asked_for(table: Table) -> None:
+    accepted = accept(an_event(), table, FakeQueue(), AT)
+    assert accepted.is_new
+    event = read(table, "e")
+    assert event == accepted.event
+    assert (event.at, event.next_at, event.created) == (AT, AT, AT)
+    assert (event.status, event.payload, event.tries) == (Status.ACTIVE, '"hello"', 0)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "bodies"),
+    [
+        (-5_000, [message("e")]),
+        (0, [message("e")]),
+        (1_250, [message("e") + " after 1.25 s"]),
+        (DIRECT_SECONDS * 1000, [message("e") + f" after {float(DIRECT_SECONDS)} s"]),
+        (DIRECT_SECONDS * 1000 + 1, []),
+    ],
+)
+def test_what_is_due_soon_goes_to_the_queue_at_once(
+    table: Table, ahead: int, bodies: list[str]
+) -> None:
+    queue = FakeQueue()
+    accept(an_event(at=AT + ahead), table, queue, AT)
+    assert queue.bodies == bodies
+
+
+def test_what_waits_for_the_sweep_is_in_the_index_long_before_it_comes() -> None:
+    assert DIRECT_SECONDS >= AHEAD_SECONDS + 60
+
+
+def test_an_active_event_is_in_the_index_at_its_time(table: Table) -> None:
+    accept(an_event(at=AT + 10**9), table, FakeQueue(), AT)
+    [due] = table.query_due(batch(Status.ACTIVE, "e"), limit=9)
+    assert due == (AT + 10**9, key("e"))
+
+
+def test_a_queue_that_fails_does_not_undo_what_is_accepted(table: Table) -> None:
+    accepted = accept(an_event(), table, FakeQueue(Unavailable("down")), AT)
+    assert accepted.is_new
+    assert read(table, "e").status is Status.ACTIVE
+
+
+def test_the_queue_is_asked_only_for_what_is_due_soon(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    down = FakeQueue(Unavailable("down"))
+    accept(an_event("far", AT + 10**9), table, down, AT)
+    assert caplog.messages == []
+    accept(an_event("near"), table, down, AT)
+    [warning] = caplog.records
+    assert warning.message == "events wait for the sweep"
+    assert (warning.levelname, vars(warning)["fields"]["reason"]) == ("WARNING", "down")
+
+
+def test_an_event_that_was_in_the_way_and_is_gone_fails_the_request(table: Table) -> None:
+    def gone(_: Sequence[Write]) -> None:
+        raise ConditionFailed({0: None})
+
+    with pytest.raises(ConditionFailed):
+        accept(an_event(), FaultyTable(table, before_write=gone), FakeQueue(), AT)
+
+
+def test_the_same_request_again_is_the_same_event_and_sent_again(table: Table) -> None:
+    """The answer to the first may have been lost, and the message with it."""
+    first = accept(an_event(), table, FakeQueue(), AT)
+    queue = FakeQueue()
+    again = accept(an_event(at=AT), table, queue, AT + 7)
+    assert (again.is_new, again.event) == (False, first.event) or again.event == first.event
+    assert queue.bodies == [message("e")]
+
+
+def test_the_same_request_later_is_not_new(table: Table) -> None:
+    event = an_event()
+    accept(event, table, FakeQueue(), AT)
+    table.write(Update(key("e"), values={"created": AT - 1}))
+    assert not accept(event, table, FakeQueue(), AT).is_new
+
+
+def test_the_same_request_for_what_is_done_starts_nothing(table: Table) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+    cancel(table, Leases(), "e", AT)
+    queue = FakeQueue()
+    again = accept(an_event(), table, queue, AT)
+    assert (again.event.status, queue.bodies) == (Status.CANCELLED, [])
+
+
+def test_another_request_of_the_same_id_is_refused_and_changes_nothing(table: Table) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+    queue = FakeQueue()
+    with pytest.raises(IdTakenError, match="an event e already"):
+        accept(an_event(at=AT + 1), table, queue, AT)
+    assert (read(table, "e").at, queue.bodies) == (AT, [])
+
+
+def test_an_event_that_was_stored_while_its_answer_was_lost_is_new(table: Table) -> None:
+    def store_first(writes: Sequence[Write]) -> None:
+        table.write(*writes)
+
+    accepted = accept(an_event(), FaultyTable(table, before_write=store_first), FakeQueue(), AT)
+    assert accepted.is_new
+
+
+def test_an_unknown_event_is_none(table: Table) -> None:
+    for do in (read, lambda table, name: cancel(table, Leases(), name, AT)):
+        with pytest.raises(UnknownEventError, match="no event e"):
+            do(table, "e")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "x" * 65, "x" * 100_000])
+def test_no_table_is_asked_for_what_can_be_no_id_and_it_is_quoted_in_part(name: str) -> None:
+    with pytest.raises(UnknownEventError) as refused:
+        read(cast("Table", None), name)
+    quoted = name if len(name) < 65 else "x" * 64
+    assert str(refused.value) == f"there is no event {quoted}, or it was done long ago"
+
+
+def test_a_cancelled_event_leaves_what_is_due_and_expires(table: Table) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+    assert cancel(table, Leases(), "e", AT + 5).status is Status.CANCELLED
+    assert table.query_due(batch(Status.ACTIVE, "e"), limit=9) == []
+    assert table.query_due(batch(Status.CANCELLED, "e"), limit=9) == [(AT + 5, key("e"))]
+    item = table.get(key("e"))
+    assert item is not None
+    assert item["ttl"] == AT // 1000 + 30 * 86_400
+
+
+def test_to_cancel_twice_is_to_cancel_once(table: Table) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+    cancel(table, Leases(), "e", AT)
+    before = table.get(key("e"))
+    assert cancel(table, Leases(), "e", AT + 999).status is Status.CANCELLED
+    assert table.get(key("e")) == before
+
+
+@pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR])
+def test_what_is_done_can_not_be_cancelled(table: Table, status: Status) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+    table.write(Update(key("e"), values={"status": str(status)}))
+    with pytest.raises(TooLateError, match=f"is done: {status}"):
+        cancel(table, Leases(), "e", AT)
+
+
+def test_what_is_being_delivered_can_not_be_cancelled_until_its_claim_is_over(
+    table: Table,
+) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+    table.write(Update(key("e"), values=CLAIMED))
+    with pytest.raises(TooLateError, match="its delivery has begun"):
+        cancel(table, Leases(), "e", AT + 59_999)
+    assert cancel(table, Leases(), "e", AT + 60_000).status is Status.CANCELLED
+    item = table.get(key("e")) or {}
+    assert {"claim", "lease"} & item.keys() == set()
+
+
+def test_a_claim_that_comes_in_between_is_seen(table: Table) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+
+    def claim(_: Sequence[Write]) -> None:
+        table.write(Update(key("e"), values=CLAIMED))
+
+    with pytest.raises(TooLateError, match="its delivery has begun"):
+        cancel(FaultyTable(table, before_write=claim), Leases(), "e", AT)
+
+
+def test_a_delivery_that_ends_in_between_is_seen(table: Table) -> None:
+    accept(an_event(), table, FakeQueue(), AT)
+
+    def succeed(_: Sequence[Write]) -> None:
+        table.write(Update(key("e"), values={"status": "SUCCESS"}))
+
+    with pytest.raises(TooLateError, match="is done: SUCCESS"):
+        cancel(FaultyTable(table, before_write=succeed), Leases(), "e", AT)
+
+
+def test_events_spread_over_all_shards() -> None:
+    found = {batch(Status.ACTIVE, f"event {n}") for n in range(200)}
+    assert found == set(batches(Status.ACTIVE))
+    assert len(found) == 8
+
+
+def test_an_item_is_read_back_whole(table: Table) -> None:
+    event = an_event()
+    table.write(Put(event.new_item()))
+    table.write(Update(key("e"), values={**CLAIMED, "round": 2, "attempts": attempts_value(())}))
+    there = schedule.read(table, "e")
+    assert isinstance(there, Event)
+    assert (there.claim, there.lease, there.tries, there.round) == ("somebody", AT + 60_000, 1, 2)

@@ -1,0 +1,165 @@
+"""An event as its owner sees it, a timer's time left, and the countdown on a badge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.events import serializers
+from chalicelib.events.event import Attempt, Kind, Status, Target
+from tests.unit.event_builders import AT, an_event
+
+NOON = "2026-03-14T12:00:00.000Z"
+DAY, HOUR, MINUTE, SECOND = 86_400_000, 3_600_000, 60_000, 1_000
+
+
+def test_an_event_that_waits_is_shown_with_its_next_attempt() -> None:
+    assert serializers.document(replace(an_event(), next_at=AT + 1)) == {
+        "id": "e",
+        "status": "ACTIVE",
+        "at": NOON,
+        "created": NOON,
+        "target": {"log": True},
+        "attempts": [],
+        "attempt_count": 0,
+        "payload": "hello",
+        "next_attempt": "2026-03-14T12:00:00.001Z",
+    }
+
+
+@pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR, Status.CANCELLED])
+def test_what_an_event_has_not_is_left_out(status: Status) -> None:
+    shown = serializers.document(replace(an_event(), status=status, payload=""))
+    assert shown.keys() == {
+        "id", "status", "at", "created", "target", "attempts", "attempt_count",
+    }  # fmt: skip
+
+
+def test_a_payload_of_null_is_one() -> None:
+    assert serializers.document(replace(an_event(), payload="null"))["payload"] is None
+
+
+def test_a_delivery_that_is_under_way_is_shown_with_who_does_it_until_when() -> None:
+    shown = serializers.document(replace(an_event(), claim="worker", lease=AT + MINUTE))
+    assert shown["claim"] == {"by": "worker", "until": "2026-03-14T12:01:00.000Z"}
+
+
+def test_attempts_are_shown_in_their_order_and_the_last_error_by_itself() -> None:
+    attempts = (
+        Attempt(AT, AT + 1, 500, "status 500"),
+        Attempt(AT + 2, AT + 3, 0, "refused"),
+        Attempt(AT + 4),
+        Attempt(AT + 5, AT + 6, 204),
+    )
+    shown = serializers.document(replace(an_event(), attempts=attempts, tries=7))
+    assert shown["attempts"] == [
+        {
+            "started": NOON,
+            "ended": "2026-03-14T12:00:00.001Z",
+            "status": 500,
+            "error": "status 500",
+        },
+        {
+            "started": "2026-03-14T12:00:00.002Z",
+            "ended": "2026-03-14T12:00:00.003Z",
+            "error": "refused",
+        },
+        {"started": "2026-03-14T12:00:00.004Z"},
+        {
+            "started": "2026-03-14T12:00:00.005Z",
+            "ended": "2026-03-14T12:00:00.006Z",
+            "status": 204,
+        },
+    ]
+    assert (shown["last_error"], shown["attempt_count"]) == ("refused", 7)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [Target(Kind.LOG), Target(Kind.QUEUE, "mails"), Target(Kind.URL, "https://example.com/")],
+)
+def test_a_target_is_shown_as_it_was_asked_for(target: Target) -> None:
+    shown = serializers.document(replace(an_event(), target=target))["target"]
+    assert shown == {str(target.kind): target.address or True}
+
+
+@given(st.integers(0, 10**13))
+def test_a_time_is_shown_to_the_millisecond(milliseconds: int) -> None:
+    shown = serializers.moment(milliseconds)
+    assert shown.endswith("Z")
+    assert len(shown) == len(NOON)
+    assert round(datetime.fromisoformat(shown).timestamp() * 1000) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("ahead", "left"), [(-5_000, 0), (-1, 0), (0, 0), (1, 1), (1_000, 1), (1_001, 2), (DAY, 86_400)]
+)
+def test_the_time_left_of_a_timer_is_whole_seconds_and_never_below_0(ahead: int, left: int) -> None:
+    assert serializers.timer(an_event(at=AT + ahead), AT) == {
+        "id": "e",
+        "time_left": left,
+        "status": "ACTIVE",
+    }
+
+
+@pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR, Status.CANCELLED])
+def test_a_timer_that_is_done_has_no_time_left(status: Status) -> None:
+    """One that was cancelled has not elapsed either, but never will."""
+    shown = serializers.timer(replace(an_event(at=AT + DAY), status=status), AT)
+    assert shown == {"id": "e", "time_left": 0, "status": str(status)}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "said"),
+    [
+        (-DAY, "due now"),
+        (0, "due now"),
+        (1, "in 1 second"),
+        (SECOND, "in 1 second"),
+        (SECOND + 1, "in 2 seconds"),
+        (2 * MINUTE - SECOND, "in 119 seconds"),
+        (2 * MINUTE, "in 2 minutes"),
+        (2 * HOUR - SECOND, "in 119 minutes"),
+        (2 * HOUR, "in 2 hours"),
+        (2 * DAY - SECOND, "in 47 hours"),
+        (2 * DAY, "in 2 days"),
+        (3 * DAY, "in 3 days"),
+        (4 * DAY - SECOND, "in 3 days"),
+        (366 * DAY, "in 366 days"),
+    ],
+)
+def test_a_countdown_is_told_in_its_largest_unit_of_two_or_more(ahead: int, said: str) -> None:
+    assert serializers.countdown(ahead) == said
+    assert serializers.badge(an_event(at=AT + ahead), AT) == {
+        "schemaVersion": 1,
+        "label": "event",
+        "message": said,
+        "color": "blue",
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "color"),
+    [
+        (Status.SUCCESS, "fired", "brightgreen"),
+        (Status.ERROR, "failed", "red"),
+        (Status.CANCELLED, "cancelled", "lightgrey"),
+    ],
+)
+def test_what_is_done_says_so_whatever_time_it_had(status: Status, said: str, color: str) -> None:
+    shown = serializers.badge(replace(an_event(at=AT + DAY), status=status), AT)
+    assert (shown["message"], shown["color"]) == (said, color)
+
+
+def test_a_badge_of_an_error_is_red_and_says_so() -> None:
+    assert serializers.error("no such event") == {
+        "schemaVersion": 1,
+        "label": "event",
+        "message": "no such event",
+        "color": "red",
+        "isError": True,
+    }

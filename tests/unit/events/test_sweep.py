@@ -1,0 +1,466 @@
+"""The sweep: all that is due soon goes on its way once, what was missed is found, nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.events import schedule
+from chalicelib.events import sweep as sweeping
+from chalicelib.events.claims import Leases
+from chalicelib.events.event import (
+    PARTITION,
+    SHARDS,
+    MalformedError,
+    Status,
+    batch,
+    batches,
+    key,
+    message,
+    named_in,
+)
+from chalicelib.events.schedule import DIRECT_SECONDS
+from chalicelib.events.sweep import (
+    AHEAD_SECONDS,
+    CURSOR,
+    GROUP,
+    OVERDUE_SECONDS,
+    RESCUE_SECONDS,
+    SKEW_SECONDS,
+    Swept,
+    distribute,
+    sweep,
+)
+from chalicelib.storage.ports import (
+    MAX_DELAY_SECONDS,
+    Due,
+    Message,
+    StorageError,
+    Table,
+    Unavailable,
+    Update,
+    Write,
+)
+from tests.unit.event_builders import AT, ENGINES, an_event, table_on
+from tests.unit.fakes import FakeQueue, FaultyTable, raising, told
+
+MINUTE = 60_000
+AHEAD = AHEAD_SECONDS * 1000
+
+
+@pytest.fixture(params=ENGINES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+    with table_on(request.param, tmp_path) as opened:
+        yield opened
+
+
+def accept(table: Table, *times: int, name: str = "e") -> None:
+    for number, at in enumerate(times):
+        schedule.accept(an_event(f"{name}{number}", at), table, FakeQueue(), AT)
+
+
+def sent(queue: FakeQueue) -> dict[str, int]:
+    """What the sweep sent, and for when."""
+    found = [event for body in queue.bodies for event in json.loads(body)["events"]]
+    events = dict(found)
+    assert len(events) == len(found), "none twice"
+    return events
+
+
+def swept(table: Table, now: int) -> dict[str, int]:
+    queue = FakeQueue()
+    sweep(table, queue, now)
+    return sent(queue)
+
+
+def test_what_is_due_within_five_minutes_is_sent_with_its_time(table: Table) -> None:
+    accept(table, AT - MINUTE, AT, AT + AHEAD, AT + AHEAD + 1)
+    assert swept(table, AT) == {"e0": AT - MINUTE, "e1": AT, "e2": AT + AHEAD}
+
+
+def test_a_sweep_goes_on_where_the_one_before_ended(table: Table) -> None:
+    accept(table, AT + AHEAD, AT + AHEAD + 1, AT + AHEAD + MINUTE, AT + AHEAD + MINUTE + 1)
+    assert set(swept(table, AT)) == {"e0"}
+    assert set(swept(table, AT + MINUTE)) == {"e1", "e2"}
+    assert set(swept(table, AT + MINUTE)) == set()
+
+
+def test_minutes_without_a_sweep_are_caught_up(table: Table) -> None:
+    accept(table, *(AT + AHEAD + n * MINUTE for n in range(10)))
+    assert set(swept(table, AT)) == {"e0"}
+    assert set(swept(table, AT + 4 * MINUTE)) == {f"e{n}" for n in range(1, 5)}
+
+
+def test_what_was_missed_is_found_when_it_is_overdue_and_left_alone_for_a_while(
+    table: Table,
+) -> None:
+    """It came into the index behind the sweep's back."""
+    swept(table, AT)
+    accept(table, AT + MINUTE)
+    overdue = AT + MINUTE + OVERDUE_SECONDS * 1000
+    assert swept(table, overdue - 1) == {}
+    assert swept(table, overdue) == {"e0": AT + MINUTE}
+    assert swept(table, overdue + RESCUE_SECONDS * 1000 - 1) == {}
+    later = overdue + (RESCUE_SECONDS + OVERDUE_SECONDS) * 1000
+    assert set(swept(table, later)) == {"e0"}
+
+
+def test_a_rescued_event_is_looked_for_later_and_due_as_ever(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT)
+    swept(table, AT + 2 * MINUTE)
+    event = schedule.read(table, "e0")
+    assert (event.at, event.next_at) == (AT, AT)
+    [due] = table.query_due(batch(Status.ACTIVE, "e0"), limit=9)
+    assert due.due == AT + 2 * MINUTE + RESCUE_SECONDS * 1000
+
+
+def test_an_event_that_changes_while_it_is_rescued_is_left_alone_and_keeps_no_other_from_it(
+    table: Table,
+) -> None:
+    """Of twenty events some share a shard with the first; they come after it."""
+    swept(table, AT)
+    accept(table, *[AT] * 20)
+
+    def cancel(writes: Sequence[Write]) -> None:
+        schedule.cancel(table, Leases(), writes[0].key.pk.removeprefix(PARTITION), AT)
+
+    def before(writes: Sequence[Write]) -> None:
+        if writes[0].key != CURSOR:
+            once(writes)
+
+    once = first_time(cancel)
+    sweep(FaultyTable(table, before_write=before), FakeQueue(), AT + 2 * MINUTE)
+    assert indexed(table, Status.CANCELLED) == [AT]
+    assert indexed(table, Status.ACTIVE) == [AT + 2 * MINUTE + RESCUE_SECONDS * 1000] * 19
+
+
+def indexed(table: Table, status: Status) -> list[int]:
+    return [due.due for one in batches(status) for due in table.query_due(one, limit=99)]
+
+
+def first_time(does: Callable[[Any], object]) -> Callable[[Any], None]:
+    left = [does]
+
+    def hook(given: object) -> None:
+        if left:
+            left.pop()(given)
+
+    return hook
+
+
+class RefusingQueue(FakeQueue):
+    """A queue that takes some messages, and then none."""
+
+    def __init__(self, takes: int) -> None:
+        super().__init__()
+        self._takes = takes
+
+    def send_all(self, messages: Sequence[Message]) -> None:
+        if len(self.bodies) == self._takes:
+            raise Unavailable("throttled")
+        super().send_all(messages)
+
+
+@pytest.mark.parametrize("takes", [0, 1])
+def test_an_overdue_event_that_the_queue_refused_is_found_by_the_next_sweep(
+    table: Table, takes: int
+) -> None:
+    """One that the queue took is not sent again so soon."""
+    swept(table, AT)
+    accept(table, *[AT] * 20)
+    queue = RefusingQueue(takes)
+    with pytest.raises(Unavailable):
+        sweep(table, queue, AT + 2 * MINUTE)
+    names = {f"e{number}" for number in range(20)}
+    assert swept(table, AT + 3 * MINUTE).keys() == names - set(sent(queue))
+
+
+def test_a_sweep_that_dies_before_it_moves_an_overdue_event_sends_it_again(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT)
+
+    def die(writes: Sequence[Write]) -> None:
+        if writes[0].key != CURSOR:
+            raise KeyboardInterrupt
+
+    queue = FakeQueue()
+    with pytest.raises(KeyboardInterrupt):
+        sweep(FaultyTable(table, before_write=die), queue, AT + 2 * MINUTE)
+    assert set(sent(queue)) == {"e0"}
+    assert set(swept(table, AT + 3 * MINUTE)) == {"e0"}
+
+
+LEADS = [SKEW_SECONDS * 1000 + 1, 2 * MINUTE, 60 * MINUTE, 10**12]
+"""How far a clock was ahead, from the least that the next sweep notices on."""
+
+
+@pytest.mark.parametrize("lead", LEADS)
+def test_a_cursor_from_a_clock_that_was_ahead_makes_no_event_late(table: Table, lead: int) -> None:
+    """Events that are accepted later are sent before their time, each once."""
+    swept(table, AT + lead)
+    accept(table, AT - MINUTE, AT + 1, AT + AHEAD, AT + AHEAD + 1, AT + AHEAD + MINUTE)
+    assert set(swept(table, AT)) == {"e0", "e1", "e2"}
+    assert set(swept(table, AT + MINUTE)) == {"e3", "e4"}
+    assert set(swept(table, AT + MINUTE)) == set()
+
+
+def test_a_cursor_that_is_ahead_by_little_stays(table: Table) -> None:
+    """What was accepted since the last sweep, and is before the cursor, went to the queue."""
+    swept(table, AT + SKEW_SECONDS * 1000)
+    watched = FaultyTable(table)
+    accept(table, AT + AHEAD)
+    assert swept(watched, AT) == {}
+    assert watched.written == []
+    assert SKEW_SECONDS + 60 + AHEAD_SECONDS <= DIRECT_SECONDS
+
+
+def test_a_cursor_that_is_set_back_is_told(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+    swept(table, AT + 60 * MINUTE)
+    swept(table, AT)
+    assert told(caplog) == [
+        (logging.WARNING, "the cursor of the sweep was ahead", {"seconds": 3600})
+    ]
+
+
+def test_setting_the_cursor_back_changes_no_event_that_no_rescue_has_moved(table: Table) -> None:
+    accept(table, AT + 10 * MINUTE, AT + 20 * MINUTE)
+    swept(table, AT + 30 * MINUTE)
+    watched = FaultyTable(table)
+    sweep(watched, FakeQueue(), AT)
+    assert {write.key for writes in watched.written for write in writes} == {CURSOR}
+
+
+def test_a_cursor_that_another_sweep_moves_meanwhile_is_not_set_back(table: Table) -> None:
+    swept(table, AT + 60 * MINUTE)
+    later = first_time(lambda _: swept(table, AT + 61 * MINUTE))
+    sweep(FaultyTable(table, before_write=later), FakeQueue(), AT)
+    assert (table.get(CURSOR) or {})["swept"] == AT + 61 * MINUTE + AHEAD
+
+
+@pytest.mark.parametrize("ahead", [-2, 1, 5, 6, 30])
+def test_an_event_that_a_clock_ahead_took_for_overdue_is_found_in_time(
+    table: Table, ahead: int
+) -> None:
+    """The second sweep by that clock sent it once more, and moved it to five minutes later."""
+    accept(table, AT + ahead * MINUTE)
+    swept(table, AT + 59 * MINUTE)
+    swept(table, AT + 60 * MINUTE)
+    found = [minute for minute in range(31) if swept(table, AT + minute * MINUTE)]
+    assert found[0] == max(0, ahead - 5)
+
+
+def test_what_is_done_or_far_ahead_is_not_looked_at(table: Table) -> None:
+    accept(table, AT, AT + 10**9)
+    schedule.cancel(table, Leases(), "e0", AT)
+    assert swept(table, AT) == {}
+
+
+def test_a_sweep_says_how_much_it_found(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT, AT + AHEAD + 1)
+    assert sweep(table, FakeQueue(), AT + 2 * MINUTE) == Swept(sent=2, overdue=1)
+
+
+def test_a_sweep_warns_where_events_were_overdue_and_only_there(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    accept(table, AT)
+    with caplog.at_level(logging.WARNING, "vu-mi"):
+        swept(table, AT)
+        assert caplog.messages == []
+        swept(table, AT + MINUTE)
+    [warning] = caplog.records
+    assert warning.message == "overdue events were sent once more"
+    assert (warning.levelname, vars(warning)["fields"]["events"]) == ("WARNING", 1)
+
+
+def test_events_are_sent_in_groups(tmp_path: Path) -> None:
+    with table_on("sqlite", tmp_path) as table:
+        accept(table, *range(AT, AT + 8 * GROUP + 850))
+        queue = FakeQueue()
+        assert sweep(table, queue, AT) == Swept(sent=8 * GROUP + 850, overdue=0)
+        assert len(sent(queue)) == 8 * GROUP + 850
+        assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
+
+
+def test_many_pages_of_a_shard_are_all_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweeping, "PAGE", 3)
+    with table_on("sqlite", tmp_path) as table:
+        accept(table, *[AT] * 100)
+        assert len(swept(table, AT)) == 100
+
+
+@pytest.mark.parametrize("failing", ["queue", "table"])
+def test_a_sweep_that_fails_leaves_all_to_the_next(table: Table, failing: str) -> None:
+    accept(table, AT)
+    queue = FakeQueue(Unavailable("down") if failing == "queue" else None)
+
+    def fail(_: object) -> None:
+        raise Unavailable("down")
+
+    faulty = FaultyTable(table, before_write=fail) if failing == "table" else table
+    with pytest.raises(StorageError):
+        sweep(faulty, queue, AT)
+    assert set(swept(table, AT)) == {"e0"}
+
+
+def test_a_late_sweep_does_not_move_the_cursor_back(table: Table) -> None:
+    swept(table, AT + MINUTE)
+    swept(table, AT)
+    assert table.get(CURSOR) == {
+        "PK": "TIMER",
+        "SK": "SWEEP",
+        "swept": AT + MINUTE + AHEAD,
+    }
+
+
+def test_a_sweep_that_another_overtakes_does_not_move_the_cursor_back(table: Table) -> None:
+    """The other is two minutes later, and comes before the first step of the cursor."""
+    overtake = first_time(lambda _: sweep(table, FakeQueue(), AT + 2 * MINUTE))
+    sweep(FaultyTable(table, before_write=overtake), FakeQueue(), AT)
+    assert (table.get(CURSOR) or {})["swept"] == AT + 2 * MINUTE + AHEAD
+
+
+def test_the_cursor_moves_up_to_now_then_by_two_minutes_up_to_the_horizon(table: Table) -> None:
+    watched = FaultyTable(table)
+    sweep(watched, FakeQueue(), AT)
+    moved = [write.values["swept"] for (write,) in watched.written if isinstance(write, Update)]
+    assert moved == [AT, AT + 2 * MINUTE, AT + 4 * MINUTE, AT + 5 * MINUTE]
+
+
+class Stale(FaultyTable):
+    """An index that shows an event where it was."""
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        found = self.table.query_due(batch, **how)
+        return [Due(one.due - 1, one.key) for one in found]
+
+
+def test_an_index_that_lags_moves_nothing_that_has_moved(table: Table) -> None:
+    swept(table, AT)
+    accept(table, AT)
+    sweep(Endless(table), FakeQueue(), AT + 2 * MINUTE)
+    [due] = table.query_due(batch(Status.ACTIVE, "e0"), limit=9)
+    assert due.due == AT
+
+
+class Endless(Stale):
+    """Its second page is empty."""
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return [] if how.get("after") else super().query_due(batch, **how)
+
+
+def test_distributed_events_wait_in_the_queue_until_they_are_due() -> None:
+    queue = FakeQueue()
+    body = json.dumps({"events": [["a", AT + 1_500], ["b", AT], ["c", AT - 7]]})
+    assert distribute(body, queue, AT) == 3
+    assert queue.bodies == [message("a") + " after 1.5 s", message("b"), message("c")]
+
+
+def test_events_that_a_sweep_by_a_clock_ahead_sent_wait_as_long_as_the_queue_can() -> None:
+    queue = FakeQueue()
+    distribute(json.dumps({"events": [["a", AT + 60 * MINUTE], ["b", AT]]}), queue, AT)
+    assert queue.bodies == [message("a") + f" after {MAX_DELAY_SECONDS} s", message("b")]
+
+
+def test_events_that_can_not_be_enqueued_are_told() -> None:
+    with pytest.raises(StorageError):
+        distribute('{"events": [["a", 1]]}', FakeQueue(Unavailable("down")), AT)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        '{"events": 1}',
+        '{"events": [["a"]]}',
+        '{"events": [["a", "1"]]}',
+        '{"events": [["a", 1.5]]}',
+        '{"events": [["a", true]]}',
+        '{"events": [["", 1]]}',
+        '{"events": [[1, 1]]}',
+        '{"events": ["ab"]}',
+        "[" * 100_000,
+    ],
+)
+def test_a_group_that_nobody_here_sent_is_refused_whole(body: object) -> None:
+    queue = FakeQueue()
+    with pytest.raises(MalformedError, match="expected"):
+        distribute(body, queue, AT)
+    assert queue.bodies == []
+
+
+@pytest.mark.parametrize(
+    "body", [None, "", "[]", "{}", '{"event": ""}', '{"event": 1}', "[" * 99_999]
+)
+def test_a_message_that_nobody_here_sent_names_no_event(body: object) -> None:
+    with pytest.raises(MalformedError, match="expected"):
+        named_in(body)
+
+
+def test_a_message_names_its_event() -> None:
+    assert named_in(message("ü-1")) == "ü-1"
+
+
+def test_a_sweep_of_an_event_whose_claim_is_under_way_does_no_harm(table: Table) -> None:
+    accept(table, AT)
+    table.write(Update(key("e0"), values={"claim": "x", "lease": AT + MINUTE, "tries": 1}))
+    assert set(swept(table, AT)) == {"e0"}
+    assert schedule.read(table, "e0").claim == "x"
+
+
+def test_a_sweep_that_is_cut_short_leaves_less_to_the_next(table: Table) -> None:
+    """What was missed while nothing swept is on its way, though the queue fails behind that."""
+    swept(table, AT - 3600 * 1000)
+    accept(table, AT - 40 * MINUTE, AT - MINUTE, AT, AT + MINUTE, AT + 4 * MINUTE)
+    queue = FakeQueue()
+    faulty = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
+    with pytest.raises(Unavailable):
+        sweep(faulty, queue, AT)
+    assert set(sent(queue)) == {"e0", "e1", "e2", "e3"}
+    assert table.get(CURSOR) == {"PK": CURSOR.pk, "SK": CURSOR.sk, "swept": AT}
+    assert {"e3", "e4"} <= set(swept(table, AT))
+
+
+def test_as_a_rule_a_sweep_asks_each_shard_once_for_what_comes(table: Table) -> None:
+    asked = []
+
+    class Asked(FaultyTable):
+        def query_due(self, batch: str, **how: Any) -> list[Due]:
+            asked.append((how["first"], how["last"]))
+            return super().query_due(batch, **how)
+
+    sweep(table, FakeQueue(), AT)
+    later = AT + 61_000
+    sweep(Asked(table), FakeQueue(), later)
+    horizon = AT + AHEAD_SECONDS * 1000
+    ahead = (horizon + 1, later + AHEAD_SECONDS * 1000)
+    assert asked == [ahead] * SHARDS + [(0, later - OVERDUE_SECONDS * 1000)] * SHARDS
+
+
+def test_overdue_events_are_moved_as_many_at_once_as_is_told(table: Table) -> None:
+    swept(table, AT)
+    accept(table, *[AT] * 150)
+    groups: list[int] = []
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> list[Any]:
+        done = [function(part) for part in parts]
+        groups.append(len(done))
+        return done
+
+    found = sweep(table, FakeQueue(), AT + 2 * MINUTE, each)
+    assert found == Swept(150, 150)
+    assert sum(groups) == 150
+    assert max(groups) <= GROUP

@@ -1,0 +1,117 @@
+"""The page is one file that nothing but itself can run in, and that names no other host."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import pytest
+
+from chalicelib.http import page
+
+
+class Elements(HTMLParser):
+    """What stands in the page: its tags with their attributes, and all texts of each tag."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.setdefault(self._open, []).append(data)
+
+    def handle_endtag(self, tag: str) -> None:  # noqa: ARG002  elements of interest hold no other
+        self._open = ""
+
+    def values(self, attribute: str) -> list[str]:
+        return [attrs[attribute] or "" for _, attrs in self.tags if attribute in attrs]
+
+
+def elements() -> Elements:
+    return Elements(page.text())
+
+
+def directives() -> dict[str, str]:
+    policy = page.get_page().headers["Content-Security-Policy"]
+    return dict(each.split(" ", 1) for each in str(policy).split("; "))
+
+
+def test_it_is_html_that_a_cache_may_keep_for_minutes() -> None:
+    answer = page.get_page()
+    assert answer.status_code == 200
+    assert answer.headers["Content-Type"] == "text/html;charset=utf-8"
+    assert answer.headers["Cache-Control"] == "public, max-age=300"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "no-referrer"
+    assert answer.body == page.FILE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("element", ["script", "style"])
+def test_the_policy_lets_nothing_run_but_what_stands_in_the_page(element: str) -> None:
+    (inside,) = elements().texts[element]
+    digest = b64encode(sha256(inside.encode()).digest()).decode()
+    assert directives()[f"{element}-src"] == f"'sha256-{digest}'"
+
+
+def test_the_policy_refuses_all_else() -> None:
+    allowed = directives()
+    del allowed["script-src"], allowed["style-src"]
+    assert allowed == {
+        "default-src": "'none'",
+        "img-src": "'self' data:",
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+
+
+def test_no_attribute_holds_a_style_or_a_script() -> None:
+    names = {name for _, attrs in elements().tags for name in attrs}
+    assert {name for name in names if name == "style" or name.startswith("on")} == set()
+
+
+def test_it_names_no_host_but_shields() -> None:
+    """An SVG's namespace is a name, not an address."""
+    hosts = set(re.findall(r"https?://([\w.-]+)", page.text()))
+    assert hosts == {"img.shields.io", "www.w3.org"}
+
+
+def test_no_name_of_an_element_stands_twice_and_each_that_is_used_is_there() -> None:
+    found = elements()
+    names = found.values("id")
+    assert len(names) == len(set(names))
+    for attribute in ("for", "aria-labelledby", "aria-describedby", "list"):
+        assert set(found.values(attribute)) <= set(names)
+
+
+def test_every_field_has_a_label() -> None:
+    found = elements()
+    labelled = set(found.values("for"))
+    for tag, attrs in found.tags:
+        if tag in {"input", "select"} and attrs.get("type") != "radio":
+            assert attrs["id"] in labelled or "aria-label" in attrs
+
+
+def test_a_badge_that_is_asked_for_reads_no_page() -> None:
+    """Lambda pays for what is read at import at each cold start."""
+    program = (
+        "import sys; opened = []\n"
+        "sys.addaudithook(lambda name, args: name == 'open' and opened.append(str(args[0])))\n"
+        "import chalicelib.http.page as page\n"
+        "assert not any(path.endswith('page.html') for path in opened), opened\n"
+        "page.text()\n"
+        "assert any(path.endswith('page.html') for path in opened), opened\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603  our own words

@@ -1,0 +1,196 @@
+"""The fold of all badges: each badge is folded, one that fails delays no other, twice is once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.retry import Retry
+from chalicelib.resources import aws_client
+from chalicelib.storage.ports import Item, Table, Unavailable
+from chalicelib.views import counting, keys
+from chalicelib.views.folding import Folder
+from chalicelib.views.storing import Store
+from chalicelib.views.summary import read
+from chalicelib.views.view import View
+from chalicelib.views.windows import Windows
+from deploy.folding import CLOCK_MARGIN_SECONDS, badge_ids, folder
+from tests.aws import create_table
+from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table, ulid_of
+from vumi.__main__ import main
+from vumi.admin import folding
+from vumi.admin.folding import FoldAll, Folded, NotFoldedError
+from vumi.cli.folding import badge_ids as badge_ids_of
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
+
+BADGES = [f"b{number:03}" for number in range(250)]
+LATER = NOON + 3 * 86_400
+
+
+@pytest.fixture
+def table() -> Iterator[SqliteTable]:
+    with sqlite_table() as opened:
+        yield opened
+
+
+def store(table: Table, *badge_ids: str, taken: float = NOON, views: int = 2) -> None:
+    stored = [
+        View(badge_id, ulid_of(taken, f"{number:016}"))
+        for badge_id in badge_ids
+        for number in range(views)
+    ]
+    assert Store(table, Windows(), lambda: taken, map).store(stored) == {}
+
+
+def job(table: Table, patience: Retry | None = None) -> FoldAll:
+    own = Folder(table, Windows(), lambda: LATER)
+    return FoldAll(own, map, patience or FakeTime().retry(attempts=2))
+
+
+def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(table: SqliteTable) -> None:
+    store(table, *BADGES)
+    shown = {badge_id: counting.read(table, badge_id).shown for badge_id in BADGES}
+    assert list(job(table).run(BADGES)) == [Folded(badge_id, 2) for badge_id in BADGES]
+    assert {read(table, badge_id).count for badge_id in BADGES} == {2}
+    assert {counting.read(table, badge_id).shown for badge_id in BADGES} == {*shown.values()}
+    assert list(job(table).run(BADGES)) == [Folded(badge_id) for badge_id in BADGES]
+
+
+def test_a_badge_that_comes_twice_is_folded_once(table: SqliteTable) -> None:
+    store(table, "b")
+    assert list(job(table).run(["b", "b"])) == [Folded("b", 2), Folded("b")]
+
+
+def test_a_badge_that_fails_delays_no_other_and_is_named(
+    table: SqliteTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(table, "a", "b", "c")
+    broken: Item = {"PK": "USER#b", "SK": keys.SUMMARY, "count": "two"}
+    table.put_all([broken])
+    with pytest.raises(NotFoldedError, match="1 badges are not folded"):
+        folding.run(job(table), ["a", "b", "c"])
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("b is not folded: TypeError(")
+    assert told[1:] == ["3 badges have views; 4 views were folded."]
+    assert (read(table, "a").count, read(table, "c").count) == (2, 2)
+
+
+def test_a_storage_that_throttles_is_asked_again(table: SqliteTable) -> None:
+    store(table, "a")
+    faulty = FaultyTable(table, before_write=raising(Unavailable("throttled")))
+    assert list(job(faulty).run(["a"])) == [Folded("a", 2)]
+
+
+def test_a_storage_that_stays_away_ends_the_run_which_says_how_to_go_on(
+    table: SqliteTable,
+) -> None:
+    """The first hundred are folded then, and the next run folds the others."""
+    store(table, *BADGES)
+    failures = [*[None] * 100, *[Unavailable("throttled")] * 9]
+    faulty = FaultyTable(table, before_write=raising(*failures))
+    with pytest.raises(NotFoldedError) as cut:
+        folding.run(job(faulty), BADGES)
+    assert str(cut.value) == "100 badges are done, then throttled; run it again: it folds the rest"
+    assert sum(folded.views for folded in job(table).run(BADGES)) == 2 * 150
+
+
+def test_a_run_that_is_interrupted_says_how_to_go_on(table: SqliteTable) -> None:
+    def ids() -> Iterator[str]:
+        yield from BADGES[:100]
+        raise KeyboardInterrupt
+
+    store(table, *BADGES)
+    with pytest.raises(NotFoldedError, match="it was interrupted; run it again"):
+        folding.run(job(table), ids())
+
+
+def test_the_progress_is_told_and_the_result(
+    table: SqliteTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(table, *BADGES)
+    folding.run(job(table), BADGES * 8)
+    out, err = capsys.readouterr()
+    assert err == "1,000 badges so far\n2,000 badges so far\n"
+    assert out == "2,000 badges have views; 500 views were folded.\n"
+
+
+# ---- on AWS
+
+
+def test_on_aws_the_badges_are_those_that_have_views() -> None:
+    with mock_aws(), closing(aws_client("dynamodb")) as client:
+        create_table(client, "vu-mi")
+        table = DynamoTable(client, "vu-mi")
+        store(table, "a", "ü/#VIEW", "c", views=40)
+        table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
+        found = list(badge_ids(client, "vu-mi"))
+    assert sorted(found) == ["a", "c", "ü/#VIEW"]
+
+
+def test_on_aws_a_badge_whose_views_are_on_two_pages_comes_once() -> None:
+    pages = [["USER#a", "USER#b"], [], ["USER#b", "USER#b", "USER#c"]]
+
+    class Client:
+        def get_paginator(self, operation: str) -> Client:
+            assert operation == "scan"
+            return self
+
+        def paginate(self, **_: object) -> list[dict[str, Any]]:
+            return [{"Items": [{"PK": {"S": pk}} for pk in page]} for page in pages]
+
+    client: Any = Client()
+    assert list(badge_ids(client, "vu-mi")) == ["a", "b", "c"]
+
+
+def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(table: SqliteTable) -> None:
+    """Else a view that is put meanwhile could come after the watermark has passed it."""
+    ahead = NOON + CLOCK_MARGIN_SECONDS
+    store(table, "young")
+    store(table, "old", taken=NOON - 1_200)
+    own = folder(table, Windows(), lambda: ahead)
+    assert [own.fold_all("young"), own.fold_all("old")] == [0, 2]
+    assert read(table, "young").watermark < NOON * 1000
+
+
+# ---- on one machine
+
+
+def test_on_one_machine_the_badges_are_those_that_have_views_however_many_they_are(
+    tmp_path: Path,
+) -> None:
+    with closing(Database(tmp_path / FILE)) as database:
+        table = SqliteTable(database)
+        store(table, *BADGES[:50])
+        table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
+        assert list(badge_ids_of(database, at_once=7)) == BADGES[:50]
+
+
+def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A clock that is set back later puts no view before a watermark."""
+    monkeypatch.setenv("DATA", str(tmp_path))
+    with closing(Database(tmp_path / FILE)) as database:
+        store(SqliteTable(database), "a", "b")
+    assert main(["fold"]) == 0
+    assert capsys.readouterr().out == "2 badges have views; 4 views were folded.\n"
+    with closing(Database(tmp_path / FILE)) as database:
+        folded = read(SqliteTable(database), "a")
+        [(highest,)] = database.read("SELECT highest FROM clock")
+    assert folded.count == 2
+    assert highest * 1000 > folded.watermark
+
+
+def test_without_a_file_the_command_says_where_it_looked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DATA", str(tmp_path))
+    assert main(["fold"]) == 1
+    assert f"there is no {tmp_path / FILE}" in capsys.readouterr().err

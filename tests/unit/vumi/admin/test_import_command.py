@@ -1,0 +1,82 @@
+"""The import as an operator sees it: the bar, the report, and how to go on once cut short."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chalicelib.storage.ports import Unavailable
+from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table
+from vumi.admin import command
+from vumi.admin.counts_file import Counted
+from vumi.admin.importing import Import
+from vumi.storage.database import FILE, Database
+
+ROWS = [Counted(line, f"b{line}", line) for line in range(1, 251)]
+
+
+class InterruptedTable(FaultyTable):
+    """Somebody presses Ctrl-C at the second badge."""
+
+    def get(self, key: object) -> None:
+        if str(key).find("b2'") > 0:
+            raise KeyboardInterrupt
+
+
+def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> None:
+    with sqlite_table() as table:
+        command.run(ROWS, Import(table, map, lambda: NOON))
+        changed = [Counted(7, "b7", 70), *ROWS[:3]]
+        command.run(changed, Import(table, map, lambda: NOON))
+    out, err = capsys.readouterr()
+    assert out == (
+        "250 imported\n0 there already\n0 replaced\n0 kept as they are\n"
+        "line 7: b7 kept as they are: its base is 7, the file says 70\n"
+        "0 imported\n3 there already\n0 replaced\n1 kept as they are\n"
+    )
+    assert err == ""
+
+
+def test_an_import_that_fails_says_how_far_it_came_and_how_to_go_on() -> None:
+    failures = [*[None] * 100, *[Unavailable("throttled")] * 9]
+    with sqlite_table() as table:
+        faulty = FaultyTable(table, before_write=raising(*failures))
+        job = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
+        with pytest.raises(command.CutShortError) as cut:
+            command.run(ROWS, job)
+    assert str(cut.value) == (
+        "100 of 250 badges are done, then throttled; run it again: what is done stays as it is"
+    )
+
+
+def test_an_import_that_is_interrupted_says_so() -> None:
+    with sqlite_table() as table, pytest.raises(command.CutShortError) as cut:
+        command.run(ROWS, Import(InterruptedTable(table), map, lambda: NOON))
+    assert str(cut.value).startswith("0 of 250 badges are done, it was interrupted; run it again")
+
+
+def test_whoever_watches_sees_a_bar(tmp_path: Path) -> None:
+    """On a terminal, which a pseudo-terminal is."""
+    Database(tmp_path / FILE).close()
+    file = tmp_path / "counts.csv"
+    file.write_text("a,1\nb,2\n")
+    ours, theirs = pty.openpty()
+    process = subprocess.run(  # noqa: S603  our own program
+        [sys.executable, "-m", "vumi", "import", str(file)],
+        env={**os.environ, "DATA": str(tmp_path), "TERM": "xterm"},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=True,
+        text=True,
+    )
+    os.close(theirs)
+    seen = os.read(ours, 10_000).decode()
+    os.close(ours)
+    assert "badges" in seen
+    assert "100%" in seen
+    assert process.stdout.startswith("2 imported\n")

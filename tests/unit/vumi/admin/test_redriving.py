@@ -1,0 +1,158 @@
+"""Redriving events: those that were given up are tried anew, all others stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chalicelib.events import schedule, sweep
+from chalicelib.events.claims import LEASE_SECONDS, Leases
+from chalicelib.events.delivery import Delivery, Firing
+from chalicelib.events.event import Event, Status, message
+from chalicelib.storage.ports import Table, Unavailable
+from tests.unit.event_builders import AT, ENGINES, an_event, fire, table_on
+from tests.unit.fakes import FakeQueue, FaultyTable, raising
+from vumi.admin import redrive_command
+from vumi.admin.redriving import Outcome, Redrive, Redriven
+
+GONE = Delivery(code=410, error="answered 410", is_final=True)
+LATER = AT + 60_000
+
+
+@pytest.fixture(params=ENGINES)
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
+    with table_on(request.param, tmp_path) as opened:
+        yield opened
+
+
+def accept(table: Table, name: str) -> Event:
+    return schedule.accept(an_event(name), table, FakeQueue(), AT).event
+
+
+def give_up(table: Table, *names: str) -> None:
+    """Events whose receivers want no more of them."""
+    firing = Firing(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
+    for name in names:
+        accept(table, name)
+        claimed = firing.claim(name)
+        assert claimed is not None
+        fire(firing, claimed)
+
+
+def redrive(table: Table, queue: FakeQueue | None = None) -> Redrive:
+    return Redrive(table, queue or FakeQueue(), lambda: LATER / 1000)
+
+
+def test_all_that_were_given_up_are_on_their_way_again_and_nothing_else(table: Table) -> None:
+    names = {f"lost-{number}" for number in range(20)}
+    give_up(table, *names)
+    accept(table, "waiting")
+    accept(table, "cancelled")
+    schedule.cancel(table, Leases(), "cancelled", AT)
+    queue = FakeQueue()
+    done = list(redrive(table, queue).run())
+    assert {one.event_id for one in done} == names
+    assert {(one.outcome, one.error) for one in done} == {(Outcome.REDRIVEN, "answered 410")}
+    assert sorted(queue.bodies) == sorted(map(message, names))
+    assert {schedule.read(table, name).status for name in names} == {Status.ACTIVE}
+    assert schedule.read(table, "waiting").next_at == AT
+    assert schedule.read(table, "cancelled").status is Status.CANCELLED
+    assert list(redrive(table).run()) == []
+
+
+def test_what_is_redriven_is_due_now(table: Table) -> None:
+    give_up(table, "a")
+    list(redrive(table).run())
+    assert schedule.read(table, "a").next_at == LATER
+
+
+def wear_out(table: Table, name: str, deliveries: list[Delivery]) -> None:
+    """Two attempts on an event, the worker of each dead that has no delivery; then it is over."""
+    now = [AT]
+    clock, leases = lambda: now[0] / 1000, Leases()
+    firing = Firing(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
+    accept(table, name)
+    for _ in range(2):
+        claimed = firing.claim(name)
+        assert claimed is not None
+        if deliveries:
+            fire(firing, claimed)
+        now[0] += LEASE_SECONDS * 1000
+    assert firing.claim(name) is None
+
+
+def test_an_event_is_given_up_for_the_last_error_that_was_told(table: Table) -> None:
+    wear_out(table, "told", [Delivery(error="answered 500")])
+    wear_out(table, "silent", [])
+    assert list(redrive(table).run(["told", "silent"])) == [
+        Redriven("told", Outcome.REDRIVEN, "answered 500"),
+        Redriven("silent", Outcome.REDRIVEN, ""),
+    ]
+
+
+def test_nothing_is_written_for_what_was_not_given_up(table: Table) -> None:
+    accept(table, "waiting")
+    watched = FaultyTable(table)
+    list(redrive(watched).run(["waiting"]))
+    assert watched.written == []
+
+
+def test_more_than_a_page_of_a_shard_is_redriven(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "PAGE", 2)
+    give_up(table, *(f"lost-{number}" for number in range(40)))
+    assert len(list(redrive(table).run())) == 40
+
+
+def test_only_those_that_are_named_are_redriven_and_others_are_said_to_be_left_alone(
+    table: Table,
+) -> None:
+    give_up(table, "a", "b")
+    accept(table, "waiting")
+    assert list(redrive(table).run(["b", "waiting", "nobody"])) == [
+        Redriven("b", Outcome.REDRIVEN, "answered 410"),
+        Redriven("waiting", Outcome.NOT_GIVEN_UP),
+        Redriven("nobody", Outcome.UNKNOWN),
+    ]
+    assert schedule.read(table, "a").status is Status.ERROR
+
+
+def test_two_redrives_at_once_do_it_once(table: Table) -> None:
+    give_up(table, "a")
+    queue = FakeQueue()
+
+    def other(_: object) -> None:
+        list(redrive(table, queue).run(["a"]))
+
+    faulty = FaultyTable(table, before_write=other)
+    assert list(redrive(faulty, queue).run(["a"])) == [Redriven("a", Outcome.NOT_GIVEN_UP)]
+    assert queue.bodies == [message("a")]
+
+
+def test_a_redrive_that_failed_goes_on_where_it_was(table: Table) -> None:
+    give_up(table, "a", "b", "c")
+    faulty = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
+    begun = redrive(faulty).run()
+    first = next(begun)
+    with pytest.raises(Unavailable):
+        next(begun)
+    rest = {one.event_id for one in redrive(table).run()}
+    assert rest == {"a", "b", "c"} - {first.event_id}
+
+
+def test_the_report_names_every_event_and_what_it_was_given_up_for(
+    table: Table, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give_up(table, "a")
+    redrive_command.run(redrive(table), ["a", "nobody"])
+    redrive_command.run(redrive(table), [])
+    assert capsys.readouterr().out == (
+        "a on its way again; it was given up for: answered 410\n"
+        "nobody unknown\n"
+        "1 on its way again\n"
+        "1 unknown\n"
+        "0 on its way again\n"
+    )

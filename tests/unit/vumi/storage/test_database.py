@@ -1,0 +1,643 @@
+"""The SQLite file: opened, refused, full, locked, and killed in the middle of writes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib.storage.ports import Delete, Key, Put, Refused, StorageError, Unavailable, Update
+from vumi.storage.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
+from vumi.storage.table import SqliteTable
+
+ROOT = Path(__file__).parents[4]
+BIG = "b" * 1_000_000
+
+
+def pragma(database: Database, text: str) -> Any:
+    """What a pragma answers on the connection that writes."""
+    return database.write(lambda connection: connection.execute(f"PRAGMA {text}").fetchone()[0])
+
+
+def fill_disk(database: Database) -> None:
+    """Let the file grow no further than it is."""
+    pragma(database, f"max_page_count = {pragma(database, 'page_count')}")
+
+
+def watch(database: Database) -> list[str]:
+    """The statements that the writing connection executes from now on."""
+    statements: list[str] = []
+    database.write(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    return statements
+
+
+def number(table: SqliteTable, key: Key) -> object:
+    item = table.get(key)
+    return item and item["n"]
+
+
+def test_a_new_file_is_made_with_its_format(path: Path, database: Database) -> None:
+    assert path.exists()
+    assert pragma(database, "user_version") == VERSION
+    names = {name for (name,) in database.read("SELECT name FROM sqlite_schema")}
+    assert {"items", "changes", "checkpoints", "messages", "stream"} <= names
+
+
+def test_what_is_written_is_on_the_disk_before_it_is_acknowledged(database: Database) -> None:
+    """sqlite.org, "PRAGMA synchronous": 2 is FULL, which syncs the WAL at every commit."""
+    assert pragma(database, "journal_mode") == "wal"
+    assert pragma(database, "synchronous") == 2
+
+
+def test_another_program_may_hold_the_file_for_seconds(database: Database) -> None:
+    assert pragma(database, "busy_timeout") == 5_000
+
+
+def test_a_new_file_has_a_clock_at_its_beginning(database: Database) -> None:
+    assert database.read("SELECT highest FROM clock") == [(0.0,)]
+
+
+def test_a_stream_label_is_a_time_as_dynamodb_writes_it(database: Database) -> None:
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", database.stream_label)
+
+
+def test_a_reopened_file_has_what_was_written_and_the_same_stream(path: Path) -> None:
+    database = Database(path)
+    label = database.stream_label
+    SqliteTable(database).put_all([{"PK": "p", "SK": "s", "n": 1}])
+    database.close()
+
+    database = Database(path)
+    assert database.stream_label == label
+    assert SqliteTable(database).get(Key("p", "s")) == {"PK": "p", "SK": "s", "n": 1}
+    database.close()
+
+
+def test_a_closed_file_is_one_file_again(path: Path) -> None:
+    database = Database(path)
+    SqliteTable(database).put_all([{"PK": "p", "SK": "s"}])
+    assert database.read("SELECT count(*) FROM items") == [(1,)]  # opens a reader too
+    database.close()
+
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> None:
+    newer = sqlite3.connect(path)
+    newer.execute(f"PRAGMA user_version = {VERSION + 1}")
+    newer.close()
+
+    with pytest.raises(Refused) as refused:
+        Database(path)
+
+    assert str(refused.value) == (
+        f"the file has format {VERSION + 1}, this program knows {VERSION}: run a newer vu-mi"
+    )
+    unchanged = sqlite3.connect(path)
+    assert unchanged.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
+    unchanged.close()
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_file_of_an_older_version_is_refused_and_left_as_it_is(path: Path, version: int) -> None:
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as older:
+        older.execute(f"PRAGMA user_version = {version}")
+    before = path.read_bytes()
+
+    with pytest.raises(Refused) as refused:
+        Database(path)
+
+    assert str(refused.value) == (
+        f"the file has format {version} of before 1.0, and this program reads format {VERSION}"
+        " alone: set DATA to a new folder"
+    )
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:
+    content = b"This is a diary, and no database at all.\n" * 100
+    path.write_bytes(content)
+
+    with pytest.raises(Refused, match="file is not a database"):
+        Database(path)
+
+    assert path.read_bytes() == content
+
+
+def test_a_folder_that_is_missing_is_unavailable(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="unable to open database file"):
+        Database(tmp_path / "missing" / "file.sqlite3")
+
+
+def test_a_full_disk_is_unavailable_and_changes_nothing(
+    database: Database, table: SqliteTable
+) -> None:
+    fill_disk(database)
+
+    with pytest.raises(Unavailable, match="database or disk is full"):
+        table.write(
+            Put({"PK": "p", "SK": "small"}),
+            Put({"PK": "p", "SK": "big", "note": BIG}),
+        )
+
+    assert table.query("p", limit=10) == []
+
+
+def test_a_disk_with_room_again_is_written_to(database: Database, table: SqliteTable) -> None:
+    fill_disk(database)
+    with pytest.raises(Unavailable):
+        table.put_all([{"PK": "p", "SK": "big", "note": BIG}])
+
+    pragma(database, "max_page_count = 1000000")
+    table.put_all([{"PK": "p", "SK": "big", "note": BIG}])
+
+    assert table.get(Key("p", "big")) == {"PK": "p", "SK": "big", "note": BIG}
+
+
+def test_a_full_disk_is_still_read(database: Database, table: SqliteTable) -> None:
+    table.put_all([{"PK": "p", "SK": "s"}])
+    fill_disk(database)
+    with pytest.raises(Unavailable):
+        table.put_all([{"PK": "p", "SK": "big", "note": BIG}])
+
+    assert table.get(Key("p", "s")) == {"PK": "p", "SK": "s"}
+
+
+def test_a_locked_file_is_unavailable_and_works_once_it_is_free(
+    path: Path, database: Database, table: SqliteTable
+) -> None:
+    pragma(database, "busy_timeout = 1")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(Unavailable, match="database is locked"):
+        table.put_all([{"PK": "p", "SK": "s"}])
+    assert table.get(Key("p", "s")) is None  # a lock for writing stops no reader
+
+    other.execute("ROLLBACK")
+    other.close()
+    table.put_all([{"PK": "p", "SK": "s"}])
+    assert table.get(Key("p", "s")) == {"PK": "p", "SK": "s"}
+
+
+def test_a_wrong_statement_is_refused(database: Database) -> None:
+    with pytest.raises(Refused, match="no such table: absent"):
+        database.read("SELECT * FROM absent")
+    with pytest.raises(Refused, match="no such table: absent"):
+        database.write(lambda connection: connection.execute("DELETE FROM absent"))
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        (sqlite3.SQLITE_BUSY, Unavailable),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, Unavailable),
+        (sqlite3.SQLITE_CANTOPEN, Unavailable),
+        (sqlite3.SQLITE_FULL, Unavailable),
+        (sqlite3.SQLITE_IOERR, Unavailable),
+        (sqlite3.SQLITE_IOERR_WRITE, Unavailable),
+        (sqlite3.SQLITE_LOCKED, Unavailable),
+        (sqlite3.SQLITE_PROTOCOL, Unavailable),
+        (sqlite3.SQLITE_READONLY, Unavailable),
+        (sqlite3.SQLITE_CORRUPT, Corrupt),
+        (sqlite3.SQLITE_NOTADB, Corrupt),
+        (sqlite3.SQLITE_ERROR, Refused),
+        (0, Refused),
+    ],
+)
+def test_what_may_work_again_is_unavailable_and_all_else_is_refused(
+    database: Database, code: int, raised: type[StorageError]
+) -> None:
+    def job(_: sqlite3.Connection) -> None:
+        error = sqlite3.OperationalError("as SQLite says")
+        if code:
+            error.sqlite_errorcode = code
+        raise error
+
+    with pytest.raises(StorageError, match="SQLite: as SQLite says") as failed:
+        database.write(job)
+    assert failed.type is raised
+
+
+def test_a_corrupt_file_is_written_no_more_and_read_on(
+    path: Path, database: Database, table: SqliteTable
+) -> None:
+    """What a reader finds stops the writers too; the log says so once."""
+    table.put_all([{"PK": "p", "SK": "s"}])
+    broken = sqlite3.DatabaseError("as SQLite says")
+    broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
+
+    def job(connection: sqlite3.Connection) -> None:
+        connection.execute("DELETE FROM items")
+        raise broken
+
+    with pytest.raises(Corrupt, match="as SQLite says; docs/OPERATIONS"):
+        database.write(job)
+    before = path.with_name(path.name + "-wal").read_bytes()
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="as SQLite says"):
+            table.put_all([{"PK": "p", "SK": "t"}])
+    assert path.with_name(path.name + "-wal").read_bytes() == before
+    assert [item["SK"] for item in table.query("p", limit=9)] == ["s"]
+
+
+def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
+    database: Database, table: SqliteTable
+) -> None:
+    """Though who found it made nothing of it: what others wrote beside it is not committed."""
+
+    def work() -> None:
+        table.put_all([{"PK": "p", "SK": "s"}])
+        with suppress(StorageError):
+            database.write(fail_corrupt)
+
+    with pytest.raises(Corrupt):
+        database.in_one_commit(work)
+    assert table.get(Key("p", "s")) is None
+
+
+def fail_corrupt(_: sqlite3.Connection) -> None:
+    error = sqlite3.DatabaseError("as SQLite says")
+    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    raise error
+
+
+def test_a_new_file_is_there_whole_or_not_at_all(path: Path) -> None:
+    """What a killed first start left of it is no hindrance to the next."""
+    path.with_name(path.name + ".new").write_bytes(b"half a file")
+    path.with_name(path.name + ".new-wal").write_bytes(b"half a WAL")
+    Database(path).close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_who_waits_in_vain_for_a_locked_file_is_told_with_all_that_came_meanwhile(
+    path: Path, database: Database
+) -> None:
+    """One waits for 0.5 s; if 20 did, one after the other, that would be 10 s."""
+    pragma(database, "busy_timeout = 500")
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        table = SqliteTable(database)
+        begun = time.monotonic()
+        with ThreadPoolExecutor(20) as pool:
+            writes = [pool.submit(table.put_all, [{"PK": "p", "SK": str(n)}]) for n in range(20)]
+        assert time.monotonic() - begun < 2
+        assert all(isinstance(write.exception(), Unavailable) for write in writes)
+        other.execute("ROLLBACK")
+    table.put_all([{"PK": "p", "SK": "s"}])
+    assert pragma(database, "busy_timeout") == 5_000
+
+
+def open_files(path: Path) -> int:
+    """How often this process has a file open."""
+    wanted, found = path.stat(), 0
+    for descriptor in range(1_024):
+        with suppress(OSError):
+            found += os.path.samestat(os.fstat(descriptor), wanted)
+    return found
+
+
+def test_who_reads_one_after_the_other_shares_a_reader(path: Path, database: Database) -> None:
+    database.read("SELECT 1")
+    before = open_files(path)
+    for _ in range(5):
+        database.read("SELECT 1")
+    assert open_files(path) == before > 0
+
+
+def test_a_file_that_is_refused_is_not_held_open(path: Path) -> None:
+    Database(path).close()
+    with closing(sqlite3.connect(path)) as newer:
+        newer.execute(f"PRAGMA user_version = {VERSION + 1}")
+    with pytest.raises(Refused) as refused:
+        Database(path)
+    assert refused.tb is not None, "what was made for it is still referred to"
+    assert open_files(path) == 0
+
+
+def test_a_reader_can_not_write(database: Database) -> None:
+    with pytest.raises(StorageError, match="readonly"):
+        database.read("DELETE FROM items")
+
+
+def test_an_error_of_a_job_comes_as_it_is(database: Database, table: SqliteTable) -> None:
+    def job(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO items (pk, sk, attributes) VALUES ('p', 's', '{}')")
+        raise KeyError("as it is")
+
+    with pytest.raises(KeyError, match="as it is"):
+        database.write(job)
+
+    assert table.get(Key("p", "s")) is None
+
+
+def test_in_one_commit_sees_what_it_wrote_and_nobody_else_does(path: Path) -> None:
+    database, other = Database(path), Database(path)
+    table, elsewhere = SqliteTable(database), SqliteTable(other)
+
+    def work() -> tuple[object, object]:
+        table.put_all([{"PK": "p", "SK": "s", "n": 1}])
+        return number(table, Key("p", "s")), elsewhere.get(Key("p", "s"))
+
+    assert database.in_one_commit(work) == (1, None)
+    assert number(elsewhere, Key("p", "s")) == 1
+    other.close()
+    database.close()
+
+
+def test_in_one_commit_makes_one_commit_of_many_writes(
+    database: Database, table: SqliteTable
+) -> None:
+    statements = watch(database)
+
+    def work() -> None:
+        for place in range(10):
+            table.put_all([{"PK": "p", "SK": str(place)}])
+
+    database.in_one_commit(work)
+
+    assert table.count("p", limit=100) == 10
+    assert statements.count("COMMIT") == 1
+
+
+def test_in_one_commit_is_all_or_nothing(database: Database, table: SqliteTable) -> None:
+    def work() -> None:
+        table.put_all([{"PK": "p", "SK": "s"}])
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        database.in_one_commit(work)
+
+    assert table.get(Key("p", "s")) is None
+
+
+def test_in_one_commit_a_write_that_fails_undoes_only_itself(
+    database: Database, table: SqliteTable
+) -> None:
+    def work() -> None:
+        table.put_all([{"PK": "p", "SK": "a"}])
+        with pytest.raises(Refused):
+            database.write(lambda connection: connection.execute("DELETE FROM absent"))
+        table.put_all([{"PK": "p", "SK": "b"}])
+
+    database.in_one_commit(work)
+
+    assert [item["SK"] for item in table.query("p", limit=10)] == ["a", "b"]
+
+
+def test_in_one_commit_what_is_one_statement_needs_no_savepoint(
+    database: Database, table: SqliteTable
+) -> None:
+    statements = watch(database)
+
+    def work() -> None:
+        table.write(Put({"PK": "p", "SK": "a"}))
+        table.put_all([{"PK": "p", "SK": "b"}])
+        assert not [one for one in statements if "SAVEPOINT" in one]
+        table.put_all([{"PK": "p", "SK": "c"}, {"PK": "p", "SK": "d"}])
+        table.write(Delete(Key("p", "a")), Put({"PK": "p", "SK": "e"}))
+
+    database.in_one_commit(work)
+
+    assert [item["SK"] for item in table.query("p", limit=10)] == ["b", "c", "d", "e"]
+    assert statements.count("SAVEPOINT nested") == 2
+
+
+def test_after_in_one_commit_writes_commit_for_themselves_again(
+    database: Database, table: SqliteTable
+) -> None:
+    def work() -> None:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        database.in_one_commit(work)
+    statements = watch(database)
+
+    table.put_all([{"PK": "p", "SK": "a"}])
+    table.put_all([{"PK": "p", "SK": "b"}])
+
+    assert statements.count("COMMIT") == 2
+    assert table.count("p", limit=10) == 2
+
+
+def test_a_full_disk_in_one_commit_leaves_nothing_half_done(
+    database: Database, table: SqliteTable
+) -> None:
+    fill_disk(database)
+
+    def work() -> str:
+        table.put_all([{"PK": "p", "SK": "before"}])
+        with pytest.raises(Unavailable, match="full"):
+            table.put_all([{"PK": "p", "SK": "big", "note": BIG}])
+        with pytest.raises(StorageError):
+            table.put_all([{"PK": "p", "SK": "after"}])
+        return "all is well"
+
+    with pytest.raises(StorageError):
+        database.in_one_commit(work)
+
+    assert table.query("p", limit=10) == []
+
+
+def test_each_answers_in_the_order_of_the_parts(database: Database) -> None:
+    assert database.each(lambda part: part * 2, [3, 1, 2]) == [6, 2, 4]
+    assert database.each(lambda part: part * 2, []) == []
+
+
+def test_each_commits_a_hundred_parts_at_once(database: Database, table: SqliteTable) -> None:
+    statements = watch(database)
+    parts = range(2 * PARTS_AT_ONCE + 1)
+
+    def work(part: int) -> int:
+        table.put_all([{"PK": "p", "SK": f"{part:03}"}])
+        return part
+
+    assert database.each(work, parts) == list(parts)
+
+    assert table.count("p", limit=1000) == 201
+    assert statements.count("COMMIT") == 3  # 100, 100 and 1
+
+
+def test_each_takes_an_iterator(database: Database) -> None:
+    assert database.each(str, iter(range(3))) == ["0", "1", "2"]
+
+
+def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
+    database: Database, table: SqliteTable
+) -> None:
+    table.put_all([{"PK": "counters", "SK": "b", "n": "no number"}])
+
+    def work(part: str) -> str:
+        first = Update(Key("first", part), add={"n": 1})
+        try:
+            table.write(first)
+            table.write(
+                Put({"PK": "second", "SK": part}), Update(Key("counters", part), add={"n": 1})
+            )
+        except TypeError as failure:
+            return str(failure)
+        return "done"
+
+    outcomes = database.each(work, ["a", "b", "c"])
+
+    assert outcomes == ["done", "n is 'no number', expected a whole number", "done"]
+    assert [item["SK"] for item in table.query("first", limit=10)] == ["a", "b", "c"]
+    assert [item["SK"] for item in table.query("second", limit=10)] == ["a", "c"]
+
+
+WRITE_UNTIL_KILLED = """
+import os, sys, threading
+from pathlib import Path
+from chalicelib.storage.ports import Key, Put, Update
+from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+
+database = Database(Path(sys.argv[1]))
+table, queue = SqliteTable(database), SqliteQueue(database, "killed", lambda: 0.0)
+
+def item(worker, turn):
+    put = Put({"PK": f"item {worker}", "SK": f"{turn:08}"})
+    table.write(put, Update(Key("counters", f"{worker}"), add={"n": 1}))
+
+def message(worker, turn):
+    queue.send(f"{worker} {turn}")
+
+def both(worker, turn):
+    database.in_one_commit(lambda: (item(worker, turn), message(worker, turn)))
+
+def work(worker, write):
+    for turn in range(1_000_000):
+        write(worker, turn)
+        os.write(1, f"{worker} {turn}\\n".encode())
+
+for worker, write in enumerate([item, item, message, message, both, both]):
+    threading.Thread(target=work, args=(worker, write)).start()
+"""
+ITEM_WORKERS, MESSAGE_WORKERS, BOTH_WORKERS = {0, 1}, {2, 3}, {4, 5}
+ACKNOWLEDGED = 500
+"""Writes that are acknowledged before the process is killed."""
+
+
+def write_until_killed(path: Path) -> dict[int, int]:
+    """Kill a writing process; returns how many writes each of its threads had acknowledged."""
+    process = subprocess.Popen(  # noqa: S603  this interpreter on the text above
+        [sys.executable, "-c", WRITE_UNTIL_KILLED, str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(ACKNOWLEDGED)]
+        process.kill()
+        lines += process.stdout.readlines()
+    assert process.returncode == -signal.SIGKILL
+    acknowledged = Counter(int(line.split()[0]) for line in lines if line.endswith("\n"))
+    assert acknowledged.total() >= ACKNOWLEDGED
+    return dict(acknowledged)
+
+
+def stored_items(database: Database) -> dict[int, list[int]]:
+    rows = database.read("SELECT pk, sk FROM items WHERE pk LIKE 'item %' ORDER BY pk, sk")
+    return grouped((int(pk.removeprefix("item ")), int(sk)) for pk, sk in rows)
+
+
+def stored_messages(database: Database) -> dict[int, list[int]]:
+    rows = database.read("SELECT body FROM messages WHERE queue = 'killed' ORDER BY id")
+    return grouped((int(worker), int(turn)) for worker, turn in (body.split() for (body,) in rows))
+
+
+def grouped(pairs: Iterator[tuple[int, int]]) -> dict[int, list[int]]:
+    groups = defaultdict(list)
+    for worker, turn in pairs:
+        groups[worker].append(turn)
+    return groups
+
+
+@pytest.mark.parametrize(
+    ("stored", "workers"),
+    [
+        pytest.param(stored_items, ITEM_WORKERS | BOTH_WORKERS, id="items"),
+        pytest.param(stored_messages, MESSAGE_WORKERS | BOTH_WORKERS, id="messages"),
+    ],
+)
+def test_after_a_kill_there_is_all_that_was_acknowledged(
+    path: Path, stored: Callable[[Database], dict[int, list[int]]], workers: set[int]
+) -> None:
+    """A thread writes 0, 1, 2 … and says so each time; at most one write of each was under way."""
+    acknowledged = write_until_killed(path)
+
+    database = Database(path)
+    found = stored(database)
+    assert database.read("PRAGMA integrity_check") == [("ok",)]
+    database.close()
+
+    for worker in workers:
+        turns = found.get(worker, [])
+        assert turns == list(range(len(turns)))
+        assert 0 <= len(turns) - acknowledged.get(worker, 0) <= 1
+
+
+def test_after_a_kill_no_transaction_is_half_done(path: Path) -> None:
+    write_until_killed(path)
+
+    database = Database(path)
+    items, messages = stored_items(database), stored_messages(database)
+    table = SqliteTable(database)
+    counters = {worker: number(table, Key("counters", f"{worker}")) for worker in items}
+    database.close()
+
+    assert counters == {worker: len(turns) for worker, turns in items.items()}
+    for worker in BOTH_WORKERS:
+        assert items.get(worker) == messages.get(worker)
+
+
+def test_what_comes_behind_a_job_that_swallowed_a_full_disk_is_done_once(
+    database: Database, table: SqliteTable
+) -> None:
+    """SQLite undoes the common transaction; a write behind it must not be committed on its own."""
+    key = Key("USER#a", "USER")
+    table.write(Put({"PK": key.pk, "SK": key.sk, "n": 0}))
+    fill_disk(database)
+
+    def swallowing() -> None:
+        with suppress(StorageError):
+            table.write(Put({"PK": "USER#big", "SK": "USER", "filler": BIG}))
+        with suppress(StorageError):
+            table.write(Update(key, add={"n": 1}))
+
+    with pytest.raises(Unavailable):
+        database.in_one_commit(swallowing)
+    assert number(table, key) == 0
+    with ThreadPoolExecutor(8) as pool:
+        swallowed = [pool.submit(database.in_one_commit, swallowing) for _ in range(4)]
+        added = [pool.submit(table.write, Update(key, add={"n": 1})) for _ in range(20)]
+    assert all(isinstance(future.exception(), Unavailable) for future in swallowed)
+    done = sum(future.exception() is None for future in added)
+    assert number(table, key) == done
+
+
+def test_a_commit_within_a_commit_is_part_of_it(database: Database, table: SqliteTable) -> None:
+    def outer() -> None:
+        database.each(lambda sk: table.write(Put({"PK": "USER#a", "SK": sk})), ["a", "b"])
+        table.write(Put({"PK": "USER#a", "SK": "c"}))
+
+    statements = watch(database)
+    database.in_one_commit(outer)
+    assert table.count("USER#a", limit=9) == 3
+    assert statements.count("COMMIT") == 1

@@ -1,0 +1,542 @@
+"""The queue on SQLite does what a consumer of SQS relies on."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from chalicelib.storage import ports
+from chalicelib.storage.ports import Refused, Unavailable
+from vumi.storage.commits import Job
+from vumi.storage.database import Database
+from vumi.storage.queue import Message, SqliteQueue
+
+Result = TypeVar("Result")
+
+START = 1_000_000.0
+VISIBILITY = 30.0
+MAX_RECEIVES = 3
+
+
+@dataclass
+class Clock:
+    """Seconds since 1970, moved by hand."""
+
+    now: float = START
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def queue(database: Database, clock: Clock) -> SqliteQueue:
+    return open_queue(database, clock)
+
+
+def open_queue(database: Database, clock: Clock, name: str = "views") -> SqliteQueue:
+    queue = SqliteQueue(
+        database, name, clock, visibility_timeout=VISIBILITY, max_receives=MAX_RECEIVES
+    )
+    queue.release()
+    return queue
+
+
+def bodies(messages: list[Message]) -> list[str]:
+    return [message.body for message in messages]
+
+
+def give_up(queue: SqliteQueue, clock: Clock) -> None:
+    """Receive as often as a message may be, and once more."""
+    for _ in range(MAX_RECEIVES + 1):
+        queue.receive(10)
+        clock.now += VISIBILITY
+
+
+def test_a_message_tells_when_it_was_sent_and_received(queue: SqliteQueue, clock: Clock) -> None:
+    queue.send("a")
+    clock.now += 2.5
+
+    [message] = queue.receive(10)
+
+    assert message.body == "a"
+    assert message.sent_at == START
+    assert message.first_received_at == START + 2.5
+    assert message.receives == 1
+
+
+def test_a_received_message_is_invisible_for_its_visibility_timeout(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("a")
+    assert bodies(queue.receive(10)) == ["a"]
+
+    clock.now += VISIBILITY - 0.1
+    assert queue.receive(10) == []
+    assert queue.next_visible() == START + VISIBILITY
+
+    clock.now += 0.1
+    assert bodies(queue.receive(10)) == ["a"]
+
+
+def test_a_message_received_again_counts_its_receives_and_keeps_its_times(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("a")
+    [first] = queue.receive(10)
+    clock.now += VISIBILITY
+    [second] = queue.receive(10)
+
+    assert (first.receives, second.receives) == (1, 2)
+    assert second.id == first.id
+    assert second.sent_at == second.first_received_at == START
+
+
+def test_messages_come_in_the_order_in_which_they_became_visible(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("late", delay=10)
+    queue.send("a")
+    queue.send("b")
+    clock.now += 5
+    queue.send("c")
+    clock.now += 10
+
+    assert bodies(queue.receive(10)) == ["a", "b", "c", "late"]  # visible at +0, +0, +5, +10
+
+
+def test_no_more_are_received_than_asked_for(queue: SqliteQueue) -> None:
+    for body in "abc":
+        queue.send(body)
+
+    assert bodies(queue.receive(2)) == ["a", "b"]
+    assert bodies(queue.receive(2)) == ["c"]
+    assert queue.receive(2) == []
+
+
+def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock) -> None:
+    queue.send("a", delay=900)
+
+    clock.now += 899.9
+    assert queue.receive(10) == []
+    assert queue.next_visible() == START + 900
+    clock.now += 0.1
+    [message] = queue.receive(10)
+    assert message.body == "a"
+    assert message.sent_at == START
+
+
+@pytest.mark.parametrize("delay", [-1, 901])
+def test_a_delay_that_sqs_does_not_know_is_refused(queue: SqliteQueue, delay: int) -> None:
+    with pytest.raises(Refused, match="0 to 900"):
+        queue.send("a", delay=delay)
+
+    assert queue.size() == 0
+
+
+def test_only_what_is_deleted_is_gone(queue: SqliteQueue, clock: Clock) -> None:
+    for body in "abc":
+        queue.send(body)
+    messages = queue.receive(10)
+
+    queue.delete([messages[0], messages[2]])
+    clock.now += VISIBILITY
+
+    assert queue.size() == 1
+    assert bodies(queue.receive(10)) == ["b"]
+
+
+def test_deleting_a_message_again_does_no_harm(queue: SqliteQueue) -> None:
+    queue.send("a")
+    messages = queue.receive(10)
+    queue.delete(messages)
+    queue.send("b")
+
+    queue.delete(messages)
+
+    assert bodies(queue.receive(10)) == ["b"]
+
+
+def test_queues_in_one_file_do_not_mix(database: Database, clock: Clock) -> None:
+    views, timers = open_queue(database, clock), open_queue(database, clock, "timers")
+    views.send("view")
+    timers.send("timer")
+
+    assert (views.size(), timers.size()) == (1, 1)
+    assert bodies(views.receive(10)) == ["view"]
+    assert bodies(timers.receive(10)) == ["timer"]
+
+
+def test_a_size_counts_what_waits_and_what_is_being_handled(queue: SqliteQueue) -> None:
+    for body in "abc":
+        queue.send(body)
+    queue.receive(1)
+
+    assert queue.size() == 3
+
+
+def test_an_empty_queue_has_no_next_message(queue: SqliteQueue) -> None:
+    assert queue.next_visible() is None
+
+
+def test_a_send_says_so_once_the_message_is_there(queue: SqliteQueue) -> None:
+    sizes: list[int] = []
+    queue.on_send = lambda: sizes.append(queue.size())
+
+    queue.send("a")
+    queue.send("b")
+
+    assert sizes == [1, 2]
+
+
+def test_a_message_received_too_often_becomes_a_dead_letter(
+    queue: SqliteQueue, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue.send("bad")
+    for receives in range(1, MAX_RECEIVES + 1):
+        [message] = queue.receive(10)
+        assert message.receives == receives
+        clock.now += VISIBILITY
+    assert queue.dead_letters() == 0
+
+    with caplog.at_level(logging.ERROR):
+        assert queue.receive(10) == []
+
+    assert (queue.size(), queue.dead_letters()) == (0, 1)
+    assert [record.getMessage() for record in caplog.records] == ["dead letters"]
+    fields = {"function": "vu-mi", "queue": "views", "messages": 1}
+    assert caplog.records[0].__dict__["fields"] == fields
+
+
+def test_a_message_comes_ten_times_every_thirty_seconds_unless_its_queue_is_told_otherwise(
+    database: Database, clock: Clock
+) -> None:
+    queue = SqliteQueue(database, "views", clock)
+    queue.send("bad")
+    for _ in range(10):
+        assert bodies(queue.receive(10)) == ["bad"]
+        clock.now += 29.9
+        assert queue.receive(10) == []
+        clock.now += 0.1
+
+    assert queue.receive(10) == []
+    assert queue.dead_letters() == 1
+
+
+def test_a_message_is_not_given_up_while_its_last_delivery_is_under_way(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("slow")
+    for _ in range(MAX_RECEIVES - 1):
+        queue.receive(10)
+        clock.now += VISIBILITY
+    last = queue.receive(10)
+    clock.now += VISIBILITY - 1
+
+    assert queue.receive(10) == []
+    assert (queue.size(), queue.dead_letters()) == (1, 0)
+    queue.delete(last)
+    assert (queue.size(), queue.dead_letters()) == (0, 0)
+
+
+def test_a_dead_letter_does_not_hold_up_its_neighbours(queue: SqliteQueue, clock: Clock) -> None:
+    queue.send("bad")
+    give_up(queue, clock)
+    queue.send("good")
+
+    assert bodies(queue.receive(10)) == ["good"]
+    assert queue.dead_letters() == 1
+
+
+def test_redriven_dead_letters_come_at_once_and_several_times_again(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("a")
+    queue.send("b")
+    give_up(queue, clock)
+    assert queue.dead_letters() == 2
+
+    assert queue.redrive() == 2
+
+    assert (queue.size(), queue.dead_letters()) == (2, 0)
+    assert bodies(queue.receive(10)) == ["a", "b"]
+    clock.now += VISIBILITY
+    assert bodies(queue.receive(10)) == ["a", "b"]
+
+
+def test_redriven_dead_letters_come_at_once_though_the_clock_was_set_back(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("a")
+    give_up(queue, clock)
+    clock.now -= 3600
+    queue.receive(10)
+
+    queue.redrive()
+
+    assert bodies(queue.receive(10)) == ["a"]
+
+
+def test_a_redrive_leaves_the_dead_letters_of_another_queue(
+    database: Database, clock: Clock
+) -> None:
+    views, timers = open_queue(database, clock), open_queue(database, clock, "timers")
+    timers.send("timer")
+    give_up(timers, clock)
+
+    assert views.redrive() == 0
+    assert timers.dead_letters() == 1
+
+
+def test_a_clock_set_back_while_running_delays_no_message(queue: SqliteQueue, clock: Clock) -> None:
+    """An hour back: a message due in 30 s is still due in 30 s, not in an hour and 30 s."""
+    queue.send("in hand")
+    queue.send("delayed", delay=60)
+    assert bodies(queue.receive(10)) == ["in hand"]
+    queue.send("waiting")
+
+    clock.now -= 3600
+    assert bodies(queue.receive(10)) == ["waiting"]
+    clock.now += VISIBILITY
+    assert bodies(queue.receive(1)) == ["in hand"]
+    clock.now += 60 - VISIBILITY
+    assert "delayed" in bodies(queue.receive(10))
+
+
+def test_a_clock_set_back_does_not_shorten_a_visibility_timeout(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("in hand")
+    queue.receive(10)
+
+    clock.now -= 3600
+    assert queue.receive(10) == []
+    clock.now += VISIBILITY - 0.1
+    assert queue.receive(10) == []
+
+
+def test_a_clock_set_back_twice_is_followed_twice(queue: SqliteQueue, clock: Clock) -> None:
+    queue.send("in hand")
+    queue.receive(10)
+
+    for _ in range(2):
+        clock.now -= 3600
+        assert queue.receive(10) == []
+    clock.now += VISIBILITY
+
+    assert bodies(queue.receive(10)) == ["in hand"]
+
+
+def test_a_clock_set_back_between_two_runs_delays_no_message(path: Path, clock: Clock) -> None:
+    database = Database(path)
+    queue = open_queue(database, clock)
+    queue.send("in hand")
+    queue.receive(10)
+    queue.send("waiting")
+    queue.send("delayed", delay=60)
+    database.close()
+
+    clock.now -= 3600
+    database = Database(path)
+    queue = open_queue(database, clock)
+    assert sorted(bodies(queue.receive(10))) == ["in hand", "waiting"]
+    clock.now += 59.9
+    assert "delayed" not in bodies(queue.receive(10))
+    clock.now += 0.1
+    assert "delayed" in bodies(queue.receive(10))
+    database.close()
+
+
+def test_messages_in_the_hand_of_a_killed_process_come_at_once_at_the_start(
+    path: Path, clock: Clock
+) -> None:
+    database = Database(path)
+    queue = open_queue(database, clock)
+    queue.send("in hand")
+    queue.send("delayed", delay=60)
+    queue.receive(10)
+    database.close()  # without a delete
+
+    clock.now += 1
+    database = Database(path)
+    queue = open_queue(database, clock)
+    [message] = queue.receive(10)
+    database.close()
+
+    assert message.body == "in hand"
+    assert message.receives == 2  # the delivery that was cut off counts too
+    assert message.first_received_at == START
+
+
+def test_the_start_of_one_queue_leaves_another_alone(database: Database, clock: Clock) -> None:
+    queue = open_queue(database, clock)
+    queue.send("in hand")
+    queue.receive(10)
+
+    open_queue(database, clock, "timers")
+
+    assert queue.receive(10) == []
+
+
+def test_the_id_of_a_deleted_message_is_never_used_again(path: Path, clock: Clock) -> None:
+    """An id names a message in a partial batch response: two must not share one."""
+    database = Database(path)
+    queue = open_queue(database, clock)
+    queue.send("a")
+    [first] = queue.receive(10)
+    queue.delete([first])
+    database.close()
+
+    database = Database(path)
+    queue = open_queue(database, clock)
+    queue.send("b")
+    [second] = queue.receive(10)
+    database.close()
+
+    assert second.id > first.id
+
+
+class Undoing(Database):
+    """A file whose transactions are undone while `undoes`."""
+
+    undoes = False
+
+    def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
+        def undone(connection: sqlite3.Connection) -> Result:
+            job(connection)
+            raise Unavailable("undone")
+
+        return super().write(undone if self.undoes else job, in_one_statement=in_one_statement)
+
+
+def test_a_clock_set_back_is_followed_though_the_first_receive_was_undone(
+    path: Path, clock: Clock
+) -> None:
+    with closing(Undoing(path)) as database:
+        queue = open_queue(database, clock)
+        queue.send("x")
+        assert bodies(queue.receive(9)) == ["x"]
+        clock.now -= 500
+        database.undoes = True
+        with pytest.raises(Unavailable):
+            queue.receive(9)
+        database.undoes = False
+        assert queue.receive(9) == []
+        clock.now += VISIBILITY
+        assert bodies(queue.receive(9)) == ["x"]
+
+
+def test_a_delay_holds_though_the_clock_was_set_back(queue: SqliteQueue, clock: Clock) -> None:
+    """Sent before, it waits its 60 s anew; sent after, it waits its 60 s."""
+    queue.receive(9)
+    queue.send("before", delay=60)
+    clock.now -= 500
+    queue.send("after", delay=60)
+    assert queue.receive(9) == []
+    clock.now += 59
+    assert queue.receive(9) == []
+    clock.now += 1
+    assert sorted(bodies(queue.receive(9))) == ["after", "before"]
+
+
+def test_a_redriven_message_has_all_its_receives_again(database: Database, clock: Clock) -> None:
+    queue = SqliteQueue(database, "once", clock, visibility_timeout=VISIBILITY, max_receives=1)
+    queue.send("x")
+    for _ in range(2):
+        assert bodies(queue.receive(9)) == ["x"]
+        clock.now += VISIBILITY
+        assert queue.receive(9) == []
+        assert queue.redrive() == 1
+
+
+def watch(database: Database) -> list[str]:
+    """The statements that the writing connection executes from now on."""
+    statements: list[str] = []
+    database.write(lambda connection: connection.set_trace_callback(statements.append))
+    statements.clear()
+    return statements
+
+
+def test_to_delete_nothing_is_no_commit(database: Database, queue: SqliteQueue) -> None:
+    statements = watch(database)
+    queue.delete([])
+    assert statements == []
+
+
+def test_many_are_sent_in_one_commit_each_with_its_delay(
+    database: Database, queue: SqliteQueue, clock: Clock
+) -> None:
+    commits = watch(database)
+    queue.send_all([ports.Message("late", 2.5), ports.Message("now", 0)])
+    assert commits.count("COMMIT") == 1
+    assert bodies(queue.receive(10)) == ["now"]
+    assert queue.next_visible() == START + 2.5
+    clock.now += 2.5
+    assert bodies(queue.receive(10)) == ["late"]
+
+
+def test_many_that_can_not_be_sent_are_told_and_none_is_there(
+    database: Database, queue: SqliteQueue
+) -> None:
+    page_count = "PRAGMA page_count"
+    database.write(
+        lambda connection: connection.execute(
+            f"PRAGMA max_page_count = {connection.execute(page_count).fetchone()[0]}"
+        ).fetchone()
+    )
+    messages = [ports.Message("small", 0), ports.Message("b" * 1_000_000, 0)]
+    with pytest.raises(ports.NotSent, match="2 messages not sent: SQLite: database") as failed:
+        queue.send_all(messages)
+    assert failed.value.messages == messages
+    assert queue.size() == 0
+
+
+def test_the_next_message_is_the_one_that_is_visible_first(queue: SqliteQueue) -> None:
+    for delay in (60, 20, 40):
+        queue.send("a", delay=delay)
+    assert queue.next_visible() == START + 20
+
+
+def test_another_queue_of_the_file_goes_by_the_same_clock(
+    database: Database, queue: SqliteQueue, clock: Clock
+) -> None:
+    other = queue.sibling("timers")
+    other.send("a", delay=1)
+    assert queue.size() == 0
+    clock.now += 1
+    assert bodies(open_queue(database, clock, "timers").receive(10)) == ["a"]
+
+
+def test_what_comes_at_once_does_so_though_the_clock_is_set_back_then(
+    queue: SqliteQueue, clock: Clock
+) -> None:
+    """What a killed process had, and dead letters; each was timed long before."""
+    for again in (queue.release, queue.redrive):
+        queue.send("a")
+        if again == queue.redrive:
+            give_up(queue, clock)
+        queue.receive(10)
+        clock.now += 600
+        again()
+        clock.now -= 3600
+        [message] = queue.receive(10)
+        assert message.body == "a"
+        queue.delete([message])
+
+
+def test_dead_letters_lie_in_the_file_under_the_name_of_their_queue(
+    database: Database, queue: SqliteQueue, clock: Clock
+) -> None:
+    queue.send("a")
+    give_up(queue, clock)
+    assert database.read("SELECT queue FROM messages") == [("views-dead-letters",)]

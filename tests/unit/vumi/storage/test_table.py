@@ -1,0 +1,387 @@
+"""Time to live on SQLite and the change log behind it; `tests/conformance` covers the port."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import pytest
+
+from chalicelib.storage.ports import Item, Key, Put, Update
+from vumi.storage.database import Database
+from vumi.storage.table import Change, ChangeLog, SqliteTable, remove_expired, row_of
+
+NOW = 1_000_000
+
+
+def put(table: SqliteTable, sk: str, ttl: int | None = None, pk: str = "p") -> Key:
+    item: Item = {"PK": pk, "SK": sk, "note": f"of {sk}"}
+    table.put_all([item if ttl is None else item | {"ttl": ttl}])
+    return Key(pk, sk)
+
+
+def expire(
+    database: Database,
+    now: float = NOW,
+    *,
+    held: Collection[Key] = (),
+    unconsumed: Collection[Key] = (),
+    limit: int = 100,
+) -> int:
+    """Remove what is over, but what is held; what nobody consumes leaves no change."""
+    return database.write(
+        lambda connection: remove_expired(
+            connection, now, limit, lambda key: key not in held, lambda key: key not in unconsumed
+        )
+    )
+
+
+def left(table: SqliteTable, pk: str = "p") -> list[str]:
+    return [str(item["SK"]) for item in table.query(pk, limit=1000)]
+
+
+def removed(changes: list[Change]) -> list[str]:
+    return [str(change.item["SK"]) for change in changes]
+
+
+def test_only_what_is_over_is_removed(database: Database, table: SqliteTable) -> None:
+    put(table, "over", NOW - 1)
+    put(table, "due", NOW)
+    put(table, "to come", NOW + 1)
+    put(table, "for ever")
+
+    assert expire(database) == 1
+    assert left(table) == ["due", "for ever", "to come"]
+
+    assert expire(database, NOW + 0.5) == 1
+    assert left(table) == ["for ever", "to come"]
+
+
+def test_with_nothing_over_nothing_is_removed(database: Database, table: SqliteTable) -> None:
+    put(table, "to come", NOW + 1)
+
+    assert expire(database) == 0
+    assert ChangeLog(database, "reader").read(10) == []
+
+
+def test_the_latest_time_to_live_counts(database: Database, table: SqliteTable) -> None:
+    put(table, "put again", NOW - 1)
+    put(table, "put again", NOW + 1)
+    table.write(
+        Put({"PK": "p", "SK": "shortened", "ttl": NOW + 1}),
+        Put({"PK": "p", "SK": "without", "ttl": NOW - 1}),
+    )
+    table.write(
+        Update(Key("p", "shortened"), values={"ttl": NOW - 1}),
+        Update(Key("p", "without"), remove=("ttl",)),
+    )
+
+    assert expire(database) == 1
+    assert left(table) == ["put again", "without"]
+
+
+def test_a_time_to_live_that_is_no_number_never_ends(
+    database: Database, table: SqliteTable
+) -> None:
+    """DynamoDB's TTL passes over an attribute of another type than N."""
+    table.put_all([{"PK": "p", "SK": "text", "ttl": str(NOW - 1)}])
+
+    assert expire(database) == 0
+    assert left(table) == ["text"]
+
+
+def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(
+    database: Database, table: SqliteTable
+) -> None:
+    items: list[Item] = [{"PK": "p", "SK": str(ttl), "ttl": ttl} for ttl in (2**63 - 1, 2**63)]
+    table.put_all(items)
+
+    assert expire(database) == 0
+    assert table.query("p", limit=9) == items
+
+
+def test_a_row_has_its_key_once_and_whatever_else_the_item_has() -> None:
+    item: Item = {"PK": "p", "SK": "s", "ttl": 5, "note": "n", "batch": "b", "due": 7}
+    rest = '{"ttl": 5, "note": "n", "batch": "b", "due": 7}'
+    assert row_of(item) == ("p", "s", 5, "b", 7, rest)
+
+
+def test_a_value_that_is_no_text_is_no_batch(table: SqliteTable) -> None:
+    """Though a column of texts would make a text of a number."""
+    table.put_all(
+        [
+            {"PK": "p", "SK": "number", "batch": 5, "due": 1},
+            {"PK": "p", "SK": "list", "batch": ["5"], "due": 1},
+        ]
+    )
+
+    assert left(table) == ["list", "number"]
+    assert table.query_due("5", limit=9) == []
+
+
+def test_a_descending_query_reads_the_newest_first_up_to_its_limit(table: SqliteTable) -> None:
+    """As a GET reads the summary and the newest views."""
+    for sk in ("DAY#1", "VIEW#1", "VIEW#2", "VIEW#3", "VIEWS", "W"):
+        put(table, sk)
+
+    page = table.query("p", first="VIEW#", last="VIEWS", limit=3, descending=True)
+
+    assert [item["SK"] for item in page] == ["VIEWS", "VIEW#3", "VIEW#2"]
+    everything = table.query("p", limit=9, attributes=("SK",), descending=True)
+    assert [item["SK"] for item in everything] == [
+        *("W", "VIEWS", "VIEW#3", "VIEW#2", "VIEW#1", "DAY#1")
+    ]
+
+
+def test_a_count_between_two_sort_keys_has_both_and_stops_at_its_limit(table: SqliteTable) -> None:
+    for sk in ("a", "b", "c", "d"):
+        put(table, sk)
+
+    assert table.count("p", first="b", last="c", limit=9) == 2
+    assert table.count("p", first="b", limit=2) == 2
+
+
+def test_one_write_in_a_common_commit_is_one_statement(
+    database: Database, table: SqliteTable
+) -> None:
+    """A savepoint would cost a visitor more than the write; SQLite undoes a failed statement."""
+    statements: list[str] = []
+    database.write(lambda connection: connection.set_trace_callback(statements.append))
+
+    database.in_one_commit(lambda: table.write(Put({"PK": "p", "SK": "written"})))
+    database.in_one_commit(lambda: table.put_all([{"PK": "p", "SK": "put"}]))
+
+    assert left(table) == ["put", "written"]
+    assert not any("SAVEPOINT" in statement for statement in statements)
+
+
+GOOD: Item = {"PK": "p", "SK": "good"}
+FAILING: dict[str, Callable[[SqliteTable], None]] = {
+    "a sum with a text": lambda table: table.write(
+        Put(GOOD), Update(Key("p", "text"), add={"note": 1})
+    ),
+    "a text that UTF-8 can't hold": lambda table: table.put_all(
+        [GOOD, {"PK": "p", "SK": "bad", "batch": "\ud800", "due": 1}]
+    ),
+}
+
+
+@pytest.mark.parametrize("fail", FAILING.values(), ids=FAILING.keys())
+def test_several_writes_of_which_a_later_one_fails_leave_nothing_in_a_common_commit(
+    database: Database, table: SqliteTable, fail: Callable[[SqliteTable], None]
+) -> None:
+    put(table, "text")
+
+    def function() -> None:
+        with pytest.raises((TypeError, UnicodeEncodeError)):
+            fail(table)
+
+    database.in_one_commit(function)
+
+    assert left(table) == ["text"]
+
+
+def test_a_change_tells_the_whole_item_and_when_it_was_removed(
+    database: Database, table: SqliteTable
+) -> None:
+    item: Item = {"PK": "p", "SK": "s", "ttl": NOW - 1, "n": 5, "map": {"l": [1, "ü"]}}
+    table.put_all([item])
+
+    expire(database, NOW + 0.25)
+
+    [change] = ChangeLog(database, "reader").read(10)
+    assert change.item == item
+    assert change.removed_at == NOW + 0.25
+
+
+def test_the_oldest_are_removed_first_and_the_changes_are_in_that_order(
+    database: Database, table: SqliteTable
+) -> None:
+    put(table, "b", NOW - 1)
+    put(table, "c", NOW - 3)
+    put(table, "a", NOW - 1)
+    put(table, "d", NOW - 2, pk="q")
+
+    assert expire(database) == 4
+
+    changes = ChangeLog(database, "reader").read(10)
+    assert removed(changes) == ["c", "d", "a", "b"]  # over for 3, 2, 1 and 1 seconds
+    sequences = [change.sequence for change in changes]
+    assert sequences == sorted(set(sequences))
+
+
+def test_no_more_are_removed_than_the_limit(database: Database, table: SqliteTable) -> None:
+    for place in range(5):
+        put(table, str(place), NOW - 10 + place)
+
+    assert expire(database, limit=2) == 2
+    assert left(table) == ["2", "3", "4"]
+    assert expire(database, limit=2) == 2
+    assert expire(database, limit=2) == 1
+    assert removed(ChangeLog(database, "reader").read(10)) == ["0", "1", "2", "3", "4"]
+
+
+def test_held_items_stay_and_leave_no_change(database: Database, table: SqliteTable) -> None:
+    held = {put(table, "held", NOW - 9)}
+    put(table, "free", NOW - 1)
+
+    assert expire(database, held=held) == 1
+
+    assert left(table) == ["held"]
+    assert removed(ChangeLog(database, "reader").read(10)) == ["free"]
+    assert expire(database) == 1
+    assert left(table) == []
+
+
+def test_an_item_is_held_by_its_whole_key(database: Database, table: SqliteTable) -> None:
+    held = {put(table, "s", NOW - 2, "p")}
+    put(table, "s", NOW - 2, "q")
+
+    assert expire(database, held=held) == 1
+    assert (left(table, "p"), left(table, "q")) == (["s"], [])
+
+
+def test_held_items_do_not_use_up_the_limit(database: Database, table: SqliteTable) -> None:
+    held = {put(table, f"held {place}", NOW - 9) for place in range(3)}
+    put(table, "free 1", NOW - 1)
+    put(table, "free 2", NOW - 1)
+
+    assert expire(database, held=held, limit=1) == 1
+    assert expire(database, held=held, limit=1) == 1
+    assert left(table) == ["held 0", "held 1", "held 2"]
+
+
+def test_only_what_is_over_is_asked_whether_it_may_go(
+    database: Database, table: SqliteTable
+) -> None:
+    over = put(table, "over", NOW - 1)
+    put(table, "to come", NOW + 1)
+    asked: list[Key] = []
+
+    def may_go(key: Key) -> bool:
+        asked.append(key)
+        return True
+
+    database.write(lambda connection: remove_expired(connection, NOW, 9, may_go, lambda _: True))
+    assert asked == [over]
+
+
+def test_what_nobody_consumes_is_removed_and_leaves_no_change(
+    database: Database, table: SqliteTable
+) -> None:
+    unconsumed = {put(table, "a", NOW - 2)}
+    put(table, "b", NOW - 1)
+
+    assert expire(database, unconsumed=unconsumed) == 2
+
+    assert left(table) == []
+    assert removed(ChangeLog(database, "reader").read(10)) == ["b"]
+
+
+def test_removal_and_change_are_one_transaction(database: Database, table: SqliteTable) -> None:
+    put(table, "s", NOW - 1)
+
+    def interrupted(connection: sqlite3.Connection) -> None:
+        assert remove_expired(connection, NOW, 10, lambda _: True, lambda _: True) == 1
+        assert connection.in_transaction
+        assert connection.execute("SELECT count(*) FROM items").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM changes").fetchone() == (1,)
+        # What is not committed nobody else sees: neither half.
+        assert left(table) == ["s"]
+        assert database.read("SELECT count(*) FROM changes") == [(0,)]
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        database.write(interrupted)
+
+    assert left(table) == ["s"]
+    assert database.read("SELECT count(*) FROM changes") == [(0,)]
+
+
+def test_a_consumer_reads_the_same_until_its_checkpoint_moves(
+    database: Database, table: SqliteTable
+) -> None:
+    log = ChangeLog(database, "reader")
+    for place in range(3):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+
+    first = log.read(2)
+    assert removed(first) == ["0", "1"]
+    assert log.read(2) == first
+    log.checkpoint(first[0].sequence)
+    assert removed(log.read(2)) == ["1", "2"]
+    log.checkpoint(log.read(2)[-1].sequence)
+    assert log.read(2) == []
+
+
+def test_every_consumer_has_a_checkpoint_of_its_own(database: Database, table: SqliteTable) -> None:
+    slow, fast = ChangeLog(database, "slow"), ChangeLog(database, "fast")
+    for place in range(3):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+
+    fast.checkpoint(fast.read(10)[-1].sequence)
+
+    assert fast.read(10) == []
+    assert removed(slow.read(10)) == ["0", "1", "2"]
+
+
+def test_changes_are_forgotten_only_behind_every_consumer(
+    database: Database, table: SqliteTable
+) -> None:
+    slow, fast = ChangeLog(database, "slow"), ChangeLog(database, "fast")
+    for place in range(3):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+    sequences = [change.sequence for change in slow.read(10)]
+
+    def kept() -> list[int]:
+        rows = database.read("SELECT sequence FROM changes ORDER BY sequence")
+        return [sequence for (sequence,) in rows]
+
+    fast.checkpoint(sequences[2])
+    assert kept() == sequences
+    slow.checkpoint(sequences[1])
+    assert kept() == sequences[2:]
+    slow.checkpoint(sequences[2])
+    assert kept() == []
+
+
+def test_a_checkpoint_outlives_a_reopened_file(path: Path) -> None:
+    database = Database(path)
+    table = SqliteTable(database)
+    ChangeLog(database, "other")  # so that nothing is forgotten
+    log = ChangeLog(database, "reader")
+    for place in range(2):
+        put(table, str(place), NOW - 10 + place)
+    expire(database)
+    log.checkpoint(log.read(1)[0].sequence)
+    database.close()
+
+    database = Database(path)
+    assert removed(ChangeLog(database, "reader").read(10)) == ["1"]
+    assert removed(ChangeLog(database, "other").read(10)) == ["0", "1"]
+    database.close()
+
+
+def test_a_sequence_is_never_used_again_after_deletion_and_reopening(path: Path) -> None:
+    """A consumer reads on after its checkpoint: a number that came again would be passed over."""
+    database = Database(path)
+    put(SqliteTable(database), "first", NOW - 1)
+    log = ChangeLog(database, "reader")
+    expire(database)
+    [first] = log.read(10)
+    log.checkpoint(first.sequence)
+    assert database.read("SELECT count(*) FROM changes") == [(0,)]
+    database.close()
+
+    database = Database(path)
+    put(SqliteTable(database), "second", NOW - 1)
+    expire(database)
+    [second] = ChangeLog(database, "reader").read(10)
+    database.close()
+
+    assert second.sequence > first.sequence
+    assert removed([second]) == ["second"]

@@ -1,0 +1,238 @@
+"""The clock of views: it never goes back, neither while a process runs nor across restarts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from app import app
+from chalicelib import resources
+from chalicelib.settings import Settings
+from chalicelib.views import owner
+from chalicelib.views.fold import fold_views
+from chalicelib.views.put import put_views
+from chalicelib.views.storing import Store
+from chalicelib.views.summary import read
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import Windows
+from tests import events
+from vumi.check import check
+from vumi.check.report import Kind
+from vumi.engine import VIEWS_QUEUE, LocalResources
+from vumi.storage import backup
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+from vumi.storage.view_clock import ViewClock
+from vumi.workers.delivery import DeliveryAtOnce, Expiry, StreamDelivery
+
+NOON = 1_800_000_000.0
+"""A mark of windows of 300 s."""
+DAY = 86_400
+SECRET = "d" * 64
+"""The digest of an owner's secret."""
+WINDOWS = Windows(300, 600, 3_600)
+
+
+@dataclass
+class Clock:
+    """The clock of the machine, set by hand."""
+
+    now: float = NOON
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Process:
+    """What one process of vu-mi does for views over a file, each step by hand."""
+
+    database: Database
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        table, queue = (
+            SqliteTable(self.database),
+            SqliteQueue(self.database, VIEWS_QUEUE, self.clock),
+        )
+        settings = Settings(retention_seconds=WINDOWS.retention)
+        time = ViewClock(self.database, queue, self.clock)
+        self.use = LocalResources(settings, time, self.database.each, table, queue)
+        self._at_once = DeliveryAtOnce(queue, time.kept_by(put_views), self.clock)
+        self._expiry = Expiry(self.database, queue, self.clock, lambda: None)
+        self._stream = StreamDelivery(self.database, "fold_views", time.kept_by(fold_views))
+
+    def visit(self, *, peek: bool = False) -> int:
+        """Ask for the badge; return the count that it shows."""
+        query = {"id": ["a"]} | ({"peek": ["1"]} if peek else {})
+        answer = self.database.in_one_commit(
+            lambda: self._at_once(lambda: app(events.http_event(query), None))
+        )
+        return int(json.loads(answer["body"])["message"])
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass, then do what TTL and the stream do."""
+        self.clock.now += seconds
+        while self._expiry.step() == 0.0:
+            pass
+        while self._stream.step() == 0.0:
+            pass
+
+    @property
+    def watermark(self) -> int:
+        return read(self.use.table, "a").watermark
+
+    @property
+    def folded(self) -> int:
+        return read(self.use.table, "a").count
+
+
+@contextmanager
+def process(folder: Path, clock: Clock) -> Iterator[Process]:
+    """Start a process, and end it as a kill does: nothing is written at the end."""
+    folder.mkdir(exist_ok=True)
+    with closing(Database(folder / FILE)) as database:
+        started = Process(database, clock)
+        resources.use(started.use)
+        try:
+            yield started
+        finally:
+            resources.use(None)
+
+
+def view_clock_of(database: Database, clock: Clock) -> ViewClock:
+    return ViewClock(database, SqliteQueue(database, VIEWS_QUEUE, clock), clock)
+
+
+def test_it_goes_with_the_clock_of_the_machine_but_never_back(database: Database) -> None:
+    clock = Clock()
+    view_clock = view_clock_of(database, clock)
+    assert view_clock() == NOON
+    clock.now += 5
+    assert view_clock() == NOON + 5
+    clock.now -= DAY
+    assert view_clock() == NOON + 5
+    clock.now += DAY + 1
+    assert view_clock() == NOON + 6
+
+
+def test_the_file_keeps_the_latest_time(database: Database) -> None:
+    clock = Clock()
+    ahead, right = view_clock_of(database, clock), view_clock_of(database, Clock(NOON - DAY))
+    ahead.keep()
+    right.keep()
+    assert view_clock_of(database, Clock(0.0))() == NOON
+
+
+def test_a_time_that_was_not_kept_is_forgotten(database: Database) -> None:
+    clock = Clock()
+    view_clock_of(database, clock)()
+    assert view_clock_of(database, Clock(0.0))() == 0.0
+
+
+def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
+    """The work of a commit that fails was not done by any time."""
+    clock = view_clock_of(database, Clock())
+
+    def fail() -> None:
+        clock.keep()
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        database.in_one_commit(fail)
+    assert view_clock_of(database, Clock(0.0))() == 0.0
+
+
+def test_a_time_that_a_handler_reads_late_is_kept_by_it(database: Database) -> None:
+    """The clock jumps between two readings of one commit."""
+    clock = Clock()
+    view_clock = view_clock_of(database, clock)
+
+    def handler(_: object, __: object) -> float:
+        clock.now += DAY
+        return view_clock()
+
+    used = database.in_one_commit(lambda: view_clock.kept_by(handler)({}, None))
+    assert view_clock_of(database, Clock())() == used == NOON + DAY
+
+
+def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Database) -> None:
+    """It was taken by a clock ahead, and nothing has been handled by that time."""
+    queue = SqliteQueue(database, VIEWS_QUEUE, Clock())
+    for at in (NOON + DAY, NOON + 60):
+        queue.send(View("a", new_ulid(int(at * 1000))).to_message())
+    queue.send("malformed")
+    assert ViewClock(database, queue, Clock())() == NOON + DAY
+
+
+def test_a_clock_that_was_a_day_ahead_makes_folds_wait_and_loses_nothing(tmp_path: Path) -> None:
+    """3 views before, 2 while it was ahead, 4 after it was set right and the process started."""
+    clock = Clock()
+    with process(tmp_path, clock) as before:
+        assert [before.visit() for _ in range(3)] == [0, 1, 2]
+        before.pass_time(DAY)
+        assert before.folded == 3
+        assert [before.visit() for _ in range(2)] == [3, 4]
+        watermark = before.watermark
+    clock.now -= DAY - 60
+    with process(tmp_path, clock) as after:
+        assert [after.visit() for _ in range(4)] == [5, 6, 7, 8]
+        items = after.use.table.query("USER#a", first="VIEW#", last="VIEWS", limit=99)
+        taken = [View("a", str(item["SK"])[5:]).milliseconds for item in items[:-1]]
+        assert sum(at > watermark for at in taken) == 6
+        after.pass_time(3_600)
+        assert (after.folded, after.watermark) == (3, watermark)
+        assert after.visit(peek=True) == 9
+        after.pass_time(DAY)
+        assert after.folded == 9
+        assert after.visit(peek=True) == 9
+
+
+def test_a_view_without_a_read_is_not_put_before_a_watermark_after_a_restart(
+    tmp_path: Path,
+) -> None:
+    """The table can't be read, so its time is the clock's alone."""
+    clock = Clock()
+    with process(tmp_path, clock) as ahead:
+        ahead.visit()
+        ahead.pass_time(DAY)
+        watermark = ahead.watermark
+        assert ahead.folded == 1
+    clock.now -= DAY
+    with process(tmp_path, clock) as right:
+        view = View("a", new_ulid(int(right.use.clock() * 1000)))
+        store = Store(right.use.table, WINDOWS, right.use.clock, right.use.each)
+        assert store.store([view]) == {}
+        assert view.milliseconds > watermark
+        assert right.visit(peek=True) == 2
+
+
+def test_a_file_is_right_after_a_clock_that_was_ahead_is_set_right_and_the_owner_resets(
+    tmp_path: Path,
+) -> None:
+    """3 views while it was a day ahead, 2 after the reset: the check and the backup agree."""
+    clock = Clock(NOON + DAY)
+    with process(tmp_path / "data", clock) as ahead:
+        owner.claim(ahead.use.table, "a", 0, ahead.use.clock(), SECRET)
+        for _ in range(3):
+            ahead.visit()
+        ahead.pass_time(3_600)
+        assert ahead.folded == 3
+    clock.now -= DAY
+    with process(tmp_path / "data", clock) as right:
+        reset = owner.Change(reset=True)
+        owned = owner.Owned("a", SECRET, ("a",))
+        owner.change(right.use.table, owned, reset, right.use.clock())
+        assert [right.visit() for _ in range(2)] == [0, 1]
+        backup.make(tmp_path / "data", tmp_path / "one")
+        right.pass_time(DAY + 2 * 3_600)
+        assert right.folded == right.visit(peek=True) == 2
+    findings = check.check_content(tmp_path / "data")
+    assert [str(one) for one in findings if one.kind is Kind.WRONG] == []
+    backup.make(tmp_path / "data", tmp_path / "two")

@@ -1,0 +1,497 @@
+"""Firing on one machine: each event by itself, none held up by another, none lost on the way."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib import resources, telemetry
+from chalicelib.concurrency import Each
+from chalicelib.events import routes, schedule
+from chalicelib.events.claims import LEASE_SECONDS
+from chalicelib.events.consumers import Work
+from chalicelib.events.delivery import Delivery, Firing
+from chalicelib.events.event import Event, Kind, Status, Target, message
+from chalicelib.events.webhooks.sender import Sender
+from chalicelib.settings import Settings
+from chalicelib.storage.ports import Message, Queue, Unavailable
+from tests.unit.event_builders import AT, an_event
+from tests.unit.fakes import NOON, FakeQueue
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+from vumi.workers.delivery import IDLE_SECONDS
+from vumi.workers.events_delivery import FiringDelivery, ProcessClaims
+
+PATIENCE = 30.0
+VISIBILITY = 90.0
+
+
+@dataclass
+class Receiver:
+    """A queue that takes events one at a time, once it is open, and then does what is told."""
+
+    is_open: threading.Event = field(default_factory=threading.Event)
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    taken: list[str] = field(default_factory=list)
+
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        assert not delay
+        self.begun.release()
+        assert self.is_open.wait(PATIENCE)
+        self.taken.append(body)
+
+    def send_all(self, messages: Sequence[Message]) -> None:
+        raise AssertionError(f"{messages} came together")
+
+
+class WatchedClaims(ProcessClaims):
+    """Claims of which a test can see those that are held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: set[str] = set()
+
+    def hold(self, claim: str) -> None:
+        super().hold(claim)
+        self.held.add(claim)
+
+    def release(self, claim: str) -> None:
+        super().release(claim)
+        self.held.discard(claim)
+
+
+@dataclass
+class World:
+    """A `resources.TimerResources` whose clock stands still, and what fires its events."""
+
+    table: SqliteTable
+    timers_queue: SqliteQueue
+    each: Each
+    slow: Receiver = field(default_factory=Receiver)
+    fast: FakeQueue = field(default_factory=FakeQueue)
+    settings: Settings = field(default_factory=Settings)
+    distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    claims: WatchedClaims = field(default_factory=WatchedClaims)
+    sender: Sender | None = None
+    now: float = NOON
+
+    def clock(self) -> float:
+        return self.now
+
+    def event_queue(self, name: str) -> Queue | None:
+        return self.slow if name == "slow" else self.fast
+
+    def accept(self, name: str, target: Target, at: int = AT) -> None:
+        event = Event(name, at, AT, target, '"x"', name, next_at=at)
+        schedule.accept(event, self.table, self.timers_queue, AT)
+
+    def status(self, name: str) -> Status:
+        return schedule.read(self.table, name).status
+
+
+SLOW, FAST, LOG = Target(Kind.QUEUE, "slow"), Target(Kind.QUEUE, "fast"), Target(Kind.LOG)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with closing(Database(tmp_path / FILE)) as database:
+        queue = SqliteQueue(database, "timers", lambda: made.now, visibility_timeout=VISIBILITY)
+        made = World(SqliteTable(database), queue, database.each)
+        resources.use(None, made)
+        yield made
+        resources.use(None)
+
+
+@pytest.fixture
+def firing(world: World) -> Iterator[Callable[[int], FiringDelivery]]:
+    made: list[FiringDelivery] = []
+
+    def make(at_once: int) -> FiringDelivery:
+        made.append(FiringDelivery(world.timers_queue, world.clock, at_once))
+        return made[-1]
+
+    yield make
+    world.slow.is_open.set()
+    for one in made:
+        one.stop()
+    assert world.claims.held == set(), "nothing is delivered any more"
+
+
+Make = Callable[[int], FiringDelivery]
+
+
+def until(holds: Callable[[], bool], step: Callable[[], object]) -> None:
+    """Step until something holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        step()
+        time.sleep(0.001)
+
+
+def test_what_is_due_is_fired_and_its_messages_are_gone(world: World, firing: Make) -> None:
+    names = [f"e{number}" for number in range(30)]
+    for name in names:
+        world.accept(name, FAST)
+    step = firing(8).step
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert len(world.fast.bodies) == len(names)
+    assert {world.status(name) for name in names} == {Status.SUCCESS}
+
+
+def test_a_receiver_that_hangs_holds_up_no_other(world: World, firing: Make) -> None:
+    world.accept("slow", SLOW)
+    step = firing(2).step
+    step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+    for number in range(20):
+        world.accept(f"e{number}", FAST)
+    until(lambda: len(world.fast.bodies) == 20, step)
+    assert world.status("slow") is Status.ACTIVE
+    world.slow.is_open.set()
+    until(lambda: world.status("slow") is Status.SUCCESS, step)
+
+
+def test_no_more_are_fired_at_once_than_told_and_the_rest_waits_in_the_queue(
+    world: World, firing: Make
+) -> None:
+    for number in range(5):
+        world.accept(f"e{number}", SLOW)
+    step = firing(3).step
+    assert step() == 0.0
+    for _ in range(3):
+        assert world.slow.begun.acquire(timeout=PATIENCE)
+    assert step() == IDLE_SECONDS
+    assert not world.slow.begun.acquire(blocking=False)
+    assert sum(schedule.read(world.table, f"e{number}").tries for number in range(5)) == 3
+    world.slow.is_open.set()
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert len(world.slow.taken) == 5
+
+
+def test_as_many_may_be_fired_at_once_after_some_were_as_before(world: World, firing: Make) -> None:
+    for number in range(4):
+        world.accept(f"e{number}", FAST)
+    step = firing(2).step
+    until(lambda: world.timers_queue.size() == 0, step)
+    for number in range(5):
+        world.accept(f"slow{number}", SLOW)
+    for _ in range(3):
+        step()
+    assert sum(schedule.read(world.table, f"slow{number}").tries for number in range(5)) == 2
+
+
+def test_whoever_is_told_of_an_attempt_finds_it_settled_by_the_next_step(
+    world: World, firing: Make
+) -> None:
+    told = threading.Event()
+    delivery = firing(1)
+    delivery.on_attempt = told.set
+    world.accept("e", LOG)
+    delivery.step()
+    assert told.wait(PATIENCE)
+    delivery.step()
+    assert world.status("e") is Status.SUCCESS
+    assert world.timers_queue.size() == 0
+
+
+def test_it_rests_until_the_next_event_and_no_longer(world: World, firing: Make) -> None:
+    step = firing(2).step
+    assert step() == IDLE_SECONDS
+    world.accept("e", LOG, AT + 4_000)
+    assert step() == pytest.approx(4.0)
+    world.now += 3.999
+    assert step() == 0.005
+
+
+def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
+    world: World, firing: Make
+) -> None:
+    step = firing(2).step
+    world.timers_queue.send(message("nobody"))
+    world.timers_queue.send("not JSON")
+    step()
+    assert world.timers_queue.size() == 1
+    world.now += VISIBILITY
+    assert [one.body for one in world.timers_queue.receive(9)] == ["not JSON"]
+
+
+def test_a_message_of_no_event_takes_up_no_thread(world: World, firing: Make) -> None:
+    delivery = firing(1)
+    attempted: list[None] = []
+    delivery.on_attempt = lambda: attempted.append(None)
+    world.timers_queue.send(message("nobody"))
+    delivery.step()
+    delivery.stop()
+    assert attempted == []
+
+
+def test_what_is_told_of_an_event_names_the_function_that_fires(
+    world: World, firing: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    telemetry.begin("another", None)
+    world.accept("e", LOG)
+    with caplog.at_level(logging.INFO, "vu-mi"):
+        until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    told = [(record.message, vars(record)["fields"]["function"]) for record in caplog.records]
+    assert told == [("an event", "fire_timers"), ("metrics", "fire_timers")]
+
+
+def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, firing: Make) -> None:
+    world.accept("e", SLOW)
+    delivery = firing(2)
+    delivery.step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+    threading.Timer(0.05, world.slow.is_open.set).start()
+    delivery.stop()
+    assert world.status("e") is Status.SUCCESS
+    assert world.timers_queue.size() == 0
+
+
+def test_an_attempt_whose_outcome_can_not_be_written_comes_again_under_the_same_id(
+    world: World, firing: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is over before its message is visible again."""
+    world.accept("e", FAST)
+    delivery = firing(1)
+    done = threading.Event()
+    delivery.on_attempt = done.set
+    delivery.step()
+    assert done.wait(PATIENCE)
+    with monkeypatch.context() as broken:
+        broken.setattr(world.table, "write", _unavailable)
+        delivery.step()
+    assert world.status("e") is Status.ACTIVE
+    world.now += VISIBILITY
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+    assert world.fast.bodies == ['"x"', '"x"']
+    assert schedule.read(world.table, "e").tries == 2
+
+
+def fails_once(world: World, step: Callable[[Work], None]) -> Each:
+    """What commits all but the first of these steps, which it does and undoes."""
+
+    def broken(work: Work) -> None:
+        step(work)
+        raise Unavailable("the disk is full")
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        parts = list(parts)
+        if function is not step or not parts:
+            return whole(function, parts)
+        world.each = whole
+        return whole(broken, parts)
+
+    whole = world.each
+    return each
+
+
+@pytest.mark.parametrize("failed", [Work.claim, Work.settle])
+def test_a_commit_that_fails_takes_up_no_place_and_loses_no_event(
+    world: World, firing: Make, failed: Callable[[Work], None]
+) -> None:
+    world.accept("e", FAST)
+    world.each = fails_once(world, failed)
+    step = firing(1).step
+    with pytest.raises(Unavailable):
+        until(lambda: world.status("e") is Status.SUCCESS, step)
+    assert schedule.read(world.table, "e").tries == (failed is Work.settle)
+    world.now += VISIBILITY
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert world.status("e") is Status.SUCCESS
+    assert len(world.fast.bodies) == 1 + (failed is Work.settle)
+
+
+def test_stopping_does_not_fail_and_leaves_to_the_next_start_what_can_not_be_written(
+    world: World, firing: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept("e", FAST)
+    delivery = firing(1)
+    delivery.step()
+    world.each = fails_once(world, Work.settle)
+    telemetry.begin("another", None)
+    delivery.stop()
+    [told] = [one for one in caplog.records if one.levelno == logging.WARNING]
+    fields = {"function": "fire_timers", "reason": "the disk is full"}
+    assert (told.message, vars(told)["fields"]) == ("events wait for the next start", fields)
+    assert schedule.read(world.table, "e").claim
+    world.timers_queue.release()
+    world.claims = WatchedClaims()
+    until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+
+
+def test_stopping_twice_settles_once(
+    world: World, firing: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept("e", FAST)
+    delivery = firing(1)
+    delivery.step()
+    with caplog.at_level(logging.INFO, telemetry.metrics.name):
+        delivery.stop()
+        delivery.stop()
+    assert [record.message for record in caplog.records] == ["metrics"]
+
+
+def _unavailable(*_: object) -> None:
+    raise OSError("the disk is gone")
+
+
+def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
+    world: World, firing: Make
+) -> None:
+    """It waits for its time by the clock there is."""
+    schedule.accept(an_event("e", AT + 1_000), world.table, world.timers_queue, AT + 5_000)
+    step = firing(1).step
+    step()
+    assert world.status("e") is Status.ACTIVE
+    world.now += 1.0
+    until(lambda: world.status("e") is Status.SUCCESS, step)
+
+
+def hangs(world: World, delivery: FiringDelivery) -> None:
+    """An event is being delivered."""
+    world.accept("e", SLOW)
+    delivery.step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+
+
+JUMPS = [-3_600.0, 61.0, 120.0, 3_600.0]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_while_an_event_is_delivered_it_can_not_be_cancelled_by_any_clock(
+    world: World, firing: Make, jump: float
+) -> None:
+    delivery = firing(2)
+    hangs(world, delivery)
+    world.now += jump
+    assert routes.cancel("e").status_code == 409
+    world.slow.is_open.set()
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_while_an_event_is_delivered_it_is_not_delivered_again_by_any_clock(
+    world: World, firing: Make, jump: float
+) -> None:
+    """A message of it comes, as the one that led to the delivery does after 90 seconds."""
+    delivery = firing(2)
+    hangs(world, delivery)
+    world.now += jump
+    world.timers_queue.send(message("e"))
+    delivery.step()
+    assert schedule.read(world.table, "e").tries == 1
+    world.slow.is_open.set()
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+    assert world.slow.taken == ['"x"']
+
+
+def test_a_message_of_an_event_that_is_delivered_waits(world: World, firing: Make) -> None:
+    """The outcome of the delivery may not be written; then this message leads to the next."""
+    delivery = firing(2)
+    hangs(world, delivery)
+    world.now += 120.0
+    delivery.step()
+    assert world.timers_queue.receive(9) == []
+    assert world.timers_queue.next_visible() == world.now + LEASE_SECONDS
+
+
+def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(
+    world: World, firing: Make
+) -> None:
+    world.accept("e", FAST)
+    delivery = firing(1)
+    ended = threading.Event()
+    delivery.on_attempt = ended.set
+    delivery.step()
+    assert ended.wait(PATIENCE)
+    world.now += 3_600.0
+    whole, answers = world.each, []
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        answers.append(routes.cancel("e").status_code)
+        return whole(function, parts)
+
+    world.each = each
+    delivery.step()
+    assert answers == [409]
+    assert world.status("e") is Status.SUCCESS
+
+
+def test_between_two_attempts_an_event_can_be_cancelled(world: World, firing: Make) -> None:
+    world.accept("e", Target(Kind.URL, "https://example.com/"))
+    until(lambda: schedule.read(world.table, "e").last_error != "", firing(1).step)
+    assert routes.cancel("e").status_code == 200
+
+
+@pytest.mark.parametrize("failed", [Work.claim, Work.settle])
+def test_after_a_commit_that_fails_an_event_can_be_cancelled_by_any_clock(
+    world: World, firing: Make, failed: Callable[[Work], None]
+) -> None:
+    world.accept("e", FAST)
+    world.each = fails_once(world, failed)
+    with pytest.raises(Unavailable):
+        until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    world.now -= 3_600.0
+    assert routes.cancel("e").status_code == 200
+
+
+def test_a_claim_that_is_made_twice_for_one_commit_is_delivered(world: World, firing: Make) -> None:
+    """A commit that is shared may be undone, and its functions called again."""
+    whole = world.each
+
+    def each(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        def twice(part: Any) -> Any:
+            with pytest.raises(Unavailable):
+                whole(undone, [part])
+            return function(part)
+
+        def undone(part: Any) -> None:
+            function(part)
+            raise Unavailable("the commit is undone")
+
+        return whole(twice if function is Work.claim else function, parts)
+
+    world.each = each
+    world.accept("e", FAST)
+    until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    assert schedule.read(world.table, "e").tries == 1
+
+
+def test_a_claimed_event_is_delivered_though_the_clock_jumps_before(world: World) -> None:
+    firing = Firing(
+        world.table, world.timers_queue, lambda _: Delivery(), ProcessClaims(), world.clock, ()
+    )
+    world.accept("e", FAST)
+    claimed = firing.claim("e")
+    assert claimed is not None
+    world.now += 3_600.0
+    assert firing.attempt(claimed) is not None
+
+
+def test_a_new_process_delivers_what_a_killed_one_had_claimed(world: World, firing: Make) -> None:
+    killed = Firing(
+        world.table, world.timers_queue, lambda _: Delivery(), ProcessClaims(), world.clock, ()
+    )
+    world.accept("e", FAST)
+    assert killed.claim("e") is not None
+    until(lambda: world.status("e") is Status.SUCCESS, firing(1).step)
+    assert schedule.read(world.table, "e").tries == 2
+
+
+def test_a_new_process_cancels_what_a_killed_one_had_claimed(world: World) -> None:
+    killed = Firing(
+        world.table, world.timers_queue, lambda _: Delivery(), ProcessClaims(), world.clock, ()
+    )
+    world.accept("e", FAST)
+    assert killed.claim("e") is not None
+    assert routes.cancel("e").status_code == 200

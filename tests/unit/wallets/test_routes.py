@@ -1,0 +1,860 @@
+"""The routes of wallets as one machine answers them: who may do what, and what comes of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app import app
+from chalicelib import resources
+from chalicelib.concurrency import Each
+from chalicelib.events.claims import Claims, Leases
+from chalicelib.events.webhooks.sender import Sender
+from chalicelib.http import tokens
+from chalicelib.settings import Settings, SettingsError
+from chalicelib.storage.ports import (
+    Delete,
+    Item,
+    Key,
+    Queue,
+    Refused,
+    Table,
+    Unavailable,
+    Update,
+    Write,
+)
+from chalicelib.wallets import opening
+from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.ledger import UnknownWalletError
+from chalicelib.wallets.wallet import entry as entry_key
+from chalicelib.wallets.wallet import wallet
+from tests.unit import http_requests
+from tests.unit.event_builders import ENGINES, table_on
+from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
+from vumi.server.gateway import Gateway
+
+WALLETS = "/api/v1/wallets"
+EVA = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+BOB = "0b1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d22"
+CARL = "ca1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d33"
+OPERATOR, EVAS, BOBS, CARLS = (tokens.new_token() for _ in range(4))
+NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+"""The id of no wallet."""
+DIGESTS = {tokens.digest(token): user for token, user in ((EVAS, EVA), (BOBS, BOB), (CARLS, CARL))}
+
+
+@dataclass
+class Use:
+    """A `resources.TimerResources`."""
+
+    table: Table
+    timers_queue: FakeQueue = field(default_factory=FakeQueue)
+    distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    claims: Claims = field(default_factory=Leases)
+    settings: Settings = field(
+        default_factory=lambda: Settings(
+            api_token_digests=frozenset({tokens.digest(OPERATOR), *DIGESTS}),
+            token_users=DIGESTS,
+        )
+    )
+    sender: Sender | None = None
+    each: Each = map
+    now: float = NOON
+
+    def clock(self) -> float:
+        return self.now
+
+    def event_queue(self, name: str) -> Queue | None:
+        raise AssertionError(f"no request sends to the queue {name}")
+
+
+class Answer(http_requests.Answer):
+    """What the caller gets."""
+
+    MORE = frozenset({"id", "balance"})
+
+    @property
+    def tells(self) -> dict[str, str]:
+        """What an error tells beyond its code and message."""
+        error = self.body["error"]
+        return {name: error[name] for name in error if name not in ("code", "message")}
+
+
+class Desk:
+    """Who asks: with a token, by default the operator's."""
+
+    def __init__(self) -> None:
+        self._gateway = Gateway(app, lambda function: function())
+
+    def ask(
+        self, method: str, target: str, body: object = b"", token: str = OPERATOR, kind: str = ""
+    ) -> Answer:
+        authorization = f"Bearer {token}" if token else ""
+        kind = kind or "application/json"
+        request = http_requests.environ(method, target, body, kind, authorization)
+        return Answer.of(self._gateway, request)
+
+    def open(self, user: str) -> str:
+        made = self.ask("POST", WALLETS, {"user_id": user})
+        assert made.status == 200
+        return str(made.body["id"])
+
+    def deposit(
+        self, to: str, amount: object, nonce: object = "deposit-1", token: str = OPERATOR
+    ) -> Answer:
+        body = {"amount": amount, "nonce": nonce}
+        return self.ask("PUT", f"{WALLETS}/{to}/deposit", body, token)
+
+    def transfer(
+        self, source: str, to: str, amount: object, nonce: object = "transfer-1", token: str = EVAS
+    ) -> Answer:
+        body = {"amount": amount, "nonce": nonce}
+        return self.ask("PUT", f"{WALLETS}/{source}/transfer/{to}", body, token)
+
+    def balance(self, of: str) -> int:
+        shown = self.ask("GET", f"{WALLETS}/{of}/balance")
+        assert (shown.status, set(shown.body)) == (200, {"id", "balance"})
+        return int(shown.body["balance"])
+
+    def page(self, of: str, cursor: str = "", token: str = OPERATOR) -> Any:
+        query = f"?cursor={cursor}" if cursor else ""
+        shown = self.ask("GET", f"{WALLETS}/{of}/transactions{query}", token=token)
+        assert shown.status == 200, shown.text
+        return shown.body
+
+    def badge(self, of: str, query: str = "") -> tuple[str, str, str, bool]:
+        """What a badge says, which is never answered but with 200 and kept by no cache."""
+        said, drawn = (
+            self.ask("GET", f"{WALLETS}/{of}/{name}{query}", token="")
+            for name in ("badge", "badge.svg")
+        )
+        for answer, kind in ((said, "application/json"), (drawn, "image/svg+xml;charset=utf-8")):
+            assert answer.status == 200
+            assert answer.headers["Content-Type"] == kind
+            assert answer.headers["Cache-Control"].startswith("max-age=0, no-cache, no-store")
+            assert answer.headers["Access-Control-Allow-Origin"] == "*"
+        assert drawn.text.startswith("<svg")
+        badge = said.body
+        assert badge["message"] in drawn.text
+        return badge["label"], badge["message"], badge["color"], badge.get("isError", False)
+
+
+@pytest.fixture(scope="module")
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture(params=ENGINES)
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Use]:
+    """What a process uses, on each engine."""
+    with table_on(request.param, tmp_path) as table:
+        yield from _used(Use(table))
+
+
+@pytest.fixture
+def use(tmp_path: Path) -> Iterator[Use]:
+    with sqlite_table(tmp_path) as table:
+        yield from _used(Use(table))
+
+
+def _used(used: Use) -> Iterator[Use]:
+    resources.use(None, used)
+    yield used
+    resources.use(None)
+
+
+@pytest.fixture
+def eva(desk: Desk, use: Use) -> str:  # noqa: ARG001  it must be there
+    """Her wallet."""
+    return desk.open(EVA)
+
+
+@pytest.fixture
+def bob(desk: Desk, use: Use) -> str:  # noqa: ARG001  it must be there
+    """His wallet."""
+    return desk.open(BOB)
+
+
+Door = tuple[str, str]
+OF_A_WALLET: Sequence[Door] = (
+    ("PATCH", ""),
+    ("GET", "/balance"),
+    ("GET", "/transactions"),
+    ("PUT", "/deposit"),
+    ("PUT", f"/transfer/{NOBODY}"),
+)
+EACH_DOOR: Sequence[Door] = (
+    ("POST", WALLETS),
+    ("GET", f"{WALLETS}/me"),
+    *((method, f"{WALLETS}/{NOBODY}{path}") for method, path in OF_A_WALLET),
+)
+
+
+# ---- who may
+
+
+@pytest.mark.parametrize(("method", "target"), EACH_DOOR)
+@pytest.mark.usefixtures("use")
+def test_each_door_asks_for_a_token(desk: Desk, method: str, target: str) -> None:
+    none = desk.ask(method, target, token="")
+    assert none.refusal == (401, "unauthorized")
+    assert none.headers["WWW-Authenticate"] == "Bearer"
+    for wrong in ("wrong", tokens.digest(OPERATOR), f"{OPERATOR}x"):
+        refused = desk.ask(method, target, token=wrong)
+        assert (refused.refusal, refused.says) == (
+            (403, "forbidden"),
+            "this token opens nothing here",
+        )
+
+
+@pytest.mark.parametrize("name", ["badge", "badge.svg"])
+@pytest.mark.usefixtures("use")
+def test_a_badge_asks_for_none(desk: Desk, name: str) -> None:
+    for method in ("GET", "HEAD"):
+        assert desk.ask(method, f"{WALLETS}/{NOBODY}/{name}", token="").status == 200
+
+
+@pytest.mark.parametrize(("method", "path"), OF_A_WALLET)
+def test_a_users_token_is_good_for_no_wallet_but_his_and_does_not_learn_of_others(
+    desk: Desk, eva: str, bob: str, method: str, path: str
+) -> None:
+    desk.deposit(eva, "5")
+    told = set()
+    for other in (eva, NOBODY, "nobody", "x" * 3_000, "%00"):
+        body = {"amount": "1", "nonce": "nonce-01"} if method == "PUT" else {"badge": True}
+        answer = desk.ask(method, f"{WALLETS}/{other}{path}", body, BOBS)
+        assert answer.refusal == (403, "forbidden")
+        told.add(answer.text)
+    [text] = told
+    assert json.loads(text)["error"]["message"] == (
+        "the token is a user's: it is good for the user's wallet alone"
+    )
+    assert (desk.balance(eva), desk.balance(bob)) == (5, 0)
+    assert desk.badge(eva)[1] == "no such badge"
+
+
+def test_a_users_token_opens_and_makes_nothing(desk: Desk, eva: str) -> None:
+    assert desk.ask("POST", WALLETS, {"user_id": BOB}, EVAS).refusal == (403, "forbidden")
+    assert desk.deposit(eva, "1", token=EVAS).refusal == (403, "forbidden")
+    assert desk.balance(eva) == 0
+    assert desk.ask("GET", f"{WALLETS}/me", token=BOBS).refusal == (404, "not_found")
+
+
+@pytest.mark.usefixtures("use")
+def test_a_users_token_is_good_for_no_event(desk: Desk) -> None:
+    wanted = {"id": "e", "delay": 60, "target": {"log": True}}
+    assert desk.ask("POST", "/api/v1/events", wanted, EVAS).refusal == (403, "forbidden")
+    assert desk.ask("POST", "/api/v1/events", wanted).status == 201
+    for method, target in (
+        ("GET", "/api/v1/events"),
+        ("GET", "/api/v1/events/e"),
+        ("DELETE", "/api/v1/events/e"),
+        ("GET", "/timers/e"),
+        ("POST", "/timers"),
+        ("POST", "/echoAtTime"),
+        ("GET", "/api/v1/events/e%2Fapi%2Fv1%2Fwallets%2Fx"),
+    ):
+        assert desk.ask(method, target, token=EVAS).refusal == (403, "forbidden")
+    for method, target in (("POST", "/api/v1/events"), ("GET", "/timers/e")):
+        forged = f"{target}#/api/v1/wallets/x"
+        assert desk.ask(method, forged, wanted, EVAS).refusal == (404, "not_found")
+
+
+def test_a_user_looks_at_his_wallet_transfers_from_it_and_switches_its_badge(
+    desk: Desk, eva: str, bob: str
+) -> None:
+    desk.deposit(eva, "50")
+    assert desk.transfer(eva, bob, "20", token=EVAS).status == 204
+    assert desk.ask("GET", f"{WALLETS}/{eva}/balance", token=EVAS).body == {
+        "id": eva,
+        "balance": "30",
+    }
+    assert len(desk.page(eva, token=EVAS)["transactions"]) == 2
+    shown = desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True}, EVAS)
+    assert (shown.status, shown.body) == (200, {"id": eva, "badge": True})
+    mine = desk.ask("GET", f"{WALLETS}/me", token=EVAS)
+    assert mine.status == 200
+    assert mine.headers["Cache-Control"] == "no-store"
+    assert mine.body == {"id": eva, "balance": "30", "user_id": EVA, "badge": True}
+
+
+def test_an_operators_token_is_good_for_every_wallet_and_has_none_itself(
+    desk: Desk, eva: str, bob: str
+) -> None:
+    desk.deposit(eva, "50")
+    assert desk.transfer(eva, bob, "20", token=OPERATOR).status == 204
+    assert desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True}).status == 200
+    refused = desk.ask("GET", f"{WALLETS}/me")
+    assert refused.refusal == (403, "forbidden")
+    assert refused.says == "the token names no user: ask for a wallet by its id"
+
+
+# ---- opening
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_wallet_is_opened_once_for_a_user_and_is_empty(desk: Desk) -> None:
+    made = desk.ask("POST", WALLETS, {"user_id": EVA.upper()})
+    assert made.status == 200
+    assert made.headers["Cache-Control"] == "no-store"
+    assert made.body == {"id": made.body["id"], "balance": "0"}
+    again = desk.ask("POST", WALLETS, {"user_id": EVA})
+    assert again.refusal == (409, "wallet_exists")
+    assert again.tells == {"id": made.body["id"]}
+    assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).body["id"] == made.body["id"]
+    assert desk.open(BOB) != made.body["id"]
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        None,
+        1,
+        True,
+        "",
+        [EVA],
+        EVA + "\n",
+        " " + EVA,
+        EVA.replace("-", ""),
+        "{" + EVA + "}",
+        f"urn:uuid:{EVA}",
+        EVA[:-1],
+        EVA[:-1] + "g",
+        EVA[:-1] + "\u0661",
+        "\ud800",
+    ],
+)
+@pytest.mark.usefixtures("use")
+def test_a_user_is_a_uuid(desk: Desk, user: object) -> None:
+    refused = desk.ask("POST", WALLETS, {"user_id": user})
+    assert refused.refusal == (400, "bad_request")
+    assert refused.says.startswith("user_id: give a UUID, such as ")
+    assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).status == 404
+
+
+BODIES: Sequence[tuple[bytes, str]] = (
+    (b"", "the body must be a JSON object"),
+    (b"[]", "the body must be a JSON object"),
+    (b"\xff\xfe", "the body must be a JSON object"),
+    (b"[" * 99_999, "the body must be a JSON object"),
+    (b'{"a": 1' + b"0" * 5_000 + b"}", "the body must be a JSON object"),
+    (b'{"more": 1}', "no field 'more': there are "),
+    (b'{"nonce": "nonce-01", "nonce": "nonce-01"}', "'nonce' is given twice: give it once"),
+    (b'{"amount": "1", "amount": "2"}', "'amount' is given twice: give it once"),
+    (b'{"user_id": "1", "user_id": "2"}', "'user_id' is given twice: give it once"),
+    (b'{"badge": true, "badge": false}', "'badge' is given twice: give it once"),
+    (b"{}", ": give "),
+)
+
+
+@pytest.mark.parametrize(("body", "said"), BODIES)
+def test_a_body_is_a_json_object_of_known_fields_each_given_once(
+    desk: Desk, eva: str, bob: str, body: bytes, said: str
+) -> None:
+    for method, path in (
+        ("POST", ""),
+        ("PATCH", f"/{eva}"),
+        ("PUT", f"/{eva}/deposit"),
+        ("PUT", f"/{eva}/transfer/{bob}"),
+    ):
+        refused = desk.ask(method, WALLETS + path, body)
+        assert refused.refusal == (400, "bad_request")
+        assert said in refused.says
+    assert desk.balance(eva) == 0
+
+
+def test_json_is_read_whatever_type_it_is_said_to_have(desk: Desk, eva: str) -> None:
+    for number, kind in enumerate(("text/plain", "application/x-www-form-urlencoded", "image/png")):
+        body = {"amount": "1", "nonce": f"deposit-{number}"}
+        assert desk.ask("PUT", f"{WALLETS}/{eva}/deposit", body, kind=kind).status == 204
+    assert desk.balance(eva) == 3
+
+
+# ---- moving
+
+
+@pytest.mark.usefixtures("stored")
+def test_money_moves_once_however_often_it_is_asked_for(desk: Desk) -> None:
+    eva, bob = desk.open(EVA), desk.open(BOB)
+    for _ in range(3):
+        done = desk.deposit(eva, "100")
+        assert (done.status, done.text, done.headers["Cache-Control"]) == (204, "", "no-store")
+        assert desk.transfer(eva, bob, "30").status == 204
+    assert (desk.balance(eva), desk.balance(bob)) == (70, 30)
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_lack_of_funds_is_told_with_the_balance_and_is_the_answer_from_then_on(
+    desk: Desk,
+) -> None:
+    eva, bob = desk.open(EVA), desk.open(BOB)
+    desk.deposit(eva, "100")
+    first = desk.transfer(eva, bob, "101")
+    assert first.refusal == (409, "insufficient_funds")
+    assert first.tells == {"balance": "100"}
+    assert first.says == "the wallet has 100 millionths, which is not enough"
+    desk.deposit(eva, "1", "deposit-2")
+    assert desk.transfer(eva, bob, "101") == first
+    assert (desk.balance(eva), desk.balance(bob)) == (101, 0)
+    assert desk.transfer(eva, bob, "101", "transfer-2").status == 204
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_balance_is_at_most_2_to_the_63_less_1(desk: Desk) -> None:
+    eva, bob = desk.open(EVA), desk.open(BOB)
+    assert desk.deposit(eva, "9223372036854775807").status == 204
+    refused = desk.deposit(eva, "1", "deposit-2")
+    assert refused.refusal == (409, "balance_limit")
+    assert refused.tells == {"balance": str(MOST)}
+    assert desk.deposit(eva, "1", "deposit-2") == refused
+    desk.deposit(bob, "1")
+    assert desk.balance(eva) == MOST
+
+
+def test_what_the_target_has_is_not_told_to_who_transfers_to_it(
+    desk: Desk, eva: str, bob: str
+) -> None:
+    desk.deposit(eva, str(MOST))
+    desk.deposit(bob, "123456")
+    for token in (EVAS, OPERATOR):
+        refused = desk.transfer(eva, bob, str(MOST), token=token)
+        assert refused.refusal == (409, "balance_limit")
+        assert "123456" not in refused.text
+        assert refused.tells == {}
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_nonce_is_of_one_request(desk: Desk) -> None:
+    eva, bob = desk.open(EVA), desk.open(BOB)
+    carl = desk.open(CARL)
+    desk.deposit(eva, "100", "nonce-01")
+    desk.deposit(bob, "100", "nonce-01")
+    desk.transfer(eva, bob, "30", "nonce-02")
+    for other in (
+        desk.deposit(eva, "99", "nonce-01"),
+        desk.deposit(eva, "30", "nonce-02"),
+        desk.transfer(eva, bob, "100", "nonce-01"),
+        desk.transfer(eva, bob, "31", "nonce-02"),
+        desk.transfer(eva, carl, "30", "nonce-02"),
+    ):
+        assert other.refusal == (422, "nonce_reused")
+        assert other.says == "the wallet has used this nonce for another movement"
+    assert [desk.balance(one) for one in (eva, bob, carl)] == [70, 130, 0]
+    assert desk.transfer(bob, eva, "30", "nonce-02", BOBS).status == 204
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("other", [NOBODY, "me", "nobody", "x" * 3_000, "%00", "a%2Fb", "%FF"])
+def test_a_missing_wallet_is_not_found_whatever_its_id(desk: Desk, other: str) -> None:
+    eva = desk.open(EVA)
+    desk.deposit(eva, "10")
+    for answer in (
+        desk.deposit(other, "1"),
+        desk.transfer(other, eva, "1", token=OPERATOR),
+        desk.transfer(eva, other, "1", token=OPERATOR),
+        desk.transfer(eva, other, "1", token=EVAS),
+        desk.ask("GET", f"{WALLETS}/{other}/balance"),
+        desk.ask("GET", f"{WALLETS}/{other}/transactions"),
+    ):
+        assert answer.refusal == (404, "not_found")
+        assert answer.says.startswith("there is no wallet ")
+        assert len(answer.says) < 60
+    assert desk.balance(eva) == 10
+    assert desk.transfer(eva, desk.open(BOB), "1").status == 204, "no nonce was used up"
+
+
+@pytest.mark.usefixtures("stored")
+def test_to_switch_the_badge_of_a_missing_wallet_makes_none(desk: Desk) -> None:
+    answer = desk.ask("PATCH", f"{WALLETS}/{NOBODY}", {"badge": True})
+    assert answer.refusal == (404, "not_found")
+    assert desk.ask("GET", f"{WALLETS}/{NOBODY}/balance").status == 404
+
+
+def test_a_wallet_transfers_nothing_to_itself(desk: Desk, eva: str) -> None:
+    desk.deposit(eva, "10")
+    refused = desk.transfer(eva, eva, "1")
+    assert refused.refusal == (400, "same_wallet")
+    encoded = desk.transfer(eva, f"%{ord(eva[0]):x}{eva[1:]}", "1")
+    assert encoded.refusal == (400, "same_wallet")
+    assert desk.balance(eva) == 10
+
+
+def test_an_id_is_found_by_its_percent_encoding_too(desk: Desk, eva: str, bob: str) -> None:
+    strange = "".join(f"%{ord(letter):02X}" for letter in eva)
+    assert desk.deposit(strange, "2").status == 204
+    assert desk.transfer(strange, bob, "1").status == 204
+    assert desk.ask("GET", f"{WALLETS}/{strange}/balance").body == {"id": eva, "balance": "1"}
+    assert desk.page(strange) == desk.page(eva)
+    assert len(desk.page(strange)["transactions"]) == 2
+    assert desk.ask("PATCH", f"{WALLETS}/{strange}", {"badge": True}, EVAS).body["id"] == eva
+    assert desk.badge(strange)[1] == "0.000001"
+    assert desk.ask("GET", f"{WALLETS}/{eva.lower()}/balance").status == 404
+
+
+WRONG_AMOUNTS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.lists(st.just("1")),
+    st.text(max_size=20),
+    st.text(alphabet="0123456789+-eE._ \u0661\u00b2\uff11", max_size=25),
+    st.integers(min_value=MOST + 1).map(str),
+    st.integers(min_value=1).map(lambda number: f"0{number}"),
+    st.integers(max_value=0).map(str),
+).filter(lambda given: not _is_amount(given))
+
+
+def _is_amount(given: object) -> bool:
+    """A text that is as Python writes one of the numbers."""
+    if not isinstance(given, str) or not given.isascii() or not given.isdecimal():
+        return False
+    return len(given) < 25 and str(int(given)) == given and 1 <= int(given) <= MOST
+
+
+@given(amount=WRONG_AMOUNTS)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_an_amount_is_a_text_of_digits(desk: Desk, eva: str, bob: str, amount: object) -> None:
+    for refused in (desk.deposit(eva, amount), desk.transfer(eva, bob, amount)):
+        assert refused.refusal == (400, "bad_request")
+        assert refused.says == (
+            'amount: give millionths of the unit as a text of digits, "1" to'
+            ' "9223372036854775807", no sign, no point'
+        )
+    assert desk.balance(eva) == 0
+
+
+@given(st.lists(st.integers(1, MOST), min_size=1, max_size=5))
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_balance_is_the_sum_of_what_was_taken(
+    desk: Desk, use: Use, tmp_path: Path, amounts: list[int]
+) -> None:
+    with sqlite_table(tmp_path) as table:
+        use.table = table
+        carl, total = desk.open(CARL), 0
+        for number, amount in enumerate(amounts):
+            fits = total + amount <= MOST
+            total += amount if fits else 0
+            answer = desk.deposit(carl, str(amount), f"deposit-{number}")
+            assert answer.status == (204 if fits else 409)
+        assert desk.balance(carl) == total
+
+
+@pytest.mark.parametrize(
+    "nonce",
+    [None, 12345678, True, "", "a" * 7, "a" * 65, "nonce 01", "nonce-01\n", "nönce-01", "nonce#01"],
+)
+def test_a_nonce_is_8_to_64_letters(desk: Desk, eva: str, bob: str, nonce: object) -> None:
+    for refused in (desk.deposit(eva, "1", nonce), desk.transfer(eva, bob, "1", nonce)):
+        assert refused.refusal == (400, "bad_request")
+        assert refused.says == (
+            "nonce: give 8 to 64 letters, digits, - or _, new for each movement"
+        )
+    assert desk.balance(eva) == 0
+
+
+def test_the_shortest_and_the_longest_nonce_are_taken(desk: Desk, eva: str) -> None:
+    for nonce in ("aZ09-_-_", "a" * 64):
+        assert desk.deposit(eva, "1", nonce).status == 204
+    assert desk.balance(eva) == 2
+
+
+# ---- transactions
+
+
+@pytest.mark.usefixtures("stored")
+def test_what_moved_is_told_from_both_sides_and_a_nonce_to_its_own_wallet(desk: Desk) -> None:
+    eva, bob = desk.open(EVA), desk.open(BOB)
+    desk.deposit(eva, "100")
+    desk.transfer(eva, bob, "101", "transfer-0")
+    desk.transfer(eva, bob, "30")
+    page = desk.page(eva)
+    assert page["archived_before"] == "2026-03-12T12:00:00.000Z"
+    assert "cursor" not in page
+    ids = [one.pop("id") for one in page["transactions"]]
+    assert ids == sorted(ids, reverse=True)
+    moment = {"at": "2026-03-14T12:00:00.000Z"}
+    deposit = {"kind": "deposit", "amount": "100", "to": eva, "nonce": "deposit-1", **moment}
+    transfer = {"kind": "transfer", "amount": "30", "to": bob, "from": eva, **moment}
+    by_kind = sorted(page["transactions"], key=lambda one: str(one["kind"]))
+    assert by_kind == [deposit, transfer | {"nonce": "transfer-1"}]
+    [received] = desk.page(bob)["transactions"]
+    assert received.pop("id") in ids
+    assert received == transfer
+
+
+@pytest.mark.usefixtures("stored")
+def test_transactions_come_in_pages_of_50_newest_first_and_what_comes_meanwhile_shifts_none(
+    desk: Desk,
+) -> None:
+    eva = desk.open(EVA)
+    for number in range(1, 121):
+        desk.deposit(eva, str(number), f"deposit-{number}")
+    first = desk.page(eva)
+    desk.deposit(eva, "1000", "deposit-later")
+    second = desk.page(eva, first["cursor"])
+    third = desk.page(eva, second["cursor"])
+    pages = [page["transactions"] for page in (first, second, third)]
+    assert [len(page) for page in pages] == [50, 50, 20]
+    assert "cursor" not in third
+    ids = [one["id"] for page in pages for one in page]
+    assert ids == sorted(ids, reverse=True)
+    assert sorted(int(one["amount"]) for page in pages for one in page) == [*range(1, 121)]
+    assert desk.page(eva)["transactions"][0]["amount"] == "1000"
+
+
+def test_a_page_that_is_full_and_the_last_is_followed_by_an_empty_one(desk: Desk, eva: str) -> None:
+    for number in range(50):
+        desk.deposit(eva, "1", f"deposit-{number}")
+    first = desk.page(eva)
+    last = desk.page(eva, first["cursor"])
+    assert (len(first["transactions"]), last["transactions"]) == (50, [])
+    assert "cursor" not in last
+    assert desk.ask("GET", f"{WALLETS}/{eva}/transactions?cursor=").body == first
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("cursor=x", "cursor: give the one that the page before answered"),
+        (f"cursor={NOBODY.lower()}", "cursor: give the one that the page before answered"),
+        (f"cursor={NOBODY}0", "cursor: give the one that the page before answered"),
+        (f"cursor={NOBODY}%0A", "cursor: give the one that the page before answered"),
+        ("cursor=%ED%A0%80", "cursor: give the one that the page before answered"),
+        (f"cursor={NOBODY}&cursor={NOBODY}", "cursor: give one, not 2"),
+    ],
+)
+def test_what_is_no_cursor_is_refused(desk: Desk, eva: str, query: str, said: str) -> None:
+    refused = desk.ask("GET", f"{WALLETS}/{eva}/transactions?{query}")
+    assert (refused.refusal, refused.says) == ((400, "bad_request"), said)
+
+
+# ---- badges
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_wallet_has_a_badge_only_where_it_was_switched_on(desk: Desk) -> None:
+    eva = desk.open(EVA)
+    desk.deposit(eva, "1234500000")
+    hidden = ("balance", "no such badge", "red", True)
+    assert desk.badge(eva) == hidden == desk.badge(NOBODY)
+    desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True}, EVAS)
+    assert desk.badge(eva) == ("balance", "1,234.5", "blue", False)
+    off = desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": False}, EVAS)
+    assert off.body == {"id": eva, "badge": False}
+    assert desk.badge(eva) == hidden
+    assert desk.balance(eva) == 1_234_500_000
+
+
+@pytest.mark.parametrize("given", [None, 0, 1, "true", [], {}])
+def test_a_badge_is_switched_by_true_and_false(desk: Desk, eva: str, given: object) -> None:
+    refused = desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": given}, EVAS)
+    assert (refused.refusal, refused.says) == ((400, "bad_request"), "badge: give true or false")
+    assert desk.badge(eva)[1] == "no such badge"
+
+
+def test_a_badge_looks_as_it_is_wanted(desk: Desk, eva: str) -> None:
+    desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True})
+    wanted = "?label=tips&color=red&labelColor=000&style=flat-square&logo=github"
+    said = desk.ask("GET", f"{WALLETS}/{eva}/badge{wanted}", token="")
+    assert said.body == {
+        "schemaVersion": 1,
+        "label": "tips",
+        "message": "0",
+        "color": "#dd4343",
+        "labelColor": "#000000",
+        "style": "flat-square",
+        "namedLogo": "github",
+    }
+    drawn = desk.ask("GET", f"{WALLETS}/{eva}/badge.svg{wanted}", token="").text
+    assert "tips" in drawn
+    head = desk.ask("HEAD", f"{WALLETS}/{eva}/badge", token="")
+    assert (head.status, head.text) == (200, "")
+
+
+def test_a_badge_with_a_wrong_option_says_what_to_give(desk: Desk, eva: str) -> None:
+    desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True})
+    said = desk.badge(eva, "?label=a&label=b")
+    assert said == ("balance", "label: give one, not 2", "red", True)
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("name", ["me", "%00", "a%2Fb", "%FF", "x" * 3_000])
+def test_a_badge_of_an_unknown_wallet_is_an_error_that_can_be_drawn(desk: Desk, name: str) -> None:
+    assert desk.badge(name) == ("balance", "no such badge", "red", True)
+
+
+# ---- where storage fails
+
+
+@dataclass
+class Unreadable(FaultyTable):
+    """A table that can't be read or written."""
+
+    failure: type[Exception] = Unavailable
+
+    def get(self, key: Key) -> Item | None:
+        raise self.failure(f"no answer for {key}")
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        raise self.failure(f"no answer for {partition}, {how}")
+
+    def write(self, *writes: Write) -> None:
+        raise self.failure(f"no answer for {writes}")
+
+
+def failing(_: Sequence[Write]) -> None:
+    raise Unavailable("no answer")
+
+
+def each_door(desk: Desk, eva: str, bob: str) -> Iterator[Answer]:
+    """What each door answers to a request that is right."""
+    yield desk.ask("POST", WALLETS, {"user_id": CARL})
+    yield desk.ask("GET", f"{WALLETS}/me", token=EVAS)
+    yield desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True})
+    for token in (OPERATOR, EVAS):
+        yield desk.ask("GET", f"{WALLETS}/{eva}/balance", token=token)
+        yield desk.ask("GET", f"{WALLETS}/{eva}/transactions", token=token)
+        yield desk.transfer(eva, bob, "1", token=token)
+    yield desk.deposit(eva, "1")
+
+
+@pytest.mark.parametrize("failure", [Unavailable, Refused])
+def test_a_table_that_does_not_answer_is_asked_again_by_the_client(
+    desk: Desk, use: Use, eva: str, bob: str, failure: type[Exception]
+) -> None:
+    real = use.table
+    use.table = Unreadable(real, failure=failure)
+    for answer in each_door(desk, eva, bob):
+        assert answer.refusal == (503, "unavailable")
+        assert answer.headers["Retry-After"] == "1"
+        assert answer.says == "the table does not answer: ask again, with the same nonce"
+    assert desk.badge(eva) == ("balance", "unavailable: try again", "red", True)
+
+
+def test_a_fault_of_our_own_is_no_fault_of_the_client(
+    desk: Desk, use: Use, eva: str, bob: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    use.table = Unreadable(use.table, failure=ZeroDivisionError)
+    answers = [*each_door(desk, eva, bob)]
+    for answer in answers:
+        assert answer.refusal == (500, "internal")
+        assert "no answer for" not in answer.text
+    assert caplog.messages.count("a request about a wallet failed") == len(answers) == 10
+    assert desk.badge(eva) == ("balance", "out of order: try again", "red", True)
+    assert "the badge of a wallet failed" in caplog.messages
+
+
+def test_movements_that_always_miss_each_other_are_to_be_asked_for_again(
+    desk: Desk, use: Use, eva: str, bob: str
+) -> None:
+    """Between a transfer and its refusal the money comes, and it goes before the next try."""
+    real, rounds = use.table, 0
+
+    def flicker(writes: Sequence[Write]) -> None:
+        nonlocal rounds
+        if any(isinstance(write, Update) for write in writes):
+            real.write(Update(wallet(eva), values={"balance": 0}))
+            rounds += 1
+        else:
+            real.write(Update(wallet(eva), values={"balance": 5}))
+
+    use.table = FaultyTable(real, before_write=flicker)
+    answer = desk.transfer(eva, bob, "5")
+    assert answer.refusal == (503, "unavailable")
+    assert answer.headers["Retry-After"] == "1"
+    assert rounds > 1
+    use.table = real
+    assert desk.transfer(eva, bob, "5").status == 204
+
+
+@pytest.mark.parametrize("when", ["before_write", "after_write"])
+def test_whose_answer_was_lost_asks_again_and_money_has_moved_once(
+    desk: Desk, use: Use, eva: str, bob: str, when: str
+) -> None:
+    desk.deposit(eva, "100")
+    real = use.table
+    hook: dict[str, Any] = {when: failing}
+    use.table = FaultyTable(real, **hook)
+    for _ in range(2):
+        lost = desk.transfer(eva, bob, "30")
+        answered = when == "after_write" and lost.status == 204
+        assert answered or lost.refusal == (503, "unavailable")
+    use.table = real
+    assert desk.transfer(eva, bob, "30").status == 204
+    assert (desk.balance(eva), desk.balance(bob)) == (70, 30)
+
+
+def test_whose_answer_to_an_opening_was_lost_is_told_the_wallet_by_asking_again(
+    desk: Desk, use: Use
+) -> None:
+    real = use.table
+    use.table = FaultyTable(real, after_write=failing)
+    assert desk.ask("POST", WALLETS, {"user_id": EVA}).refusal == (503, "unavailable")
+    use.table = real
+    again = desk.ask("POST", WALLETS, {"user_id": EVA})
+    assert again.refusal == (409, "wallet_exists")
+    assert desk.balance(again.tells["id"]) == 0
+
+
+def test_an_opening_that_finds_its_own_wallet_has_opened_it(desk: Desk, use: Use) -> None:
+    """The client of DynamoDB asks again itself where an answer was lost."""
+    real = use.table
+
+    def doubled(writes: Sequence[Write]) -> None:
+        real.write(*writes)
+
+    use.table = FaultyTable(real, before_write=doubled)
+    made = desk.ask("POST", WALLETS, {"user_id": EVA})
+    assert (made.status, made.body["balance"]) == (200, "0")
+    assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).status == 200
+
+
+def test_wrong_settings_are_an_internal_error_and_told_to_the_log(
+    desk: Desk, use: Use, eva: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong() -> float:
+        raise SettingsError("TABLE_NAME is not set")
+
+    monkeypatch.setattr(use, "clock", wrong)
+    assert desk.ask("GET", f"{WALLETS}/{eva}/balance").refusal == (500, "internal")
+
+
+def test_a_retry_is_answered_as_the_first_time_though_the_journal_is_in_the_archive(
+    desk: Desk, use: Use, eva: str, bob: str
+) -> None:
+    desk.deposit(eva, "100")
+    desk.transfer(eva, bob, "30")
+    refused = desk.transfer(eva, bob, "71", "transfer-2")
+    for one in (eva, bob):
+        for entry in desk.page(one)["transactions"]:
+            use.table.write(Delete(entry_key(one, entry["id"])))
+    use.now += 3 * 86_400
+    assert desk.transfer(eva, bob, "30").status == 204
+    assert desk.transfer(eva, bob, "71", "transfer-2") == refused
+    assert desk.transfer(eva, bob, "29").refusal == (422, "nonce_reused")
+    assert (desk.balance(eva), desk.balance(bob)) == (70, 30)
+
+
+@pytest.mark.parametrize("other", [NOBODY, "x" * 3_000])
+def test_a_wallet_that_is_missing_is_not_made_by_its_badge(use: Use, other: str) -> None:
+    with pytest.raises(UnknownWalletError):
+        opening.publish(use.table, other, is_public=True)
+    assert use.table.get(wallet(other)) is None
+
+
+def test_for_what_is_no_id_the_table_is_not_asked(desk: Desk, use: Use) -> None:
+    """DynamoDB refuses a key of more than 2,048 bytes."""
+    use.table = Unreadable(use.table)
+    for method, path, body in (("GET", "/balance", b""), ("PATCH", "", {"badge": True})):
+        answer = desk.ask(method, f"{WALLETS}/{'x' * 3_000}{path}", body)
+        assert answer.refusal == (404, "not_found")
+    with pytest.raises(UnknownWalletError):
+        opening.publish(use.table, "x" * 3_000, is_public=True)

@@ -1,0 +1,89 @@
+"""How wallets and what moved are shown: amounts are texts, and a nonce is its wallet's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from chalicelib.badges.options import Options
+from chalicelib.wallets import serializers
+from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.journal import Page
+from chalicelib.wallets.opening import Wallet
+from chalicelib.wallets.wallet import Entry, Posting
+from tests.unit.fakes import NOON
+
+AT = int(NOON * 1000)
+MOMENT = "2026-03-14T12:00:00.000Z"
+RICH = Wallet("a", "eva", MOST, is_public=True)
+
+
+def test_a_balance_is_a_text_that_no_reader_of_json_rounds() -> None:
+    assert serializers.balance(RICH) == {"id": "a", "balance": "9223372036854775807"}
+    assert serializers.balance(Wallet("a", "eva", 0)) == {"id": "a", "balance": "0"}
+
+
+@pytest.mark.parametrize("is_public", [True, False])
+def test_whose_wallet_it_is_sees_whether_it_has_a_badge(*, is_public: bool) -> None:
+    assert serializers.own(Wallet("a", "eva", 5, is_public)) == {
+        "id": "a",
+        "balance": "5",
+        "user_id": "eva",
+        "badge": is_public,
+    }
+
+
+def test_a_deposit_comes_from_nowhere() -> None:
+    page = Page([Entry("1", Posting("nonce-01", MOST, "a"), AT)], "")
+    assert serializers.transactions(page, "a", AT) == {
+        "transactions": [
+            {
+                "id": "1",
+                "kind": "deposit",
+                "amount": "9223372036854775807",
+                "at": MOMENT,
+                "to": "a",
+                "nonce": "nonce-01",
+            }
+        ],
+        "archived_before": "2026-03-12T12:00:00.000Z",
+    }
+
+
+@pytest.mark.parametrize(("wallet_id", "more"), [("a", {"nonce": "nonce-01"}), ("b", {})])
+def test_a_transfer_has_two_ends_and_one_that_knows_its_nonce(
+    wallet_id: str, more: dict[str, str]
+) -> None:
+    page = Page([Entry("1", Posting("nonce-01", 30, "b", "a"), AT)], "")
+    [told] = serializers.transactions(page, wallet_id, AT)["transactions"]
+    shown = {"id": "1", "kind": "transfer", "amount": "30", "at": MOMENT, "to": "b", "from": "a"}
+    assert told == shown | more
+
+
+def test_a_page_tells_where_the_next_is_unless_it_is_the_last() -> None:
+    entries = [Entry(name, Posting("nonce-01", 1, "a"), AT) for name in ("3", "2")]
+    told = serializers.transactions(Page(entries, "2"), "a", AT)
+    assert [one["id"] for one in told["transactions"]] == ["3", "2"]
+    assert told["cursor"] == "2"
+    assert "cursor" not in serializers.transactions(Page(entries, ""), "a", AT)
+
+
+def test_a_badge_tells_units() -> None:
+    assert serializers.badge(Wallet("a", "eva", 12_500_000)) == {
+        "schemaVersion": 1,
+        "label": "balance",
+        "message": "12.5",
+        "color": "blue",
+    }
+    said = serializers.badge(RICH, Options(label="tips", color="#000000"))
+    assert (said["label"], said["color"]) == ("tips", "#000000")
+    assert said["message"] == "9,223,372,036,854.775807"
+
+
+def test_an_error_is_a_badge_of_the_same_label() -> None:
+    assert serializers.error("no such badge") == {
+        "schemaVersion": 1,
+        "label": "balance",
+        "message": "no such badge",
+        "color": "red",
+        "isError": True,
+    }

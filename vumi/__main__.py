@@ -1,0 +1,120 @@
+"""`python -m vumi`: serve badges on one machine until SIGINT or SIGTERM.
+
+Its other commands work on the same file, whether or not it serves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import gc
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from chalicelib import telemetry
+from chalicelib.settings import SettingsError
+from chalicelib.storage.ports import StorageError
+from vumi.cli import commands
+from vumi.engine import AlreadyRunningError, Engine
+from vumi.server.gateway import Gateway
+from vumi.server.web import WebServer
+from vumi.settings import LocalSettings
+
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to, only named
+"""Where a server that listens on every address of the machine is reached from it."""
+
+
+WRONG = (
+    AlreadyRunningError,
+    SettingsError,
+    *commands.WRONG,
+)
+"""What is told in one line, in its own words."""
+
+
+def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> int:
+    """Returns the exit status: 0 for done, 1 for not, 2 for no such command.
+
+    `clock`, in seconds since 1970, is the one to serve by.
+    """
+    given = _parser(clock).parse_args(arguments)
+    telemetry.write_to(sys.stderr, with_metrics=False)
+    try:
+        settings = LocalSettings.from_environment(os.environ)
+        given.run(settings, given)
+    except WRONG as error:
+        return _fail(str(error))
+    except StorageError as error:
+        return _fail(f"the file in {settings.folder}/ can't be opened: {error}")
+    except OSError as error:
+        return _fail(_explain(error, settings))
+    return 0
+
+
+def _parser(clock: Callable[[], float]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m vumi", description=_serve.__doc__)
+    parser.set_defaults(run=partial(_serve, clock=clock))
+    commands.add_to(parser.add_subparsers(metavar="COMMAND"))
+    return parser
+
+
+def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
+    """Serve badges until SIGINT or SIGTERM."""
+    from app import app  # noqa: PLC0415  only once the settings are known to be right
+
+    engine = Engine(settings.folder, settings.product, clock)
+    try:
+        gateway = Gateway(app, engine.together)
+        server = WebServer(gateway, settings.host, settings.port, engine.turns)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: server.stop())
+        new_token = engine.prepare()
+        engine.start()
+        _greet(settings, server.port)
+        if new_token:
+            print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
+        gc.freeze()  # what was imported stays, and need not be looked through again and again
+        server.serve()
+    finally:
+        engine.stop()
+    print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
+
+
+def address(host: str, port: int) -> str:
+    """Where the server is to be had from this machine."""
+    reachable = ANY_ADDRESS.get(host, host)
+    netloc = f"[{reachable}]:{port}" if ":" in reachable else f"{reachable}:{port}"
+    return f"http://{netloc}/"
+
+
+def _greet(settings: LocalSettings, port: int) -> None:
+    root = address(settings.host, port)
+    print(f"vu-mi serves badges: make yours on {root}", flush=True)  # noqa: T201
+    badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
+    print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
+
+
+def _explain(error: OSError, settings: LocalSettings) -> str:
+    where = f"{settings.host}:{settings.port}"
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"{where} is in use: stop what listens there, or set PORT to another port"
+        case errno.EACCES | errno.EADDRNOTAVAIL if error.filename is None:
+            return f"can't listen on {where}: {error.strerror}; set HOST and PORT"
+        case errno.ENOSPC | errno.EDQUOT | errno.EFBIG:
+            return f"{error}; make room on the disk, or set DATA to a folder on another"
+        case _:
+            return f"{error}; set DATA to a folder that can be written"
+
+
+def _fail(message: str) -> int:
+    print(f"vu-mi: {message}", file=sys.stderr)  # noqa: T201
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

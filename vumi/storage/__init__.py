@@ -1,0 +1,1 @@
+"""Storage on one machine, over SQLite and files."""

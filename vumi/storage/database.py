@@ -1,0 +1,301 @@
+"""The SQLite file: one writer shared by all threads, and readers that they take turns with.
+
+A write is on the disk when `write` returns, and survives `kill -9` and a power cut: WAL with
+`synchronous = FULL`. What makes that affordable is the group commit (`vumi.storage.commits`).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chalicelib import telemetry
+from chalicelib.storage.ports import Refused, Unavailable
+from vumi.storage.archive import sync_folder
+from vumi.storage.commits import GroupCommit, Job, nested
+from vumi.storage.read_only import SHM, WAL, beside, has_wal, reading
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+VERSION = 4
+"""The version of the file's format, kept in `PRAGMA user_version`."""
+FILE = "vu-mi.sqlite3"
+TRANSIENT = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+}
+"""Results after which the same statement may work (sqlite.org, "Result and Error Codes")."""
+PRIMARY_CODE = 0xFF
+"""The bits of an extended result code that name its kind."""
+BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+"""Results that say the file is not what was written."""
+WAY_BACK = 'docs/OPERATIONS.md, "The way back", says how to go on'
+ADVICE = {
+    sqlite3.SQLITE_BUSY: "another program holds it locked; let that end",
+    sqlite3.SQLITE_CANTOPEN: "it must be a file, in a folder, that this user can write",
+    sqlite3.SQLITE_CORRUPT: WAY_BACK,
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_IOERR: "the disk is full or fails; make room on it, or look at its log",
+    sqlite3.SQLITE_NOTADB: WAY_BACK,
+    sqlite3.SQLITE_READONLY: "let this user write the file and its folder",
+}
+"""What to do about a result, behind SQLite's own words."""
+TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
+"""What a file of any version has."""
+PARTS_AT_ONCE = 100
+"""Parts in one commit of `each`: a few milliseconds in which no visitor's view can be taken."""
+BUSY_SECONDS = 5.0
+"""How long to wait for another program, such as a backup, that holds the file locked."""
+
+
+class Corrupt(Refused):
+    """The file is not what was written; the message says where the way back is told."""
+
+
+class _CorruptFileError(sqlite3.DatabaseError):
+    """The file was found corrupt before, so that the transaction has to be undone."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+
+class Database:
+    """One open file. Its methods raise `Unavailable` or `Refused` for what SQLite raises.
+
+    Once SQLite finds the file corrupt, by a read or a write, nothing more is written: that could
+    spread it. What can be read still is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._readers: list[sqlite3.Connection] = []
+        self._idle: list[sqlite3.Connection] = []
+        self._corrupt = ""
+        with _translated():
+            _make_or_examine(path)
+            self._writer = self._open()
+        self._commits = GroupCommit(self._writer)
+        try:
+            self._set_up()
+        except BaseException:
+            self.close()
+            raise
+
+    def _set_up(self) -> None:
+        with _translated():
+            self._writer.execute("PRAGMA journal_mode = WAL")
+            self._writer.execute("PRAGMA synchronous = FULL")
+        self.write(examine)
+        [self.stream_label] = self.read("SELECT label FROM stream")[0]
+
+    def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
+        """Do a job in a transaction, alone or together with those of other threads.
+
+        A job that writes by one statement needs no savepoint: SQLite undoes a statement that fails.
+        """
+        inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
+        sound = partial(self._while_sound, job)
+        with _translated(), self._watched():
+            if inside is None:
+                return self._commits.run(sound)
+            return nested(inside, sound, savepoint=not in_one_statement)
+
+    def in_one_commit(self, function: Callable[[], Result]) -> Result:
+        """Call a function whose writes, and those of other such functions, share one commit.
+
+        It sees what it wrote; it may be called more than once, until its writes are committed.
+        """
+
+        def job(connection: sqlite3.Connection) -> Result:
+            outer = getattr(self._local, "inside", None)
+            self._local.inside = connection
+            try:
+                return function()
+            finally:
+                self._local.inside = outer
+
+        return self.write(job)
+
+    def each(self, function: Callable[[Part], Result], parts: Iterable[Part], /) -> list[Result]:
+        """Apply a function to every part, a hundred of them in one commit.
+
+        A `concurrency.Each`: on one disk one commit for many badges beats many threads.
+        """
+
+        def apply(chunk: Sequence[Part]) -> list[Result]:
+            return [function(part) for part in chunk]
+
+        parts = list(parts)
+        chunks = (parts[at : at + PARTS_AT_ONCE] for at in range(0, len(parts), PARTS_AT_ONCE))
+        return [result for chunk in chunks for result in self.in_one_commit(partial(apply, chunk))]
+
+    def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a query over what is committed, and over its own writes in a commit."""
+        inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
+        with _translated(), self._watched():
+            if inside is not None:
+                return inside.execute(sql, arguments).fetchall()
+            with self._reader() as reader:
+                return reader.execute(sql, arguments).fetchall()
+
+    def close(self) -> None:
+        """Close every connection; the last one folds the WAL back into the file."""
+        for reader in self._readers:
+            reader.close()
+        self._writer.close()
+
+    def _while_sound(self, job: Job[Result], connection: sqlite3.Connection) -> Result:
+        """Do a job, unless the file is corrupt, or it turns out to be while the job is done."""
+        self._check_sound()
+        with self._watched():
+            result = job(connection)
+        self._check_sound()
+        return result
+
+    def _check_sound(self) -> None:
+        if self._corrupt:
+            raise _CorruptFileError(self._corrupt)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Note at once that the file is corrupt, before another write is begun or committed."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            if _code(error) in BROKEN and not self._corrupt:
+                self._corrupt = str(error)
+                telemetry.event(
+                    logging.CRITICAL,
+                    f"the file is corrupt, nothing is written to it any more; {WAY_BACK}",
+                    file=str(self._path),
+                )
+            raise
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        """A reader that nobody else uses meanwhile: there are as many as ever read at once."""
+        try:
+            reader = self._idle.pop()
+        except IndexError:
+            reader = self._open()
+            reader.execute("PRAGMA query_only = ON")
+            self._readers.append(reader)
+        try:
+            yield reader
+        finally:
+            self._idle.append(reader)
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+
+
+def _make_or_examine(path: Path) -> None:
+    """Make a new file, or refuse one that is no file for this program, and leave that as it is.
+
+    Raises `Refused`, `Unavailable` and `sqlite3.Error`.
+    """
+    if not path.exists():
+        _make_file(path)
+        return
+    if path.is_file() and path.stat().st_size == 0:
+        raise Refused(
+            "it is empty, and vu-mi never leaves it so: put a backup in its place, or remove it to"
+            " begin at 0"
+        )
+    if not os.access(path, os.W_OK):
+        raise Unavailable("it can't be written; let this user write the file and its folder")
+    if not has_wal(path) or beside(path, SHM).exists():
+        with reading(path) as connection:
+            examine(connection)
+
+
+def examine(connection: sqlite3.Connection) -> None:
+    """Raise `Refused` for a file that this program can't use."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    if version > VERSION:
+        raise Refused(
+            f"the file has format {version}, this program knows {VERSION}: run a newer vu-mi"
+        )
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+    if not version or not tables >= TABLES:
+        raise Refused("it is a SQLite file, but not one of vu-mi: set DATA to another folder")
+    if version < VERSION:
+        raise Refused(
+            f"the file has format {version} of before 1.0, and this program reads format {VERSION}"
+            " alone: set DATA to a new folder"
+        )
+
+
+def _make_file(path: Path) -> None:
+    """Make a file that is there whole or not at all, however the process ends meanwhile."""
+    if has_wal(path):
+        raise Refused(
+            f"{path.name}{WAL} is there without {path.name}: put that back beside it, or restore a"
+            " backup"
+        )
+    begun = beside(path, ".new")
+    try:
+        for leftover in (begun, beside(begun, WAL), beside(begun, SHM)):
+            leftover.unlink(missing_ok=True)
+        with closing(sqlite3.connect(begun, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("BEGIN IMMEDIATE")
+            make(connection)
+            connection.execute("COMMIT")
+        begun.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise Unavailable(f"it can't be made: {error}") from error
+
+
+def make(connection: sqlite3.Connection) -> None:
+    """Make the tables of a new file."""
+    for statement in (
+        resources.files("vumi.storage").joinpath("schema.sql").read_text().split(";\n")
+    ):
+        connection.execute(statement)
+    label = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+    connection.execute("INSERT INTO stream (label) VALUES (?)", (label,))
+    connection.execute("INSERT INTO clock (highest) VALUES (0)")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """A full or locked disk may recover, a broken file or statement will not."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translated(error) from error
+
+
+def translated(error: sqlite3.Error) -> Unavailable | Refused:
+    """What an error of SQLite means, and what to do about it."""
+    code = _code(error)
+    advice = ADVICE.get(code)
+    message = f"SQLite: {error}; {advice}" if advice else f"SQLite: {error}"
+    if code in BROKEN:
+        return Corrupt(message)
+    return (Unavailable if code in TRANSIENT else Refused)(message)
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & PRIMARY_CODE

@@ -1,0 +1,223 @@
+"""The `Queue` on SQLite, with what a consumer of SQS relies on.
+
+A received message is invisible for the visibility timeout and comes again unless deleted; one
+received `max_receives` times goes to the dead-letter queue, where it stays until redriven.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from chalicelib import telemetry
+from chalicelib.storage import ports
+from chalicelib.storage.ports import NotSent, Unavailable, check_delay
+from vumi.storage.database import Database
+
+DEAD_LETTERS = "-dead-letters"
+"""The dead-letter queue of a queue is named after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A received message; times are seconds since 1970, `receives` counts this one too."""
+
+    id: int
+    body: str
+    sent_at: float
+    receives: int
+    first_received_at: float
+
+
+class SqliteQueue:
+    """A `ports.Queue` in the database file, and its consumer's side."""
+
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        clock: Callable[[], float],
+        *,
+        visibility_timeout: float = 30.0,
+        max_receives: int = 10,
+    ) -> None:
+        self.name = name
+        self.on_send: Callable[[], None] = lambda: None
+        self._database = database
+        self._clock = clock
+        self._visibility_timeout = visibility_timeout
+        self._max_receives = max_receives
+        self._latest = math.inf
+        self._held = threading.local()
+
+    def sibling(self, name: str) -> SqliteQueue:
+        """Another queue of the same file, by the same clock."""
+        return SqliteQueue(self._database, name, self._clock)
+
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        self._send([ports.Message(body, delay)])
+
+    def send_all(self, messages: Sequence[ports.Message]) -> None:
+        try:
+            self._send(messages)
+        except Unavailable as unavailable:
+            raise NotSent(messages, str(unavailable)) from unavailable
+
+    def _send(self, messages: Sequence[ports.Message]) -> None:
+        for message in messages:
+            check_delay(message.delay)
+        held: list[ports.Message] | None = getattr(self._held, "messages", None)
+        if held is not None and not any(message.delay for message in messages):
+            held += messages
+            return
+        now = self._clock()
+        self._insert(
+            [(self.name, one.body, now, now + one.delay, now, 0, None) for one in messages]
+        )
+
+    @contextmanager
+    def holding(self) -> Iterator[list[ports.Message]]:
+        """Hold back what this thread sends without a delay: it is in the list, and in no file."""
+        held: list[ports.Message] = []
+        self._held.messages = held
+        try:
+            yield held
+        finally:
+            del self._held.messages
+
+    def keep(self, messages: Iterable[Message]) -> None:
+        """Take in messages that failed before they were in the file, to come again like others."""
+        now = self._clock()
+        visible_at = now + self._visibility_timeout
+        self._insert(
+            [
+                (self.name, m.body, m.sent_at, visible_at, now, m.receives, m.first_received_at)
+                for m in messages
+            ]
+        )
+
+    def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
+        self._database.write(
+            lambda connection: connection.executemany(
+                "INSERT INTO messages"
+                " (queue, body, sent_at, visible_at, timed_at, receives, first_received_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+        )
+        self.on_send()
+
+    def receive(self, limit: int) -> list[Message]:
+        """Up to `limit` visible messages, those visible for longest first.
+
+        Each is invisible from now on for the visibility timeout.
+        """
+        now = self._clock()
+        given_up, messages = self._database.write(
+            lambda connection: self._receive(connection, now, limit)
+        )
+        self._latest = now
+        if given_up:
+            telemetry.event(logging.ERROR, "dead letters", queue=self.name, messages=given_up)
+        return messages
+
+    def delete(self, messages: Iterable[Message]) -> None:
+        """Forget messages that are done."""
+        ids = [(message.id,) for message in messages]
+        if not ids:
+            return
+        self._database.write(
+            lambda connection: connection.executemany("DELETE FROM messages WHERE id = ?", ids)
+        )
+
+    def release(self) -> None:
+        """At the start nobody is handling a message: let those of a killed process come at once."""
+        now = self._clock()
+        self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE messages SET visible_at = ?, timed_at = ? WHERE queue = ? AND receives > 0",
+                (now, now, self.name),
+            )
+        )
+
+    def redrive(self) -> int:
+        """Send the dead letters again, as if never received; return how many there were."""
+        now = self._clock()
+        return self._database.write(
+            lambda connection: (
+                connection.execute(
+                    "UPDATE messages SET queue = ?, visible_at = ?, timed_at = ?, receives = 0"
+                    " WHERE queue = ?",
+                    (self.name, now, now, self.name + DEAD_LETTERS),
+                ).rowcount
+            )
+        )
+
+    def bodies(self) -> list[str]:
+        """Return the bodies of all messages, dead letters among them."""
+        rows = self._database.read(
+            "SELECT body FROM messages WHERE queue IN (?, ?)", (self.name, self.name + DEAD_LETTERS)
+        )
+        return [body for (body,) in rows]
+
+    def next_visible(self) -> float | None:
+        """When the next message is or becomes visible, None where there is none at all."""
+        [(at,)] = self._database.read(
+            "SELECT min(visible_at) FROM messages WHERE queue = ?", (self.name,)
+        )
+        return at if at is None else float(at)
+
+    def size(self) -> int:
+        """How many messages wait or are being handled."""
+        return self._count(self.name)
+
+    def dead_letters(self) -> int:
+        """How many messages were given up."""
+        return self._count(self.name + DEAD_LETTERS)
+
+    def _count(self, queue: str) -> int:
+        [(found,)] = self._database.read("SELECT count(*) FROM messages WHERE queue = ?", (queue,))
+        return int(found)
+
+    def _give_up(self, connection: sqlite3.Connection, now: float) -> int:
+        return connection.execute(
+            "UPDATE messages SET queue = ? WHERE queue = ? AND visible_at <= ? AND receives >= ?",
+            (self.name + DEAD_LETTERS, self.name, now, self._max_receives),
+        ).rowcount
+
+    def _receive(
+        self, connection: sqlite3.Connection, now: float, limit: int
+    ) -> tuple[int, list[Message]]:
+        if now < self._latest:
+            self._follow_clock(connection, now)
+        return self._give_up(connection, now), self._take(connection, now, limit)
+
+    def _take(self, connection: sqlite3.Connection, now: float, limit: int) -> list[Message]:
+        rows = connection.execute(
+            "SELECT id, body, sent_at, receives + 1, coalesce(first_received_at, ?) FROM messages"
+            " WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, id LIMIT ?",
+            (now, self.name, now, limit),
+        ).fetchall()
+        messages = [Message(*row) for row in rows]
+        connection.executemany(
+            "UPDATE messages SET receives = ?, visible_at = ?, timed_at = ?, first_received_at = ?"
+            " WHERE id = ?",
+            [
+                (m.receives, now + self._visibility_timeout, now, m.first_received_at, m.id)
+                for m in messages
+            ],
+        )
+        return messages
+
+    def _follow_clock(self, connection: sqlite3.Connection, now: float) -> None:
+        """What was timed by a clock that was set back since waits its whole time from now on."""
+        connection.execute(
+            "UPDATE messages SET visible_at = ? + visible_at - timed_at, timed_at = ?"
+            " WHERE queue = ? AND visible_at > ? AND timed_at > ?",
+            (now, now, self.name, now, now),
+        )

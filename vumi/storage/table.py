@@ -1,0 +1,270 @@
+"""The `Table` on SQLite, and its TTL: removals append to the change log that consumers read."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+
+from chalicelib.storage.ports import (
+    MAX_DUE,
+    Check,
+    ConditionFailed,
+    Delete,
+    Due,
+    Item,
+    Key,
+    Put,
+    Update,
+    Value,
+    Write,
+    check_item,
+    check_transaction,
+    key_of,
+    number,
+)
+from vumi.storage.conditions import holds
+from vumi.storage.database import Database
+
+NEVER = 2**63
+"""SQLite's integers end here, and no clock gets there."""
+BEHIND_EVERY_TEXT = "\U0010ffff"
+"""Sorts behind every sort key that is not itself made of it."""
+
+
+class SqliteTable:
+    """A `ports.Table` in the database file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, key: Key) -> Item | None:
+        rows = self._database.read(FETCH, key)
+        return _item(*rows[0]) if rows else None
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        return [item for key in keys if (item := self.get(key)) is not None]
+
+    def query(  # noqa: PLR0913  what a query has
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+        descending: bool = False,
+    ) -> list[Item]:
+        rows = self._database.read(
+            QUERY_DESCENDING if descending else QUERY,
+            (partition, first, last or BEHIND_EVERY_TEXT, limit),
+        )
+        if not attributes:
+            return [_item(*row) for row in rows]
+        asked = _in_json(tuple(attributes))
+        return [_part(row, attributes, asked) for row in rows]
+
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
+        [(found,)] = self._database.read(
+            "SELECT count(*) FROM"
+            " (SELECT 1 FROM items WHERE pk = ? AND sk >= ? AND sk <= ? LIMIT ?)",
+            (partition, first, last or BEHIND_EVERY_TEXT, limit),
+        )
+        return int(found)
+
+    def query_due(
+        self,
+        batch: str,
+        *,
+        limit: int,
+        first: int = 0,
+        last: int = MAX_DUE,
+        after: Due | None = None,
+    ) -> list[Due]:
+        at = (after.due, *after.key) if after else (first - 1, "", "")
+        rows = self._database.read(
+            "SELECT due, pk, sk FROM items WHERE batch = ? AND due BETWEEN ? AND ?"
+            " AND (due, pk, sk) > (?, ?, ?) ORDER BY due, pk, sk LIMIT ?",
+            (batch, first, last, *at, limit),
+        )
+        return [Due(due, Key(pk, sk)) for due, pk, sk in rows]
+
+    def write(self, *writes: Write) -> None:
+        check_transaction(writes)
+        # All of it is judged before the first write, so that one alone is one statement.
+        self._database.write(
+            lambda connection: _transact(connection, writes), in_one_statement=len(writes) == 1
+        )
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        for item in items:
+            check_item(item)
+        rows = [row_of(item) for item in items]
+        self._database.write(
+            lambda connection: connection.executemany(STORE, rows), in_one_statement=len(rows) == 1
+        )
+
+
+QUERY = (
+    "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk LIMIT ?"
+)
+QUERY_DESCENDING = QUERY.replace("ORDER BY sk", "ORDER BY sk DESC")
+FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
+STORE = (
+    "INSERT INTO items (pk, sk, ttl, batch, due, attributes) VALUES (?, ?, ?, ?, ?, ?)"
+    " ON CONFLICT (pk, sk) DO UPDATE SET ttl = excluded.ttl, batch = excluded.batch,"
+    " due = excluded.due, attributes = excluded.attributes"
+)
+
+
+def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
+    """Every condition is judged by the items as they stand before the first write."""
+    before = [fetch(connection, write.key) for write in writes]
+    failed = {
+        place: item
+        for place, (write, item) in enumerate(zip(writes, before, strict=True))
+        if not holds(write.condition, item)
+    }
+    if failed:
+        raise ConditionFailed(failed)
+    for write, item in zip(writes, before, strict=True):
+        _apply(connection, write, item)
+
+
+def fetch(connection: sqlite3.Connection, key: Key) -> Item | None:
+    """Return the item under a key as a transaction sees it, or None."""
+    row = connection.execute(FETCH, key).fetchone()
+    return _item(*row) if row else None
+
+
+def _apply(connection: sqlite3.Connection, write: Write, item: Item | None) -> None:
+    match write:
+        case Put():
+            connection.execute(STORE, row_of(write.item))
+        case Update():
+            connection.execute(STORE, row_of(updated(write, item)))
+        case Delete():
+            connection.execute("DELETE FROM items WHERE pk = ? AND sk = ?", write.key)
+        case Check():
+            pass
+
+
+def updated(write: Update, before: Item | None) -> Item:
+    """Return what an update makes of an item, or of none."""
+    item: Item = before or {"PK": write.key.pk, "SK": write.key.sk}
+    sums = {name: number(item, name) + value for name, value in write.add.items()}
+    after = {**write.defaults, **item, **write.values, **sums}
+    return {name: value for name, value in after.items() if name not in write.remove}
+
+
+def row_of(item: Item) -> tuple[str | int | None, ...]:
+    """What a row holds of an item: its columns, in the order of `STORE`."""
+    key, batch, due = key_of(item), item.get("batch"), _integer(item, "due")
+    rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
+    indexed = (batch, due) if isinstance(batch, str) and due is not None else (None, None)
+    return key.pk, key.sk, _integer(item, "ttl"), *indexed, json.dumps(rest)
+
+
+def _integer(item: Item, name: str) -> int | None:
+    """A whole number that SQLite can hold, if the attribute is one."""
+    value = item.get(name)
+    return value if isinstance(value, int) and abs(value) < NEVER else None
+
+
+def _item(pk: str, sk: str, attributes: str) -> Item:
+    item: dict[str, Value] = {"PK": pk, "SK": sk}
+    item.update(json.loads(attributes))
+    return item
+
+
+@cache
+def _in_json(attributes: tuple[str, ...]) -> re.Pattern[str]:
+    """Finds any of these names in an item's JSON."""
+    return re.compile("|".join(re.escape(json.dumps(name)) for name in attributes))
+
+
+def _part(row: tuple[str, str, str], attributes: Sequence[str], asked: re.Pattern[str]) -> Item:
+    """The attributes asked for; JSON that has none of them is not parsed, as that of views."""
+    pk, sk, text = row
+    item = _item(*row) if asked.search(text) else {"PK": pk, "SK": sk}
+    return {name: value for name, value in item.items() if name in attributes}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A removal by TTL, as the change log has it."""
+
+    sequence: int
+    removed_at: float
+    item: Item
+
+
+def any_expired(database: Database, now: float) -> bool:
+    """Whether there is an item whose time to live is over."""
+    return bool(database.read("SELECT 1 FROM items WHERE ttl < ? LIMIT 1", (now,)))
+
+
+def remove_expired(
+    connection: sqlite3.Connection,
+    now: float,
+    limit: int,
+    may_go: Callable[[Key], bool],
+    is_consumed: Callable[[Key], bool],
+) -> int:
+    """Remove items whose time to live is over and that may go, oldest first.
+
+    Each removal that is consumed appends a change in the same transaction. Returns how many were
+    removed, at most `limit`.
+    """
+    rows = connection.execute(
+        "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk", (now,)
+    )
+    gone = list(islice((row for row in rows if may_go(Key(*row[:2]))), limit))
+    rows.close()
+    connection.executemany(
+        "INSERT INTO changes (removed_at, pk, sk, attributes) VALUES (?, ?, ?, ?)",
+        [(now, *row) for row in gone if is_consumed(Key(*row[:2]))],
+    )
+    connection.executemany(
+        "DELETE FROM items WHERE pk = ? AND sk = ?", [(pk, sk) for pk, sk, _ in gone]
+    )
+    return len(gone)
+
+
+class ChangeLog:
+    """The changes of the table in their order, for one consumer with a checkpoint."""
+
+    def __init__(self, database: Database, consumer: str) -> None:
+        self._database = database
+        self._consumer = consumer
+        database.write(
+            lambda connection: connection.execute(
+                "INSERT OR IGNORE INTO checkpoints (consumer, sequence) VALUES (?, 0)", (consumer,)
+            )
+        )
+
+    def read(self, limit: int) -> list[Change]:
+        """The next changes behind the checkpoint; the same ones again until it is moved."""
+        rows = self._database.read(
+            "SELECT sequence, removed_at, pk, sk, attributes FROM changes WHERE sequence >"
+            " (SELECT sequence FROM checkpoints WHERE consumer = ?)"
+            " ORDER BY sequence LIMIT ?",
+            (self._consumer, limit),
+        )
+        return [Change(sequence, at, _item(*row)) for sequence, at, *row in rows]
+
+    def checkpoint(self, sequence: int) -> None:
+        """Read on behind this change, and forget what every consumer has behind it."""
+        self._database.write(lambda connection: self._move(connection, sequence))
+
+    def _move(self, connection: sqlite3.Connection, sequence: int) -> None:
+        connection.execute(
+            "UPDATE checkpoints SET sequence = ? WHERE consumer = ?", (sequence, self._consumer)
+        )
+        connection.execute(
+            "DELETE FROM changes WHERE sequence <= (SELECT min(sequence) FROM checkpoints)"
+        )

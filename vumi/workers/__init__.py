@@ -1,0 +1,1 @@
+"""The threads of one machine: delivery, expiry, folding."""
