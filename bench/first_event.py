@@ -19,7 +19,7 @@ def main(module: str, handler: str, *resources: str) -> None:
     started = time.process_time()
     handle = getattr(importlib.import_module(module), handler)
     for resource in resources:
-        getattr(importlib.import_module("chalicelib.resources").current(), resource)
+        getattr(importlib.import_module("chalicelib.aws.resources").current(), resource)
     ready = time.process_time()
     answer = handle(event, None)
     handled = time.process_time()

@@ -23,7 +23,7 @@ from bench.in_process import Given, handlers_over
 from bench.measuring import interleaved, medians, seconds
 from bench.report import Report
 from bench.stubbed_aws import ENVIRONMENT
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.ports import Table
 from chalicelib.views.fold import fold_views

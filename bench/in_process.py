@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
@@ -31,7 +32,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class GivenForTimers:
-    """A `resources.TimerResources` made of what is measured; no event of it goes to a URL."""
+    """A `resources.Resources` made of what is measured; no event of it goes to a URL."""
 
     table: Table
     timers_queue: Queue
@@ -65,7 +66,7 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class GivenForArchive:
-    """A `resources.ArchiveResources` made of what is measured."""
+    """A `resources.Resources` made of what is measured."""
 
     archive: Archive = field(default_factory=Shelf)
     clock: Callable[[], float] = time.time

@@ -25,13 +25,13 @@ from bench.stubbed_aws import ENVIRONMENT
 from chalicelib import telemetry
 from chalicelib.aws.authorizer import authorize
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import Each
 from chalicelib.events.distribute import distribute_timers
 from chalicelib.events.fire import fire_timers
 from chalicelib.events.tick import sweep_timers
 from chalicelib.http import tokens
-from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views

@@ -24,11 +24,11 @@ from typing import Any
 from moto import mock_aws
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
 from chalicelib.concurrency import Each
 from chalicelib.http.tokens import digest
-from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import (

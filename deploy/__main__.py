@@ -16,11 +16,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import concurrently
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.resources import aws_client
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.ports import StorageError
 from chalicelib.views.windows import Windows

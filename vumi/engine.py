@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.events.claims import Claims
 from chalicelib.events.distribute import distribute_timers
@@ -76,7 +76,7 @@ class LocalResources:
 
 @dataclass(frozen=True, slots=True)
 class LocalTimers:
-    """A `resources.TimerResources` on one machine."""
+    """A `resources.Resources` on one machine."""
 
     settings: Settings
     clock: Callable[[], float]
@@ -95,7 +95,7 @@ class LocalTimers:
 
 @dataclass(frozen=True, slots=True)
 class LocalArchive:
-    """A `resources.ArchiveResources` on one machine."""
+    """A `resources.Resources` on one machine."""
 
     clock: Callable[[], float]
     archive: FolderArchive

@@ -6,7 +6,8 @@ import logging
 
 from chalice.app import AuthRequest, AuthResponse, AuthRoute, Blueprint
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.http import tokens
 
 blueprint = Blueprint(__name__)

@@ -13,13 +13,13 @@ from chalicelib import telemetry
 from chalicelib.events.delivery import Attempted, Firing
 from chalicelib.events.event import Event, MalformedError, named_in
 from chalicelib.events.targets import Deliverer
-from chalicelib.resources import TimerResources
+from chalicelib.resources import Resources
 from chalicelib.storage.ports import StorageError
 
 Result = TypeVar("Result")
 
 
-def firing_with(use: TimerResources) -> Firing:
+def firing_with(use: Resources) -> Firing:
     """What fires events over the storage of a process."""
     return Firing(
         table=use.table,

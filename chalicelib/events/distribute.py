@@ -7,7 +7,8 @@ from typing import Any
 
 from chalice.app import Blueprint, SQSEvent
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.aws.event_sources import DISTRIBUTION_QUEUE
 from chalicelib.storage.ports import StorageError
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from chalice.app import Blueprint, SQSEvent
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.aws.event_sources import TIMERS_QUEUE
 from chalicelib.concurrency import at_once
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from chalice.app import Request, Response
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.badges.badge import Reasons
 from chalicelib.badges.options import Options, parse, query_of
 from chalicelib.badges.picture import picture
@@ -21,7 +22,7 @@ from chalicelib.events.webhooks import urls
 from chalicelib.http import responses
 from chalicelib.http.bodies import BadRequestError, body_of
 from chalicelib.http.responses import answer, error, unavailable
-from chalicelib.resources import TimerResources
+from chalicelib.resources import Resources
 from chalicelib.storage.ports import StorageError
 
 REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
@@ -47,7 +48,7 @@ REASONS = Reasons(
 def accept(request: Request) -> Response:
     """`POST /api/v1/events`."""
 
-    def do(use: TimerResources, now: int) -> Response:
+    def do(use: Resources, now: int) -> Response:
         wanted = requests.read_event(body_of(request), use.settings.event_queues, now)
         accepted = _schedule(use, wanted, now)
         return answer(serializers.document(accepted.event), 201 if accepted.is_new else 200)
@@ -58,7 +59,7 @@ def accept(request: Request) -> Response:
 def start_timer(request: Request) -> Response:
     """`POST /timers`."""
 
-    def do(use: TimerResources, now: int) -> Response:
+    def do(use: Resources, now: int) -> Response:
         accepted = _schedule(use, requests.read_timer(body_of(request), now), now)
         return answer({"id": accepted.event.event_id})
 
@@ -68,7 +69,7 @@ def start_timer(request: Request) -> Response:
 def echo(request: Request) -> Response:
     """`POST /echoAtTime`."""
 
-    def do(use: TimerResources, now: int) -> Response:
+    def do(use: Resources, now: int) -> Response:
         requests.check_text(request.headers.get("content-type", "text/plain"))
         wanted = requests.read_echo(body_of(request), _one(request, "ts"), now)
         accepted = _schedule(use, wanted, now)
@@ -80,7 +81,7 @@ def echo(request: Request) -> Response:
 def listed(request: Request) -> Response:
     """`GET /api/v1/events`."""
 
-    def do(use: TimerResources, _: int) -> Response:
+    def do(use: Resources, _: int) -> Response:
         status = _one(request, "status") or str(Status.ACTIVE)
         if status not in set(Status):
             raise BadRequestError(f"status: give {', '.join(Status)}, not {status[:20]!r}")
@@ -125,7 +126,7 @@ def countdown_svg(request: Request, event_id: str) -> Response:
     return responses.svg(picture(*_badge(request, event_id)))
 
 
-def _answered(do: Callable[[TimerResources, int], Response]) -> Response:
+def _answered(do: Callable[[Resources, int], Response]) -> Response:
     try:
         use = resources.for_timers()
         return do(use, int(use.clock() * 1000))
@@ -143,14 +144,14 @@ def _refused(failure: Exception) -> Response:
     return error(500, "internal", "an internal error, see the log")
 
 
-def _schedule(use: TimerResources, wanted: Wanted, now: int) -> Accepted:
+def _schedule(use: Resources, wanted: Wanted, now: int) -> Accepted:
     """Accept what is wanted; a URL must be one that may be called, now as well as then."""
     if wanted.target.kind is Kind.URL:
         _check_url(use, wanted.target.address)
     return schedule.accept(wanted.event(now), use.table, use.timers_queue, now)
 
 
-def _check_url(use: TimerResources, url: str) -> None:
+def _check_url(use: Resources, url: str) -> None:
     if use.sender is None:
         raise BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
     allowed = use.sender.allowed

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chalice.app import Blueprint, CloudWatchEvent
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 
 blueprint = Blueprint(__name__)
 

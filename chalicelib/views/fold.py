@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from chalice.app import Blueprint, DynamoDBEvent
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.aws.event_sources import TABLE_STREAM
 from chalicelib.aws.stream_records import is_removal, padded, removed_at
 from chalicelib.storage.ports import StorageError

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from chalice.app import Blueprint, Response
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.badges.options import BadOptionError, Query, one, query_of, shown
 from chalicelib.http.responses import ANY_TYPE, answer, error, svg, unavailable
 from chalicelib.storage.ports import StorageError

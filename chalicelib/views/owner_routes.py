@@ -8,7 +8,8 @@ from urllib.parse import unquote
 
 from chalice.app import Blueprint, Response
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.http.bodies import BadRequestError, body_of, read_fields
 from chalicelib.http.responses import ANY_TYPE, answer, error, unavailable

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chalice.app import Blueprint, SQSEvent
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.aws.event_sources import VIEWS_QUEUE
 from chalicelib.views.storing import InBetween, Store
 from chalicelib.views.view import MalformedError, View

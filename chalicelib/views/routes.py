@@ -8,7 +8,8 @@ from typing import Any
 
 from chalice.app import Blueprint, Response
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.badges import badge as badges
 from chalicelib.badges.badge import PLAIN
 from chalicelib.badges.options import BadOptionError, Options, Query, parse, query_of

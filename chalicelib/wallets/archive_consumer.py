@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from chalice.app import Blueprint, DynamoDBEvent
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.aws.event_sources import TABLE_STREAM
 
 if TYPE_CHECKING:

@@ -13,14 +13,15 @@ from typing import Any
 
 from chalice.app import Request, Response
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.badges.badge import Reasons
 from chalicelib.badges.options import BadOptionError, Options, one, parse, query_of
 from chalicelib.badges.picture import picture
 from chalicelib.http import responses
 from chalicelib.http.bodies import BadRequestError, body_of
 from chalicelib.http.responses import answer, error, unavailable
-from chalicelib.resources import TimerResources
+from chalicelib.resources import Resources
 from chalicelib.storage.ports import ConditionFailed, StorageError, Table
 from chalicelib.wallets import journal, ledger, opening, requests, serializers
 from chalicelib.wallets.opening import Wallet
@@ -57,7 +58,7 @@ REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
 def open_wallet(request: Request) -> Response:
     """`POST /api/v1/wallets`."""
 
-    def do(use: TimerResources, now: int) -> Response:
+    def do(use: Resources, now: int) -> Response:
         _check_operator(request)
         user = requests.read_user(body_of(request))
         return answer(serializers.balance(opening.open_wallet(use.table, user, now)))
@@ -68,7 +69,7 @@ def open_wallet(request: Request) -> Response:
 def mine(request: Request) -> Response:
     """`GET /api/v1/wallets/me`."""
 
-    def do(use: TimerResources, _: int) -> Response:
+    def do(use: Resources, _: int) -> Response:
         if not (user := _user(request)):
             raise ForbiddenError("the token names no user: ask for a wallet by its id")
         return answer(serializers.own(opening.of_user(use.table, user)))
@@ -86,7 +87,7 @@ def balance(request: Request, wallet_id: str) -> Response:
 def transactions(request: Request, wallet_id: str) -> Response:
     """`GET /api/v1/wallets/{id}/transactions`."""
 
-    def do(use: TimerResources, now: int) -> Response:
+    def do(use: Resources, now: int) -> Response:
         _allowed(request, use.table, wallet_id)
         cursor = one(query_of(request), "cursor", str, default="")
         page = journal.read(use.table, wallet_id, cursor)
@@ -98,7 +99,7 @@ def transactions(request: Request, wallet_id: str) -> Response:
 def deposit(request: Request, wallet_id: str) -> Response:
     """`PUT /api/v1/wallets/{id}/deposit`."""
 
-    def do(use: TimerResources, _: int) -> Response:
+    def do(use: Resources, _: int) -> Response:
         _check_operator(request)
         return _moved(use, requests.read_posting(body_of(request), wallet_id))
 
@@ -108,7 +109,7 @@ def deposit(request: Request, wallet_id: str) -> Response:
 def transfer(request: Request, source: str, target: str) -> Response:
     """`PUT /api/v1/wallets/{id}/transfer/{target}`."""
 
-    def do(use: TimerResources, _: int) -> Response:
+    def do(use: Resources, _: int) -> Response:
         if _user(request):
             _allowed(request, use.table, source)
         return _moved(use, requests.read_posting(body_of(request), target, source))
@@ -119,7 +120,7 @@ def transfer(request: Request, source: str, target: str) -> Response:
 def publish(request: Request, wallet_id: str) -> Response:
     """`PATCH /api/v1/wallets/{id}`."""
 
-    def do(use: TimerResources, _: int) -> Response:
+    def do(use: Resources, _: int) -> Response:
         _allowed(request, use.table, wallet_id)
         is_public = requests.read_publicity(body_of(request))
         opening.publish(use.table, wallet_id, is_public=is_public)
@@ -139,12 +140,12 @@ def badge_svg(request: Request, wallet_id: str) -> Response:
     return responses.svg(picture(*_badge(request, wallet_id)))
 
 
-def _moved(use: TimerResources, posting: Posting) -> Response:
+def _moved(use: Resources, posting: Posting) -> Response:
     ledger.Ledger(use.table, use.clock).post(posting)
     return Response("", status_code=204, headers=dict(DONE))
 
 
-def _answered(do: Callable[[TimerResources, int], Response]) -> Response:
+def _answered(do: Callable[[Resources, int], Response]) -> Response:
     try:
         use = resources.for_timers()
         return do(use, int(use.clock() * 1000))

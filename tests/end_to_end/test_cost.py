@@ -45,8 +45,8 @@ from bench.invoking import (
 from bench.life import LOG, QUEUE, Timers, timers_of
 from bench.metering import Request, Written
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
+from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.resources import aws_client
 from chalicelib.storage.ports import Key, StorageError, number
 from tests.unit.fakes import logging_put_back
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Delete, Item, Table, Unavailable, Write
 from chalicelib.views import keys

@@ -11,10 +11,10 @@ import pytest
 from moto import mock_aws
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.resources import aws_client
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Delete, Item, Key
 from chalicelib.views import keys

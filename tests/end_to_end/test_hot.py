@@ -15,7 +15,7 @@ from bench.in_process import Given, handlers_over
 from bench.machine import Machine, Requests, Sent, machine_of
 from bench.metering import Meter
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.resources import aws_client
+from chalicelib.aws.resources import aws_client
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting
 from tests.aws import create_table

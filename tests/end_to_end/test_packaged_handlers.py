@@ -143,8 +143,8 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
     aws: Lambda, ran: dict[str, Ran], handler: str
 ) -> None:
     files = {name: Path(file) for name, file in ran[handler].imported.items() if file}
-    assert {"chalice.app", "chalicelib.resources"} <= set(files)
-    for name in {"chalice.app", "chalicelib.resources", "ulid"} & set(files):
+    assert {"chalice.app", "chalicelib.aws.resources"} <= set(files)
+    for name in {"chalice.app", "chalicelib.aws.resources", "ulid"} & set(files):
         assert files[name].is_relative_to(aws.package)
     ours = {"vumi", "tests", "deploy", "bench"}
     assert not {name for name in files if name.split(".")[0] in ours | {"waitress"}}

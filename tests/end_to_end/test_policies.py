@@ -23,10 +23,11 @@ from moto import mock_aws
 from ulid import ULID
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.aws.authorizer import authorize
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.dynamodb_writes import transaction_item
+from chalicelib.aws.resources import aws_client, sender_of
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.events.claims import Leases
@@ -37,7 +38,6 @@ from chalicelib.events.tick import sweep_timers
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http import tokens
-from chalicelib.resources import aws_client, sender_of
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Check, Delete, Key, Put, Update, Write, attribute
 from chalicelib.views import counting, keys
@@ -877,7 +877,7 @@ def test_clients_are_made_in_one_place_and_used_in_three() -> None:
     for path in SOURCES:
         found = words(path)
         name = path.relative_to(template.ROOT).as_posix()
-        assert ("create_client" in found) == (name == "chalicelib/resources.py")
+        assert ("create_client" in found) == (name == "chalicelib/aws/resources.py")
         assert ("_client" in found) == (name in ADAPTERS)
         assert not {"client", "resource", "Session"} & found
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.storage.ports import Item, StorageError, text
 from chalicelib.wallets import archive_consumer
 from chalicelib.wallets.wallet import PARTITION, Entry, Posting
@@ -25,7 +25,7 @@ class ArchiveWorld:
         self._kept = FakeArchive()
 
     def clock(self) -> float:
-        """As of a `resources.ArchiveResources`; nothing that is archived depends on it."""
+        """As of a `resources.Resources`; nothing that is archived depends on it."""
         return 0.0
 
     @property

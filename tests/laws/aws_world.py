@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import (

@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from simulation.memory_table import MemoryTable
 from tests.laws.aws_world import AwsWorld, Weather
 from tests.laws.machine_world import MachineWorld, Trouble
 from tests.laws.world import NOON, World
-from tests.memory_table import MemoryTable
 
 STEPS = 700
 MIDNIGHT = NOON + 12 * 3_600

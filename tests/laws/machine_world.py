@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Item, Key, StorageError, Update, Write

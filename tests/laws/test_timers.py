@@ -20,9 +20,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from moto import mock_aws
 
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.delivery import Delivery
-from chalicelib.resources import aws_client
 from chalicelib.storage.ports import Table
 from tests.aws import create_table
 from tests.laws.faults import Fault

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Queue, StorageError, Table, Unavailable, Update, Write, text

@@ -11,10 +11,10 @@ from typing import Any
 from moto import mock_aws
 
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
 from chalicelib.events.delivery import Firing
 from chalicelib.events.event import Event, Kind, Target
 from chalicelib.events.webhooks.urls import Record
-from chalicelib.resources import aws_client
 from chalicelib.storage.ports import Table
 from tests.aws import create_table
 from tests.unit.fakes import NOON, sqlite_table

@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import Work, firing_with
 from chalicelib.events.event import Event

@@ -12,10 +12,10 @@ import pytest
 from chalice.app import AuthRequest
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.aws.authorizer import SECONDS_KEPT, authorize
 from chalicelib.http import tokens
-from chalicelib.resources import TimerResources
+from chalicelib.resources import Resources
 from chalicelib.settings import Settings
 
 TOKEN = tokens.new_token()
@@ -32,7 +32,7 @@ def _known() -> Iterator[None]:
         api_token_digests=frozenset({DIGEST, USERS_DIGEST, tokens.digest("another")}),
         token_users={USERS_DIGEST: USER},
     )
-    resources.use(None, cast("TimerResources", SimpleNamespace(settings=settings)))
+    resources.use(None, cast("Resources", SimpleNamespace(settings=settings)))
     yield
     resources.use(None)
 

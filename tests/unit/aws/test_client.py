@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.resources import aws_client
+from chalicelib.aws.resources import aws_client
 from chalicelib.storage.ports import Item
 from tests.aws import create_table
 

@@ -27,7 +27,7 @@ from bench.metering import (
 )
 from chalicelib.aws.attribute_values import encode_item, encode_key
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.resources import aws_client
+from chalicelib.aws.resources import aws_client
 from chalicelib.storage.ports import (
     Check,
     ConditionFailed,

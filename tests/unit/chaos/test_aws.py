@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.storage.ports import Key, Put, Update
 from chalicelib.views import keys
 from chalicelib.views.view import new_ulid

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.events import schedule
 from chalicelib.events.claims import Claims, Leases
@@ -31,7 +32,7 @@ from vumi.workers.events import scheduled_event
 
 @dataclass
 class Use:
-    """A `resources.TimerResources`."""
+    """A `resources.Resources`."""
 
     table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)

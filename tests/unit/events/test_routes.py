@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.events import event as events
 from chalicelib.events import schedule
@@ -57,7 +57,7 @@ SENDER = Sender(Signer([new_secret()]), Allowed.parse("127.0.0.0/8"), resolver=r
 
 @dataclass
 class Use:
-    """A `resources.TimerResources`."""
+    """A `resources.Resources`."""
 
     table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Refused, Table, Unavailable, Write

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Item, Key, Refused, StorageError, Table, Unavailable
 from tests import events

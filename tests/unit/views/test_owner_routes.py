@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app import app
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.concurrency import Each
 from chalicelib.http import tokens

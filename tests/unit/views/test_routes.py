@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from app import app
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage.ports import Table, Unavailable

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.storage.ports import Refused, StorageError, Unavailable
 from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
@@ -25,7 +26,7 @@ FINE: dict[str, Any] = {"batchItemFailures": []}
 
 @dataclass(frozen=True)
 class Use:
-    """A `resources.ArchiveResources`."""
+    """A `resources.Resources`."""
 
     archive: FakeArchive
 

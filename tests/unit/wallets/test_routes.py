@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
@@ -52,7 +52,7 @@ DIGESTS = {tokens.digest(token): user for token, user in ((EVAS, EVA), (BOBS, BO
 
 @dataclass
 class Use:
-    """A `resources.TimerResources`."""
+    """A `resources.Resources`."""
 
     table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)

@@ -11,8 +11,8 @@ import pytest
 from moto import mock_aws
 
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
 from chalicelib.aws.retry import Retry
-from chalicelib.resources import aws_client
 from chalicelib.storage.ports import Item, Table, Unavailable
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app import app
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.settings import Settings
 from chalicelib.views import owner
 from chalicelib.views.fold import fold_views

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib import resources, telemetry
+from chalicelib import telemetry
+from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.events import routes, schedule
 from chalicelib.events.claims import LEASE_SECONDS
@@ -71,7 +72,7 @@ class WatchedClaims(ProcessClaims):
 
 @dataclass
 class World:
-    """A `resources.TimerResources` whose clock stands still, and what fires its events."""
+    """A `resources.Resources` whose clock stands still, and what fires its events."""
 
     table: SqliteTable
     timers_queue: SqliteQueue

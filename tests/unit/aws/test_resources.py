@@ -6,16 +6,17 @@ import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import cast
 
 import pytest
 from botocore.exceptions import UnknownServiceError
 
-from chalicelib import resources
+from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import SERVICES, AwsResources, aws_client
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import concurrently
-from chalicelib.resources import SERVICES, AwsResources, aws_client
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.ports import Queue, Table
 from tests.unit.fakes import FakeArchive, FakeQueue, logging_put_back, sqlite_table
@@ -62,7 +63,7 @@ def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
     with sqlite_table() as table:
         mine = PutIn(table, FakeQueue())
         resources.use(mine)
-        assert resources.current() is mine
+        assert cast("object", resources.current()) is mine
         resources.use(None)
         assert isinstance(resources.current(), AwsResources)
 
@@ -130,7 +131,7 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
 def test_what_was_put_in_for_the_archive_is_used_until_it_is_taken_out() -> None:
     mine = ForArchive(FakeArchive())
     resources.use(None, archive=mine)
-    assert resources.for_archive() is mine
+    assert cast("object", resources.for_archive()) is mine
     resources.use(None)
     made = resources.for_archive()
     assert isinstance(made, AwsResources)

@@ -1,0 +1,54 @@
+"""The request that a route gets and the response that it returns, of no framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeAlias
+
+Query: TypeAlias = Mapping[str, Sequence[str]]
+"""The values of each query parameter, percent-decoded, in the order in which they were given."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
+EMPTY_QUERY: Query = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose token a request carries: an operator's, or that of the user `user`, a UUID."""
+
+    user: str = ""
+
+    @property
+    def is_operator(self) -> bool:
+        """Tell whether the token is good for everything."""
+        return not self.user
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An HTTP request after its route was found.
+
+    `path` and `path_parameters` are percent-decoded. The names of `headers` are in lower case.
+    `caller` is None on a route without authentication.
+    """
+
+    method: str
+    path: str
+    path_parameters: Mapping[str, str] = NOTHING
+    query: Query = EMPTY_QUERY
+    headers: Mapping[str, str] = NOTHING
+    body: bytes = b""
+    caller: Caller | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An HTTP response. The body is the whole content, in UTF-8 where it is text.
+
+    The server adds `Content-Length`, and sends no body to HEAD.
+    """
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""

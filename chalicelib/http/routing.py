@@ -1,0 +1,93 @@
+"""A route as an entry in the one table, and the search for the route of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from chalicelib.http.messages import Request, Response
+    from chalicelib.resources import Resources
+
+Handler: TypeAlias = "Callable[[Request, Resources], Response]"
+
+
+class Authentication(Enum):
+    """Who may call a route."""
+
+    NONE = auto()
+    """Everybody."""
+    OPERATOR = auto()
+    """The bearer of an operator's token."""
+    TOKEN = auto()
+    """The bearer of any known token; the route itself looks at whose it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method and a path template, and the function that answers.
+
+    `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment.
+    A route for GET answers HEAD as well if `with_head` is set.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    authentication: Authentication = Authentication.NONE
+    with_head: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The routes of a path by method, and the values of its parameters, as they were sent."""
+
+    routes: Mapping[str, Route]
+    parameters: Mapping[str, str]
+
+
+class RouteTable:
+    """Finds routes by path: exact paths first, then templates."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._exact: dict[str, dict[str, Route]] = {}
+        self._templates: dict[tuple[str, ...], dict[str, Route]] = {}
+        for route in self.routes:
+            methods = self._methods_of(route.path)
+            for method in (route.method, "HEAD") if route.with_head else (route.method,):
+                if method in methods:
+                    raise ValueError(f"two routes answer {method} {route.path}")
+                methods[method] = route
+
+    def _methods_of(self, path: str) -> dict[str, Route]:
+        if "{" in path:
+            return self._templates.setdefault(tuple(path.split("/")), {})
+        return self._exact.setdefault(path, {})
+
+    def find(self, path: str) -> Match | None:
+        """Return the routes of a path, or None if there are none."""
+        if (routes := self._exact.get(path)) is not None:
+            return Match(routes, {})
+        segments = path.split("/")
+        for template, routes in self._templates.items():
+            if (parameters := _parameters(template, segments)) is not None:
+                return Match(routes, parameters)
+        return None
+
+
+def _parameters(template: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
+    """Return the values of a template's parameters, or None if the path is another one."""
+    if len(template) != len(segments):
+        return None
+    parameters = {}
+    for expected, given in zip(template, segments, strict=True):
+        if expected.startswith("{"):
+            if not given:
+                return None
+            parameters[expected[1:-1]] = given
+        elif expected != given:
+            return None
+    return parameters

@@ -1,0 +1,1 @@
+"""Worlds, storage in memory and faults, which tests, bench and chaos share."""

@@ -1,0 +1,37 @@
+"""Resources made of what a test or a measurement gives."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chalicelib.concurrency import Each
+from chalicelib.events.claims import Claims, Leases
+from chalicelib.events.webhooks.sender import Sender
+from chalicelib.settings import Settings
+from chalicelib.storage.ports import Archive, Queue, Table
+
+MISSING: Any = None
+"""Stands for a part that was not given: its use fails."""
+
+
+@dataclass
+class GivenResources:
+    """A `resources.Resources` of these parts."""
+
+    table: Table = MISSING
+    views_queue: Queue = MISSING
+    timers_queue: Queue = MISSING
+    distribution_queue: Queue = MISSING
+    archive: Archive = MISSING
+    settings: Settings = field(default_factory=Settings)
+    clock: Callable[[], float] = time.time
+    each: Each = map
+    claims: Claims = field(default_factory=Leases)
+    sender: Sender | None = None
+    event_queues: Mapping[str, Queue] = field(default_factory=dict)
+
+    def event_queue(self, name: str) -> Queue | None:
+        return self.event_queues.get(name)
