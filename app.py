@@ -7,7 +7,7 @@ from chalicelib.events import api as events_api
 from chalicelib.events import distribute as events_distribute
 from chalicelib.events import fire as events_fire
 from chalicelib.events import tick as events_tick
-from chalicelib.http import openapi
+from chalicelib import description
 from chalicelib.http import page as views_page
 from chalicelib.views import fold as views_fold
 from chalicelib.views import history_routes as views_history_api
@@ -22,7 +22,7 @@ app.register_blueprint(views_routes.blueprint)
 app.register_blueprint(views_history_api.blueprint)
 app.register_blueprint(views_owner_api.blueprint)
 app.register_blueprint(views_page.blueprint)
-app.register_blueprint(openapi.blueprint)
+app.register_blueprint(description.blueprint)
 app.register_blueprint(authorizer.blueprint)
 app.register_blueprint(events_api.blueprint)
 app.register_blueprint(wallets_api.blueprint)
