@@ -1,4 +1,4 @@
-"""Errors that a caller gets as `{"error": {"code", "message"}}`, and the one function that maps them.
+"""Errors of callers, and the one mapper from exceptions to responses.
 
 Each feature derives its own errors from `ClientError`, with their status and code.
 """
@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from chalicelib import telemetry
-from chalicelib.http.messages import NOTHING, Response
+from chalicelib.http.messages import Response
 from chalicelib.http.responses import error
 from chalicelib.storage.ports import ConditionFailed, StorageError
 
 RETRY_SECONDS = "1"
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class ClientError(Exception):

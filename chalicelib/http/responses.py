@@ -6,7 +6,7 @@ import json as json_codec
 from collections.abc import Mapping
 from typing import Any
 
-from chalicelib.http.messages import NOTHING, Response
+from chalicelib.http.messages import Response
 
 NOT_STORED = {"Cache-Control": "no-store"}
 
@@ -24,6 +24,8 @@ def no_content() -> Response:
     return Response(204, NOT_STORED)
 
 
-def error(status: int, code: str, message: str, details: Mapping[str, str] = NOTHING) -> Response:
+def error(
+    status: int, code: str, message: str, details: Mapping[str, str] | None = None
+) -> Response:
     """Return `{"error": {"code", "message"}}`, the form of every error but a badge's."""
-    return json({"error": {"code": code, "message": message, **details}}, status)
+    return json({"error": {"code": code, "message": message, **(details or {})}}, status)
