@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import cache
 from http import HTTPStatus
 from typing import Any
-
-from chalice.app import Blueprint, Response
 
 from chalicelib.events import description as events
 from chalicelib.http import description as http
 from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section
-from chalicelib.http.page import SECONDS_KEPT
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.views import description as views
 from chalicelib.wallets import description as wallets
@@ -28,8 +24,8 @@ INFO = {
     "title": "vu-mi",
     "summary": "Live badges for Markdown: a view counter that never loses a view and never counts"
     " one twice.",
-    "description": "Badge routes always return 200 with a badge that can be drawn, for an error too:"
-    " then it is red and its message says what to give. shields.io and GitHub draw nothing for any"
+    "description": "Badge routes always return 200 with a badge that can be drawn, for an error"
+    " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for any"
     ' other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
     "A path that is not described is 404 `not_found`. A method that is not described is the same on"
     " AWS; one machine returns 405 `method_not_allowed` and lists the methods in `Allow`. Requests"
@@ -175,37 +171,3 @@ class _Components:
         if name not in named:
             named[name] = self.resolve(component.content)
         return f"#/components/{kind}/{name}"
-
-
-blueprint = Blueprint(__name__)
-
-
-@blueprint.route("/openapi.json", methods=["GET", "HEAD"], content_types=["*/*"])
-def get_description() -> Response:
-    """Return the description, which a page of any host may read."""
-    headers = {
-        "Content-Type": "application/json",
-        "Cache-Control": f"public, max-age={SECONDS_KEPT}",
-        "Access-Control-Allow-Origin": "*",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return Response(_text(), headers=dict(headers))
-
-
-@cache
-def _text() -> str:
-    from app import app
-
-    routes = [
-        Route(
-            method,
-            path,
-            text,  # type: ignore[arg-type]
-            Authentication.TOKEN if entry.authorizer else Authentication.NONE,
-            with_head="HEAD" in methods,
-        )
-        for path, methods in app.routes.items()
-        for method, entry in methods.items()
-        if method != "HEAD"
-    ]
-    return text(routes)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from chalicelib.badges import badge, options
+from chalicelib.badges import options, responses
+from chalicelib.badges.badge import Badge
 from chalicelib.http.description import ANY_ORIGIN, NO_CONTROL_CHARACTERS
 from chalicelib.http.openapi import (
     Component,
@@ -23,7 +24,6 @@ from chalicelib.http.openapi import (
     schema,
     string,
 )
-from chalicelib.http.responses import BADGE_HEADERS
 
 LOGO = string(re.compile("[a-z0-9]+"))
 COLOR = schema("Color", string(re.compile("(#?([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]+)")))
@@ -77,7 +77,7 @@ HEADERS = {
     "Cache-Control": header(
         "NeverStored",
         "No cache may store a badge. GitHub's image proxy stores it for a year unless told so.",
-        {"const": BADGE_HEADERS["Cache-Control"]},
+        {"const": responses.HEADERS["Cache-Control"]},
     ),
     "Access-Control-Allow-Origin": ANY_ORIGIN,
 }
@@ -88,7 +88,10 @@ def _response(name: str, description: str, content: Json) -> Component:
     return Component("responses", name, said)
 
 
-EXAMPLES = {"count": badge.views(1234), "error": badge.error("give an id: ?id=owner/name")}
+EXAMPLES = {
+    "count": Badge("views", "1234").to_json(),
+    "error": Badge.error("views", "give an id: ?id=owner/name").to_json(),
+}
 JSON_BADGE = _response(
     "Badge",
     "A badge, for an error too: then it has `isError`.",

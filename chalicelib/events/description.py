@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chalicelib.badges.description import badge_operations, options_of
-from chalicelib.events import delivery, listing, requests, serializers
+from chalicelib.events import delivery, listing, requests, schedule, serializers
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Kind, Status, Target
 from chalicelib.events.webhooks import urls
 from chalicelib.http.description import BASE64_URL, MOMENT, NEXT_PAGE
@@ -117,14 +117,12 @@ CURSOR = string(BASE64_URL)
 EVENTS = record("Events", {"events": array(EVENT, listing.PAGE)}, {"cursor": CURSOR})
 
 NO_EVENT = refusal(
-    "NoEvent",
-    404,
-    "not_found",
     f"There is no such event, or it was done more than {KEPT_DAYS} days ago.",
+    schedule.UnknownEventError,
 )
-ID_TAKEN = refusal("IdTaken", 409, "id_taken", "Another request has created an event of this id.")
-TOO_LATE = refusal("TooLate", 409, "too_late", "It is done, or being delivered at this moment.")
-NOT_TEXT = refusal("NotText", 415, "unsupported_media_type", "The body is not a text in UTF-8.")
+ID_TAKEN = refusal("Another request has created an event of this id.", schedule.IdTakenError)
+TOO_LATE = refusal("It is done, or being delivered at this moment.", schedule.TooLateError)
+NOT_TEXT = refusal("The body is not a text in UTF-8.", requests.UnsupportedTypeError)
 
 SHOW = {"show": link("getEvent", event_id=BODY_ID)}
 CANCEL = {"cancel": link("cancelEvent", event_id=BODY_ID)}
@@ -140,7 +138,7 @@ URL_EXAMPLE = {
     "id": "launch",
 }
 LOG_EXAMPLE = {"delay": 60, "target": {"log": True}, "payload": "hello"}
-EVENT_EXAMPLE = serializers.document(
+EVENT_EXAMPLE = serializers.to_json(
     Event(
         "launch",
         at=1_798_135_200_000,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from chalicelib.http import page
+from chalicelib.http.errors import BadRequestError, ForbiddenError, UnauthorizedError
 from chalicelib.http.openapi import (
     Operation,
     Section,
@@ -13,6 +14,7 @@ from chalicelib.http.openapi import (
     integer,
     json_content,
     refusal,
+    refused,
     schema,
     string,
     success,
@@ -34,35 +36,30 @@ CACHED = header(
     {"const": f"public, max-age={page.SECONDS_KEPT}"},
 )
 RETRY_AFTER = {"Retry-After": header("RetryAfter", "Seconds to wait.", integer(1))}
-BEARER = {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}}
 
-BAD_REQUEST = refusal(
-    "BadRequest", 400, "bad_request", "The request is wrong. The message says what to give."
-)
-NO_TOKEN = refusal("NoToken", 401, "unauthorized", "The request has no token.", headers=BEARER)
+BAD_REQUEST = refusal("The request is wrong. The message says what to give.", BadRequestError)
+NO_TOKEN = refusal("The request has no token.", UnauthorizedError)
 WRONG_TOKEN = refusal(
-    "WrongToken",
-    403,
-    "forbidden",
     "The token is unknown, or it is a user's and the request is not about the user's wallet.",
+    ForbiddenError,
 )
-TOO_LARGE = refusal(
-    "TooLarge", 413, "too_large", "The body is larger than 1 MiB on one machine, 10 MB on AWS."
+TOO_LARGE = refused(
+    "TooLarge", 413, ["too_large"], "The body is larger than 1 MiB on one machine, 10 MB on AWS."
 )
-TOO_MANY_REQUESTS = refusal(
+TOO_MANY_REQUESTS = refused(
     "TooManyRequests",
     429,
-    "too_many_requests",
+    ["too_many_requests"],
     "On AWS: there are more requests than the API serves. This one counted nothing.",
-    headers=RETRY_AFTER,
+    RETRY_AFTER,
 )
-INTERNAL = refusal("Internal", 500, "internal", "A fault of the server. The log has it.")
-UNAVAILABLE = refusal(
+INTERNAL = refused("Internal", 500, ["internal"], "A fault of the server. The log has it.")
+UNAVAILABLE = refused(
     "Unavailable",
     503,
-    "unavailable",
+    ["unavailable"],
     "The table does not answer. Nothing is half-done.",
-    headers=RETRY_AFTER,
+    RETRY_AFTER,
 )
 
 PAGE = {
@@ -96,8 +93,6 @@ OPERATIONS = {
         "getHealth",
         "Tell whether the table answers",
         responses={200: success(fields({"status": {"const": "ok"}}))},
-        refusals=(UNAVAILABLE,),
-        can_fail=False,
     ),
 }
 SECTIONS = (

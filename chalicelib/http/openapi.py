@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from chalicelib.http.errors import ClientError
+
 Json: TypeAlias = dict[str, Any]
 """A part of the document. A `Component` in it stands for the reference to the component."""
 BODY_ID = "$response.body#/id"
@@ -182,19 +184,41 @@ ERROR = record("Error", {"error": fields({"code": CODE, "message": MESSAGE})})
 
 
 def refusal(
-    name: str, status: int, codes: str | Sequence[str], description: str, **more: Json
+    description: str,
+    *errors: type[ClientError],
+    name: str = "",
+    codes: Sequence[str] = (),
+    **details: Json,
 ) -> Refusal:
-    """Return an error.
+    """Return the response to errors of one status; its name and codes are theirs unless given.
 
-    `more` may have `headers`, and as `required` and `optional` the fields beside code and message.
+    `details` may have the fields beside code and message: `required`, `optional`.
     """
-    code = {"const": codes} if isinstance(codes, str) else {"enum": [*codes]}
-    required, optional = more.pop("required", {}), more.pop("optional", {})
+    first, given = errors[0], codes or [error.code for error in errors]
+    name = name or first.__name__.removesuffix("Error")
+    headers = {
+        header: {"required": True, "schema": {"const": value}}
+        for header, value in first.headers.items()
+    }
+    return refused(name, first.status, given, description, headers, **details)
+
+
+def refused(
+    name: str,
+    status: int,
+    codes: Sequence[str],
+    description: str,
+    headers: Json | None = None,
+    **details: Json,
+) -> Refusal:
+    """Return a response with an error that no feature raises, or that `refusal` describes."""
+    code = {"const": codes[0]} if len(codes) == 1 else {"enum": [*codes]}
     error: Json = ERROR.but(properties={"error": {"properties": {"code": code}}})
-    if required or optional:
-        error = fields({"error": fields({"code": code, "message": MESSAGE} | required, optional)})
-    said = {"description": description, "content": json_content(error)}
-    return Refusal(status, Component("responses", name, said | more))
+    if details:
+        required = {"code": code, "message": MESSAGE} | details.get("required", {})
+        error = fields({"error": fields(required, details.get("optional"))})
+    said = {"description": description, **present(headers=headers), "content": json_content(error)}
+    return Refusal(status, Component("responses", name, said))
 
 
 def _upper_camel(name: str) -> str:

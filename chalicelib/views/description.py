@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chalicelib.badges import badge, options
+from chalicelib.badges import options
 from chalicelib.badges.description import (
     A_COLOR,
     BASE,
@@ -14,7 +14,7 @@ from chalicelib.badges.description import (
     badge_operations,
     options_of,
 )
-from chalicelib.http.description import BAD_REQUEST, BEARER, NO_CONTROL_CHARACTERS
+from chalicelib.http.description import BAD_REQUEST, NO_CONTROL_CHARACTERS
 from chalicelib.http.openapi import (
     BODY_ID,
     Component,
@@ -36,7 +36,7 @@ from chalicelib.http.openapi import (
     success,
 )
 from chalicelib.settings import DIGEST
-from chalicelib.views import history_routes, ids, owner
+from chalicelib.views import history_routes, ids, owner, routes
 from chalicelib.views.chart import Look
 from chalicelib.views.history import By
 from chalicelib.views.summary import HOURS_OF_DAY
@@ -60,7 +60,7 @@ FORMAT = enum(options.FORMATS, default=DEFAULTS.format)
 OPTIONS = (
     ID_PARAMETER,
     query_parameter("peek", PEEK, "1 counts no view."),
-    *options_of(badge.LABEL, "Label"),
+    *options_of(routes.LABEL, "Label"),
     query_parameter("format", FORMAT, "Of the count: 1234, 1,234 or 1.2k."),
     query_parameter(
         "base", BASE.but(default=DEFAULTS.base), "Added to the count that is shown.", example=1200
@@ -208,16 +208,14 @@ SECRET = Component(
     {"type": "http", "scheme": "bearer", "description": "The badge's secret, from its claim."},
 )
 TAKEN = refusal(
-    "Taken",
-    409,
-    "taken",
     "The id or new name has an owner or views, or is another badge's name, or the badge has had"
     f" {owner.MAX_NAMES} names.",
+    owner.TakenError,
 )
 OF_SECRET = (
-    refusal("NoSecret", 401, "unauthorized", "The request has no secret.", headers=BEARER),
-    refusal("WrongSecret", 403, "wrong_secret", "The secret is not the badge's."),
-    refusal("NotClaimed", 404, "not_claimed", "The id has no owner."),
+    refusal("The request has no secret.", owner.NoSecretError),
+    refusal("The secret is not the badge's.", owner.WrongSecretError),
+    refusal("The id has no owner.", owner.NotClaimedError),
 )
 OWNER_LINKS = {
     "change": link("changeBadge", "With the badge's secret.", badge_id=BODY_ID),

@@ -6,6 +6,7 @@ import re
 
 from chalicelib.badges.description import badge_operations, options_of
 from chalicelib.http.description import MOMENT, NEXT_PAGE
+from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
     BODY_ID,
     Operation,
@@ -22,7 +23,7 @@ from chalicelib.http.openapi import (
     string,
     success,
 )
-from chalicelib.wallets import amounts, journal, requests, serializers
+from chalicelib.wallets import amounts, journal, ledger, opening, requests, serializers
 from chalicelib.wallets.opening import Wallet
 from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Kind, Outcome, Posting
 
@@ -68,37 +69,32 @@ TRANSACTIONS = record(
     {"cursor": TRANSACTION_ID},
 )
 
-NO_WALLET = refusal("NoWallet", 404, "not_found", "There is no such wallet.")
-WALLET_EXISTS = refusal(
-    "WalletExists",
-    409,
-    "wallet_exists",
+NO_WALLET = refusal("There is no such wallet.", ledger.UnknownWalletError)
+HAS_WALLET = refusal(
     "The user has a wallet. The error has its `id`.",
+    opening.HasWalletError,
     required={"id": WALLET_ID},
 )
-BALANCE_LIMIT = refusal(
-    "BalanceLimit",
-    409,
-    Outcome.BALANCE_LIMIT,
+DEPOSIT_REFUSED = refusal(
     "The balance would exceed its limit.",
+    ledger.RefusedError,
+    name="DepositRefused",
+    codes=[Outcome.BALANCE_LIMIT],
     required={"balance": MILLIONTHS},
 )
 TRANSFER_REFUSED = refusal(
-    "TransferRefused",
-    409,
-    (Outcome.INSUFFICIENT_FUNDS, Outcome.BALANCE_LIMIT),
     "The wallet has too little, and the error has its `balance`. Or the balance of the target would"
     " exceed its limit.",
+    ledger.RefusedError,
+    name="TransferRefused",
+    codes=[Outcome.INSUFFICIENT_FUNDS, Outcome.BALANCE_LIMIT],
     optional={"balance": MILLIONTHS},
 )
 BAD_TRANSFER = refusal(
-    "BadTransfer",
-    400,
-    ("bad_request", "same_wallet"),
-    "The body is wrong, or both wallets are the same.",
+    "The body is wrong, or both wallets are the same.", ledger.SameWalletError, BadRequestError
 )
 NONCE_REUSED = refusal(
-    "NonceReused", 422, "nonce_reused", "The wallet has used the nonce for another posting."
+    "The wallet has used the nonce for another posting.", ledger.NonceReusedError
 )
 
 A_WALLET, ANOTHER = "01KAJV4QZ8M3T6W9X2Y5B7C0DE", "01KAJV5R2N8P4S7V0Z3A6D9FGH"
@@ -151,7 +147,7 @@ OPERATIONS = {
                 BALANCE, example={"id": A_WALLET, "balance": "0"}, links=WALLET_LINKS | DEPOSIT_LINK
             )
         },
-        refusals=(WALLET_EXISTS,),
+        refusals=(HAS_WALLET,),
     ),
     "GET /api/v1/wallets/me": Operation(
         "getMyWallet",
@@ -198,7 +194,7 @@ OPERATIONS = {
         ONCE.format("this wallet"),
         body=json_body(POSTING, A_POSTING),
         responses=POSTED,
-        refusals=(NO_WALLET, BALANCE_LIMIT, NONCE_REUSED),
+        refusals=(NO_WALLET, DEPOSIT_REFUSED, NONCE_REUSED),
     ),
     "PUT /api/v1/wallets/{wallet_id}/transfer/{target_id}": Operation(
         "transferMoney",
