@@ -95,10 +95,15 @@ def _operation(route: Route, section: Section, operation: Operation) -> Json:
     return {
         "operationId": operation.name,
         "tags": [section.tag],
-        "summary": operation.summary,
+        "summary": _summary(route),
         **{name: part for name, part in optional.items() if part},
         "responses": _responses(route, operation),
     }
+
+
+def _summary(route: Route) -> str:
+    """Return the first line of the handler's docstring."""
+    return (route.handler.__doc__ or route.path).partition("\n")[0].rstrip(".")
 
 
 def _description(route: Route, operation: Operation) -> str:

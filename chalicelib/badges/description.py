@@ -101,19 +101,17 @@ IMAGE = _response("Picture", "An image, for an error too.", {"image/svg+xml": {}
 
 
 def badge_operations(
-    path: str, name: str, summary: str, parameters: tuple[Component, ...], description: str
+    path: str, name: str, parameters: tuple[Component, ...], description: str
 ) -> dict[str, Operation]:
     """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`."""
-    as_json, as_image = f"{summary} as shields.io endpoint JSON", f"{summary} as an image"
     return {
-        f"GET {path}": always_drawn(name, as_json, description, parameters, JSON_BADGE),
-        f"GET {path}.svg": always_drawn(f"{name}Svg", as_image, description, parameters),
+        f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
+        f"GET {path}.svg": always_drawn(f"{name}Svg", description, parameters),
     }
 
 
 def always_drawn(
     name: str,
-    summary: str,
     description: str,
     parameters: tuple[Component, ...],
     response: Component = IMAGE,
@@ -121,6 +119,4 @@ def always_drawn(
 ) -> Operation:
     """Return an operation that returns a badge or an image whatever happens."""
     drawn = {200: response}
-    return Operation(
-        name, summary, description, parameters, responses=drawn, can_fail=False, **more
-    )
+    return Operation(name, description, parameters, responses=drawn, can_fail=False, **more)

@@ -154,21 +154,16 @@ OPTIONS = options_of(serializers.LABEL, "EventLabel")
 OPERATIONS = {
     "POST /timers": Operation(
         "startTimer",
-        "Start a timer; its URL gets a POST when it elapses",
         'The body of the POST is `{"id"}`, signed as Standard Webhooks requires. Each request'
         " starts another timer. To be able to retry, create an event with an `id`.",
         body=json_body(TIMER_REQUEST, {"hours": 0, "minutes": 5, "seconds": 30, "url": HOOK}),
         responses={200: success(NAMED, links=AS_TIMER | SHOW | CANCEL)},
     ),
     "GET /timers/{timer_id}": Operation(
-        "getTimer",
-        "Return the time that a timer has left, and its status",
-        responses={200: success(TIMER)},
-        refusals=(NO_EVENT,),
+        "getTimer", responses={200: success(TIMER)}, refusals=(NO_EVENT,)
     ),
     "GET /api/v1/events": Operation(
         "listEvents",
-        "List the events of a status, a page at a time",
         "Active events are in the order of their next attempts, others in the order in which they"
         " were done. A page may have fewer events than another, or none; the last one has no"
         " `cursor`. An event whose attempt fails between two pages may be on both. Changes of the"
@@ -181,7 +176,6 @@ OPERATIONS = {
     ),
     "POST /api/v1/events": Operation(
         "makeEvent",
-        "Schedule an event",
         "A time in the past means now. The same `id` with the same body is the same event, however"
         " often the request is sent; without an `id`, each request creates another event. A URL"
         f" must be public: https, port {PORTS}, no redirects.",
@@ -194,21 +188,18 @@ OPERATIONS = {
     ),
     "GET /api/v1/events/{event_id}": Operation(
         "getEvent",
-        "Return an event and its attempts",
         f"Events are kept until {KEPT_DAYS} days after they are done.",
         responses={200: success(EVENT, links=CANCEL)},
         refusals=(NO_EVENT,),
     ),
     "DELETE /api/v1/events/{event_id}": Operation(
         "cancelEvent",
-        "Cancel an event",
         "A cancelled event can still be read. Cancelling it again changes nothing.",
         responses={200: success(EVENT, links=SHOW | AS_BADGE)},
         refusals=(NO_EVENT, TOO_LATE),
     ),
     "POST /echoAtTime": Operation(
         "echoAtTime",
-        "Print a text to the log at a time",
         "Its id is the SHA-1 of the time in whole milliseconds, a line feed and the text, in UTF-8."
         " So a repeated request changes nothing.",
         (
@@ -231,7 +222,6 @@ OPERATIONS = {
     **badge_operations(
         "/api/v1/events/{event_id}/badge",
         "getEventBadge",
-        "Return the countdown",
         OPTIONS,
         "The message is `in 3 days`, `due now`, then `fired`, `failed` or `cancelled`.",
     ),

@@ -80,19 +80,10 @@ DOCUMENT = {
     "content": json_content({"type": "object", "required": ["openapi", "info", "paths"]}),
 }
 OPERATIONS = {
-    "GET /": Operation(
-        "getPage",
-        "Return the page that makes the line for a README",
-        responses={200: PAGE},
-        can_fail=False,
-    ),
-    "GET /openapi.json": Operation(
-        "getDescription", "Return this document", responses={200: DOCUMENT}, can_fail=False
-    ),
+    "GET /": Operation("getPage", responses={200: PAGE}, can_fail=False),
+    "GET /openapi.json": Operation("getDescription", responses={200: DOCUMENT}, can_fail=False),
     "GET /healthz": Operation(
-        "getHealth",
-        "Tell whether the table answers",
-        responses={200: success(fields({"status": {"const": "ok"}}))},
+        "getHealth", responses={200: success(fields({"status": {"const": "ok"}}))}
     ),
 }
 SECTIONS = (

@@ -42,7 +42,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method of a path, as far as the route does not say it.
+    """A method of a path, beyond the route and the docstring of its handler, the summary.
 
     `parameters` are those of the query, `responses` the successes by status, `refusals` the errors
     of this operation alone. `security` is the scheme of an operation that authenticates the request
@@ -50,7 +50,6 @@ class Operation:
     """
 
     name: str
-    summary: str
     description: str = ""
     parameters: Sequence[Component] = ()
     body: Json | None = None

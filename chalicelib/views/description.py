@@ -74,18 +74,12 @@ BADGE = Section(
         **badge_operations(
             "/api/v1/views",
             "getViews",
-            "Count a view and return the badge",
             OPTIONS,
             "A visitor sees the count before their own view, so a new badge shows 0. The first view"
             " creates the badge. Requests of GitHub's image proxy count too.",
         ),
         "GET /v1/api/views": always_drawn(
-            "getViewsByOldPath",
-            "Do the same under the old path",
-            "",
-            OPTIONS,
-            JSON_BADGE,
-            is_deprecated=True,
+            "getViewsByOldPath", "", OPTIONS, JSON_BADGE, is_deprecated=True
         ),
     },
 )
@@ -145,16 +139,12 @@ HISTORY = Section(
     {
         "GET /api/v1/views/history": Operation(
             "getHistory",
-            "Return the views of each of the last days, or of each of their hours",
             "Returns every bucket up to the present one, without gaps.",
             (ID_PARAMETER, DAYS, BY),
             responses={200: success(schema("History", {"oneOf": HISTORIES}))},
         ),
         "GET /api/v1/views/history.svg": always_drawn(
-            "getHistorySvg",
-            "Return the history by day as a chart, light or dark like the reader's screen",
-            "",
-            (ID_PARAMETER, DAYS, CHART_COLOR, WIDTH, HEIGHT),
+            "getHistorySvg", "", (ID_PARAMETER, DAYS, CHART_COLOR, WIDTH, HEIGHT)
         ),
     },
 )
@@ -228,7 +218,6 @@ OWNER = Section(
     {
         "POST /api/v1/badges": Operation(
             "claimBadge",
-            "Claim an id that has no views yet",
             "Without `digest`, the response has a new secret, and no other response has it: if the"
             " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"
             " their own and may send the same claim again, which has the same response.",
@@ -243,7 +232,6 @@ OWNER = Section(
         ),
         "PATCH /api/v1/badges/{badge_id}": Operation(
             "changeBadge",
-            "Set the base, reset, freeze or rename a badge",
             "Changes everything that is given, or nothing. A badge that is renamed shows and counts"
             " under both names. If the response is lost, the same request may be sent again.",
             body=json_body(CHANGE, {"base": 1200}),
@@ -253,7 +241,6 @@ OWNER = Section(
         ),
         "DELETE /api/v1/badges/{badge_id}": Operation(
             "deleteBadge",
-            "Remove a badge and everything it has",
             "Later views count from 0. The same request may be sent again: it has the same response"
             " until somebody else claims the id.",
             responses={204: success()},

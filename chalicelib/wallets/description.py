@@ -139,7 +139,6 @@ OPTIONS = options_of(serializers.LABEL, "WalletLabel")
 OPERATIONS = {
     "POST /api/v1/wallets": Operation(
         "openWallet",
-        "Open a wallet for a user who has none",
         "A user has one wallet. Its balance is 0.",
         body=json_body(WALLET_REQUEST, {"user_id": A_USER}),
         responses={
@@ -151,14 +150,12 @@ OPERATIONS = {
     ),
     "GET /api/v1/wallets/me": Operation(
         "getMyWallet",
-        "Return the wallet of the user whose token it is",
         "An operator's token is refused with 403.",
         responses={200: success(WALLET, example=serializers.own(EXAMPLE), links=WALLET_LINKS)},
         refusals=(NO_WALLET,),
     ),
     "PATCH /api/v1/wallets/{wallet_id}": Operation(
         "changeWallet",
-        "Switch the badge of a wallet on or off",
         "It is off until it is switched on.",
         body=json_body(WALLET_CHANGE, {"badge": True}),
         responses={
@@ -172,14 +169,12 @@ OPERATIONS = {
     ),
     "GET /api/v1/wallets/{wallet_id}/balance": Operation(
         "getBalance",
-        "Return the balance of a wallet",
         "Every posting until now is in it.",
         responses={200: success(BALANCE, example=serializers.balance(EXAMPLE))},
         refusals=(NO_WALLET,),
     ),
     "GET /api/v1/wallets/{wallet_id}/transactions": Operation(
         "listTransactions",
-        "List the postings of a wallet, newest first, a page at a time",
         f"A posting moves to the archive after {HOT_DAYS} days, and is there some minutes later. A"
         " posting that was refused is not listed. New transactions come before all that were read,"
         " so following the cursors misses none. A page may have fewer transactions than another;"
@@ -190,7 +185,6 @@ OPERATIONS = {
     ),
     "PUT /api/v1/wallets/{wallet_id}/deposit": Operation(
         "depositMoney",
-        "Deposit into a wallet",
         ONCE.format("this wallet"),
         body=json_body(POSTING, A_POSTING),
         responses=POSTED,
@@ -198,7 +192,6 @@ OPERATIONS = {
     ),
     "PUT /api/v1/wallets/{wallet_id}/transfer/{target_id}": Operation(
         "transferMoney",
-        "Transfer from a wallet to another",
         ONCE.format("the source"),
         body=json_body(POSTING, A_POSTING),
         responses=POSTED,
@@ -207,7 +200,6 @@ OPERATIONS = {
     **badge_operations(
         "/api/v1/wallets/{wallet_id}/badge",
         "getWalletBadge",
-        "Return the balance",
         OPTIONS,
         "The message is in units, such as `1,234.5`. Only if the badge is switched on.",
     ),
