@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from chalicelib import telemetry
 from chalicelib.http import authorization, errors, tokens
 from chalicelib.http.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Request, Response
@@ -21,6 +22,7 @@ def dispatch(table: RouteTable, request: Request, resources: Resources) -> Respo
     `request.path` is percent-encoded, as it was sent, and `path_parameters` is empty. Without a
     `caller` the token in the request is checked, if the route needs one.
     """
+    telemetry.begin("api_handler", None)
     try:
         route, request = _resolve(table, request)
         if route.authentication is not Authentication.NONE and request.caller is None:
