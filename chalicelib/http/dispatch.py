@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from chalicelib import telemetry
 from chalicelib.http import authorization, errors, tokens
 from chalicelib.http.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Request, Response
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
     from chalicelib.resources import Resources
 
 
-def dispatch(table: RouteTable, request: Request, resources: Resources) -> Response:
+def dispatch(
+    table: RouteTable, request: Request, resources: Resources, context: Any = None
+) -> Response:
     """Find the route of a request and answer it; every failure is a response too.
 
     `request.path` is percent-encoded, as it was sent, and `path_parameters` is empty. Without a
-    `caller` the token in the request is checked, if the route needs one.
+    `caller` the token in the request is checked, if the route needs one. `context` is Lambda's.
     """
+    telemetry.begin("api_handler", context)
     try:
         route, request = _resolve(table, request)
         if route.authentication is not Authentication.NONE and request.caller is None:

@@ -54,7 +54,7 @@ def _read(badge_id: str, query: Query, by: history.By, resources: Resources) -> 
     known = range(1, by.most_days + 1)
     where = f"with by={by} " if by is history.By.HOUR else ""
     days = one(query, "days", partial(_whole, known, where=where), default=DAYS)
-    return history.read(resources.table, badge_id, days, resources.clock(), by)
+    return history.read(resources.table, badge_id, days, resources.view_clock(), by)
 
 
 def _look(query: Query) -> chart.Look:

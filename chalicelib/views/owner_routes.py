@@ -30,7 +30,7 @@ def post_badge(request: Request, resources: Resources) -> Response:
     badge_id = _id(fields.get("id"), "id")
     own_digest = _digest(fields["digest"]) if "digest" in fields else ""
     base = _base(fields.get("base", 0))
-    claimed = owner.claim(resources.table, badge_id, base, resources.clock(), own_digest)
+    claimed = owner.claim(resources.table, badge_id, base, resources.view_clock(), own_digest)
     secret = {"secret": claimed.secret} if claimed.secret else {}
     return responses.json({"id": badge_id, **secret}, 201)
 
@@ -41,7 +41,7 @@ def patch_badge(request: Request, resources: Resources) -> Response:
     if owned.deleted:
         raise owner.NotClaimedError(f"{request.path_parameters['badge_id']} was deleted")
     wanted = _read_change(request.body)
-    owner.change(resources.table, owned, wanted, resources.clock())
+    owner.change(resources.table, owned, wanted, resources.view_clock())
     return responses.json({"id": wanted.name or owned.names[-1]})
 
 
@@ -49,7 +49,7 @@ def delete_badge(request: Request, resources: Resources) -> Response:
     """Remove a badge and all it has."""
     owned = _authenticate(request, resources)
     retention = resources.settings.retention_seconds
-    owner.delete(resources.table, owned, resources.clock(), retention)
+    owner.delete(resources.table, owned, resources.view_clock(), retention)
     return responses.no_content()
 
 

@@ -61,16 +61,16 @@ def _show_and_take(
         telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
         if not is_visit:
             return Badge.error(LABEL, "count unavailable: try again")
-        _take(View(badge_id, new_ulid(int(resources.clock() * 1000))), resources, windows)
+        _take(View(badge_id, new_ulid(int(resources.view_clock() * 1000))), resources, windows)
         return Badge.error(LABEL, "count unavailable, view taken")
     if is_visit and not count.summary.frozen:
-        view = count.view(windows, resources.clock(), resources.settings.hot_views)
+        view = count.view(windows, resources.view_clock(), resources.settings.hot_views)
         _take(view, resources, windows)
     return Badge.of(LABEL, options.message(count.shown), COLOR, options)
 
 
 def _take(view: View, resources: Resources, windows: Windows) -> None:
-    store = Store(resources.table, windows, resources.clock, resources.each)
+    store = Store(resources.table, windows, resources.view_clock, resources.each)
     queued = counting.take(view, resources.views_queue, store)
     if not queued:
         telemetry.event(logging.WARNING, "view_stored_directly")
