@@ -61,7 +61,7 @@ def document(routes: Iterable[Route]) -> Json:
     described = {name for section in SECTIONS for name in section.operations}
     if differing := by_name.keys() ^ described:
         raise ValueError(f"no route or no description: {', '.join(sorted(differing))}")
-    components = _Components()
+    components = Components()
     paths: Json = {}
     for section in SECTIONS:
         for name, operation in section.operations.items():
@@ -144,7 +144,7 @@ def _usual_refusals(route: Route, operation: Operation) -> Iterator[Refusal]:
         yield from (http.NO_TOKEN, http.WRONG_TOKEN)
 
 
-class _Components:
+class Components:
     """The components that the document refers to, each under its kind and name."""
 
     def __init__(self) -> None:

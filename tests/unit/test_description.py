@@ -145,7 +145,7 @@ def test_every_route_is_described() -> None:
 
 
 def test_two_components_cannot_share_a_name() -> None:
-    components = description._Components()
+    components = description.Components()
     assert components.resolve([Component("schemas", "A", {"type": "string"})] * 2)
     with pytest.raises(ValueError, match="two different components are called schemas/A"):
         components.resolve(Component("schemas", "A", {"type": "integer"}))
@@ -288,10 +288,10 @@ def test_the_examples_of_requests_are_accepted() -> None:
 
     now = 1_790_000_000_000
     for body in example("/api/v1/events", "post"):
-        assert requests.read_event(json.dumps(body).encode(), (), now).target
+        assert requests.read_event(json.dumps(body).encode(), (), now).digest
     timer = json.dumps(example("/timers", "post")).encode()
     assert requests.read_timer(timer, now).at == now + 330_000
-    assert requests.read_echo(example("/echoAtTime", "post", "text/plain").encode(), "0", now)
+    assert requests.read_echo(example("/echoAtTime", "post", "text/plain").encode(), "0", now).digest
     user = example("/api/v1/wallets", "post")
     assert wallet_requests.read_user(json.dumps(user).encode()) == user["user_id"]
     one = "/api/v1/wallets/{wallet_id}"
