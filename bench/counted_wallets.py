@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from chalicelib.wallets.api import WALLET
-
 from bench import events
 from bench.bill import Prices
 from bench.day import Agenda
@@ -19,6 +17,7 @@ from chalicelib.aws.attribute_values import encode_item
 from chalicelib.storage.ports import Item, text
 from chalicelib.wallets import opening
 from chalicelib.wallets.journal import PAGE
+from chalicelib.wallets.routes import WALLET
 from chalicelib.wallets.wallet import Posting, entry, nonce
 
 DEPOSIT, TRANSFER = "a deposit", "a transfer"

@@ -12,14 +12,14 @@ import pytest
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.settings import Settings
 from chalicelib.storage.ports import Delete, Item, Table, Unavailable, Write
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View, earliest, new_ulid
+from simulation.resources import GivenResources
 from tests import events
-from vumi.engine import VIEWS_QUEUE, LocalResources
+from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -38,9 +38,7 @@ class Machine:
         self.use(self.table)
 
     def use(self, table: Table) -> None:
-        resources.use(
-            LocalResources(Settings(), self.clock, self.database.each, table, self.queue)  # type: ignore[arg-type]
-        )
+        resources.use(GivenResources(table, self.queue, clock=self.clock, each=self.database.each))
 
     def clock(self) -> float:
         return self.now

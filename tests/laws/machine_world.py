@@ -22,13 +22,14 @@ from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
+from simulation.resources import GivenResources
 from tests.laws.aws_world import LONG_ID, MALFORMED_BODIES
 from tests.laws.faults import Crash
 from tests.laws.ledger import Moment
 from tests.laws.world import NOON, Looking, World
 from vumi.check.check import check_content
 from vumi.check.report import Kind
-from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources
+from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -149,8 +150,8 @@ class MachineWorld(World):
         )
         self.archive = StreamDelivery(self.database, "archive_entries", lambda *_: None, sort="TX#")
         self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
-        self._resources = LocalResources(
-            self.settings, clock, self.database.each, self.engine, self.queue
+        self._resources = GivenResources(
+            self.engine, self.queue, settings=self.settings, clock=clock, each=self.database.each
         )
         resources.use(self._resources)
         self.database.world = self

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.ports import Delete, Item, Put, Table
 from chalicelib.wallets import journal
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.journal import PAGE, BadCursorError, Page
+from chalicelib.wallets.journal import PAGE, Page
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
 from tests.unit.event_builders import ENGINES, table_on
 from tests.unit.fakes import NOON, FaultyTable, ulid_of
@@ -141,5 +142,5 @@ def test_what_is_no_cursor_is_refused_and_the_table_not_asked(table: Table, curs
         def query(self, partition: str, **how: Any) -> list[Item]:
             raise AssertionError(f"asked for {partition}, {how}")
 
-    with pytest.raises(BadCursorError, match=r"^cursor: give the one that the page before answer"):
+    with pytest.raises(BadRequestError, match=r"^cursor: give the one that the page before answer"):
         journal.read(Unasked(table), A, cursor)

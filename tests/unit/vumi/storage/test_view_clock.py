@@ -20,10 +20,11 @@ from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
+from simulation.resources import GivenResources
 from tests import events
 from vumi.check import check
 from vumi.check.report import Kind
-from vumi.engine import VIEWS_QUEUE, LocalResources
+from vumi.engine import VIEWS_QUEUE
 from vumi.storage import backup
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
@@ -63,7 +64,9 @@ class Process:
         )
         settings = Settings(retention_seconds=WINDOWS.retention)
         time = ViewClock(self.database, queue, self.clock)
-        self.use = LocalResources(settings, time, self.database.each, table, queue)
+        self.use = GivenResources(
+            table, queue, settings=settings, clock=time, each=self.database.each
+        )
         self._at_once = DeliveryAtOnce(queue, time.kept_by(put_views), self.clock)
         self._expiry = Expiry(self.database, queue, self.clock, lambda: None)
         self._stream = StreamDelivery(self.database, "fold_views", time.kept_by(fold_views))
