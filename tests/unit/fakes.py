@@ -21,7 +21,10 @@ from ulid import ULID
 from chalicelib import telemetry
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import Due, Item, Key, Message, StorageError, Table, Write
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.ports import Message, Table
+from chalicelib.storage.writes import Write
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import Entry
 from tests import events

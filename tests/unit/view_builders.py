@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from zlib import crc32
 
-from chalicelib.storage.ports import Item, Put, Table, Value, Write
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Failures, Store

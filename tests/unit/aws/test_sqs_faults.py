@@ -9,7 +9,7 @@ from botocore.exceptions import ConnectTimeoutError, NoCredentialsError, ReadTim
 from types_boto3_sqs import SQSClient
 
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.ports import Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
 from tests.unit.fakes import FakeClient, FakeTime, client_error, script
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"

@@ -21,7 +21,10 @@ from chalicelib.events.schedule import (
     read,
 )
 from chalicelib.events.sweep import AHEAD_SECONDS
-from chalicelib.storage.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from tests.unit.event_builders import AT, ENGINES, an_event, table_on
 from tests.unit.fakes import FakeQueue, FaultyTable
 

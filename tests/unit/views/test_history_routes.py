@@ -16,7 +16,9 @@ import pytest
 from app import app
 from chalicelib.aws import resources
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Item, Key, Refused, StorageError, Table, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Table
 from tests import events
 from tests.unit.fakes import FakeQueue, FaultyTable, sqlite_table
 from tests.unit.view_builders import put_summary, put_views

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table
 from vumi.admin import command
 from vumi.admin.counts_file import Counted

@@ -11,7 +11,8 @@ from chalicelib.events import schedule, sweep
 from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import Delivery, Firing
 from chalicelib.events.event import Event, Status, message
-from chalicelib.storage.ports import Table, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import Table
 from tests.unit.event_builders import AT, ENGINES, an_event, fire, table_on
 from tests.unit.fakes import FakeQueue, FaultyTable, raising
 from vumi.admin import redrive_command
