@@ -16,7 +16,7 @@ from bench.machine import machine_of
 from bench.metering import Request, item_bytes, read_units
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.storage.ports import Item, text
+from chalicelib.storage.items import Item, text
 from chalicelib.views import keys
 from chalicelib.views.counting import page_size
 

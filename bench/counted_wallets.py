@@ -14,7 +14,7 @@ from bench.deployed import Deployed
 from bench.invoking import API, ARCHIVE, Design, Invocation, Runner, running
 from bench.metering import item_bytes
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.storage.ports import Item, text
+from chalicelib.storage.items import Item, text
 from chalicelib.wallets import opening
 from chalicelib.wallets.api import WALLET
 from chalicelib.wallets.journal import PAGE

@@ -19,7 +19,8 @@ from bench.machine import Machine, Requests, machine_of
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.storage.ports import Delete, Item, Key, number
+from chalicelib.storage.items import Item, Key, number
+from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views

@@ -13,7 +13,8 @@ from bench.measuring import interleaved, medians, seconds
 from bench.report import Report, judged
 from chalicelib.events import sweep
 from chalicelib.events.event import Event, Kind, Target
-from chalicelib.storage.ports import Delete, key_of
+from chalicelib.storage.items import key_of
+from chalicelib.storage.writes import Delete
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

@@ -11,7 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.http.tokens import digest
-from chalicelib.storage.ports import StorageError, text
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import text
 from chalicelib.views import keys, owner
 from chalicelib.views.owner import Change
 from chalicelib.views.summary import read

@@ -47,7 +47,8 @@ from bench.metering import Request, Written
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
 from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.ports import Key, StorageError, number
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key, number
 from simulation.logs import logging_put_back
 
 ROOT = Path(__file__).parent.parent.parent
