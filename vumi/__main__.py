@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from chalicelib import telemetry
+from chalicelib.api import TABLE
+from chalicelib.http.dispatch import dispatch
 from chalicelib.settings import SettingsError
 from chalicelib.storage.ports import StorageError
 from vumi.cli import commands
@@ -64,11 +66,11 @@ def _parser(clock: Callable[[], float]) -> argparse.ArgumentParser:
 
 def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
     """Serve badges until SIGINT or SIGTERM."""
-    from app import app  # noqa: PLC0415  only once the settings are known to be right
-
     engine = Engine(settings.folder, settings.product, clock)
     try:
-        gateway = Gateway(app, engine.together)
+        gateway = Gateway(
+            lambda request: dispatch(TABLE, request, engine.resources), engine.together
+        )
         server = WebServer(gateway, settings.host, settings.port, engine.turns)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())

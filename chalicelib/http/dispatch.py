@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from chalicelib.http import errors, tokens
-from chalicelib.http.errors import (
-    ForbiddenError,
-    MethodNotAllowedError,
-    NotFoundError,
-    UnauthorizedError,
-)
-from chalicelib.http.messages import Caller, Request, Response
+from chalicelib import telemetry
+from chalicelib.http import authorization, errors, tokens
+from chalicelib.http.errors import MethodNotAllowedError, NotFoundError
+from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
 
 if TYPE_CHECKING:
     from chalicelib.resources import Resources
 
 
-def dispatch(table: RouteTable, request: Request, resources: Resources) -> Response:
+def dispatch(
+    table: RouteTable, request: Request, resources: Resources, context: Any = None
+) -> Response:
     """Find the route of a request and answer it; every failure is a response too.
 
     `request.path` is percent-encoded, as it was sent, and `path_parameters` is empty. Without a
-    `caller` the token in the request is checked, if the route needs one.
+    `caller` the token in the request is checked, if the route needs one. `context` is Lambda's.
     """
+    telemetry.begin("api_handler", context)
     try:
         route, request = _resolve(table, request)
         if route.authentication is not Authentication.NONE and request.caller is None:
@@ -39,20 +38,10 @@ def dispatch(table: RouteTable, request: Request, resources: Resources) -> Respo
 def handle(route: Route, request: Request, resources: Resources) -> Response:
     """Call the handler of a route if the caller may; every failure is a response too."""
     try:
-        check_authorized(route, request.caller)
+        authorization.check(route.authentication, request)
         return route.handler(request, resources)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
         return errors.to_response(failure)
-
-
-def check_authorized(route: Route, caller: Caller | None) -> None:
-    """Raise `UnauthorizedError` or `ForbiddenError` unless a caller may call a route."""
-    if route.authentication is Authentication.NONE:
-        return
-    if caller is None:
-        raise UnauthorizedError(tokens.NO_TOKEN)
-    if route.authentication is Authentication.OPERATOR and not caller.is_operator:
-        raise ForbiddenError("the token is a user's: it is good for the user's wallet alone")
 
 
 def _resolve(table: RouteTable, request: Request) -> tuple[Route, Request]:

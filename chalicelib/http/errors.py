@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar
 
 from chalicelib import telemetry
 from chalicelib.http.messages import Response
@@ -22,22 +21,15 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 class ClientError(Exception):
     """A request that can't be done; the message says what to give instead."""
 
-    status: ClassVar[int] = 400
-    code: ClassVar[str] = "bad_request"
+    status = 400
+    code = "bad_request"
     headers: Mapping[str, str] = NOTHING
-
-    @property
-    def details(self) -> Mapping[str, str]:
-        """Return what the error says beside its code and message."""
-        return NOTHING
+    details: Mapping[str, str] = NOTHING
+    """Fields of the response beside its code and message."""
 
 
 class BadRequestError(ClientError):
     """A field, an option, a cursor or an id is missing or wrong."""
-
-
-class BadCursorError(BadRequestError):
-    """A text is no cursor of the list."""
 
 
 class UnauthorizedError(ClientError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from chalicelib.http.authorization import NO_TOKEN
 from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller
 from chalicelib.lazy import lazy
@@ -19,7 +20,6 @@ else:
     hashlib, hmac, secrets = lazy("hashlib"), lazy("hmac"), lazy("secrets")
 
 TOKEN_BYTES = 32
-NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  says that there is none
 
 
 def new_token() -> str:
