@@ -6,13 +6,10 @@ Source: the ASGI specification, "HTTP & WebSocket ASGI Message Format".
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
-from urllib.parse import parse_qs
 
-from chalicelib import telemetry
-from chalicelib.http import errors
+from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
 
@@ -127,11 +124,10 @@ def _check_head(scope: Scope) -> None:
 
 
 def _request(scope: Scope, headers: Mapping[str, str], body: bytes) -> Request:
-    query = scope["query_string"]
     return Request(
         scope["method"],
         scope["raw_path"].decode(),
-        query=parse_qs(query.decode(), keep_blank_values=True) if query else {},
+        query=query.parse(scope["query_string"].decode()),
         headers=headers,
         body=body,
     )

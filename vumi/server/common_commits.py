@@ -51,7 +51,7 @@ class CommonCommits:
         self._route = route
         self._together = together
         self._turn = turn
-        self._waiting: deque[tuple[Request, asyncio.Future[Response]]] = deque()
+        self._waiting: deque[tuple[Request, asyncio.Future[Response | None]]] = deque()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 
     async def answer(self, request: Request) -> Response:
@@ -102,9 +102,7 @@ class CommonCommits:
             # Without a commit around it, the route meets the same fault, and answers it.
             return self._route(request)
 
-    async def _on_thread(
-        self, answer: Callable[[Request], Response], request: Request
-    ) -> Response:
+    async def _on_thread(self, answer: Callable[[Request], Response], request: Request) -> Response:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, answer, request)
 
