@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from chalicelib.wallets.api import WALLET
+
 from bench import events
 from bench.bill import Prices
 from bench.day import Agenda
@@ -16,7 +18,6 @@ from bench.metering import item_bytes
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.storage.items import Item, text
 from chalicelib.wallets import opening
-from chalicelib.wallets.api import WALLET
 from chalicelib.wallets.journal import PAGE
 from chalicelib.wallets.wallet import Posting, entry, nonce
 

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 class Resources(Protocol):
     """Everything outside the process that routes and consumers use.
 
-    `clock` returns seconds since 1970. `each` works through the independent parts of a batch.
+    `clock` and `view_clock` return seconds since 1970. `view_clock` is the clock of views, which
+    on one machine never goes back. `each` works through the independent parts of a batch.
     """
 
     @property
     def settings(self) -> Settings: ...
     @property
     def clock(self) -> Callable[[], float]: ...
+    @property
+    def view_clock(self) -> Callable[[], float]: ...
     @property
     def each(self) -> Each: ...
     @property

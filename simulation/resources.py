@@ -33,5 +33,9 @@ class GivenResources:
     sender: Sender | None = None
     event_queues: Mapping[str, Queue] = field(default_factory=dict)
 
+    @property
+    def view_clock(self) -> Callable[[], float]:
+        return self.clock
+
     def event_queue(self, name: str) -> Queue | None:
         return self.event_queues.get(name)

@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
@@ -65,25 +65,17 @@ class AlreadyRunningError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LocalResources:
-    """A `resources.Resources` on one machine; its clock never goes back."""
+    """A `resources.Resources` on one machine; its clock of views never goes back."""
 
     settings: Settings
     clock: Callable[[], float]
+    view_clock: Callable[[], float]
     each: Each
     table: SqliteTable
     views_queue: SqliteQueue
-
-
-@dataclass(frozen=True, slots=True)
-class LocalTimers:
-    """A `resources.Resources` on one machine."""
-
-    settings: Settings
-    clock: Callable[[], float]
-    each: Each
-    table: SqliteTable
     timers_queue: SqliteQueue
     distribution_queue: SqliteQueue
+    archive: FolderArchive
     claims: Claims
     sender: Sender | None
 
@@ -93,20 +85,14 @@ class LocalTimers:
         return self.timers_queue.sibling(EVENT_QUEUE + name)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalArchive:
-    """A `resources.Resources` on one machine."""
-
-    clock: Callable[[], float]
-    archive: FolderArchive
-
-
 class Engine:
-    """Everything behind the web server, from `start` to `stop`.
+    """Everything behind the web server, from `start` to `stop`; `prepare` makes its `resources`.
 
     Raises `AlreadyRunningError`, `SettingsError`, `OSError` where the folder can't be made, and a
     `StorageError` where the file can't be opened.
     """
+
+    resources: LocalResources
 
     def __init__(
         self, folder: Path, settings: Settings, clock: Callable[[], float] = time.time
@@ -177,21 +163,21 @@ class Engine:
         """
         settings, new_token = secrets.prepare(self._settings, self._folder)
         sender = resources.sender_of(settings)
-        claims = ProcessClaims()
-        resources.use(
-            LocalResources(settings, self._view_clock, self._database.each, self.table, self.queue),
-            LocalTimers(
-                settings,
-                self._clock,
-                self._database.each,
-                self.table,
-                self._timers,
-                self._groups,
-                claims,
-                sender,
-            ),
-            LocalArchive(self._clock, FolderArchive(self._folder / archive.FOLDER)),
+        self.resources = LocalResources(
+            settings,
+            self._clock,
+            self._view_clock,
+            self._database.each,
+            self.table,
+            self.queue,
+            self._timers,
+            self._groups,
+            FolderArchive(self._folder / archive.FOLDER),
+            ProcessClaims(),
+            sender,
         )
+        of_views = replace(self.resources, clock=self._view_clock)
+        resources.use(of_views, self.resources, self.resources)
         return new_token
 
     def start(self) -> None:

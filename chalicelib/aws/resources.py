@@ -35,7 +35,7 @@ SERVICES = ("dynamodb", "s3", "sqs")
 class AwsResources:
     """DynamoDB, SQS and S3, each imported and connected to when it is first needed."""
 
-    clock = staticmethod(time.time)
+    clock = view_clock = staticmethod(time.time)
     each = staticmethod(concurrently)
 
     def __init__(self, settings: Settings) -> None:

@@ -53,7 +53,7 @@ class Target:
     kind: Kind
     address: str = ""
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {str(self.kind): True if self.kind is Kind.LOG else self.address}
 
 

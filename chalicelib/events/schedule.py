@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from chalicelib import telemetry
 from chalicelib.events.claims import Claims
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
-from chalicelib.storage.conditions import attr, unchanged
+from chalicelib.http.errors import ClientError, NotFoundError
+from chalicelib.storage.conditions import unchanged
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update
@@ -26,20 +27,26 @@ lack an event before one is late.
 """
 
 
-class EventError(Exception):
+class EventError(ClientError):
     """A request about an event can't be done; the message says why."""
 
 
-class UnknownEventError(EventError):
+class UnknownEventError(NotFoundError, EventError):
     """There is no such event, or it was done more than 30 days ago."""
 
 
 class IdTakenError(EventError):
     """Another request has made an event of this id."""
 
+    status = 409
+    code = "id_taken"
+
 
 class TooLateError(EventError):
     """The event can't be cancelled any more."""
+
+    status = 409
+    code = "too_late"
 
 
 @dataclass(frozen=True, slots=True)

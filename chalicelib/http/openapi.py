@@ -1,34 +1,35 @@
-"""`api_handler`'s description of every route, `openapi.json`: OpenAPI 3.1, written by hand."""
+"""The route of the OpenAPI description, `openapi.json`."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from chalice.app import Blueprint, Response
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Route
 
-from chalicelib.http.responses import ANY_TYPE
-
-blueprint = Blueprint(__name__)
+if TYPE_CHECKING:
+    from chalicelib.resources import Resources
 
 FILE = Path(__file__).with_name("openapi.json")
-SECONDS_KEPT = 300
-"""How long a cache may keep it."""
+HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": "public, max-age=300",
+    "Access-Control-Allow-Origin": "*",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
-@blueprint.route("/openapi.json", methods=["GET", "HEAD"], content_types=ANY_TYPE)
-def get_description() -> Response:
-    """The description, which a page of any host may read."""
-    headers = {
-        "Content-Type": "application/json",
-        "Cache-Control": f"public, max-age={SECONDS_KEPT}",
-        "Access-Control-Allow-Origin": "*",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return Response(text(), headers=dict(headers))
+def get_description(_: Request, __: Resources) -> Response:
+    """Answer the description, which a page of any host may read."""
+    return Response(200, HEADERS, text().encode())
 
 
 @cache
 def text() -> str:
-    """The description as it is sent. Read when first asked for: no badge needs it."""
+    """Read the description when it is first asked for: no badge needs it."""
     return FILE.read_text(encoding="utf-8")
+
+
+ROUTES = (Route("GET", "/openapi.json", get_description, with_head=True),)
