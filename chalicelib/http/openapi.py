@@ -1,35 +1,224 @@
-"""The route of the OpenAPI description, `openapi.json`."""
+"""The vocabulary of the OpenAPI description: each feature describes its routes with it.
+
+A `description.py` says what the code can't say: summaries, texts, examples. Limits, enums, patterns
+and defaults are the constants of the code. `chalicelib/description.py` makes the document.
+"""
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
-from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.errors import ClientError
 
-if TYPE_CHECKING:
-    from chalicelib.resources import Resources
-
-FILE = Path(__file__).with_name("openapi.json")
-HEADERS = {
-    "Content-Type": "application/json",
-    "Cache-Control": "public, max-age=300",
-    "Access-Control-Allow-Origin": "*",
-    "X-Content-Type-Options": "nosniff",
-}
+Json: TypeAlias = dict[str, Any]
+"""A part of the document. A `Component` in it stands for the reference to the component."""
+BODY_ID = "$response.body#/id"
+"""The runtime expression of a link for the `id` of a response."""
 
 
-def get_description(_: Request, __: Resources) -> Response:
-    """Answer the description, which a page of any host may read."""
-    return Response(200, HEADERS, text().encode())
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of the document with a name. The document has it once, under `components`."""
+
+    kind: str
+    name: str
+    content: Json
+
+    def but(self, **more: Any) -> Json:
+        """Return a reference to the component with more keys beside it."""
+        return {"$ref": self, **more}
 
 
-@cache
-def text() -> str:
-    """Read the description when it is first asked for: no badge needs it."""
-    return FILE.read_text(encoding="utf-8")
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error that an operation may return."""
+
+    status: int
+    response: Component
 
 
-ROUTES = (Route("GET", "/openapi.json", get_description, with_head=True),)
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A method of a path, beyond the route and the docstring of its handler, the summary.
+
+    `parameters` are those of the query, `responses` the successes by status, `refusals` the errors
+    of this operation alone. `security` is the scheme of an operation that authenticates the request
+    itself. An operation that can't fail returns a badge or a file whatever happens.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Sequence[Component] = ()
+    body: Json | None = None
+    responses: Mapping[int, Component | Json] = field(default_factory=dict)
+    refusals: Sequence[Refusal] = ()
+    security: Component | None = None
+    can_fail: bool = True
+    is_deprecated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The operations of a tag, each under its method and path, and the parameters of the paths."""
+
+    tag: str
+    description: str
+    operations: Mapping[str, Operation]
+    path_parameters: Sequence[Component] = ()
+
+
+def present(**parts: Any) -> Json:
+    """Return the parts that are not empty."""
+    return {name: part for name, part in parts.items() if part}
+
+
+# ---- schemas
+
+
+def schema(name: str, content: Json, **more: Any) -> Component:
+    """Return a named schema."""
+    return Component("schemas", name, content | more)
+
+
+def string(pattern: re.Pattern[str] | None = None, **more: Any) -> Json:
+    """Return the schema of a text, the whole of which matches the pattern."""
+    return {"type": "string", **({"pattern": f"^{pattern.pattern}$"} if pattern else {}), **more}
+
+
+def integer(least: int = 0, most: int | None = None, **more: Any) -> Json:
+    """Return the schema of a whole number."""
+    return {"type": "integer", "minimum": least, **present(maximum=most), **more}
+
+
+def enum(values: Iterable[str], **more: Any) -> Json:
+    """Return the schema of a text that is one of some."""
+    return {"type": "string", "enum": [*values], **more}
+
+
+def array(items: Any, most: int, **more: Any) -> Json:
+    """Return the schema of a list."""
+    return {"type": "array", "maxItems": most, "items": items, **more}
+
+
+def fields(required: Json, optional: Json | None = None, **more: Any) -> Json:
+    """Return the schema of an object with these fields and no other."""
+    properties = required | (optional or {})
+    closed = {"type": "object", "additionalProperties": False, "properties": properties}
+    return closed | present(required=[*required]) | more
+
+
+def record(name: str, required: Json, optional: Json | None = None, **more: Any) -> Component:
+    """Return the named schema of an object with these fields and no other."""
+    return schema(name, fields(required, optional, **more))
+
+
+# ---- requests
+
+
+def query_parameter(
+    name: str, content: Any, text: str, *, component: str = "", **more: Any
+) -> Component:
+    """Return a parameter of the query. An empty one counts as not given."""
+    said = {"name": name, "in": "query", "allowEmptyValue": True, "schema": content}
+    return Component(
+        "parameters", component or _upper_camel(name), said | {"description": text} | more
+    )
+
+
+def path_parameter(name: str, content: Component, text: str, example: str) -> Component:
+    """Return a parameter of the path."""
+    said = {"name": name, "in": "path", "required": True, "description": text}
+    said |= {"schema": content, "example": example}
+    return Component("parameters", _upper_camel(name), said)
+
+
+def json_content(content: Any, example: Any = None, **examples: Any) -> Json:
+    """Return a content of JSON with an example or some named ones."""
+    named = {name: {"value": value} for name, value in examples.items()}
+    return {"application/json": {"schema": content, **present(example=example, examples=named)}}
+
+
+def json_body(content: Component, example: Any = None, **examples: Any) -> Json:
+    """Return a body of JSON."""
+    return {"required": True, "content": json_content(content, example, **examples)}
+
+
+# ---- responses
+
+
+def header(name: str, description: str, content: Json) -> Component:
+    """Return a header that a response always has."""
+    said = {"required": True, "description": description, "schema": content}
+    return Component("headers", name, said)
+
+
+NOT_STORED = header("NotStored", "No cache may store it.", {"const": "no-store"})
+
+
+def success(
+    content: Any = None,
+    description: str = "",
+    *,
+    example: Any = None,
+    links: Mapping[str, Json] | None = None,
+) -> Json:
+    """Return a response that no cache may store."""
+    body = content and json_content(content, example)
+    cached = {"headers": {"Cache-Control": NOT_STORED}}
+    return cached | present(description=description, content=body, links=links)
+
+
+def link(operation: str, description: str = "", **parameters: str) -> Json:
+    """Return a link from a response to the operation of this name."""
+    said = {"operationId": operation, "parameters": parameters}
+    return said | present(description=description)
+
+
+CODE = string(description="The reason, for a program.")
+MESSAGE = string(description="The reason, for a person.", minLength=1)
+ERROR = record("Error", {"error": fields({"code": CODE, "message": MESSAGE})})
+
+
+def refusal(
+    description: str,
+    *errors: type[ClientError],
+    name: str = "",
+    codes: Sequence[str] = (),
+    **details: Json,
+) -> Refusal:
+    """Return the response to errors of one status; its name and codes are theirs unless given.
+
+    `details` may have the fields beside code and message: `required`, `optional`.
+    """
+    first, given = errors[0], codes or [error.code for error in errors]
+    name = name or first.__name__.removesuffix("Error")
+    headers = {
+        header: {"required": True, "schema": {"const": value}}
+        for header, value in first.headers.items()
+    }
+    return refused(name, first.status, given, description, headers, **details)
+
+
+def refused(
+    name: str,
+    status: int,
+    codes: Sequence[str],
+    description: str,
+    headers: Json | None = None,
+    **details: Json,
+) -> Refusal:
+    """Return a response with an error that no feature raises, or that `refusal` describes."""
+    code = {"const": codes[0]} if len(codes) == 1 else {"enum": [*codes]}
+    error: Json = ERROR.but(properties={"error": {"properties": {"code": code}}})
+    if details:
+        required = {"code": code, "message": MESSAGE} | details.get("required", {})
+        error = fields({"error": fields(required, details.get("optional"))})
+    said = {"description": description, **present(headers=headers), "content": json_content(error)}
+    return Refusal(status, Component("responses", name, said))
+
+
+def _upper_camel(name: str) -> str:
+    return "".join(word[0].upper() + word[1:] for word in name.split("_"))
