@@ -14,7 +14,7 @@ from chalicelib import telemetry
 from chalicelib.events.claims import Claims
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
 from chalicelib.http.errors import ClientError, NotFoundError
-from chalicelib.storage.conditions import unchanged
+from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update

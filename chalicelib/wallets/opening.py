@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ulid import ULID
 
 from chalicelib.http.errors import ClientError
+from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update

@@ -291,7 +291,9 @@ def test_the_examples_of_requests_are_accepted() -> None:
         assert requests.read_event(json.dumps(body).encode(), (), now).digest
     timer = json.dumps(example("/timers", "post")).encode()
     assert requests.read_timer(timer, now).at == now + 330_000
-    assert requests.read_echo(example("/echoAtTime", "post", "text/plain").encode(), "0", now).digest
+    assert requests.read_echo(
+        example("/echoAtTime", "post", "text/plain").encode(), "0", now
+    ).digest
     user = example("/api/v1/wallets", "post")
     assert wallet_requests.read_user(json.dumps(user).encode()) == user["user_id"]
     one = "/api/v1/wallets/{wallet_id}"
