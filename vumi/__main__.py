@@ -69,7 +69,7 @@ def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[]
     engine = Engine(settings.folder, settings.product, clock)
     try:
         gateway = Gateway(app, engine.together)
-        server = WebServer(gateway, settings.host, settings.port, engine.turns)
+        server = WebServer(gateway, settings.host, settings.port, engine.fair_lock)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()

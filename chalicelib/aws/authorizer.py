@@ -28,7 +28,7 @@ def authorize(request: AuthRequest) -> AuthResponse:
     `user` tells whose the token is. The answer is kept for every route, so it names them all.
     """
     telemetry.begin("authorize", None)
-    settings = resources.for_timers().settings
+    settings = resources.current().settings
     holder = tokens.holder(request.token, settings.api_token_digests)
     if holder is None:
         telemetry.event(logging.WARNING, "a token was refused")

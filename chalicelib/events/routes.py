@@ -128,7 +128,7 @@ def countdown_svg(request: Request, event_id: str) -> Response:
 
 def _answered(do: Callable[[Resources, int], Response]) -> Response:
     try:
-        use = resources.for_timers()
+        use = resources.current()
         return do(use, int(use.clock() * 1000))
     except Exception as failure:  # noqa: BLE001  Chalice would answer it in a form of its own
         return _refused(failure)
@@ -162,7 +162,7 @@ def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:
     """A badge in any case: shields.io and GitHub draw nothing for a status but 200."""
     try:
         options = parse(query_of(request))
-        use = resources.for_timers()
+        use = resources.current()
         event = schedule.read(use.table, event_id)
         return serializers.badge(event, int(use.clock() * 1000), options), options
     except Exception as failure:  # noqa: BLE001  a badge is drawn whatever happens

@@ -72,7 +72,7 @@ def _read(badge_id: str, query: Query, by: By) -> History:
     where = f"with by={by} " if by is history.By.HOUR else ""
     days = one(query, "days", partial(_whole, known, where=where), default=DAYS)
     use = resources.current()
-    return history.read(use.table, badge_id, days, use.clock(), by)
+    return history.read(use.table, badge_id, days, use.view_clock(), by)
 
 
 def _refused(failure: Exception) -> Response:

@@ -47,7 +47,7 @@ def _answered(do: Callable[[Table, float], Response]) -> Response:
     telemetry.begin("api_handler", blueprint.lambda_context)
     use = resources.current()
     try:
-        return do(use.table, use.clock())
+        return do(use.table, use.view_clock())
     except (BadRequestError, ids.BadIdError) as wrong:
         return error(400, "bad_request", str(wrong))
     except owner.OwnerError as refusal:

@@ -81,16 +81,16 @@ def _show_and_take(badge_id: str, options: Options, use: Resources, *, counted: 
         telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
         if not counted:
             return Drawn(badges.error("count unavailable: try again"))
-        _take(View(badge_id, new_ulid(int(use.clock() * 1000))), use, windows)
+        _take(View(badge_id, new_ulid(int(use.view_clock() * 1000))), use, windows)
         return VIEW_TAKEN
     if counted and not count.summary.frozen:
-        view = count.view(windows, use.clock(), use.settings.hot_views)
+        view = count.view(windows, use.view_clock(), use.settings.hot_views)
         _take(view, use, windows)
     return Drawn(badges.views(count.shown, options), options)
 
 
 def _take(view: View, use: Resources, windows: Windows) -> None:
-    store = Store(use.table, windows, use.clock, use.each)
+    store = Store(use.table, windows, use.view_clock, use.map_parallel)
     queued = counting.take(view, use.views_queue, store)
     if not queued:
         telemetry.event(logging.WARNING, "view_stored_directly")

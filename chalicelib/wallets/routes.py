@@ -147,7 +147,7 @@ def _moved(use: Resources, posting: Posting) -> Response:
 
 def _answered(do: Callable[[Resources, int], Response]) -> Response:
     try:
-        use = resources.for_timers()
+        use = resources.current()
         return do(use, int(use.clock() * 1000))
     except opening.HasWalletError as refusal:
         return _with(error(409, "wallet_exists", str(refusal)), id=refusal.wallet_id)
@@ -212,7 +212,7 @@ def _badge(request: Request, wallet_id: str) -> tuple[dict[str, Any], Options]:
     """A badge in any case; of a wallet without one it says no more than of none."""
     try:
         options = parse(query_of(request))
-        wallet = opening.read(resources.for_timers().table, wallet_id)
+        wallet = opening.read(resources.current().table, wallet_id)
         if wallet.is_public:
             return serializers.badge(wallet, options), options
         reason = REASONS.missing
