@@ -19,8 +19,8 @@ from chalicelib.events.delivery import Delivery, Firing
 from chalicelib.events.event import Event, Kind, Status, Target
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table, Update, Write
-from tests.laws.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
-from tests.unit.event_builders import fire
+from simulation.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
+from simulation.scheduled_events import fire
 
 SCHEDULE = (5.0, 600.0)
 START = 1_800_000_000_000
@@ -67,7 +67,7 @@ class Mail:
         return [one.body for one in self.messages if one.visible <= self._now()]
 
 
-class TimersWorld:
+class EventsWorld:
     """The state of it all, and what was promised to whom."""
 
     def __init__(self, table: Table, claims: Claims) -> None:

@@ -1,113 +1,24 @@
-"""What the unit tests put in place of time, AWS and a reliable table."""
+"""Tables of each engine, and a table with steps around its calls."""
 
 from __future__ import annotations
 
-import copy
-import gzip
-import json
-import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any
 
-import pytest
-from botocore.exceptions import ClientError
-from ulid import ULID
+from moto import mock_aws
 
-from chalicelib import telemetry
-from chalicelib.aws.attribute_values import encode_item
-from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import Due, Item, Key, Message, StorageError, Table, Write
-from chalicelib.views import keys
-from chalicelib.wallets.wallet import Entry
-from tests import events
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.resources import aws_client
+from chalicelib.storage.ports import Due, Item, Key, Table, Write
+from simulation.aws_table import create_table
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
-NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
-Request: TypeAlias = dict[str, Any]
-
-
-@dataclass
-class FakeTime:
-    """A clock that moves only while somebody sleeps on it; keeps how long each sleep was."""
-
-    now: float = 1_000.0
-    slept: list[float] = field(default_factory=list)
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.now += seconds
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def retry(self, **settings: Any) -> Retry:
-        """A `Retry` on this clock, whose jitter is always the longest."""
-        steps: dict[str, Any] = {
-            "sleep": self.sleep,
-            "monotonic": self.monotonic,
-            "jitter": lambda: 1.0,
-        }
-        return Retry(**(steps | settings))
-
-
-class FakeClient:
-    """A boto3 client: one function answers every operation; `calls` keeps what was asked."""
-
-    def __init__(self, answer: Callable[[str, Request], Request]) -> None:
-        self._answer = answer
-        self.calls: list[tuple[str, Request]] = []
-
-    def __getattr__(self, operation: str) -> Callable[..., Request]:
-        def call(**request: Any) -> Request:
-            self.calls.append((operation, copy.deepcopy(request)))
-            return self._answer(operation, request)
-
-        return call
-
-    @property
-    def operations(self) -> list[str]:
-        return [operation for operation, _ in self.calls]
-
-    @property
-    def requests(self) -> list[Request]:
-        return [request for _, request in self.calls]
-
-
-def script(*answers: Request | Exception) -> FakeClient:
-    """A client that gives these answers in turn, and fails the test that asks for more."""
-    left = iter(answers)
-
-    def answer(operation: str, _: Request) -> Request:
-        following = next(left, None)
-        if following is None:
-            raise AssertionError(f"{operation} is one call more than the {len(answers)} expected")
-        if isinstance(following, Exception):
-            raise following
-        return following
-
-    return FakeClient(answer)
-
-
-def client_error(code: str, status: int = 400, **answer: Any) -> ClientError:
-    """The error that botocore raises for an answer with an error code."""
-    response: Any = {
-        "Error": {"Code": code, "Message": f"the message of {code}"},
-        "ResponseMetadata": {"HTTPStatusCode": status},
-        **answer,
-    }
-    return ClientError(response, "Operation")
-
-
-def cancelled(*reasons: str | Mapping[str, Any]) -> ClientError:
-    """The error of a cancelled transaction, one reason for each write."""
-    given = [{"Code": reason} if isinstance(reason, str) else dict(reason) for reason in reasons]
-    return client_error("TransactionCanceledException", CancellationReasons=given)
+ENGINES = ["sqlite", "moto"]
 
 
 @contextmanager
@@ -122,30 +33,17 @@ def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
 
 
 @contextmanager
-def logging_put_back() -> Iterator[None]:
-    """Undo what a test's code does to the handlers and levels of the process."""
-    root = logging.getLogger()
-    handlers, loggers = list(root.handlers), (root, telemetry.log, telemetry.metrics)
-    levels = [logger.level for logger in loggers]
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
-    """What was logged beside metrics: level, message and fields, without the function."""
-    return [
-        (
-            record.levelno,
-            record.message,
-            {name: value for name, value in vars(record)["fields"].items() if name != "function"},
-        )
-        for record in caplog.records
-        if record.name == telemetry.log.name
-    ]
+def table_on(engine: str, folder: Path) -> Iterator[Table]:
+    """A real table of an engine."""
+    if engine == "sqlite":
+        with sqlite_table(folder) as opened:
+            yield opened
+        return
+    with mock_aws():
+        client = aws_client("dynamodb")
+        create_table(client, "timers")
+        yield DynamoTable(client, "timers")
+        client.close()
 
 
 def _nothing(_: object) -> None:
@@ -213,63 +111,12 @@ def raising(*failures: Exception | None) -> Callable[[object], None]:
     return step
 
 
-@dataclass
-class FakeQueue:
-    """A queue that keeps its messages; `failure` is raised instead, or `after` taking them."""
+def once(act: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
+    """Return a step of a `FaultyTable` that acts at its first call only."""
+    left = iter([act])
 
-    failure: StorageError | None = None
-    after: bool = False
-    bodies: list[str] = field(default_factory=list)
+    def step(_: Sequence[Write]) -> None:
+        for first in left:
+            first()
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
-        self.send_all([Message(body, delay)])
-
-    def send_all(self, messages: Sequence[Message]) -> None:
-        if self.failure is None or self.after:
-            self.bodies += [
-                one.body + (f" after {one.delay} s" if one.delay else "") for one in messages
-            ]
-        if self.failure is not None:
-            raise self.failure
-
-
-def ulid_of(taken: float, tail: str = "0" * 16) -> str:
-    """A ULID of a time in seconds since 1970, its random part fixed."""
-    return str(ULID.from_timestamp(taken))[:10] + tail
-
-
-def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, Any]:
-    """A stream record of a window's marker that TTL removed; `mark` is in seconds since 1970."""
-    return events.removal(sequence, *keys.marker(badge_id, mark))
-
-
-def entry_record(
-    entry: Entry, wallet_id: str, sequence: int, arn: str = events.ARN
-) -> dict[str, Any]:
-    """A stream record of an entry that TTL removed from the journal of a wallet."""
-    item = entry.item(wallet_id)
-    record = events.removal(sequence, str(item["PK"]), str(item["SK"]), arn=arn)
-    record["dynamodb"]["OldImage"] = encode_item(item)
-    return record
-
-
-@dataclass
-class FakeArchive:
-    """An archive that keeps its objects; `failure` is raised for names with `failing` in them."""
-
-    failure: StorageError | None = None
-    failing: str = ""
-    objects: dict[str, bytes] = field(default_factory=dict)
-
-    def put(self, name: str, body: bytes) -> None:
-        if self.failure is not None and self.failing in name:
-            raise self.failure
-        self.objects[name] = body
-
-    def lines(self) -> list[dict[str, Any]]:
-        """The lines of all objects, in the order of their names."""
-        return [
-            json.loads(line)
-            for _, body in sorted(self.objects.items())
-            for line in gzip.decompress(body).decode().splitlines()
-        ]
+    return step

@@ -48,7 +48,7 @@ from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
 from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Key, StorageError, number
-from tests.unit.fakes import logging_put_back
+from simulation.logs import logging_put_back
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "COST.md"

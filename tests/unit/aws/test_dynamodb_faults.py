@@ -37,7 +37,8 @@ from chalicelib.storage.ports import (
     Write,
     key_of,
 )
-from tests.unit.fakes import FakeClient, FakeTime, Request, cancelled, client_error, script
+from simulation.aws_clients import FakeClient, Request, cancelled, client_error, script
+from simulation.clocks import FakeTime
 
 NAME = "vu-mi"
 URL = "https://dynamodb.us-east-1.amazonaws.com/"

@@ -18,7 +18,7 @@ from botocore.exceptions import (
 
 from chalicelib.aws.errors import code_of, meaning, translated
 from chalicelib.storage.ports import ConditionFailed, NotStored, Refused, StorageError, Unavailable
-from tests.unit.fakes import client_error
+from simulation.aws_clients import client_error
 
 URL = "https://dynamodb.us-east-1.amazonaws.com/"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chalicelib.aws.retry import Retry
 from chalicelib.storage.ports import ConditionFailed, Refused, Unavailable
-from tests.unit.fakes import FakeTime
+from simulation.clocks import FakeTime
 
 
 class Calls:

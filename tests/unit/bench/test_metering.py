@@ -40,7 +40,7 @@ from chalicelib.storage.ports import (
     attribute,
     key_of,
 )
-from tests.aws import create_table
+from simulation.aws_table import create_table
 
 TABLE = "vu-mi"
 KEYS_BYTES = 10

@@ -17,8 +17,10 @@ from chalicelib.events.delivery import DELIVERY_SECONDS, MAX_ATTEMPTS_KEPT, Deli
 from chalicelib.events.event import Attempt, Event, Status, batch, key, message
 from chalicelib.events.webhooks.sender import SEND_SECONDS
 from chalicelib.storage.ports import Delete, Key, StorageError, Table, Unavailable, Update, Write
-from tests.unit.event_builders import AT, ENGINES, an_event, fire, table_on
-from tests.unit.fakes import FakeQueue, FaultyTable, told
+from simulation.logs import told
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event, fire
+from simulation.tables import ENGINES, FaultyTable, table_on
 from vumi.engine import FIRING_VISIBILITY_SECONDS
 from vumi.workers.events_delivery import ProcessClaims
 

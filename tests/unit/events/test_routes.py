@@ -24,8 +24,10 @@ from chalicelib.events.webhooks.urls import Record
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.ports import Item, Key, Queue, Refused, Table, Unavailable, Update, Write
-from tests.unit.event_builders import AT, ENGINES, table_on
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT
+from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
 from tests.unit.http_requests import Answer, environ
 from vumi.server.gateway import Gateway
 

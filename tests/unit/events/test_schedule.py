@@ -22,8 +22,9 @@ from chalicelib.events.schedule import (
 )
 from chalicelib.events.sweep import AHEAD_SECONDS
 from chalicelib.storage.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
-from tests.unit.event_builders import AT, ENGINES, an_event, table_on
-from tests.unit.fakes import FakeQueue, FaultyTable
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import ENGINES, FaultyTable, table_on
 
 CLAIMED: dict[str, Value] = {"claim": "somebody", "lease": AT + 60_000, "tries": 1}
 
