@@ -24,9 +24,9 @@ from bench.measuring import interleaved, medians, seconds
 from bench.report import Report
 from bench.stubbed_aws import ENVIRONMENT
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.ports import Table
-from chalicelib.views.fold import fold_views
 from chalicelib.views.summary import read
 from simulation.aws_table import create_table
 from vumi.storage.database import FILE, Database
@@ -102,8 +102,8 @@ def _engines(agenda: Agenda) -> Iterator[Mapping[str, Given]]:
         queue = SqliteQueue(database, "nothing-is-sent", clock)
         given = partial(Given, views_queue=queue, clock=clock)
         yield {
-            "SQLite": given(SqliteTable(database), each=database.each),
-            "moto": given(_moto_table(), each=map),
+            "SQLite": given(SqliteTable(database), map_parallel=database.map_in_commits),
+            "moto": given(_moto_table(), map_parallel=map),
         }
 
 

@@ -20,7 +20,7 @@ from bench.stubbed_aws import BADGE_ID, ENVIRONMENT, FOLDED, StubbedAws
 from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 
 ROUNDS = {0: 600, 100: 300, 1_000: 80, 7_999: 20}
 """Requests of each side by live views; the more one costs, the fewer are enough."""
@@ -49,7 +49,7 @@ def _given(aws: StubbedAws) -> Given:
     return Given(
         table=DynamoTable(_stubbed("dynamodb", aws), ENVIRONMENT["TABLE_NAME"]),
         views_queue=SqsQueue(_stubbed("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"]),
-        each=concurrently,
+        map_parallel=map_parallel,
     )
 
 

@@ -47,7 +47,7 @@ from bench.stubbed_aws import (
     summary,
 )
 from chalicelib.aws.attribute_values import encode, encode_item, encode_key
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 from chalicelib.events.event import Status, batches, key, message
 from chalicelib.views import keys
 from vumi.workers.events import scheduled_event
@@ -120,7 +120,7 @@ def main() -> int:
         aws.attach(design.dynamodb)
         aws.attach(design.sqs)
     # Threads work through what is of several badges, and through events.
-    with handlers_over(*given_on_aws(designs[0], concurrently, lambda: LATER), GivenForArchive()):
+    with handlers_over(*given_on_aws(designs[0], map_parallel, lambda: LATER), GivenForArchive()):
         cpu_ms = {
             API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
             PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n, LATER)),

@@ -18,11 +18,10 @@ from bench.day import Agenda
 from bench.machine import Machine, Requests, machine_of
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.ports import Delete, Item, Key, number
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.summary import Summary, read
 from chalicelib.views.view import View, earliest, new_ulid
 

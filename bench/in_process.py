@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chalicelib import telemetry
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
@@ -25,7 +25,7 @@ class Given:
 
     table: Table
     views_queue: Queue
-    each: Each
+    map_parallel: MapParallel
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], float] = time.time
 
@@ -38,7 +38,7 @@ class GivenForTimers:
     timers_queue: Queue
     distribution_queue: Queue
     event_queues: Mapping[str, Queue]
-    each: Each
+    map_parallel: MapParallel
     settings: Settings
     clock: Callable[[], float] = time.time
     claims: Claims = field(default_factory=Leases)

@@ -24,19 +24,21 @@ from bench.metering import Meter, Request
 from bench.stubbed_aws import ENVIRONMENT
 from chalicelib import telemetry
 from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.consumers import (
+    archive_entries,
+    distribute_timers,
+    fire_timers,
+    fold_views,
+    put_views,
+    sweep_timers,
+)
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import Each
-from chalicelib.events.distribute import distribute_timers
-from chalicelib.events.fire import fire_timers
-from chalicelib.events.tick import sweep_timers
+from chalicelib.concurrency import MapParallel
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
-from chalicelib.wallets.archive_consumer import archive_entries
 from simulation.aws_table import create_table
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
@@ -255,7 +257,7 @@ def running(
 
 
 def given_on_aws(
-    design: Design, each: Each, clock: Callable[[], float] = time.time
+    design: Design, map_parallel: MapParallel, clock: Callable[[], float] = time.time
 ) -> tuple[Given, GivenForTimers]:
     """What the handlers use, over the clients of a design."""
     table = DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"])

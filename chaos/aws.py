@@ -25,9 +25,10 @@ from moto import mock_aws
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import aws_client
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
@@ -43,9 +44,7 @@ from chalicelib.storage.ports import (
     number,
 )
 from chalicelib.views import keys, owner
-from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder
-from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from chaos.history import Kind, Operation, Outcome
@@ -120,7 +119,7 @@ class Process:
 
     settings: Settings
     clock: Callable[[], float]
-    each: Each
+    map_parallel: MapParallel
     table: Table
     views_queue: Queue
 

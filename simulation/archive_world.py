@@ -49,7 +49,7 @@ class ArchiveWorld:
             for place, (wallet_id, entry) in enumerate(self.removed, 1)
         ][self._reported :][:size]
         self._faults.plan(faults)
-        resources.use(None, archive=self)
+        resources.use(archive=self)
         try:
             answer = archive_consumer.archive_entries(events.stream_event(batch), None)
         except (Crash, StorageError):

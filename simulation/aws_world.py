@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import (
@@ -29,9 +30,7 @@ from chalicelib.storage.ports import (
     number,
 )
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder
-from chalicelib.views.put import put_views
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, earliest, milliseconds
 from simulation import aws_events as events

@@ -14,13 +14,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from vumi.workers.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
+
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Item, Key, StorageError, Update, Write
 from chalicelib.views import counting, keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
@@ -28,12 +29,11 @@ from simulation.ledger import Moment
 from simulation.world import NOON, Looking, World
 from vumi.check.check import check_content
 from vumi.check.report import Kind
-from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources
+from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, StandaloneResources
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
 
 Result = TypeVar("Result")
 
@@ -149,8 +149,8 @@ class MachineWorld(World):
         )
         self.archive = StreamDelivery(self.database, "archive_entries", lambda *_: None, sort="TX#")
         self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
-        self._resources = LocalResources(
-            self.settings, clock, self.database.each, self.engine, self.queue
+        self._resources = StandaloneResources(
+            self.settings, clock, self.database.map_in_commits, self.engine, self.queue
         )
         resources.use(self._resources)
         self.database.world = self

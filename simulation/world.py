@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Queue, StorageError, Table, Unavailable, Update, Write, text
 from chalicelib.views import history, keys
@@ -53,7 +53,7 @@ class Shared:
 
     settings: Settings
     clock: Callable[[], float]
-    each: Each
+    map_parallel: MapParallel
     table: Table
     views_queue: Queue
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
-from chalicelib.events.delivery import Delivery, EndedAttempt
+from chalicelib.events.delivery import EndedAttempt, EventDelivery
 from chalicelib.events.event import Event
 from chalicelib.events.sweep import Swept, SweptGroup
 from chalicelib.events.targets import TargetSender
@@ -54,9 +54,9 @@ def deliver(event_ids: Iterable[str], resources: Resources) -> set[str]:
     return {task.event_id for task in tasks if not task.is_done}
 
 
-def delivery_over(resources: Resources) -> Delivery:
+def delivery_over(resources: Resources) -> EventDelivery:
     """Return the delivery of events over the resources of a process."""
-    return Delivery(
+    return EventDelivery(
         table=resources.table,
         queue=resources.timers_queue,
         send=TargetSender(resources.event_queue, lambda: resources.sender),
@@ -75,7 +75,7 @@ class DeliveryTask:
 
     __slots__ = ("_attempt", "_delivery", "_event", "event_id", "is_done")
 
-    def __init__(self, delivery: Delivery, event_id: str) -> None:
+    def __init__(self, delivery: EventDelivery, event_id: str) -> None:
         self.event_id = event_id
         self.is_done = True
         self._delivery = delivery

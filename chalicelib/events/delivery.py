@@ -64,7 +64,7 @@ Send: TypeAlias = Callable[[Event], DeliveryResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class EventDelivery:
     """Delivers events: claims one, attempts it, and writes how that ended.
 
     `send` sends an event to its target. `schedule` has the seconds to wait after the first failed

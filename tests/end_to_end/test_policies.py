@@ -25,27 +25,29 @@ from ulid import ULID
 from app import app
 from chalicelib.aws import resources
 from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.consumers import (
+    archive_entries,
+    distribute_timers,
+    fire_timers,
+    fold_views,
+    put_views,
+    sweep_timers,
+)
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.dynamodb_writes import transaction_item
 from chalicelib.aws.resources import aws_client, sender_of
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.events.claims import Leases
-from chalicelib.events.distribute import distribute_timers
 from chalicelib.events.event import Event, Kind, Status, Target, key, message
-from chalicelib.events.fire import fire_timers
-from chalicelib.events.tick import sweep_timers
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Check, Delete, Key, Put, Update, Write, attribute
 from chalicelib.views import counting, keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
-from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
 from deploy.completion import FUNCTIONS
@@ -225,7 +227,7 @@ class Aws:
     now: float = NOW
 
     claims = Leases()
-    each = staticmethod(map)
+    map_parallel = staticmethod(map)
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")

@@ -12,7 +12,7 @@ import pytest
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.events import event as events
 from chalicelib.events import schedule
 from chalicelib.events.claims import Claims, Leases
@@ -72,7 +72,7 @@ class Use:
         )
     )
     sender: Sender | None = SENDER
-    each: Each = map
+    map_parallel: MapParallel = map
     now: float = NOON
 
     def clock(self) -> float:
@@ -101,7 +101,7 @@ def use(tmp_path: Path) -> Iterator[Use]:
 
 
 def _used(used: Use) -> Iterator[Use]:
-    resources.use(None, used)
+    resources.use(used)
     yield used
     resources.use(None)
 

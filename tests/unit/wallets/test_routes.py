@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http import tokens
@@ -66,7 +66,7 @@ class Use:
         )
     )
     sender: Sender | None = None
-    each: Each = map
+    map_parallel: MapParallel = map
     now: float = NOON
 
     def clock(self) -> float:
@@ -166,7 +166,7 @@ def use(tmp_path: Path) -> Iterator[Use]:
 
 
 def _used(used: Use) -> Iterator[Use]:
-    resources.use(None, used)
+    resources.use(used)
     yield used
     resources.use(None)
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.concurrency import concurrently
 from chalicelib.storage.ports import StorageError, Table, Unavailable
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import Change, Owned
