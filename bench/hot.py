@@ -95,7 +95,7 @@ class Hour:
     def _deliver(self, bodies: Sequence[str]) -> None:
         if not bodies:
             return
-        batch = events.messages("vu-mi-views", bodies, self.agenda.now)
+        batch = events.messages(bodies)
         put = self.machine.run(put_views, batch)
         self.others.append(put)
         self.put += len(bodies)

@@ -300,9 +300,9 @@ class Model:
         return self.bill.billed_ms(Invocation(API, live, (Request("Query"),), sends=1))
 
     def put_ms(self, views: float, badges: float, hot: float = 0.0) -> float:
-        """A batch; hot badges are worked through map_parallel, items are put by 25.
+        """A batch; hot badges are counted concurrently, items are put by 25.
 
-        MapParallel badge that is not hot is taken to have a marker put too, which is the most there is.
+        Each badge that is not hot is taken to have a marker put too, which is the most there is.
         """
         waiting = self._rounds(hot) * (TRANSACTION_ROUNDS + 1)
         if badges > hot:

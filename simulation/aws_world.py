@@ -33,10 +33,12 @@ from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, earliest, milliseconds
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.faults import Crash
 from simulation.operations import Operation
-from simulation.world import GET_SECONDS, NOON, Shared, World
+from simulation.resources import GivenResources
+from simulation.world import GET_SECONDS, NOON, World
 
 Result = TypeVar("Result")
 
@@ -143,7 +145,14 @@ class AwsWorld(World):
         self._sequence = 10**20
         paused = Paused(self)
         self.table = paused
-        resources.use(Shared(self.settings, self.clock, map, paused, paused))
+        resources.use(
+            GivenResources(
+                settings=self.settings,
+                clock=self.clock,
+                table=paused,
+                views_queue=ViewMessages(paused),
+            )
+        )
 
     def clock(self) -> float:
         operation = self.scheduler.current

@@ -92,7 +92,7 @@ class EventsWorld:
         self._firing = EventDelivery(
             table=faulty_table,
             queue=self._queue,
-            deliver=self._deliver,
+            send=self._deliver,
             claims=self._claims,
             clock=lambda: self.now / 1000,
             schedule=SCHEDULE,
@@ -137,7 +137,7 @@ class EventsWorld:
         """Every message of the sweep comes, again if it came before."""
         for body in self.group_mail.ready():
             with self._under(faults):
-                sweep.distribute(body, self._queue, self.now)
+                sweep.distribute(sweep.group_in(body), self._queue, self.now)
 
     def fire(self, which: int, faults: Sequence[Fault] = ()) -> None:
         """One of the messages comes, maybe not for the first time."""

@@ -15,9 +15,8 @@ from typing import Any, TypeVar
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import MapParallel
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Queue, StorageError, Table, Unavailable, Update, Write, text
+from chalicelib.storage.ports import StorageError, Table, Unavailable, Update, Write, text
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows
@@ -45,17 +44,6 @@ class Looking:
     highest: dict[str, int]
     last_read: Moment
     own: str = ""
-
-
-@dataclass(frozen=True)
-class Shared:
-    """A `resources.Resources` of a world."""
-
-    settings: Settings
-    clock: Callable[[], float]
-    map_parallel: MapParallel
-    table: Table
-    views_queue: Queue
 
 
 class World:
