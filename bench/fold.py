@@ -19,16 +19,17 @@ from moto import mock_aws
 from bench import events
 from bench.day import Agenda, view_item
 from bench.events import WINDOWS
-from bench.in_process import Given, handlers_over
+from bench.in_process import handlers_over
 from bench.measuring import interleaved, medians, seconds
 from bench.report import Report
 from bench.stubbed_aws import ENVIRONMENT
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.ports import Table
-from chalicelib.views.fold import fold_views
 from chalicelib.views.summary import read
 from simulation.aws_table import create_table
+from simulation.resources import GivenResources
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -43,7 +44,7 @@ ONE, MANY = 1, 100
 class Side:
     """Windows of this many badges, folded one after the other over one engine."""
 
-    engine: Given
+    engine: GivenResources
     agenda: Agenda
     badges: int
 
@@ -90,7 +91,7 @@ def measure() -> Report:
 
 
 @contextmanager
-def _engines(agenda: Agenda) -> Iterator[Mapping[str, Given]]:
+def _engines(agenda: Agenda) -> Iterator[Mapping[str, GivenResources]]:
     def clock() -> float:
         return agenda.now
 
@@ -100,10 +101,10 @@ def _engines(agenda: Agenda) -> Iterator[Mapping[str, Given]]:
         mock_aws(),
     ):
         queue = SqliteQueue(database, "nothing-is-sent", clock)
-        given = partial(Given, views_queue=queue, clock=clock)
+        given = partial(GivenResources, clock=clock)
         yield {
-            "SQLite": given(SqliteTable(database), each=database.each),
-            "moto": given(_moto_table(), each=map),
+            "SQLite": given(table=SqliteTable(database), map_parallel=database.map_in_commits),
+            "moto": given(table=_moto_table()),
         }
 
 

@@ -13,14 +13,16 @@ from typing import Any
 
 from app import app
 from bench import events, original
-from bench.in_process import Given, handlers_over
+from bench.in_process import handlers_over
 from bench.measuring import cpu_seconds, interleaved, medians
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT, FOLDED, StubbedAws
 from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
+from chalicelib.views.view_queue import ViewMessages
+from simulation.resources import GivenResources
 
 ROUNDS = {0: 600, 100: 300, 1_000: 80, 7_999: 20}
 """Requests of each side by live views; the more one costs, the fewer are enough."""
@@ -45,11 +47,11 @@ def measure() -> Report:
     )
 
 
-def _given(aws: StubbedAws) -> Given:
-    return Given(
+def _given(aws: StubbedAws) -> GivenResources:
+    return GivenResources(
         table=DynamoTable(_stubbed("dynamodb", aws), ENVIRONMENT["TABLE_NAME"]),
-        views_queue=SqsQueue(_stubbed("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"]),
-        each=concurrently,
+        views_queue=ViewMessages(SqsQueue(_stubbed("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"])),
+        map_parallel=map_parallel,
     )
 
 

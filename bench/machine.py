@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from app import app
 from bench import events
-from bench.in_process import Given, handlers_over
+from bench.in_process import handlers_over
 from bench.invoking import Handler, check
 from bench.metering import Request
 from bench.stubbed_aws import BADGE_ID
@@ -20,6 +20,8 @@ from bench.weighed import WeighedTable
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
+from chalicelib.views.view_queue import ViewMessages
+from simulation.resources import GivenResources
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
@@ -83,6 +85,10 @@ def machine_of(clock: Callable[[], float], hot_views: int = HOT_VIEWS) -> Iterat
         table, queue = SqliteTable(database), Sent()
         weighed = WeighedTable(table)
         settings = Settings(hot_views=hot_views)
-        with handlers_over(Given(weighed, queue, map, settings, clock)):
+        with handlers_over(
+            GivenResources(
+                table=weighed, views_queue=ViewMessages(queue), settings=settings, clock=clock
+            )
+        ):
             yield Machine(table, weighed, queue.bodies)
         database.close()

@@ -71,7 +71,7 @@ def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[]
         commits = CommonCommits(
             lambda request: dispatch(TABLE, request, engine.resources),
             engine.together,
-            engine.turns,
+            engine.fair_lock,
         )
         server = WebServer(Application(commits.answer), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -12,16 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
 from chalicelib.aws.cold_start import uncollected
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
+from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
-from chalicelib.settings import Settings, SettingsError, required
+from chalicelib.settings import Settings, required
+from chalicelib.views.view_queue import ViewMessages, ViewQueue
 
 if TYPE_CHECKING:
+    from botocore import config as botocore_config
+    from botocore import session as botocore_session
     from botocore.session import Session
 
+    from chalicelib.aws import dynamodb, s3, sqs
+    from chalicelib.events import claims
     from chalicelib.events.claims import Claims
+    from chalicelib.events.webhooks import sender
     from chalicelib.events.webhooks.sender import Sender
     from chalicelib.storage.ports import Archive, Queue, Table
+else:
+    botocore_config, botocore_session = lazy("botocore.config"), lazy("botocore.session")
+    dynamodb, s3 = lazy("chalicelib.aws.dynamodb"), lazy("chalicelib.aws.s3")
+    sqs, claims = lazy("chalicelib.aws.sqs"), lazy("chalicelib.events.claims")
+    sender = lazy("chalicelib.events.webhooks.sender")
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 """Lambda sets it; elsewhere the logging of the process is its owner's."""
@@ -36,21 +48,20 @@ class AwsResources:
     """DynamoDB, SQS and S3, each imported and connected to when it is first needed."""
 
     clock = view_clock = staticmethod(time.time)
-    each = staticmethod(concurrently)
+    map_parallel = staticmethod(map_parallel)
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
     @cached_property
     def table(self) -> Table:
-        from chalicelib.aws.dynamodb import DynamoTable  # noqa: PLC0415  paid for at cold start
-
         name = required("TABLE_NAME", self.settings.table_name, "the name of the DynamoDB table")
-        return DynamoTable(aws_client("dynamodb"), name)
+        return dynamodb.DynamoTable(aws_client("dynamodb"), name)
 
     @cached_property
-    def views_queue(self) -> Queue:
-        return self._queue("VIEWS_QUEUE_URL", self.settings.views_queue_url)
+    def views_queue(self) -> ViewQueue:
+        queue = self._queue("VIEWS_QUEUE_URL", self.settings.views_queue_url)
+        return ViewMessages(queue)
 
     @cached_property
     def timers_queue(self) -> Queue:
@@ -62,16 +73,12 @@ class AwsResources:
 
     @cached_property
     def claims(self) -> Claims:
-        from chalicelib.events.claims import Leases  # noqa: PLC0415  no view needs it
-
-        return Leases()
+        return claims.Leases()
 
     @cached_property
     def archive(self) -> Archive:
-        from chalicelib.aws.s3 import S3Archive  # noqa: PLC0415  paid for at cold start
-
         bucket = self.settings.archive_bucket
-        return S3Archive(
+        return s3.S3Archive(
             aws_client("s3"), required("ARCHIVE_BUCKET", bucket, "the name of an S3 bucket")
         )
 
@@ -81,28 +88,10 @@ class AwsResources:
 
     @cached_property
     def sender(self) -> Sender | None:
-        return sender_of(self.settings)
+        return sender.sender_of(self.settings)
 
     def _queue(self, setting: str, url: str) -> Queue:
-        from chalicelib.aws.sqs import SqsQueue  # noqa: PLC0415  paid for at cold start
-
-        return SqsQueue(_sqs(), required(setting, url, "the URL of an SQS queue"))
-
-
-def sender_of(settings: Settings) -> Sender | None:
-    """What posts webhooks by these settings. Raises `SettingsError` for wrong ones."""
-    from chalicelib.events.webhooks import addresses, sender, signing  # noqa: PLC0415  no view needs it
-
-    try:
-        allowed = addresses.Allowed.parse(settings.webhook_allow)
-        if not settings.webhook_secrets:
-            return None
-        signer = signing.Signer(settings.webhook_secrets)
-    except addresses.BadNetworkError as wrong:
-        raise SettingsError(str(wrong)) from wrong
-    except signing.BadSecretError as wrong:
-        raise SettingsError(f"WEBHOOK_SECRETS: {wrong}") from wrong
-    return sender.Sender(signer, allowed)
+        return sqs.SqsQueue(_sqs(), required(setting, url, "the URL of an SQS queue"))
 
 
 @cache
@@ -113,9 +102,7 @@ def _sqs() -> Any:
 def aws_client(service: str) -> Any:
     """A boto3 client, made by botocore itself: 20 ms of cold start less, the same object."""
     with uncollected():
-        from botocore.config import Config  # noqa: PLC0415  paid for at cold start
-
-        config = Config(
+        config = botocore_config.Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=READ_SECONDS,
             retries={"total_max_attempts": 1},
@@ -151,46 +138,28 @@ def _session() -> Session:
 
     It is told which services there are: botocore would look for them in some 900 folders.
     """
-    import botocore.session  # noqa: PLC0415  paid for at cold start
-
-    session = botocore.session.get_session()
+    session = botocore_session.get_session()
     session.get_component("data_loader").list_available_services = lambda _: SERVICES
     return session
 
 
 class _Process:
     resources: Resources | None = None
-    timers: Any = None
-    archive: Any = None
-    made: AwsResources | None = None
 
 
 def current() -> Resources:
     """Return the resources of this process; made from the environment on first use."""
-    return _Process.resources or _from_environment()
+    if _Process.resources is None:
+        _Process.resources = _from_environment()
+    return _Process.resources
 
 
-def for_timers() -> Resources:
-    """Return the resources of this process for events."""
-    timers: Resources = _Process.timers or _from_environment()
-    return timers
-
-
-def for_archive() -> Resources:
-    """Return the resources of this process for the archive."""
-    archive: Resources = _Process.archive or _from_environment()
-    return archive
-
-
-def use(resources: Any, timers: Any = None, archive: Any = None) -> None:
+def use(resources: Resources | None) -> None:
     """Set the resources of this process; None lets `current` make new ones."""
-    _Process.resources, _Process.timers, _Process.archive = resources, timers, archive
-    _Process.made = None
+    _Process.resources = resources
 
 
 def _from_environment() -> AwsResources:
-    if _Process.made is None:
-        if ON_LAMBDA in os.environ:
-            telemetry.start_on_lambda()
-        _Process.made = AwsResources(Settings.from_environment(os.environ))
-    return _Process.made
+    if ON_LAMBDA in os.environ:
+        telemetry.start_on_lambda()
+    return AwsResources(Settings.from_environment(os.environ))

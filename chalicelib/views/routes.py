@@ -71,7 +71,7 @@ def _show_and_take(
 
 
 def _take(view: View, resources: Resources, windows: Windows) -> None:
-    store = Store(resources.table, windows, resources.view_clock, resources.each)
+    store = Store(resources.table, windows, resources.view_clock, resources.map_parallel)
     queued = counting.take(view, resources.views_queue, store)
     if not queued:
         telemetry.event(logging.WARNING, "view_stored_directly")

@@ -12,17 +12,16 @@ import pytest
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Write
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.view import View, earliest, new_ulid
 from simulation import aws_events as events
-from vumi.engine import VIEWS_QUEUE, LocalResources
+from vumi.engine import VIEWS_QUEUE, StandaloneResources
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -42,7 +41,9 @@ class Machine:
 
     def use(self, table: Table) -> None:
         resources.use(
-            LocalResources(Settings(), self.clock, self.database.each, table, self.queue)  # type: ignore[arg-type]
+            StandaloneResources(
+                Settings(), self.clock, self.database.map_in_commits, table, self.queue
+            )  # type: ignore[arg-type]
         )
 
     def clock(self) -> float:

@@ -25,16 +25,21 @@ from ulid import ULID
 from app import app
 from chalicelib.aws import resources
 from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.consumers import (
+    archive_entries,
+    distribute_timers,
+    fire_timers,
+    fold_views,
+    put_views,
+    sweep_timers,
+)
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.dynamodb_writes import transaction_item
 from chalicelib.aws.resources import aws_client, sender_of
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.events.claims import Leases
-from chalicelib.events.distribute import distribute_timers
 from chalicelib.events.event import Event, Kind, Status, Target, key, message
-from chalicelib.events.fire import fire_timers
-from chalicelib.events.tick import sweep_timers
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http import tokens
@@ -43,11 +48,8 @@ from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Check, Delete, Put, Update, Write
 from chalicelib.views import counting, keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
-from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
 from deploy.completion import FUNCTIONS
@@ -227,7 +229,7 @@ class Aws:
     now: float = NOW
 
     claims = Leases()
-    each = staticmethod(map)
+    map_parallel = staticmethod(map)
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")

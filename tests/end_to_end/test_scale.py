@@ -38,10 +38,9 @@ from bench.scale_model import (
 )
 from bench.scale_tables import SIZES, traffic_of, used
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from simulation.logs import logging_put_back
 
 ROOT = Path(__file__).parent.parent.parent

@@ -32,7 +32,7 @@ def _known() -> Iterator[None]:
         api_token_digests=frozenset({DIGEST, USERS_DIGEST, tokens.digest("another")}),
         token_users={USERS_DIGEST: USER},
     )
-    resources.use(None, cast("Resources", SimpleNamespace(settings=settings)))
+    resources.use(cast("Resources", SimpleNamespace(settings=settings)))
     yield
     resources.use(None)
 

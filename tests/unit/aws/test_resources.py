@@ -16,7 +16,7 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import SERVICES, AwsResources, aws_client
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.ports import Queue, Table
 from simulation.archives import FakeArchive
@@ -51,7 +51,7 @@ class PutIn:
     views_queue: Queue
     settings: Settings = field(default_factory=Settings)
     clock = staticmethod(time.time)
-    each = staticmethod(concurrently)
+    map_parallel = staticmethod(map_parallel)
 
 
 @dataclass
@@ -133,10 +133,10 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
 
 def test_what_was_put_in_for_the_archive_is_used_until_it_is_taken_out() -> None:
     mine = ForArchive(FakeArchive())
-    resources.use(None, archive=mine)
-    assert cast("object", resources.for_archive()) is mine
+    resources.use(archive=mine)
+    assert cast("object", resources.current()) is mine
     resources.use(None)
-    made = resources.for_archive()
+    made = resources.current()
     assert isinstance(made, AwsResources)
     assert made is resources.current()
 
@@ -159,4 +159,4 @@ def test_botocore_is_told_which_services_there_are(aws: AwsResources) -> None:
 
 def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:
     assert aws.clock is time.time
-    assert aws.each is concurrently
+    assert aws.each is map_parallel

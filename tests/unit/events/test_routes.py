@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vumi.server.gateway import Gateway
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.events import event as events
 from chalicelib.events import schedule
 from chalicelib.events.claims import Claims, Leases
@@ -32,7 +33,6 @@ from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT
 from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
 from tests.unit.http_requests import Answer, environ
-from vumi.server.gateway import Gateway
 
 TOKEN = tokens.new_token()
 EVENTS = "/api/v1/events"
@@ -75,7 +75,7 @@ class Use:
         )
     )
     sender: Sender | None = SENDER
-    each: Each = map
+    map_parallel: MapParallel = map
     now: float = NOON
 
     def clock(self) -> float:
@@ -104,7 +104,7 @@ def use(tmp_path: Path) -> Iterator[Use]:
 
 
 def _used(used: Use) -> Iterator[Use]:
-    resources.use(None, used)
+    resources.use(used)
     yield used
     resources.use(None)
 

@@ -13,14 +13,13 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.aws.consumers import fold_views, put_views
+from chalicelib.concurrency import MapParallel
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from simulation import aws_events as events
 from simulation.aws_events import marker_record
@@ -45,7 +44,7 @@ class Use:
     clock: Clock = field(default_factory=Clock)
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
-    each: Each = map
+    map_parallel: MapParallel = map
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ class World:
     table: Failing
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
-    each = staticmethod(map)
+    map_parallel = staticmethod(map)
 
     def clock(self) -> float:
         return NOW

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.views.fold import MarkerRemoval, parse
-from chalicelib.views.view import MalformedError
+from chalicelib.aws.consumers import MarkerRemoval, parse
+from chalicelib.storage.messages import MalformedError
 from simulation import aws_events as events
 from simulation.aws_events import marker_record
 

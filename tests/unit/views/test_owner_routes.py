@@ -19,15 +19,15 @@ from hypothesis import strategies as st
 from app import app
 from chalicelib import telemetry
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import put_views
 from chalicelib.badges.options import MAX_BASE
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
-from chalicelib.views.put import put_views
 from simulation import aws_events as events
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue
@@ -45,7 +45,7 @@ class Use:
     table: Table
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
-    each: Each = map
+    map_parallel: MapParallel = map
     now: float = NOON
 
     def clock(self) -> float:

@@ -15,7 +15,7 @@ import pytest
 from app import app
 from chalicelib import telemetry
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Table
@@ -36,7 +36,7 @@ class Use:
     table: Table
     views_queue: FakeQueue = field(default_factory=FakeQueue)
     settings: Settings = field(default_factory=Settings)
-    each: Each = map
+    map_parallel: MapParallel = map
 
     def clock(self) -> float:
         return NOON

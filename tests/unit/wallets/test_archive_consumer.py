@@ -13,8 +13,8 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import archive_entries
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
-from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events
 from simulation.archives import FakeArchive
@@ -39,7 +39,7 @@ class Use:
 @pytest.fixture
 def archive() -> Iterator[FakeArchive]:
     made = FakeArchive()
-    resources.use(None, archive=Use(made))
+    resources.use(archive=Use(made))
     yield made
     resources.use(None)
 

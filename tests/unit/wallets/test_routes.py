@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from vumi.server.gateway import Gateway
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http import tokens
@@ -32,7 +33,6 @@ from simulation.clocks import NOON
 from simulation.queues import FakeQueue
 from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
 from tests.unit import http_requests
-from vumi.server.gateway import Gateway
 
 WALLETS = "/api/v1/wallets"
 EVA = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
@@ -59,7 +59,7 @@ class Use:
         )
     )
     sender: Sender | None = None
-    each: Each = map
+    map_parallel: MapParallel = map
     now: float = NOON
 
     def clock(self) -> float:
@@ -159,7 +159,7 @@ def use(tmp_path: Path) -> Iterator[Use]:
 
 
 def _used(used: Use) -> Iterator[Use]:
-    resources.use(None, used)
+    resources.use(used)
     yield used
     resources.use(None)
 
