@@ -1,0 +1,93 @@
+"""The report: a table where all is well, and what proves it below where something is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from chaos.checker.history import Kind, Operation, Outcome
+from chaos.checker.report import OnAws, OneMachine, counted, failures, report
+from chaos.checker.verdict import CLEAN, check
+from chaos.driver.visitors import HUNG
+from chaos.faults.plan import Fault
+from chaos.fuzz.bad_input import Tried
+
+HIT = Operation("a", Kind.HIT, 1, 2, Outcome.ACKNOWLEDGED, 0)
+LOST = check([HIT, Operation("a", Kind.FINAL, 3, 4, Outcome.ACKNOWLEDGED, 0)])
+MACHINE = OneMachine(
+    seconds=2,
+    disk="a small one",
+    faults={Fault.KILLED: 3},
+    starts=4,
+    slow_clients=5,
+    inputs=7,
+    tried=Tried(Counter({"200": 6, "closed": 1})),
+    log_errors=(),
+    refused_owners=(),
+    operations=Counter({(Kind.HIT, Outcome.ACKNOWLEDGED): 3_000}),
+    notes=Counter(),
+    verdict=CLEAN,
+)
+AWS = OnAws(
+    worlds=2,
+    operations=Counter(
+        {
+            (Kind.HIT, Outcome.UNKNOWN): 9,
+            (Kind.READ, Outcome.UNKNOWN): 6,
+            (Kind.RESET, Outcome.ACKNOWLEDGED): 5,
+        }
+    ),
+    happened=Counter({"ANSWER_LOST": 8}),
+    verdict=CLEAN,
+)
+
+
+def test_the_table_says_what_was_held_survived_and_tried() -> None:
+    """3,000 hits in 2 s are 1,500 a second."""
+    text = str(report("s", 9.0, MACHINE, AWS))
+    rows = {" ".join(line.split()) for line in text.splitlines()}
+    assert "## chaos: seed s, 9 seconds" in rows
+    assert "| load held, hits a second | 1,500 | |" in rows
+    assert "| killed with SIGKILL and started again | 3 | |" in rows
+    assert "| hits acknowledged | 3,000 | 0 |" in rows
+    assert "| hits unknown | 0 | 9 |" in rows
+    assert "| reads | 0 | 6 |" in rows
+    assert "| lives ended by owners | 0 | 5 |" in rows
+    assert "| bad inputs tried | 7 | |" in rows
+    assert "| answer lost | | 8 |" in rows
+    assert "| losses | 0 | 0 |" in rows
+    assert "- the disk that got full: a small one" in rows
+    assert "FAILED" not in text
+
+
+@pytest.mark.parametrize(
+    ("machine", "aws", "says"),
+    [
+        (replace(MACHINE, verdict=LOST), AWS, "1 answers are wrong (one machine)"),
+        (MACHINE, replace(AWS, verdict=LOST), "1 answers are wrong (AWS)"),
+        (replace(MACHINE, notes=Counter({HUNG: 2})), AWS, "2 requests got no answer"),
+        (replace(MACHINE, tried=Tried(wrong=["id: 500 for b'x'"])), AWS, "id: 500 for b'x'"),
+        (replace(MACHINE, inputs=9), AWS, "2 bad inputs were not tried in time"),
+        (replace(MACHINE, log_errors=["Traceback"]), AWS, "Traceback"),
+    ],
+)
+def test_what_must_not_be_fails_the_run_and_is_shown(
+    machine: OneMachine, aws: OnAws, says: str
+) -> None:
+    found = report("s", 9.0, machine, aws)
+    assert says in found.failure
+    assert found.failure in str(found)
+
+
+def test_a_lost_view_is_shown_with_the_operations_that_prove_it() -> None:
+    told = "\n".join(failures(replace(MACHINE, verdict=LOST), AWS))
+    assert "unequal: 0 at the end, 1 acknowledged, 1 attempted" in told
+    assert "1.0000 to 2.0000: hit 'a' acknowledged, shown 0" in told
+
+
+def test_operations_are_counted_by_kind_and_outcome_and_by_note() -> None:
+    operations, notes = counted([HIT, replace(HIT, note=HUNG, outcome=Outcome.UNKNOWN)])
+    assert operations[Kind.HIT, Outcome.ACKNOWLEDGED] == 1
+    assert notes[HUNG] == 1
