@@ -11,7 +11,7 @@ from uuid import UUID
 
 from ulid import ULID
 
-from chalicelib.storage.ports import Item
+from chalicelib.storage.items import Item
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows, marker_item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting

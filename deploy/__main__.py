@@ -22,7 +22,7 @@ from chalicelib.concurrency import concurrently
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
 from deploy import folding as scanning

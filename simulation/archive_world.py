@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from chalicelib.aws import resources
-from chalicelib.storage.ports import Item, StorageError, text
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Item, text
 from chalicelib.wallets import archive_consumer
 from chalicelib.wallets.wallet import PARTITION, Entry, Posting
 from simulation import aws_events as events

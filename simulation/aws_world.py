@@ -16,18 +16,10 @@ from typing import Any, TypeVar
 from chalicelib.aws import resources
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
-from chalicelib.storage.ports import (
-    Due,
-    Item,
-    Key,
-    NotStored,
-    Put,
-    StorageError,
-    Table,
-    Update,
-    Write,
-    number,
-)
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Due, Item, Key, number
+from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder
@@ -261,7 +253,7 @@ class AwsWorld(World):
             return
         key = self.random.choice(gone)
         del self.expiring[key]
-        self.engine.write(ports.Delete(key))
+        self.engine.write(Delete(key))
         if key.sk == keys.WINDOW and self.random.random() >= self.scenario.loss:
             self._sequence += 7
             record = events.removal(self._sequence, *key)

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from chalicelib.aws import resources
 from chalicelib.settings import Settings
-from chalicelib.storage import ports
-from chalicelib.storage.ports import Item, Key, StorageError, Update, Write
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.writes import Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
@@ -85,7 +86,7 @@ class Paused:
         self._world.scheduler.pause()
         return self._world.engine.query(partition, **how)
 
-    def query_due(self, batch: str, **how: Any) -> list[ports.Due]:
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self._world.engine.query_due(batch, **how)
 
     def count(self, partition: str, **how: Any) -> int:

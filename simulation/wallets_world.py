@@ -18,7 +18,9 @@ from typing import TypeAlias
 
 from ulid import ULID
 
-from chalicelib.storage.ports import Delete, Item, Key, Table, key_of, number, text
+from chalicelib.storage.items import Item, Key, key_of, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST

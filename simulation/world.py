@@ -17,7 +17,10 @@ from app import app
 from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Queue, StorageError, Table, Unavailable, Update, Write, text
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import text
+from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.writes import Update, Write
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows

@@ -17,7 +17,7 @@ from functools import partial
 
 from chalicelib import telemetry
 from chalicelib.settings import SettingsError
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from vumi.cli import commands
 from vumi.engine import AlreadyRunningError, Engine
 from vumi.server.gateway import Gateway

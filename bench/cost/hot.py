@@ -18,7 +18,8 @@ from bench.cost.simulate_views import Agenda
 from bench.cost.view_tables import MILLION, dollar
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.storage.ports import Delete, Item, Key, number
+from chalicelib.storage.items import Item, Key, number
+from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views

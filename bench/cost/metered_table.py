@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from bench.cost.metering import TRANSACTIONAL, Request, Written, item_bytes, read_units, write_units
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.storage.ports import ConditionFailed, Due, Item, Key, Put, Table, Write, text
+from chalicelib.storage.items import Due, Item, Key, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Write
 
 PAGE_BYTES = 1_048_576
 """A page of a Query ends there (DynamoDB API reference), and each page is rounded by itself."""

@@ -23,7 +23,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from chalicelib.aws.attribute_values import AttributeValue
-from chalicelib.storage.ports import Key
+from chalicelib.storage.items import Key
 
 READ_UNIT_BYTES = 4_096
 WRITE_UNIT_BYTES = 1_024

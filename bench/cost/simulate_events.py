@@ -34,7 +34,7 @@ from bench.cost.invocations import (
 from bench.cost.simulate_views import Agenda
 from chalicelib.events.event import Event, Kind, Status, Target, key
 from chalicelib.events.sweep import AHEAD_SECONDS, CURSOR
-from chalicelib.storage.ports import Item, number, text
+from chalicelib.storage.items import Item, number, text
 from vumi.workers.events import scheduled_event
 
 LOG: Mapping[str, Any] = {"log": True}

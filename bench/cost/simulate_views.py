@@ -20,7 +20,8 @@ from bench.aws_events import WINDOWS
 from bench.cost.deployed import Deployed
 from bench.cost.invocations import API, FOLD, PUT, Design, Invocation, Runner, running
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.storage.ports import Delete, Item, Key, number
+from chalicelib.storage.items import Item, Key, number
+from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
 from chalicelib.views.view import new_ulid
 

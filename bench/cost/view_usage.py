@@ -16,7 +16,7 @@ from bench.cost.metering import Request, item_bytes, read_units
 from bench.cost.simulate_views import MINUTES, START, TWO_DAYS, UNEVEN, Lag, badge_of, view_item
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.storage.ports import Item, text
+from chalicelib.storage.items import Item, text
 from chalicelib.views import keys
 from chalicelib.views.counting import page_size
 

@@ -14,7 +14,7 @@ from bench.cost.invocations import API, ARCHIVE, Design, Invocation, Runner, run
 from bench.cost.metering import item_bytes
 from bench.cost.simulate_views import Agenda
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.storage.ports import Item, text
+from chalicelib.storage.items import Item, text
 from chalicelib.wallets import opening
 from chalicelib.wallets.api import WALLET
 from chalicelib.wallets.journal import PAGE

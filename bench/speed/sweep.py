@@ -12,7 +12,8 @@ from pathlib import Path
 from bench.measuring import interleaved, medians, seconds
 from chalicelib.events import sweep
 from chalicelib.events.event import Event, Kind, Target
-from chalicelib.storage.ports import Delete, key_of
+from chalicelib.storage.items import key_of
+from chalicelib.storage.writes import Delete
 from simulation.report import Report, judged
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue

@@ -12,7 +12,7 @@ from typing import Any
 
 from chalicelib import telemetry
 from chalicelib.badges.options import BadOptionError, Options
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 
 LABEL = "views"
 COLOR = "blue"

@@ -14,7 +14,7 @@ from chalicelib.events.delivery import Attempted, Firing
 from chalicelib.events.event import Event, MalformedError, named_in
 from chalicelib.events.targets import Deliverer
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 
 Result = TypeVar("Result")
 

@@ -20,16 +20,10 @@ from chalicelib import telemetry
 from chalicelib.events.claims import LEASE_SECONDS, Claims
 from chalicelib.events.event import KEPT_SECONDS, Attempt, Event, Status, attempts_value, batch, key
 from chalicelib.events.schedule import fire_soon
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Queue,
-    Table,
-    Update,
-    Value,
-    attribute,
-    text,
-    unchanged,
-)
+from chalicelib.storage.conditions import attr, unchanged
+from chalicelib.storage.items import Value, text
+from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.writes import ConditionFailed, Update
 
 DELIVERY_SECONDS = 20
 """The longest that a delivery may take, with room; a claim older than the rest does not begin."""
@@ -123,7 +117,7 @@ class Firing:
             "tries": claimed.tries,
             "attempts": attempts_value(claimed.attempts),
         }
-        active = attribute("status").eq(str(Status.ACTIVE))
+        active = attr("status") == str(Status.ACTIVE)
         condition = active & unchanged("tries", tries)
         try:
             self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
@@ -193,7 +187,7 @@ class Firing:
             key(event.event_id),
             values={**values, "attempts": attempts},
             remove=("claim", "lease"),
-            condition=attribute("status").eq(str(Status.ACTIVE)) & unchanged("claim", event.claim),
+            condition=(attr("status") == str(Status.ACTIVE)) & unchanged("claim", event.claim),
         )
         try:
             self.table.write(update)
@@ -229,7 +223,7 @@ def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
             "round": event.tries,
         },
         remove=("ttl",),
-        condition=attribute("status").eq(str(Status.ERROR)) & unchanged("tries", event.tries),
+        condition=(attr("status") == str(Status.ERROR)) & unchanged("tries", event.tries),
     )
     try:
         table.write(update)

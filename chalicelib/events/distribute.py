@@ -10,7 +10,7 @@ from chalice.app import Blueprint, SQSEvent
 from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.aws.event_sources import DISTRIBUTION_QUEUE
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 
 blueprint = Blueprint(__name__)
 

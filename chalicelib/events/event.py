@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 from zlib import crc32
 
-from chalicelib.storage.ports import Item, Key, Value, number, text
+from chalicelib.storage.items import Item, Key, Value, number, text
 
 Part = TypeVar("Part", str, int)
 

@@ -10,7 +10,8 @@ from heapq import merge
 from itertools import islice
 
 from chalicelib.events.event import ID, PARTITION, SHARDS, Event, Status, batches, key
-from chalicelib.storage.ports import MAX_DUE, Due, Table
+from chalicelib.storage.items import Due
+from chalicelib.storage.ports import MAX_DUE, Table
 
 PAGE = 50
 SHARD_NAMES = frozenset(map(str, range(SHARDS)))

@@ -23,7 +23,7 @@ from chalicelib.http import responses
 from chalicelib.http.bodies import BadRequestError, body_of
 from chalicelib.http.responses import answer, error, unavailable
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 
 REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
     (requests.TooLargeError, 413, "too_large"),

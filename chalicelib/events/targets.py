@@ -12,7 +12,8 @@ from chalicelib import telemetry
 from chalicelib.events.delivery import Delivery
 from chalicelib.events.event import Event, Kind
 from chalicelib.settings import SettingsError
-from chalicelib.storage.ports import Queue, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import Queue
 
 if TYPE_CHECKING:
     from chalicelib.events.webhooks.sender import Outcome, Sender

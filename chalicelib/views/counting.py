@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.storage.ports import Item, Queue, StorageError, Table, text
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Item, text
+from chalicelib.storage.ports import Queue, Table
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary

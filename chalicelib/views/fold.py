@@ -15,7 +15,7 @@ from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.aws.event_sources import TABLE_STREAM
 from chalicelib.aws.stream_records import is_removal, padded, removed_at
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from chalicelib.views import keys
 from chalicelib.views.view import MalformedError
 

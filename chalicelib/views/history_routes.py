@@ -13,7 +13,7 @@ from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.badges.options import BadOptionError, Query, one, query_of, shown
 from chalicelib.http.responses import ANY_TYPE, answer, error, svg, unavailable
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from chalicelib.views import ids
 
 if TYPE_CHECKING:

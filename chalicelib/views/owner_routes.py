@@ -14,7 +14,8 @@ from chalicelib.badges.options import MAX_BASE
 from chalicelib.http.bodies import BadRequestError, body_of, read_fields
 from chalicelib.http.responses import ANY_TYPE, answer, error, unavailable
 from chalicelib.settings import DIGEST
-from chalicelib.storage.ports import StorageError, Table
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import Table
 from chalicelib.views import ids
 
 blueprint = Blueprint(__name__)

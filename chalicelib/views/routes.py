@@ -15,7 +15,8 @@ from chalicelib.badges.badge import PLAIN
 from chalicelib.badges.options import BadOptionError, Options, Query, parse, query_of
 from chalicelib.http.responses import ANY_TYPE, answer, badge, svg, unavailable
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import Key, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key
 from chalicelib.views import counting, ids
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chalicelib.concurrency import Each
-from chalicelib.storage.ports import Item, Key, NotStored, StorageError, Table, Unavailable, key_of
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Item, Key, key_of
+from chalicelib.storage.ports import NotStored, Table
 from chalicelib.views import keys
 from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.view import View

@@ -20,7 +20,7 @@ from typing import Any
 
 from chalicelib.aws.attribute_values import decode_item
 from chalicelib.aws.stream_records import is_removal, padded, removed_at
-from chalicelib.storage.ports import Refused
+from chalicelib.storage.errors import Refused
 from chalicelib.wallets.wallet import ENTRY, PARTITION, Entry
 
 PREFIX = "journal"

@@ -11,6 +11,7 @@ from chalice.app import Blueprint, DynamoDBEvent
 from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.aws.event_sources import TABLE_STREAM
+from chalicelib.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from chalicelib.storage.ports import Archive
@@ -76,8 +77,6 @@ def _removals(
 
 
 def _is_archived(batch: Batch, archive: Archive) -> bool:
-    from chalicelib.storage.ports import StorageError  # noqa: PLC0415
-
     try:
         archive.put(batch.name, batch.body)
     except StorageError as failure:

@@ -22,7 +22,9 @@ from chalicelib.http import responses
 from chalicelib.http.bodies import BadRequestError, body_of
 from chalicelib.http.responses import answer, error, unavailable
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import ConditionFailed, StorageError, Table
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed
 from chalicelib.wallets import journal, ledger, opening, requests, serializers
 from chalicelib.wallets.opening import Wallet
 from chalicelib.wallets.wallet import Outcome, Posting

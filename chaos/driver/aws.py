@@ -31,17 +31,10 @@ from chalicelib.concurrency import Each
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
-from chalicelib.storage.ports import (
-    Delete,
-    Key,
-    Put,
-    Queue,
-    StorageError,
-    Table,
-    Update,
-    Write,
-    number,
-)
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key, number
+from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.views import keys, owner
 from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder

@@ -47,7 +47,8 @@ from bench.cost.wallet_usage import Bank, bank_of
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.ports import Key, StorageError, number
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key, number
 from simulation.environment import ENVIRONMENT
 from simulation.logs import logging_put_back
 from simulation.report import END, put_into

@@ -26,7 +26,7 @@ from chalicelib.aws.attribute_values import encode_item
 from chalicelib.events.event import Event, Kind, Target
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.storage.ports import Key
+from chalicelib.storage.items import Key
 from chalicelib.views import keys
 from chalicelib.views.view import View, milliseconds, new_ulid
 from chalicelib.views.windows import Windows

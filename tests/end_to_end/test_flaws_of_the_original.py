@@ -13,7 +13,10 @@ import pytest
 from app import app
 from chalicelib.aws import resources
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Delete, Item, Table, Unavailable, Write
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete, Write
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views

@@ -16,7 +16,8 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Delete, Item, Key
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views

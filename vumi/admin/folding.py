@@ -15,7 +15,7 @@ import click
 
 from chalicelib.aws.retry import Retry
 from chalicelib.concurrency import Each
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 from chalicelib.views.folding import Folder
 from vumi.admin.importing import PATIENCE
 

@@ -15,7 +15,8 @@ from functools import partial
 
 from chalicelib.aws.retry import Retry
 from chalicelib.concurrency import Each
-from chalicelib.storage.ports import ConditionFailed, Table
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed
 from chalicelib.views import keys
 from chalicelib.views.summary import Summary
 from vumi.admin.counts_file import Counted

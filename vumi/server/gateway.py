@@ -14,7 +14,7 @@ from chalice.local import LocalChalice, LocalGateway, LocalGatewayException
 
 from chalicelib import telemetry
 from chalicelib.http import responses
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from vumi.storage.database import Corrupt
 
 SHARING = ("GET", "HEAD")

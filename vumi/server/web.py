@@ -24,7 +24,7 @@ from waitress.server import BaseWSGIServer, create_server
 from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
 from chalicelib import telemetry
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from vumi.server.gateway import ANSWER, SHARING, Gateway, error_answer
 
 THREADS = 40

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from chalicelib import telemetry
-from chalicelib.storage.ports import Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import GroupCommit, Job, nested
 from vumi.storage.read_only import SHM, WAL, beside, has_wal, reading

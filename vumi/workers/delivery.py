@@ -15,7 +15,8 @@ from functools import cache, partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from chalicelib import telemetry
-from chalicelib.storage.ports import Key, StorageError, number, text
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key, number, text
 from chalicelib.views import keys
 from chalicelib.views.view import milliseconds, ulid_in
 from chalicelib.wallets.wallet import ENTRY

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from chalicelib.aws.attribute_values import encode_item, encode_key
-from chalicelib.storage.ports import key_of
+from chalicelib.storage.items import key_of
 from vumi.storage.queue import Message
 from vumi.storage.table import Change
 

@@ -17,7 +17,7 @@ from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import Work, firing_with
 from chalicelib.events.event import Event
 from chalicelib.events.fire import NAME
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers import events
 from vumi.workers.delivery import IDLE_SECONDS, rest

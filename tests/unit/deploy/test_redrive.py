@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import NotSent, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import NotSent
 from chalicelib.views import counting
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Store

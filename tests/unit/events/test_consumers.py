@@ -23,7 +23,8 @@ from chalicelib.events.sweep import CURSOR
 from chalicelib.events.tick import sweep_timers
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Queue, Refused, Table, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.ports import Queue, Table
 from simulation import aws_events as events
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue

@@ -16,7 +16,10 @@ from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import DELIVERY_SECONDS, MAX_ATTEMPTS_KEPT, Delivery, Firing
 from chalicelib.events.event import Attempt, Event, Status, batch, key, message
 from chalicelib.events.webhooks.sender import SEND_SECONDS
-from chalicelib.storage.ports import Delete, Key, StorageError, Table, Unavailable, Update, Write
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Key
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import told
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire

@@ -17,7 +17,9 @@ from chalicelib.events import schedule
 from chalicelib.events.claims import Leases
 from chalicelib.events.event import Event, Status, batch, key
 from chalicelib.events.listing import PAGE, BadCursorError, Page, read
-from chalicelib.storage.ports import MAX_DUE, Delete, Item, Key, Put, Table
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import MAX_DUE, Table
+from chalicelib.storage.writes import Delete, Put
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
 from simulation.tables import ENGINES, sqlite_table, table_on

@@ -23,7 +23,10 @@ from chalicelib.events.webhooks.signing import Signer, new_secret
 from chalicelib.events.webhooks.urls import Record
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.ports import Item, Key, Queue, Refused, Table, Unavailable, Update, Write
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.writes import Update, Write
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT

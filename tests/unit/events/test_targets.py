@@ -16,7 +16,7 @@ from chalicelib.events.event import Event, Kind, Target
 from chalicelib.events.targets import NO_SECRET, Deliverer
 from chalicelib.events.webhooks.sender import Outcome, Sender
 from chalicelib.settings import SettingsError
-from chalicelib.storage.ports import Refused
+from chalicelib.storage.errors import Refused
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT
 

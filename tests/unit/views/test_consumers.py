@@ -15,7 +15,9 @@ from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Refused, Table, Unavailable, Write
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Write
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Key,
-    Put,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-)
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.count_at_once import AT_ONCE, HOT_SECONDS, TRIES, AtOnceCounter
 from chalicelib.views.view import View

@@ -9,17 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Put,
-    Refused,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-    number,
-)
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, number
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import keys
 from chalicelib.views.folding import MAX_VIEWS, TRIES, Folder
 from chalicelib.views.summary import read

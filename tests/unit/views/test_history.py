@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.storage.ports import Item, Put, Table, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
 from chalicelib.views import counting, history, keys
 from chalicelib.views.counting import MAX_LIVE
 from chalicelib.views.history import By, History

@@ -16,7 +16,9 @@ import pytest
 from app import app
 from chalicelib.aws import resources
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Item, Key, Refused, StorageError, Table, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Table
 from simulation import aws_events as events
 from simulation.queues import FakeQueue
 from simulation.tables import FaultyTable, sqlite_table

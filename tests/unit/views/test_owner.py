@@ -16,17 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.http import tokens
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Put,
-    Refused,
-    StorageError,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-)
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import (
     MAX_NAMES,

@@ -23,7 +23,9 @@ from chalicelib.badges.options import MAX_BASE
 from chalicelib.concurrency import Each
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Item, Refused, StorageError, Table, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.put import put_views
 from simulation import aws_events as events

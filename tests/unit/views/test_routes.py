@@ -17,7 +17,8 @@ from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.concurrency import Each
 from chalicelib.settings import HOT_VIEWS, Settings
-from chalicelib.storage.ports import Table, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.view import View
 from simulation import aws_events as events

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from chalicelib.concurrency import concurrently
-from chalicelib.storage.ports import Item, NotStored, Refused, Table, Unavailable, Write, key_of
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.writes import Write
 from chalicelib.views import counting, keys
 from chalicelib.views.storing import InBetween, Store
 from simulation.clocks import NOON

@@ -13,7 +13,7 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.aws import resources
-from chalicelib.storage.ports import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events

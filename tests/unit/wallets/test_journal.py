@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.storage.ports import Delete, Item, Put, Table
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete, Put
 from chalicelib.wallets import journal
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.journal import PAGE, BadCursorError, Page

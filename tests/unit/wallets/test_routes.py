@@ -19,17 +19,10 @@ from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.ports import (
-    Delete,
-    Item,
-    Key,
-    Queue,
-    Refused,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-)
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.writes import Delete, Update, Write
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.ledger import UnknownWalletError

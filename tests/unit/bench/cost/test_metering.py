@@ -28,18 +28,9 @@ from bench.cost.metering import (
 from chalicelib.aws.attribute_values import encode_item, encode_key
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import aws_client
-from chalicelib.storage.ports import (
-    Check,
-    ConditionFailed,
-    Delete,
-    Item,
-    Key,
-    Put,
-    Update,
-    Value,
-    attribute,
-    key_of,
-)
+from chalicelib.storage.conditions import attr
+from chalicelib.storage.items import Item, Key, Value, key_of
+from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update
 from simulation.aws_table import create_table
 
 TABLE = "vu-mi"
@@ -307,7 +298,7 @@ def test_a_failed_condition_costs_by_the_item_as_it_stands(
 ) -> None:
     if size:
         dynamodb.hold(item("USER", size))
-    write = Update(Key("USER#a", "USER"), add={"count": 1}, condition=attribute("y").exists())
+    write = Update(Key("USER#a", "USER"), add={"count": 1}, condition=attr("y").exists())
 
     def refused() -> None:
         with pytest.raises(ConditionFailed):
@@ -368,7 +359,7 @@ def test_a_transaction_costs_double(dynamodb: Metered) -> None:
     writes = (
         Put(item("a", 1_025)),
         Update(Key("USER#a", "b"), add={"n": 1}),
-        Check(Key("USER#a", "c"), attribute("x").exists()),
+        Check(Key("USER#a", "c"), attr("x").exists()),
     )
     transaction = dynamodb.request(lambda: dynamodb.table.write(*writes))
     assert transaction.operation == "TransactWriteItems"
@@ -378,7 +369,7 @@ def test_a_transaction_costs_double(dynamodb: Metered) -> None:
 def test_a_cancelled_transaction_costs_double_too(dynamodb: Metered) -> None:
     writes = (
         Put(item("a", 1_025)),
-        Check(Key("USER#a", "c"), attribute("x").exists()),
+        Check(Key("USER#a", "c"), attr("x").exists()),
     )
 
     def cancelled() -> None:
@@ -456,7 +447,7 @@ def test_an_item_that_leaves_the_index_costs_a_unit_there(
 
 def test_a_failed_condition_costs_nothing_in_the_index(dynamodb: Metered) -> None:
     dynamodb.hold(ENTRY)
-    write = Update(IN_THE_INDEX, values={"due": 7}, condition=attribute("x").exists())
+    write = Update(IN_THE_INDEX, values={"due": 7}, condition=attr("x").exists())
 
     def refused() -> None:
         with pytest.raises(ConditionFailed):

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from chalicelib.aws import resources
-from chalicelib.storage.ports import Key, Put, Update
+from chalicelib.storage.items import Key
+from chalicelib.storage.writes import Put, Update
 from chalicelib.views import keys
 from chalicelib.views.view import new_ulid
 from chaos.checker.history import Kind, Outcome

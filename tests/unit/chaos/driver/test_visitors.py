@@ -80,7 +80,7 @@ def test_the_weather_was_fair_only_where_no_fault_lasted_or_began() -> None:
 
 
 def test_errors_of_a_full_disk_may_be_logged_and_no_others(tmp_path: Path) -> None:
-    full = "Traceback\nchalicelib.ports.Unavailable: SQLite: database or disk is full"
+    full = "Traceback\nchalicelib.storage.errors.Unavailable: SQLite: database or disk is full"
     lines = [
         json.dumps({"level": "INFO", "message": "started"}),
         json.dumps({"level": "ERROR", "message": "a badge failed", "error": full}),

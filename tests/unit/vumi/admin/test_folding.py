@@ -13,7 +13,9 @@ from moto import mock_aws
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import aws_client
 from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import Item, Table, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Store

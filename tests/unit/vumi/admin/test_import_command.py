@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 from simulation.clocks import NOON, FakeTime
 from simulation.tables import FaultyTable, raising, sqlite_table
 from vumi.admin import command

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.concurrency import concurrently
-from chalicelib.storage.ports import StorageError, Table, Unavailable
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import Change, Owned
 from simulation.clocks import NOON, FakeTime

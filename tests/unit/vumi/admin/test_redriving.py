@@ -11,7 +11,8 @@ from chalicelib.events import schedule, sweep
 from chalicelib.events.claims import LEASE_SECONDS, Leases
 from chalicelib.events.delivery import Delivery, Firing
 from chalicelib.events.event import Event, Status, message
-from chalicelib.storage.ports import Table, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import Table
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
 from simulation.tables import ENGINES, FaultyTable, raising, table_on

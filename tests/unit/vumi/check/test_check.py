@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from chalicelib.events.event import Event, Kind, Target
-from chalicelib.storage.ports import Item, Put, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.writes import Put
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid

@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from chalicelib.storage.ports import Key, Unavailable, key_of
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Key, key_of
 from chalicelib.views import keys
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import marker_item
@@ -326,7 +327,8 @@ def test_what_a_handler_wrote_before_it_raised_is_undone(
 DELIVER_UNTIL_KILLED = """
 import os, signal, sys
 from pathlib import Path
-from chalicelib.storage.ports import Key, Update
+from chalicelib.storage.items import Key
+from chalicelib.storage.writes import Update
 from vumi.storage.database import Database
 from vumi.workers.delivery import MessageDelivery
 from vumi.storage.queue import SqliteQueue

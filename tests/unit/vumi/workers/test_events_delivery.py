@@ -23,7 +23,8 @@ from chalicelib.events.delivery import Delivery, Firing
 from chalicelib.events.event import Event, Kind, Status, Target, message
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Message, Queue, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
