@@ -21,12 +21,12 @@ import moto  # noqa: F401  it answers only sessions of botocore that are made af
 
 from chalicelib import telemetry
 from chaos.checker import history
-from chaos.checker.report import OnAws, OneMachine, counted, report
 from chaos.checker.verdict import CLEAN, check
 from chaos.driver import aws, machine
 from chaos.driver.aws import World
 from chaos.driver.server import DiedError
 from chaos.faults.disk import unmount
+from chaos.report import OnAws, OneMachine, counted, report
 from simulation.environment import ROOT, isolate
 
 FOLDER = ROOT / "build" / "chaos"

@@ -17,15 +17,15 @@ from urllib.parse import quote
 from chaos.checker import history, logs
 from chaos.checker.db_probe import DbProbe, annotated, left, look
 from chaos.checker.history import Kind, Operation, Outcome, Recorder
+from chaos.driver import fault_plan
+from chaos.driver.fault_plan import Fault, Faults
 from chaos.driver.owners import Owners
 from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
 from chaos.driver.slow import SlowClients
 from chaos.driver.visitors import Visits
-from chaos.faults import plan as faults
 from chaos.faults.clock import OffsetClock
 from chaos.faults.disk import Disk, small_disk
 from chaos.faults.fault_state import FaultState
-from chaos.faults.plan import Fault, Faults
 from chaos.fuzz import fuzz_cases
 from chaos.fuzz.bad_input import BadInput, Tried
 from simulation.environment import ROOT
@@ -111,7 +111,7 @@ class Machine:
         bad_input = BadInput(HOST, self._server.port, cases, self._fault_state, latest)
         cleanup.callback(bad_input.stop)
         doing = Faults(self._server, self._disk, self._clock, self._fault_state)
-        doing.run(faults.plan(self._seed), deadline)
+        doing.run(fault_plan.plan(self._seed), deadline)
         if visitors.wait(PATIENCE_SECONDS):
             raise DiedError("the visitors ended early")
         slow.stop()

@@ -14,7 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from chaos.checker.history import Kind, Operation, Outcome, Recorder
-from chaos.driver.visitors import SILENCE_SECONDS, Answer, ClientBehaviour, receive, understood
+from chaos.driver.visitors import SILENCE_SECONDS, Answer, ClientBehaviour, understood
+from simulation.raw_http import receive
 
 CLIENTS = 60
 TICK_SECONDS = 0.1

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from chaos.checker.history import Kind, Operation, Outcome, Recorder
 from simulation.environment import ROOT
-from simulation.raw_http import END_OF_HEAD, complete
+from simulation.raw_http import receive
 
 SILENCE_SECONDS = 30.0
 """A request that gets no answer for so long hangs."""
@@ -190,18 +190,6 @@ class Visitor:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         self._socket.close()
         self._socket = None
-
-
-def receive(
-    connected: socket.socket, received: bytes = b"", *, without_body: bool = False
-) -> bytes:
-    """The whole answer, of which some may have come. Raises `ConnectionError`, `TimeoutError`."""
-    while not (END_OF_HEAD in received if without_body else complete(received)):
-        part = connected.recv(65_536)
-        if not part:
-            raise ConnectionError("the connection was closed before the end of an answer")
-        received += part
-    return received
 
 
 def run(visits: Visits) -> None:

@@ -16,10 +16,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from chaos.driver.visitors import receive
 from chaos.faults.fault_state import FaultState
 from chaos.fuzz.fuzz_cases import Case
-from simulation.raw_http import END_OF_HEAD
+from simulation.raw_http import END_OF_HEAD, receive
 
 THREADS = 4
 PATIENCE_SECONDS = 15.0

@@ -11,10 +11,10 @@ import pytest
 
 from chaos.checker import logs
 from chaos.checker.history import Kind, Outcome
+from chaos.driver.fault_plan import Fault, plan
 from chaos.driver.visitors import CLIENT_BEHAVIOURS, Answer, ClientBehaviour, understood
 from chaos.faults.clock import OffsetClock
 from chaos.faults.fault_state import FaultState
-from chaos.faults.plan import Fault, plan
 
 
 def ok(body: str) -> bytes:

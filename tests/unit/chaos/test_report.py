@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from chaos.checker.history import Kind, Operation, Outcome
-from chaos.checker.report import OnAws, OneMachine, counted, failures, report
 from chaos.checker.verdict import CLEAN, check
+from chaos.driver.fault_plan import Fault
 from chaos.driver.visitors import HUNG
-from chaos.faults.plan import Fault
 from chaos.fuzz.bad_input import Tried
+from chaos.report import OnAws, OneMachine, counted, failures, report
 
 HIT = Operation("a", Kind.HIT, 1, 2, Outcome.ACKNOWLEDGED, 0)
 LOST = check([HIT, Operation("a", Kind.FINAL, 3, 4, Outcome.ACKNOWLEDGED, 0)])

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from chaos.checker.history import Kind, Operation, Outcome
 from chaos.checker.verdict import Flaw, Verdict
+from chaos.driver.fault_plan import Fault
 from chaos.driver.visitors import HUNG
-from chaos.faults.plan import Fault
 from chaos.fuzz.bad_input import Tried
 from simulation.report import Report
 
