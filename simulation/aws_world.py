@@ -51,7 +51,7 @@ MALFORMED_RECORDS: list[dict[str, Any]] = [
 
 
 @dataclass(frozen=True)
-class Weather:
+class AwsScenario:
     """How bad a history is.
 
     `skew` is by how many seconds two clocks may differ, `loss` the share of removals that no
@@ -127,10 +127,12 @@ class Paused:
 class AwsWorld(World):
     """The state of the world, and what can happen in it."""
 
-    def __init__(self, seed: int, weather: Weather, engine: Table) -> None:
-        super().__init__(seed, weather.start, weather.skew, weather.ids, has_owners=weather.owners)
-        self.weather, self.engine, self.faults = weather, engine, weather.faults
-        self.settings = Settings(hot_views=weather.hot)
+    def __init__(self, seed: int, scenario: AwsScenario, engine: Table) -> None:
+        super().__init__(
+            seed, scenario.start, scenario.skew, scenario.ids, has_owners=scenario.owners
+        )
+        self.scenario, self.engine, self.faults = scenario, engine, scenario.faults
+        self.settings = Settings(hot_views=scenario.hot)
         self.messages: list[Message] = []
         self.expiring: dict[Key, int] = {}
         self.stream: list[dict[str, Any]] = []
@@ -168,7 +170,9 @@ class AwsWorld(World):
         assert looking
         self.take(looking, view.ulid)
         chance = self.random
-        late = chance.choice(self.weather.delays) if chance.random() < 0.4 else chance.uniform(0, 3)
+        late = (
+            chance.choice(self.scenario.delays) if chance.random() < 0.4 else chance.uniform(0, 3)
+        )
         for _ in range(chance.choice([1, 1, 2, 3])):
             self.deliver_at(self.now + late, body, view)
             late += chance.choice([0, 1, 100, 299, 600, 86_400, 5 * 86_400])
@@ -248,7 +252,7 @@ class AwsWorld(World):
             [lowest] = failed
             self.stream += records[numbers.index(lowest) :]
 
-    # the weather
+    # the scenario
 
     def expire(self) -> None:
         """TTL removes an item; the stream carries the removal of a marker, or does not."""
@@ -258,7 +262,7 @@ class AwsWorld(World):
         key = self.random.choice(gone)
         del self.expiring[key]
         self.engine.write(Delete(key))
-        if key.sk == keys.WINDOW and self.random.random() >= self.weather.loss:
+        if key.sk == keys.WINDOW and self.random.random() >= self.scenario.loss:
             self._sequence += 7
             record = events.removal(self._sequence, *key)
             self.stream += [record] * self.random.choice([1, 1, 2])
@@ -284,7 +288,7 @@ class AwsWorld(World):
 
     def pass_time(self) -> None:
         """Time passes; a message is delivered before its queue forgets it."""
-        jump = self.random.choice(self.weather.jumps)
+        jump = self.random.choice(self.scenario.jumps)
         self.now += 86_400 if self.random.random() < 0.01 else jump
 
     def due(self) -> list[Message]:
@@ -315,7 +319,7 @@ class AwsWorld(World):
     def check(self) -> None:
         """Fold what the stream tells of; if removals are lost, the operator folds all."""
         self.now += 2 * self.windows.grace + self.windows.window
-        if self.weather.loss:
+        if self.scenario.loss:
             folder = Folder(self.engine, self.windows, lambda: self.now)
             for badge_id in self.names():
                 folder.fold_all(badge_id)

@@ -45,7 +45,7 @@ RETENTION_SECONDS = 3_600
 
 
 @dataclass(frozen=True)
-class Trouble:
+class MachineScenario:
     """How bad a history is: the share of commits that fail, and how the clock is set.
 
     A badge with `hot` live views is hot. `start` is the time at which the history begins.
@@ -116,11 +116,11 @@ class MachineWorld(World):
 
     engine: SqliteTable
 
-    def __init__(self, seed: int, trouble: Trouble, folder: Path) -> None:
-        self._latest = trouble.start
-        super().__init__(seed, trouble.start, 0.0, trouble.ids, has_owners=trouble.owners)
-        self.trouble, self.faults = trouble, 0.0
-        self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=trouble.hot)
+    def __init__(self, seed: int, scenario: MachineScenario, folder: Path) -> None:
+        self._latest = scenario.start
+        super().__init__(seed, scenario.start, 0.0, scenario.ids, has_owners=scenario.owners)
+        self.scenario, self.faults = scenario, 0.0
+        self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=scenario.hot)
         self._path = folder / FILE
         self._looking: Looking | None = None
         self._views: dict[str, View] = {}
@@ -171,7 +171,7 @@ class MachineWorld(World):
         self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
         resources.use(self._resources)
         self.database.world = self
-        self.faults = self.trouble.faults
+        self.faults = self.scenario.faults
 
     def close(self) -> None:
         """Close the file; whatever happened, a check finds nothing wrong with it."""
@@ -267,7 +267,7 @@ class MachineWorld(World):
         self._try(self.random.choice(steps))
 
     def the_clock_is_set(self) -> None:
-        self.now += self.random.choice(self.trouble.jumps)
+        self.now += self.random.choice(self.scenario.jumps)
 
     def the_process_is_killed(self) -> None:
         self.restart()
@@ -280,7 +280,7 @@ class MachineWorld(World):
 
     def rest(self) -> None:
         """Everything under way ends, every message is handled, every badge is folded."""
-        self.trouble = replace(self.trouble, faults=0.0)
+        self.scenario = replace(self.scenario, faults=0.0)
         self.restart()
         while self.scheduler.under_way:
             self.scheduler.go_on(self.scheduler.under_way[-1], self.now)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.metering import item_bytes
+from bench.cost.metering import item_bytes
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.settings import HOT_VIEWS as HOT
 from chalicelib.storage.errors import Refused, StorageError, Unavailable

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chalicelib.concurrency import map_parallel
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys, owner
