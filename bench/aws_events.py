@@ -73,7 +73,7 @@ def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
             "path": f"/api{EVENTS_PATH}",
             "stage": "api",
             "identity": {"sourceIp": "192.0.2.1", "userAgent": "curl"},
-            "authorizer": {"principalId": "somebody"},
+            "authorizer": {"principalId": "somebody", "role": "operator", "user": ""},
         },
         "body": json.dumps(document),
         "isBase64Encoded": False,

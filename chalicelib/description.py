@@ -7,26 +7,28 @@ only those that no other operation with such a request has.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any
 
 from chalicelib.events import description as events
-from chalicelib.http import description as http
-from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section
+from chalicelib.http import description as shared
+from chalicelib.http import errors
+from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.views import description as views
 from chalicelib.wallets import description as wallets
 
 VERSION = "0.1.0"
-SECTIONS = (*views.SECTIONS, *events.SECTIONS, *wallets.SECTIONS, *http.SECTIONS)
+SECTIONS = (*views.SECTIONS, *events.SECTIONS, *wallets.SECTIONS, *shared.SECTIONS)
 INFO = {
     "title": "vu-mi",
     "summary": "Live badges for Markdown: a view counter that never loses a view and never counts"
     " one twice.",
     "description": "Badge routes always return 200 with a badge that can be drawn, for an error"
-    " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for any"
-    ' other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
+    " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for"
+    ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
     "A path that is not described is 404 `not_found`. A method that is not described is the same on"
     " AWS; one machine returns 405 `method_not_allowed` and lists the methods in `Allow`. Requests"
     " that are refused before they reach a route have errors of the same form.",
@@ -119,29 +121,35 @@ def _security(route: Route, operation: Operation) -> list[Component]:
 
 
 def _responses(route: Route, operation: Operation) -> Json:
-    refusals = (*_usual_refusals(route, operation), *operation.refusals)
-    responses = {**operation.responses, **{one.status: one.response for one in refusals}}
-    return {str(status): _response(status, responses[status]) for status in sorted(responses)}
+    responses = {status: _success(status, one) for status, one in operation.responses.items()}
+    refusals = defaultdict(list)
+    for one in (*operation.refusals, *_usual_refusals(route, operation)):
+        refusal = one if isinstance(one, Refusal) else Refusal.of(one)
+        refusals[refusal.status].append(refusal)
+    responses |= {status: error_response(some) for status, some in refusals.items()}
+    return {str(status): responses[status] for status in sorted(responses)}
 
 
-def _response(status: int, response: Component | Json) -> Component | Json:
-    """Return a response. Its description, which OpenAPI requires, may be that of its status."""
+def _success(status: int, response: Component | Json) -> Component | Json:
+    """Return a response with a description, which OpenAPI requires."""
     if isinstance(response, Component):
         return response
     return {"description": HTTPStatus(status).phrase} | response
 
 
-def _usual_refusals(route: Route, operation: Operation) -> Iterator[Refusal]:
+def _usual_refusals(
+    route: Route, operation: Operation
+) -> Iterator[Refusal | type[errors.ClientError]]:
     """Return the errors that follow from the route and the request."""
-    yield http.TOO_MANY_REQUESTS
+    yield shared.TOO_MANY_REQUESTS
     if operation.can_fail:
-        yield from (http.INTERNAL, http.UNAVAILABLE)
+        yield from (shared.INTERNAL, shared.UNAVAILABLE)
         if operation.body or operation.parameters:
-            yield http.BAD_REQUEST
+            yield errors.BadRequestError
     if operation.body:
-        yield http.TOO_LARGE
+        yield shared.TOO_LARGE
     if route.authentication is not Authentication.NONE:
-        yield from (http.NO_TOKEN, http.WRONG_TOKEN)
+        yield from (errors.UnauthorizedError, errors.ForbiddenError)
 
 
 class Components:
@@ -154,7 +162,7 @@ class Components:
     def resolve(self, part: Any) -> Any:
         """Return a part of the document with references in place of components."""
         match part:
-            case Component(kind="securitySchemes", name=name):
+            case Component(kind="securitySchemes", name=name):  # referred to by name alone
                 self._add(part)
                 return {name: []}
             case Component():

@@ -84,8 +84,8 @@ HEADERS = {
 
 
 def _response(name: str, description: str, content: Json) -> Component:
-    said = {"description": description, "headers": HEADERS, "content": content}
-    return Component("responses", name, said)
+    response = {"description": description, "headers": HEADERS, "content": content}
+    return Component("responses", name, response)
 
 
 EXAMPLES = {

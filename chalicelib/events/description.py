@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from chalicelib.badges.description import badge_operations, options_of
-from chalicelib.events import delivery, listing, requests, schedule, serializers
+from chalicelib.events import delivery, listing, requests, serializers
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Kind, Status, Target
+from chalicelib.events.schedule import IdTakenError, TooLateError, UnknownEventError
 from chalicelib.events.webhooks import urls
 from chalicelib.http.description import BASE64_URL, MOMENT, NEXT_PAGE
 from chalicelib.http.openapi import (
-    BODY_ID,
+    Component,
     Json,
     Operation,
     Section,
@@ -21,7 +22,6 @@ from chalicelib.http.openapi import (
     path_parameter,
     query_parameter,
     record,
-    refusal,
     schema,
     string,
     success,
@@ -37,23 +37,22 @@ EVENT_ID = schema("EventId", string(ID))
 STATUS = schema(
     "Status",
     enum(Status),
-    description="ACTIVE until the event is delivered (SUCCESS), given up (ERROR) or cancelled.",
+    "ACTIVE until the event is delivered (SUCCESS), given up (ERROR) or cancelled.",
 )
 URL = schema(
     "Url",
     string(format="uri", maxLength=urls.MAX_URL_CHARACTERS),
-    description=f"https, port {PORTS}, a public host. The operator may allow others.",
+    f"https, port {PORTS}, a public host. The operator may allow others.",
 )
-ADDRESSES: dict[Kind, Json] = {
-    Kind.URL: URL.but(),
+ADDRESSES: dict[Kind, Component | Json] = {
+    Kind.URL: URL,
     Kind.QUEUE: string(QUEUE_NAME),
     Kind.LOG: {"const": True},
 }
 TARGET = schema(
     "Target",
     {"oneOf": [fields({kind: ADDRESSES[kind]}) for kind in Kind]},
-    description="The place that an event goes to: a URL, a queue that the operator has listed, or"
-    " the log.",
+    "The place that an event goes to: a URL, a queue that the operator has listed, or the log.",
 )
 SECONDS_SINCE_1970 = {"type": "number", "minimum": 0}
 EVENT_REQUEST = record(
@@ -89,7 +88,7 @@ ATTEMPT = record(
     "Attempt",
     {"started": MOMENT},
     {
-        "ended": MOMENT.but(description="Missing while it runs, or if its worker was lost."),
+        "ended": MOMENT.reference(description="Missing while it runs, or if its worker was lost."),
         "status": integer(100, 999, description="The status that the URL returned."),
         "error": string(minLength=1),
     },
@@ -108,7 +107,7 @@ EVENT = record(
     },
     {
         "payload": {},
-        "next_attempt": MOMENT.but(description="The earliest time of it, of an active event."),
+        "next_attempt": MOMENT.reference(description="The earliest time, of an active event."),
         "claim": CLAIM,
         "last_error": string(minLength=1),
     },
@@ -116,20 +115,12 @@ EVENT = record(
 CURSOR = string(BASE64_URL)
 EVENTS = record("Events", {"events": array(EVENT, listing.PAGE)}, {"cursor": CURSOR})
 
-NO_EVENT = refusal(
-    f"There is no such event, or it was done more than {KEPT_DAYS} days ago.",
-    schedule.UnknownEventError,
-)
-ID_TAKEN = refusal("Another request has created an event of this id.", schedule.IdTakenError)
-TOO_LATE = refusal("It is done, or being delivered at this moment.", schedule.TooLateError)
-NOT_TEXT = refusal("The body is not a text in UTF-8.", requests.UnsupportedTypeError)
-
-SHOW = {"show": link("getEvent", event_id=BODY_ID)}
-CANCEL = {"cancel": link("cancelEvent", event_id=BODY_ID)}
+SHOW = {"show": link("getEvent", "event_id")}
+CANCEL = {"cancel": link("cancelEvent", "event_id")}
 NEXT = {"next": link("listEvents", status="$request.query.status", cursor="$response.body#/cursor")}
 TEXT = string(minLength=1, maxLength=requests.MAX_TEXT_CHARACTERS)
-AS_TIMER = {"timer": link("getTimer", timer_id=BODY_ID)}
-AS_BADGE = {"badge": link("getEventBadge", event_id=BODY_ID)}
+AS_TIMER = {"timer": link("getTimer", "timer_id")}
+AS_BADGE = {"badge": link("getEventBadge", "event_id")}
 HOOK = "https://example.com/hook"
 URL_EXAMPLE = {
     "at": "2026-12-24T18:00:00Z",
@@ -160,7 +151,7 @@ OPERATIONS = {
         responses={200: success(NAMED, links=AS_TIMER | SHOW | CANCEL)},
     ),
     "GET /timers/{timer_id}": Operation(
-        "getTimer", responses={200: success(TIMER)}, refusals=(NO_EVENT,)
+        "getTimer", responses={200: success(TIMER)}, refusals=(UnknownEventError,)
     ),
     "GET /api/v1/events": Operation(
         "listEvents",
@@ -169,7 +160,7 @@ OPERATIONS = {
         " `cursor`. An event whose attempt fails between two pages may be on both. Changes of the"
         " last seconds may be missing.",
         (
-            query_parameter("status", STATUS.but(default=Status.ACTIVE), "The status to list."),
+            query_parameter("status", STATUS.reference(default=Status.ACTIVE), "Of the events."),
             query_parameter("cursor", CURSOR, NEXT_PAGE),
         ),
         responses={200: success(EVENTS, links=NEXT)},
@@ -184,19 +175,19 @@ OPERATIONS = {
             200: success(EVENT, "An equal request created it before.", links=SHOW | CANCEL),
             201: success(EVENT, example=EVENT_EXAMPLE, links=SHOW | AS_TIMER | AS_BADGE | CANCEL),
         },
-        refusals=(ID_TAKEN,),
+        refusals=(IdTakenError,),
     ),
     "GET /api/v1/events/{event_id}": Operation(
         "getEvent",
         f"Events are kept until {KEPT_DAYS} days after they are done.",
         responses={200: success(EVENT, links=CANCEL)},
-        refusals=(NO_EVENT,),
+        refusals=(UnknownEventError,),
     ),
     "DELETE /api/v1/events/{event_id}": Operation(
         "cancelEvent",
         "A cancelled event can still be read. Cancelling it again changes nothing.",
         responses={200: success(EVENT, links=SHOW | AS_BADGE)},
-        refusals=(NO_EVENT, TOO_LATE),
+        refusals=(UnknownEventError, TooLateError),
     ),
     "POST /echoAtTime": Operation(
         "echoAtTime",
@@ -217,7 +208,7 @@ OPERATIONS = {
             200: success(NAMED, "An equal request was accepted before."),
             201: success(NAMED, links=SHOW | CANCEL),
         },
-        (ID_TAKEN, NOT_TEXT),
+        (IdTakenError, requests.UnsupportedTypeError),
     ),
     **badge_operations(
         "/api/v1/events/{event_id}/badge",

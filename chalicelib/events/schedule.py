@@ -32,7 +32,7 @@ class EventError(ClientError):
 
 
 class UnknownEventError(NotFoundError, EventError):
-    """There is no such event, or it was done more than 30 days ago."""
+    """There is no such event, or it was done so long ago that it is deleted."""
 
 
 class IdTakenError(EventError):

@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 
 from chalicelib.http import page
-from chalicelib.http.errors import BadRequestError, ForbiddenError, UnauthorizedError
 from chalicelib.http.openapi import (
     Operation,
+    Refusal,
     Section,
     fields,
     header,
     integer,
     json_content,
-    refusal,
-    refused,
     schema,
     string,
     success,
@@ -24,8 +22,7 @@ NO_CONTROL_CHARACTERS = re.compile(r"[^\u0000-\u001f\u007f-\u009f]*")
 BASE64_URL = re.compile("[A-Za-z0-9_-]+")
 ISO_MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z"
 MOMENT = schema(
-    "Moment",
-    string(re.compile(ISO_MOMENT), format="date-time", description="In UTC, to the millisecond."),
+    "Moment", string(re.compile(ISO_MOMENT), format="date-time"), "In UTC, to the millisecond."
 )
 NEXT_PAGE = "The `cursor` of the page before; none for the first page."
 
@@ -37,24 +34,18 @@ CACHED = header(
 )
 RETRY_AFTER = {"Retry-After": header("RetryAfter", "Seconds to wait.", integer(1))}
 
-BAD_REQUEST = refusal("The request is wrong. The message says what to give.", BadRequestError)
-NO_TOKEN = refusal("The request has no token.", UnauthorizedError)
-WRONG_TOKEN = refusal(
-    "The token is unknown, or it is a user's and the request is not about the user's wallet.",
-    ForbiddenError,
-)
-TOO_LARGE = refused(
+TOO_LARGE = Refusal(
     "TooLarge", 413, ["too_large"], "The body is larger than 1 MiB on one machine, 10 MB on AWS."
 )
-TOO_MANY_REQUESTS = refused(
+TOO_MANY_REQUESTS = Refusal(
     "TooManyRequests",
     429,
     ["too_many_requests"],
     "On AWS: there are more requests than the API serves. This one counted nothing.",
     RETRY_AFTER,
 )
-INTERNAL = refused("Internal", 500, ["internal"], "A fault of the server. The log has it.")
-UNAVAILABLE = refused(
+INTERNAL = Refusal("Internal", 500, ["internal"], "A fault of the server. The log has it.")
+UNAVAILABLE = Refusal(
     "Unavailable",
     503,
     ["unavailable"],

@@ -15,8 +15,6 @@ from chalicelib.http.errors import ClientError
 
 Json: TypeAlias = dict[str, Any]
 """A part of the document. A `Component` in it stands for the reference to the component."""
-BODY_ID = "$response.body#/id"
-"""The runtime expression of a link for the `id` of a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +25,37 @@ class Component:
     name: str
     content: Json
 
-    def but(self, **more: Any) -> Json:
+    def reference(self, **more: Any) -> Json:
         """Return a reference to the component with more keys beside it."""
         return {"$ref": self, **more}
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error that an operation may return."""
+    """An error of an operation, with its `required` and `optional` fields beside code and message."""
 
+    name: str
     status: int
-    response: Component
+    codes: Sequence[str]
+    description: str
+    headers: Json = field(default_factory=dict)
+    required: Json = field(default_factory=dict)
+    optional: Json = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, error: type[ClientError], name: str = "", **more: Any) -> Refusal:
+        """Return an error that a feature raises. Its docstring is the description."""
+        headers = {
+            header: {"required": True, "schema": {"const": value}}
+            for header, value in error.headers.items()
+        }
+        known = {"codes": [error.code], "description": error.__doc__, "headers": headers}
+        return cls(name or error.__name__.removesuffix("Error"), error.status, **known | more)
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method of a path, beyond the route and the docstring of its handler, the summary.
+    """A method of a path: everything that its route and the docstring of its handler don't say.
 
     `parameters` are those of the query, `responses` the successes by status, `refusals` the errors
     of this operation alone. `security` is the scheme of an operation that authenticates the request
@@ -54,7 +67,7 @@ class Operation:
     parameters: Sequence[Component] = ()
     body: Json | None = None
     responses: Mapping[int, Component | Json] = field(default_factory=dict)
-    refusals: Sequence[Refusal] = ()
+    refusals: Sequence[Refusal | type[ClientError]] = ()
     security: Component | None = None
     can_fail: bool = True
     is_deprecated: bool = False
@@ -78,9 +91,9 @@ def present(**parts: Any) -> Json:
 # ---- schemas
 
 
-def schema(name: str, content: Json, **more: Any) -> Component:
+def schema(name: str, content: Json, description: str = "") -> Component:
     """Return a named schema."""
-    return Component("schemas", name, content | more)
+    return Component("schemas", name, content | present(description=description))
 
 
 def string(pattern: re.Pattern[str] | None = None, **more: Any) -> Json:
@@ -119,20 +132,19 @@ def record(name: str, required: Json, optional: Json | None = None, **more: Any)
 
 
 def query_parameter(
-    name: str, content: Any, text: str, *, component: str = "", **more: Any
+    name: str, content: Any, description: str, *, component: str = "", **more: Any
 ) -> Component:
     """Return a parameter of the query. An empty one counts as not given."""
-    said = {"name": name, "in": "query", "allowEmptyValue": True, "schema": content}
-    return Component(
-        "parameters", component or _upper_camel(name), said | {"description": text} | more
-    )
+    parameter = {"name": name, "in": "query", "description": description, "schema": content}
+    parameter |= {"allowEmptyValue": True, **more}
+    return Component("parameters", component or _upper_camel(name), parameter)
 
 
-def path_parameter(name: str, content: Component, text: str, example: str) -> Component:
+def path_parameter(name: str, content: Component, description: str, example: str) -> Component:
     """Return a parameter of the path."""
-    said = {"name": name, "in": "path", "required": True, "description": text}
-    said |= {"schema": content, "example": example}
-    return Component("parameters", _upper_camel(name), said)
+    parameter = {"name": name, "in": "path", "required": True, "description": description}
+    parameter |= {"schema": content, "example": example}
+    return Component("parameters", _upper_camel(name), parameter)
 
 
 def json_content(content: Any, example: Any = None, **examples: Any) -> Json:
@@ -151,8 +163,8 @@ def json_body(content: Component, example: Any = None, **examples: Any) -> Json:
 
 def header(name: str, description: str, content: Json) -> Component:
     """Return a header that a response always has."""
-    said = {"required": True, "description": description, "schema": content}
-    return Component("headers", name, said)
+    required = {"required": True, "description": description, "schema": content}
+    return Component("headers", name, required)
 
 
 NOT_STORED = header("NotStored", "No cache may store it.", {"const": "no-store"})
@@ -171,10 +183,10 @@ def success(
     return cached | present(description=description, content=body, links=links)
 
 
-def link(operation: str, description: str = "", **parameters: str) -> Json:
-    """Return a link from a response to the operation of this name."""
-    said = {"operationId": operation, "parameters": parameters}
-    return said | present(description=description)
+def link(operation: str, id_parameter: str = "", description: str = "", **more: str) -> Json:
+    """Return a link to an operation, one parameter of which is the `id` of the response."""
+    parameters = more | ({id_parameter: "$response.body#/id"} if id_parameter else {})
+    return {"operationId": operation, "parameters": parameters, **present(description=description)}
 
 
 CODE = string(description="The reason, for a program.")
@@ -182,42 +194,21 @@ MESSAGE = string(description="The reason, for a person.", minLength=1)
 ERROR = record("Error", {"error": fields({"code": CODE, "message": MESSAGE})})
 
 
-def refusal(
-    description: str,
-    *errors: type[ClientError],
-    name: str = "",
-    codes: Sequence[str] = (),
-    **details: Json,
-) -> Refusal:
-    """Return the response to errors of one status; its name and codes are theirs unless given.
-
-    `details` may have the fields beside code and message: `required`, `optional`.
-    """
-    first, given = errors[0], codes or [error.code for error in errors]
-    name = name or first.__name__.removesuffix("Error")
-    headers = {
-        header: {"required": True, "schema": {"const": value}}
-        for header, value in first.headers.items()
+def error_response(refusals: Sequence[Refusal]) -> Component:
+    """Return the response with one of some errors of the same status."""
+    codes = [code for refusal in refusals for code in refusal.codes]
+    code = {"const": codes[0]} if len(codes) == 1 else {"enum": codes}
+    error: Json = ERROR.reference(properties={"error": {"properties": {"code": code}}})
+    first, *_ = refusals
+    if first.required or first.optional:
+        required = {"code": code, "message": MESSAGE} | first.required
+        error = fields({"error": fields(required, first.optional)})
+    response = {
+        "description": " ".join(refusal.description for refusal in refusals),
+        **present(headers=first.headers),
+        "content": json_content(error),
     }
-    return refused(name, first.status, given, description, headers, **details)
-
-
-def refused(
-    name: str,
-    status: int,
-    codes: Sequence[str],
-    description: str,
-    headers: Json | None = None,
-    **details: Json,
-) -> Refusal:
-    """Return a response with an error that no feature raises, or that `refusal` describes."""
-    code = {"const": codes[0]} if len(codes) == 1 else {"enum": [*codes]}
-    error: Json = ERROR.but(properties={"error": {"properties": {"code": code}}})
-    if details:
-        required = {"code": code, "message": MESSAGE} | details.get("required", {})
-        error = fields({"error": fields(required, details.get("optional"))})
-    said = {"description": description, **present(headers=headers), "content": json_content(error)}
-    return Refusal(status, Component("responses", name, said))
+    return Component("responses", "Or".join(refusal.name for refusal in refusals), response)
 
 
 def _upper_camel(name: str) -> str:

@@ -14,9 +14,9 @@ from chalicelib.badges.description import (
     badge_operations,
     options_of,
 )
-from chalicelib.http.description import BAD_REQUEST, NO_CONTROL_CHARACTERS
+from chalicelib.http.description import NO_CONTROL_CHARACTERS
+from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
-    BODY_ID,
     Component,
     Json,
     Operation,
@@ -30,7 +30,6 @@ from chalicelib.http.openapi import (
     path_parameter,
     query_parameter,
     record,
-    refusal,
     schema,
     string,
     success,
@@ -63,7 +62,7 @@ OPTIONS = (
     *options_of(routes.LABEL, "Label"),
     query_parameter("format", FORMAT, "Of the count: 1234, 1,234 or 1.2k."),
     query_parameter(
-        "base", BASE.but(default=DEFAULTS.base), "Added to the count that is shown.", example=1200
+        "base", BASE.reference(default=DEFAULTS.base), "Added to the shown count.", example=1200
     ),
 )
 BADGE = Section(
@@ -156,7 +155,7 @@ CLAIM = record(
     "Claim",
     {"id": ID},
     {
-        "base": BASE.but(description="The count to start from.", default=0),
+        "base": BASE.reference(description="The count to start from.", default=0),
         "digest": string(
             DIGEST,
             description="The SHA-256 digest of a secret that the owner chose, in hex. Only the"
@@ -173,14 +172,14 @@ CHANGE = record(
     "Change",
     {},
     {
-        "base": BASE.but(description="The count to start from."),
+        "base": BASE.reference(description="The count to start from."),
         "reset": {
             "type": "boolean",
             "description": "Count from 0. Earlier views do not count any more. The base becomes 0"
             " unless it is given too.",
         },
         "frozen": {"type": "boolean", "description": "Stop counting, or count again."},
-        "rename": ID.but(
+        "rename": ID.reference(
             description=f"A new name. The old names stay valid, {owner.MAX_NAMES} in all."
         ),
     },
@@ -190,28 +189,19 @@ CHANGE = record(
         {"required": ["reset"], "properties": {"reset": {"const": True}}},
     ],
 )
-CHANGED = record("Changed", {"id": ID.but(description="The badge's present name.")})
+CHANGED = record("Changed", {"id": ID.reference(description="The badge's present name.")})
 
 SECRET = Component(
     "securitySchemes",
     "secret",
     {"type": "http", "scheme": "bearer", "description": "The badge's secret, from its claim."},
 )
-TAKEN = refusal(
-    "The id or new name has an owner or views, or is another badge's name, or the badge has had"
-    f" {owner.MAX_NAMES} names.",
-    owner.TakenError,
-)
-OF_SECRET = (
-    refusal("The request has no secret.", owner.NoSecretError),
-    refusal("The secret is not the badge's.", owner.WrongSecretError),
-    refusal("The id has no owner.", owner.NotClaimedError),
-)
+OF_SECRET = (owner.NoSecretError, owner.WrongSecretError, owner.NotClaimedError)
 OWNER_LINKS = {
-    "change": link("changeBadge", "With the badge's secret.", badge_id=BODY_ID),
-    "delete": link("deleteBadge", "With the badge's secret.", badge_id=BODY_ID),
+    "change": link("changeBadge", "badge_id", "With the badge's secret."),
+    "delete": link("deleteBadge", "badge_id", "With the badge's secret."),
 }
-VIEW_LINKS = {"show": link("getViews", id=BODY_ID), "history": link("getHistory", id=BODY_ID)}
+VIEW_LINKS = {"show": link("getViews", "id"), "history": link("getHistory", "id")}
 OWNER = Section(
     "owner",
     "Own a badge. An id counts without an owner too.",
@@ -228,7 +218,7 @@ OWNER = Section(
                     links=OWNER_LINKS | VIEW_LINKS,
                 )
             },
-            refusals=(TAKEN,),
+            refusals=(owner.TakenError,),
         ),
         "PATCH /api/v1/badges/{badge_id}": Operation(
             "changeBadge",
@@ -236,7 +226,7 @@ OWNER = Section(
             " under both names. If the response is lost, the same request may be sent again.",
             body=json_body(CHANGE, {"base": 1200}),
             responses={200: success(CHANGED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, TAKEN),
+            refusals=(*OF_SECRET, owner.TakenError),
             security=SECRET,
         ),
         "DELETE /api/v1/badges/{badge_id}": Operation(
@@ -244,7 +234,7 @@ OWNER = Section(
             "Later views count from 0. The same request may be sent again: it has the same response"
             " until somebody else claims the id.",
             responses={204: success()},
-            refusals=(*OF_SECRET, BAD_REQUEST),
+            refusals=(*OF_SECRET, BadRequestError),
             security=SECRET,
         ),
     },

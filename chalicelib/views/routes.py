@@ -32,7 +32,7 @@ def get_views(request: Request, resources: Resources) -> Response:
 
 
 def get_views_svg(request: Request, resources: Resources) -> Response:
-    """Answer the same as an image."""
+    """Count a view and answer the count before it, as an image."""
     return badge_svg(_answer(request, resources))
 
 

@@ -6,10 +6,9 @@ import re
 
 from chalicelib.badges.description import badge_operations, options_of
 from chalicelib.http.description import MOMENT, NEXT_PAGE
-from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
-    BODY_ID,
     Operation,
+    Refusal,
     Section,
     array,
     enum,
@@ -18,34 +17,29 @@ from chalicelib.http.openapi import (
     path_parameter,
     query_parameter,
     record,
-    refusal,
     schema,
     string,
     success,
 )
-from chalicelib.wallets import amounts, journal, ledger, opening, requests, serializers
-from chalicelib.wallets.opening import Wallet
+from chalicelib.wallets import amounts, journal, requests, serializers
+from chalicelib.wallets.ledger import (
+    NonceReusedError,
+    RefusedError,
+    SameWalletError,
+    UnknownWalletError,
+)
+from chalicelib.wallets.opening import HasWalletError, Wallet
 from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Kind, Outcome, Posting
 
 HOT_DAYS = HOT_SECONDS // 86_400
-WALLET_ID = schema("WalletId", string(ID, description="A ULID."))
+UP_TO_MAX = f"Millionths of the unit, at most {amounts.MOST}."
+ZERO_OR_AMOUNT = re.compile(f"(0|{amounts.AMOUNT.pattern})")
+WALLET_ID = schema("WalletId", string(ID), "A ULID.")
 TRANSACTION_ID = schema("TransactionId", string(ID))
-USER_ID = schema(
-    "UserId", string(requests.UUID_TEXT, description="A UUID. It is stored in lower case.")
-)
-AMOUNT = schema(
-    "Amount", string(amounts.AMOUNT, description=f"Millionths of the unit, at most {amounts.MOST}.")
-)
-MILLIONTHS = schema(
-    "Millionths",
-    string(
-        re.compile(f"(0|{amounts.AMOUNT.pattern})"),
-        description=f"Millionths of the unit, 0 to {amounts.MOST}.",
-    ),
-)
-NONCE = schema(
-    "Nonce", string(requests.NONCE, description="A new one for each posting of the wallet.")
-)
+USER_ID = schema("UserId", string(requests.UUID_TEXT), "A UUID. It is stored in lower case.")
+AMOUNT = schema("Amount", string(amounts.AMOUNT), UP_TO_MAX)
+MILLIONTHS = schema("Millionths", string(ZERO_OR_AMOUNT), UP_TO_MAX)
+NONCE = schema("Nonce", string(requests.NONCE), "A new one for each posting of the wallet.")
 SHOWN = {"type": "boolean", "description": "Whether everybody may see the balance as a badge."}
 BALANCE_FIELDS = {"id": WALLET_ID, "balance": MILLIONTHS}
 BALANCE = record("Balance", BALANCE_FIELDS)
@@ -58,43 +52,32 @@ TRANSACTION = record(
     "Transaction",
     {"id": TRANSACTION_ID, "kind": enum(Kind), "amount": AMOUNT, "at": MOMENT, "to": WALLET_ID},
     {
-        "from": WALLET_ID.but(description="The source of a transfer."),
-        "nonce": NONCE.but(description="Only in the journal of the wallet that asked."),
+        "from": WALLET_ID.reference(description="The source of a transfer."),
+        "nonce": NONCE.reference(description="Only in the journal of the wallet that asked."),
     },
 )
-ARCHIVED_BEFORE = MOMENT.but(description="Earlier ones are in the archive, or on their way there.")
+ARCHIVED_BEFORE = MOMENT.reference(description="Earlier ones are archived, or about to be.")
 TRANSACTIONS = record(
     "Transactions",
     {"transactions": array(TRANSACTION, journal.PAGE), "archived_before": ARCHIVED_BEFORE},
     {"cursor": TRANSACTION_ID},
 )
 
-NO_WALLET = refusal("There is no such wallet.", ledger.UnknownWalletError)
-HAS_WALLET = refusal(
-    "The user has a wallet. The error has its `id`.",
-    opening.HasWalletError,
-    required={"id": WALLET_ID},
-)
-DEPOSIT_REFUSED = refusal(
-    "The balance would exceed its limit.",
-    ledger.RefusedError,
-    name="DepositRefused",
+HAS_WALLET = Refusal.of(HasWalletError, required={"id": WALLET_ID})
+DEPOSIT_REFUSED = Refusal.of(
+    RefusedError,
+    "DepositRefused",
     codes=[Outcome.BALANCE_LIMIT],
+    description="The balance would exceed its limit.",
     required={"balance": MILLIONTHS},
 )
-TRANSFER_REFUSED = refusal(
-    "The wallet has too little, and the error has its `balance`. Or the balance of the target would"
-    " exceed its limit.",
-    ledger.RefusedError,
-    name="TransferRefused",
+TRANSFER_REFUSED = Refusal.of(
+    RefusedError,
+    "TransferRefused",
     codes=[Outcome.INSUFFICIENT_FUNDS, Outcome.BALANCE_LIMIT],
+    description="The wallet has too little, and the error has its `balance`. Or the balance of the"
+    " target would exceed its limit.",
     optional={"balance": MILLIONTHS},
-)
-BAD_TRANSFER = refusal(
-    "The body is wrong, or both wallets are the same.", ledger.SameWalletError, BadRequestError
-)
-NONCE_REUSED = refusal(
-    "The wallet has used the nonce for another posting.", ledger.NonceReusedError
 )
 
 A_WALLET, ANOTHER = "01KAJV4QZ8M3T6W9X2Y5B7C0DE", "01KAJV5R2N8P4S7V0Z3A6D9FGH"
@@ -114,15 +97,15 @@ ENTRIES = [
 ]
 PAGE_EXAMPLE = serializers.transactions(journal.Page(ENTRIES, ""), A_WALLET, NOW)
 
-BALANCE_LINK = {"balance": link("getBalance", wallet_id=BODY_ID)}
-BADGE_LINK = {"badge": link("getWalletBadge", "If it is switched on.", wallet_id=BODY_ID)}
-DEPOSIT_LINK = {"deposit": link("depositMoney", wallet_id=BODY_ID)}
+BALANCE_LINK = {"balance": link("getBalance", "wallet_id")}
+BADGE_LINK = {"badge": link("getWalletBadge", "wallet_id", "If it is switched on.")}
+DEPOSIT_LINK = {"deposit": link("depositMoney", "wallet_id")}
 WALLET_LINKS = {
     **BALANCE_LINK,
     **BADGE_LINK,
-    "transfer": link("transferMoney", "To another wallet.", wallet_id=BODY_ID),
-    "transactions": link("listTransactions", wallet_id=BODY_ID),
-    "change": link("changeWallet", wallet_id=BODY_ID),
+    "transfer": link("transferMoney", "wallet_id", "To another wallet."),
+    "transactions": link("listTransactions", "wallet_id"),
+    "change": link("changeWallet", "wallet_id"),
 }
 NEXT = {
     "next": link(
@@ -152,7 +135,7 @@ OPERATIONS = {
         "getMyWallet",
         "An operator's token is refused with 403.",
         responses={200: success(WALLET, example=serializers.own(EXAMPLE), links=WALLET_LINKS)},
-        refusals=(NO_WALLET,),
+        refusals=(UnknownWalletError,),
     ),
     "PATCH /api/v1/wallets/{wallet_id}": Operation(
         "changeWallet",
@@ -165,13 +148,13 @@ OPERATIONS = {
                 links=BADGE_LINK | BALANCE_LINK,
             )
         },
-        refusals=(NO_WALLET,),
+        refusals=(UnknownWalletError,),
     ),
     "GET /api/v1/wallets/{wallet_id}/balance": Operation(
         "getBalance",
         "Every posting until now is in it.",
         responses={200: success(BALANCE, example=serializers.balance(EXAMPLE))},
-        refusals=(NO_WALLET,),
+        refusals=(UnknownWalletError,),
     ),
     "GET /api/v1/wallets/{wallet_id}/transactions": Operation(
         "listTransactions",
@@ -181,21 +164,21 @@ OPERATIONS = {
         " the last one has no `cursor`.",
         (query_parameter("cursor", TRANSACTION_ID, NEXT_PAGE, component="TransactionCursor"),),
         responses={200: success(TRANSACTIONS, example=PAGE_EXAMPLE, links=NEXT)},
-        refusals=(NO_WALLET,),
+        refusals=(UnknownWalletError,),
     ),
     "PUT /api/v1/wallets/{wallet_id}/deposit": Operation(
         "depositMoney",
         ONCE.format("this wallet"),
         body=json_body(POSTING, A_POSTING),
         responses=POSTED,
-        refusals=(NO_WALLET, DEPOSIT_REFUSED, NONCE_REUSED),
+        refusals=(UnknownWalletError, DEPOSIT_REFUSED, NonceReusedError),
     ),
     "PUT /api/v1/wallets/{wallet_id}/transfer/{target_id}": Operation(
         "transferMoney",
         ONCE.format("the source"),
         body=json_body(POSTING, A_POSTING),
         responses=POSTED,
-        refusals=(BAD_TRANSFER, NO_WALLET, TRANSFER_REFUSED, NONCE_REUSED),
+        refusals=(SameWalletError, UnknownWalletError, TRANSFER_REFUSED, NonceReusedError),
     ),
     **badge_operations(
         "/api/v1/wallets/{wallet_id}/badge",

@@ -13,15 +13,16 @@ import pytest
 from app import app
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
-from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Write
 from chalicelib.views import keys
 from chalicelib.views.view import View, earliest, new_ulid
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
-from vumi.engine import VIEWS_QUEUE, StandaloneResources
+from simulation.resources import GivenResources
+from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -41,9 +42,12 @@ class Machine:
 
     def use(self, table: Table) -> None:
         resources.use(
-            StandaloneResources(
-                Settings(), self.clock, self.database.map_in_commits, table, self.queue
-            )  # type: ignore[arg-type]
+            GivenResources(
+                table,
+                ViewMessages(self.queue),
+                clock=self.clock,
+                map_parallel=self.database.map_in_commits,
+            )
         )
 
     def clock(self) -> float:

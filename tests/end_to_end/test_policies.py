@@ -23,7 +23,7 @@ from moto import mock_aws
 from ulid import ULID
 
 from app import app
-from chalicelib.aws import resources
+from chalicelib.aws import callers, resources
 from chalicelib.aws.authorizer import authorize
 from chalicelib.aws.consumers import (
     archive_entries,
@@ -299,9 +299,11 @@ class Aws:
     def schedule(self, path: str, method: str, body: str = "", **parameters: str) -> Any:
         """The answer of a route for events; the authorizer has let the request in."""
         kind = {"Content-Type": "text/plain"} if "echo" in path else {}
+        event = events.http_event(None, method, path)
+        event["requestContext"]["authorizer"] = callers.to_context("")
         return self._answer(
             {
-                **events.http_event(None, method, path),
+                **event,
                 "pathParameters": parameters,
                 "headers": kind,
                 "body": body,
@@ -311,7 +313,7 @@ class Aws:
     def wallet(self, path: str, method: str, body: str = "", user: str = "", **ids: str) -> Any:
         """The answer of a route for wallets; the authorizer has let the request in."""
         event = events.http_event(None, method, "/api/v1/wallets" + path)
-        event["requestContext"]["authorizer"] = {"user": user}
+        event["requestContext"]["authorizer"] = callers.to_context(user)
         return self._answer({**event, "pathParameters": ids, "body": body})
 
     def accept(self, event_id: str, target: object, at: float = NOW) -> Any:

@@ -31,7 +31,7 @@ from chalicelib.views import owner_routes
 from chalicelib.wallets import journal, wallet
 from chalicelib.wallets import requests as wallet_requests
 from chalicelib.wallets import serializers as wallet_serializers
-from chalicelib.wallets.opening import Wallet
+from chalicelib.wallets.opening import HasWalletError, Wallet
 from simulation.resources import GivenResources
 
 ROOT = Path(__file__).parents[2]
@@ -209,6 +209,35 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
         assert sentence not in balance["description"]
 
 
+@pytest.mark.parametrize(
+    ("name", "statuses"),
+    [
+        ("getViews", "200 429"),
+        ("getHistory", "200 400 429 500 503"),
+        ("claimBadge", "201 400 409 413 429 500 503"),
+        ("deleteBadge", "204 400 401 403 404 429 500 503"),
+        ("getEvent", "200 401 403 404 429 500 503"),
+        ("transferMoney", "204 400 401 403 404 409 413 422 429 500 503"),
+    ],
+)
+def test_an_operation_has_the_errors_of_its_request(name: str, statuses: str) -> None:
+    [answers] = [one["responses"] for _, _, one in operations() if one["operationId"] == name]
+    assert [*answers] == statuses.split()
+
+
+def test_errors_have_their_codes_and_fields() -> None:
+    transfer = PATHS["/api/v1/wallets/{wallet_id}/transfer/{target_id}"]["put"]["responses"]
+    wallets = PATHS["/api/v1/wallets"]["post"]["responses"]
+    [same] = find("code", transfer["400"])
+    assert same["enum"] == ["same_wallet", "bad_request"]
+    [refused], [exists] = find("error", transfer["409"]), find("error", wallets["409"])
+    assert "balance" in refused["properties"].keys() - set(refused["required"])
+    assert exists["required"] == ["code", "message", "id"]
+    assert wallets["409"]["description"] == HasWalletError.__doc__
+    [retry] = find("Retry-After", wallets["503"])
+    assert retry["required"]
+
+
 def test_every_code_of_an_error_is_described_and_no_other() -> None:
     schemas = [
         code
@@ -291,9 +320,8 @@ def test_the_examples_of_requests_are_accepted() -> None:
         assert requests.read_event(json.dumps(body).encode(), (), now).digest
     timer = json.dumps(example("/timers", "post")).encode()
     assert requests.read_timer(timer, now).at == now + 330_000
-    assert requests.read_echo(
-        example("/echoAtTime", "post", "text/plain").encode(), "0", now
-    ).digest
+    echo = example("/echoAtTime", "post", "text/plain").encode()
+    assert requests.read_echo(echo, "0", now).digest
     user = example("/api/v1/wallets", "post")
     assert wallet_requests.read_user(json.dumps(user).encode()) == user["user_id"]
     one = "/api/v1/wallets/{wallet_id}"
