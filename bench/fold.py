@@ -100,7 +100,6 @@ def _engines(agenda: Agenda) -> Iterator[Mapping[str, GivenResources]]:
         closing(Database(Path(folder) / FILE)) as database,
         mock_aws(),
     ):
-        queue = SqliteQueue(database, "nothing-is-sent", clock)
         given = partial(GivenResources, clock=clock)
         yield {
             "SQLite": given(table=SqliteTable(database), map_parallel=database.map_in_commits),
