@@ -51,7 +51,7 @@ def app(recorder: Recorder) -> Iterator[Chalice]:
         Route("GET", "/operators", recorder, Authentication.OPERATOR),
     )
     chalice_routes.register(app, RouteTable(routes))
-    resources.use(GivenResources(), GivenResources())
+    resources.use(GivenResources())
     yield app
     resources.use(None)
 

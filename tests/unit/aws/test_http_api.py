@@ -13,6 +13,7 @@ from chalicelib.aws import callers, http_api, resources
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request
 from chalicelib.settings import Settings
+from chalicelib.views.view_queue import ViewMessages
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -27,8 +28,8 @@ OPERATOR = {"lambda": callers.to_context("")}
 @pytest.fixture(autouse=True)
 def given() -> Iterator[GivenResources]:
     settings = Settings(api_token_digests=frozenset({tokens.digest(TOKEN)}))
-    given = GivenResources(MemoryTable(), FakeQueue(), FakeQueue(), settings=settings)
-    resources.use(given, given)
+    given = GivenResources(MemoryTable(), ViewMessages(FakeQueue()), FakeQueue(), settings=settings)
+    resources.use(given)
     yield given
     resources.use(None)
 

@@ -14,6 +14,7 @@ import pytest
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
+from chalicelib.views.view_queue import ViewMessages
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -48,7 +49,7 @@ class World:
     queue: FakeQueue = field(default_factory=FakeQueue)
 
     def ask(self, path: str, method: str = "GET", /, **query: str | list[str]) -> Answer:
-        resources = GivenResources(self.table, self.queue, clock=lambda: NOW)
+        resources = GivenResources(self.table, ViewMessages(self.queue), clock=lambda: NOW)
         target = f"{path}?{urlencode(query, doseq=True)}"
         return http_requests.ask(resources, method, target)
 

@@ -22,6 +22,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View
+from chalicelib.views.view_queue import ViewMessages
 from chalicelib.views.windows import Windows
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -45,7 +46,7 @@ class Api:
 
     def __post_init__(self) -> None:
         self.resources = GivenResources(
-            table=MemoryTable(), views_queue=self.queue, clock=lambda: NOON
+            table=MemoryTable(), views_queue=ViewMessages(self.queue), clock=lambda: NOON
         )
 
     @property

@@ -13,6 +13,7 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.view import View
+from chalicelib.views.view_queue import ViewMessages
 from simulation.clocks import NOON
 from simulation.logs import told
 from simulation.memory_table import MemoryTable
@@ -34,7 +35,9 @@ def unreadable(table: Table) -> FaultyTable:
 
 @pytest.fixture
 def resources() -> GivenResources:
-    return GivenResources(table=MemoryTable(), views_queue=FakeQueue(), clock=lambda: NOON)
+    return GivenResources(
+        table=MemoryTable(), views_queue=ViewMessages(FakeQueue()), clock=lambda: NOON
+    )
 
 
 def queue_of(resources: GivenResources) -> FakeQueue:
