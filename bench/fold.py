@@ -28,7 +28,7 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.ports import Table
 from chalicelib.views.fold import fold_views
 from chalicelib.views.summary import read
-from tests.aws import create_table
+from simulation.aws_table import create_table
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

@@ -37,7 +37,7 @@ from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.wallets.archive_consumer import archive_entries
-from tests.aws import create_table
+from simulation.aws_table import create_table
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
 AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"

@@ -42,9 +42,9 @@ from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from chaos.history import Kind, Operation, Outcome
-from tests import events
-from tests.aws import create_table
-from tests.laws.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
+from simulation import aws_events as events
+from simulation.aws_table import create_table
+from simulation.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 

@@ -32,9 +32,9 @@ from chalicelib.views.view import View, milliseconds, new_ulid
 from chalicelib.views.windows import Windows
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy.completion import FUNCTIONS, mapping_options
-from tests import events
+from simulation import aws_events as events
+from simulation.aws_events import entry_record
 from tests.end_to_end.emulator import Emulator, running, until
-from tests.unit.fakes import entry_record
 
 BADGE = "/api/v1/views?id=octocat"
 EVENTS = "/api/v1/events"

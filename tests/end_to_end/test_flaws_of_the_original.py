@@ -21,7 +21,7 @@ from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View, earliest, new_ulid
-from tests import events
+from simulation import aws_events as events
 from vumi.engine import VIEWS_QUEUE, LocalResources
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue

@@ -21,8 +21,8 @@ from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
-from tests import events
-from tests.aws import create_table
+from simulation import aws_events as events
+from simulation.aws_table import create_table
 
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z, which is a mark: the windows of views are 300 s, the grace is 600 s."""

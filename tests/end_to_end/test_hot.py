@@ -18,8 +18,8 @@ from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import aws_client
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting
-from tests.aws import create_table
-from tests.unit.fakes import logging_put_back
+from simulation.aws_table import create_table
+from simulation.logs import logging_put_back
 
 MachineOn: TypeAlias = Callable[[Callable[[], float], int], AbstractContextManager[Machine]]
 

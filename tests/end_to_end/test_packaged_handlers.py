@@ -17,7 +17,7 @@ import yaml
 
 from app import app
 from chalicelib.http import tokens
-from tests import events
+from simulation import aws_events as events
 
 AUTHORIZE, SWEEP = "chalicelib.aws.authorizer.authorize", "chalicelib.events.tick.sweep_timers"
 CONSUMERS = (

@@ -51,9 +51,9 @@ from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
 from deploy.completion import FUNCTIONS
-from tests import events
-from tests.aws import create_table
-from tests.unit.fakes import entry_record
+from simulation import aws_events as events
+from simulation.aws_events import entry_record
+from simulation.aws_table import create_table
 
 FOLDER = template.ROOT / ".chalice"
 NOW = 1_767_225_600.0

@@ -42,7 +42,7 @@ from chalicelib.settings import HOT_VIEWS
 from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
-from tests.unit.fakes import logging_put_back
+from simulation.logs import logging_put_back
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "SCALE.md"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.laws.histories import TROUBLES, WEATHERS, replay
+from simulation.histories import TROUBLES, WEATHERS, replay
 
 ON_AWS = 30
 ON_ONE_MACHINE = 6

@@ -14,7 +14,7 @@ from moto import mock_aws
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.aws.resources import aws_client
 from chalicelib.storage.items import Item
-from tests.aws import create_table
+from simulation.aws_table import create_table
 
 NAME = "vu-mi"
 ITEMS: list[Item] = [

@@ -25,7 +25,8 @@ from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.ports import NotStored, Table
 from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update, Write
-from tests.unit.fakes import FakeClient, FakeTime, Request, cancelled, client_error, script
+from simulation.aws_clients import FakeClient, Request, cancelled, client_error, script
+from simulation.clocks import FakeTime
 
 NAME = "vu-mi"
 URL = "https://dynamodb.us-east-1.amazonaws.com/"

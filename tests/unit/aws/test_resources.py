@@ -19,7 +19,10 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import concurrently
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.ports import Queue, Table
-from tests.unit.fakes import FakeArchive, FakeQueue, logging_put_back, sqlite_table
+from simulation.archives import FakeArchive
+from simulation.logs import logging_put_back
+from simulation.queues import FakeQueue
+from simulation.tables import sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chalicelib.aws.retry import Retry
 from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.writes import ConditionFailed
-from tests.unit.fakes import FakeTime
+from simulation.clocks import FakeTime
 
 
 class Calls:

@@ -6,7 +6,8 @@ import pytest
 
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.storage.errors import Refused, Unavailable
-from tests.unit.fakes import FakeTime, client_error, script
+from simulation.aws_clients import client_error, script
+from simulation.clocks import FakeTime
 
 SLOW_DOWN = client_error("SlowDown", 503)
 

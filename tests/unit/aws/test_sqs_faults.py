@@ -10,7 +10,8 @@ from types_boto3_sqs import SQSClient
 
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import Refused, Unavailable
-from tests.unit.fakes import FakeClient, FakeTime, client_error, script
+from simulation.aws_clients import FakeClient, client_error, script
+from simulation.clocks import FakeTime
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 SENT = {"MessageId": "1"}

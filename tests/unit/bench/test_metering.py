@@ -31,7 +31,7 @@ from chalicelib.aws.resources import aws_client
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Key, Value, key_of
 from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update
-from tests.aws import create_table
+from simulation.aws_table import create_table
 
 TABLE = "vu-mi"
 KEYS_BYTES = 10

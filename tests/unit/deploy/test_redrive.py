@@ -18,7 +18,9 @@ from chalicelib.views.storing import Store
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from deploy.redrive import DELIVERY_SECONDS, INVISIBLE_SECONDS, Outcome, Redrive
-from tests.unit.fakes import NOON, FakeQueue, FakeTime, sqlite_table, ulid_of
+from simulation.clocks import NOON, FakeTime, ulid_of
+from simulation.queues import FakeQueue
+from simulation.tables import sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-dead"
 RETENTION = Settings().retention_seconds

@@ -25,9 +25,11 @@ from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.ports import Queue, Table
-from tests import events
-from tests.unit.event_builders import AT, an_event
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
+from simulation import aws_events as events
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import FaultyTable, raising, sqlite_table
 from vumi.workers.events import scheduled_event
 
 

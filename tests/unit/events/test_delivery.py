@@ -20,8 +20,10 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Update, Write
-from tests.unit.event_builders import AT, ENGINES, an_event, fire, table_on
-from tests.unit.fakes import FakeQueue, FaultyTable, told
+from simulation.logs import told
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event, fire
+from simulation.tables import ENGINES, FaultyTable, table_on
 from vumi.engine import FIRING_VISIBILITY_SECONDS
 from vumi.workers.events_delivery import ProcessClaims
 

@@ -20,8 +20,9 @@ from chalicelib.events.listing import PAGE, BadCursorError, Page, read
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import MAX_DUE, Table
 from chalicelib.storage.writes import Delete, Put
-from tests.unit.event_builders import AT, ENGINES, an_event, table_on
-from tests.unit.fakes import FakeQueue, sqlite_table
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import ENGINES, sqlite_table, table_on
 
 
 @pytest.fixture(params=ENGINES)

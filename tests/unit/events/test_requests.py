@@ -25,7 +25,7 @@ from chalicelib.events.requests import (
     read_timer,
 )
 from chalicelib.http.bodies import MAX_DEPTH, BadRequestError
-from tests.unit.event_builders import AT
+from simulation.scheduled_events import AT
 
 QUEUES = ("orders", "mails")
 AHEAD = MAX_AHEAD_SECONDS * 1000

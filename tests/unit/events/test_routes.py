@@ -27,8 +27,10 @@ from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.writes import Update, Write
-from tests.unit.event_builders import AT, ENGINES, table_on
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT
+from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
 from tests.unit.http_requests import Answer, environ
 from vumi.server.gateway import Gateway
 

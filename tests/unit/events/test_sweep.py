@@ -40,8 +40,10 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Due
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
 from chalicelib.storage.writes import Update, Write
-from tests.unit.event_builders import AT, ENGINES, an_event, table_on
-from tests.unit.fakes import FakeQueue, FaultyTable, raising, told
+from simulation.logs import told
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import ENGINES, FaultyTable, raising, table_on
 
 MINUTE = 60_000
 AHEAD = AHEAD_SECONDS * 1000

@@ -17,8 +17,8 @@ from chalicelib.events.targets import NO_SECRET, Deliverer
 from chalicelib.events.webhooks.sender import Outcome, Sender
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import Refused
-from tests.unit.event_builders import AT
-from tests.unit.fakes import FakeQueue
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT
 
 URL = "https://example.com/hook"
 

@@ -22,10 +22,14 @@ from chalicelib.views import keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
-from tests import events
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, marker_record, sqlite_table, told
-from tests.unit.view_builders import AT_NOON, BADGE, Clock, fold, shown, summary, ulid, view
-from tests.unit.view_builders import put_views as put_items
+from simulation import aws_events as events
+from simulation.aws_events import marker_record
+from simulation.clocks import NOON, Clock
+from simulation.logs import told
+from simulation.queues import FakeQueue
+from simulation.tables import FaultyTable, sqlite_table
+from simulation.views import AT_NOON, BADGE, fold, shown, summary, ulid, view
+from simulation.views import put_views as put_items
 from vumi.storage.table import SqliteTable
 
 MARK = int(NOON) + 300

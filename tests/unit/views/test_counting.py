@@ -18,8 +18,10 @@ from chalicelib.views.counting import READ_UNIT_BYTES, Count, page_size
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import View, earliest, latest
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import (
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.views import (
     AT_NOON,
     BADGE,
     WINDOWS,

@@ -19,9 +19,10 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
-from tests import events
-from tests.unit.fakes import FakeQueue, FaultyTable, sqlite_table
-from tests.unit.view_builders import put_summary, put_views
+from simulation import aws_events as events
+from simulation.queues import FakeQueue
+from simulation.tables import FaultyTable, sqlite_table
+from simulation.views import put_summary, put_views
 
 NOW = 1_795_249_800.0
 """2026-11-21T08:30:00Z."""

@@ -8,8 +8,8 @@ import pytest
 
 from chalicelib.views.fold import MarkerRemoval, parse
 from chalicelib.views.view import MalformedError
-from tests import events
-from tests.unit.fakes import marker_record
+from simulation import aws_events as events
+from simulation.aws_events import marker_record
 
 MARK = 1_773_489_600
 

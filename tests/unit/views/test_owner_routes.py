@@ -28,9 +28,11 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.put import put_views
-from tests import events
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import put_summary
+from simulation import aws_events as events
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.views import put_summary
 
 BADGES = "/api/v1/badges"
 JSON = {"Content-Type": "application/json"}

@@ -21,9 +21,12 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.view import View
-from tests import events
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, sqlite_table, told
-from tests.unit.view_builders import AT_NOON, BADGE, put_summary, put_views, shown
+from simulation import aws_events as events
+from simulation.clocks import NOON
+from simulation.logs import told
+from simulation.queues import FakeQueue
+from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 
 
 @dataclass

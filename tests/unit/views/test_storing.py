@@ -14,8 +14,9 @@ from chalicelib.storage.ports import NotStored, Table
 from chalicelib.storage.writes import Write
 from chalicelib.views import counting, keys
 from chalicelib.views.storing import InBetween, Store
-from tests.unit.fakes import NOON, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
+from simulation.clocks import NOON
+from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
 from vumi.storage.table import SqliteTable
 
 MARKER = keys.marker(BADGE, int(NOON) + 300)

@@ -16,8 +16,9 @@ from chalicelib.storage.ports import check_object_name
 from chalicelib.wallets import archive
 from chalicelib.wallets.archive import Batch, Malformed, MalformedError, Removal
 from chalicelib.wallets.wallet import Entry, Posting
-from tests import events
-from tests.unit.fakes import NOON, entry_record, ulid_of
+from simulation import aws_events as events
+from simulation.aws_events import entry_record
+from simulation.clocks import NOON, ulid_of
 
 ALICE, BOB = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 ID = ulid_of(NOON, "C" * 16)

@@ -16,8 +16,10 @@ from chalicelib.aws import resources
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.wallets.archive_consumer import archive_entries
 from chalicelib.wallets.wallet import Entry, Posting
-from tests import events
-from tests.unit.fakes import NOON, FakeArchive, entry_record, ulid_of
+from simulation import aws_events as events
+from simulation.archives import FakeArchive
+from simulation.aws_events import entry_record
+from simulation.clocks import NOON, ulid_of
 
 ALICE, BOB = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 DAY = 86_400

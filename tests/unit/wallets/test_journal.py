@@ -16,8 +16,8 @@ from chalicelib.wallets import journal
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.journal import PAGE, BadCursorError, Page
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FaultyTable, ulid_of
+from simulation.clocks import NOON, ulid_of
+from simulation.tables import ENGINES, FaultyTable, table_on
 
 A, B = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 EMPTY = Page([], "")

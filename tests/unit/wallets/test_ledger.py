@@ -28,8 +28,8 @@ from chalicelib.wallets.ledger import (
     later_id,
 )
 from chalicelib.wallets.wallet import HOT_SECONDS, Answer, Entry, Outcome, Posting, nonce, wallet
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FaultyTable, raising, ulid_of
+from simulation.clocks import NOON, ulid_of
+from simulation.tables import ENGINES, FaultyTable, raising, table_on
 
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)

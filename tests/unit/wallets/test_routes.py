@@ -28,9 +28,10 @@ from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.ledger import UnknownWalletError
 from chalicelib.wallets.wallet import entry as entry_key
 from chalicelib.wallets.wallet import wallet
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
 from tests.unit import http_requests
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, sqlite_table
 from vumi.server.gateway import Gateway
 
 WALLETS = "/api/v1/wallets"

@@ -23,8 +23,9 @@ from chalicelib.views.summary import read
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from deploy.folding import CLOCK_MARGIN_SECONDS, badge_ids, folder
-from tests.aws import create_table
-from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table, ulid_of
+from simulation.aws_table import create_table
+from simulation.clocks import NOON, FakeTime, ulid_of
+from simulation.tables import FaultyTable, raising, sqlite_table
 from vumi.__main__ import main
 from vumi.admin import folding
 from vumi.admin.folding import FoldAll, Folded, NotFoldedError

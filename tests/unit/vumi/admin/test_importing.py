@@ -16,9 +16,9 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import Change, Owned
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import WINDOWS, fold, once, shown, store, summary
+from simulation.clocks import NOON, FakeTime
+from simulation.tables import ENGINES, FaultyTable, once, raising, sqlite_table, table_on
+from simulation.views import WINDOWS, fold, shown, store, summary
 from vumi.admin.counts_file import Counted
 from vumi.admin.importing import AT_ONCE, Import, Outcome, Result
 

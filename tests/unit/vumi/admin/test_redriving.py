@@ -13,8 +13,9 @@ from chalicelib.events.delivery import Delivery, Firing
 from chalicelib.events.event import Event, Status, message
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Table
-from tests.unit.event_builders import AT, ENGINES, an_event, fire, table_on
-from tests.unit.fakes import FakeQueue, FaultyTable, raising
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event, fire
+from simulation.tables import ENGINES, FaultyTable, raising, table_on
 from vumi.admin import redrive_command
 from vumi.admin.redriving import Outcome, Redrive, Redriven
 

@@ -20,7 +20,7 @@ from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
-from tests import events
+from simulation import aws_events as events
 from vumi.check import check
 from vumi.check.report import Kind
 from vumi.engine import VIEWS_QUEUE, LocalResources

@@ -25,8 +25,9 @@ from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Message, Queue
-from tests.unit.event_builders import AT, an_event
-from tests.unit.fakes import NOON, FakeQueue
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

@@ -16,12 +16,12 @@ from chalicelib.storage.items import text
 from chalicelib.views import keys, owner
 from chalicelib.views.owner import Change
 from chalicelib.views.summary import read
-from tests.laws.faults import Crash
-from tests.laws.ledger import Span
-from tests.laws.operations import Operation
+from simulation.faults import Crash
+from simulation.ledger import Span
+from simulation.operations import Operation
 
 if TYPE_CHECKING:
-    from tests.laws.world import World
+    from simulation.world import World
 
 OWNED = ("mine", "yours")
 TRIES = 8

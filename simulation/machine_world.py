@@ -23,10 +23,10 @@ from chalicelib.views import counting, keys
 from chalicelib.views.fold import fold_views
 from chalicelib.views.put import put_views
 from chalicelib.views.view import View
-from tests.laws.aws_world import LONG_ID, MALFORMED_BODIES
-from tests.laws.faults import Crash
-from tests.laws.ledger import Moment
-from tests.laws.world import NOON, Looking, World
+from simulation.aws_world import LONG_ID, MALFORMED_BODIES
+from simulation.faults import Crash
+from simulation.ledger import Moment
+from simulation.world import NOON, Looking, World
 from vumi.check.check import check_content
 from vumi.check.report import Kind
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources

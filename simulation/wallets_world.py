@@ -33,8 +33,8 @@ from chalicelib.wallets.ledger import (
     UnknownWalletError,
 )
 from chalicelib.wallets.wallet import Answer, Entry, Kind, Outcome, Posting, nonce
-from tests.laws.archive_world import ArchiveWorld
-from tests.laws.faults import Fault, Faults, Faulty, FaultyTable
+from simulation.archive_world import ArchiveWorld
+from simulation.faults import Fault, Faults, Faulty, FaultyTable
 
 START = 1_800_000_000.0
 NOBODY = "7" * 26

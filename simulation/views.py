@@ -1,23 +1,22 @@
-"""What the tests of views share: a clock, a badge, its items, and a fold of it."""
+"""Views of one badge, its items in a table, and a fold of it."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from zlib import crc32
 
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put, Write
+from chalicelib.storage.writes import Put
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Failures, Store
 from chalicelib.views.view import View, earliest
 from chalicelib.views.windows import Windows
-from tests.unit.fakes import NOON
+from simulation.clocks import NOON
 
 BADGE = "octocat"
 WINDOWS = Windows()
@@ -25,16 +24,6 @@ WINDOWS = Windows()
 AT_NOON = int(NOON * 1000)
 HOUR = 3_600
 DAY = 24 * HOUR
-
-
-@dataclass
-class Clock:
-    """Seconds since 1970, as a test sets them."""
-
-    now: float = NOON
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def ulid(at: int = AT_NOON, place: int = 0, badge_id: str = BADGE) -> str:
@@ -67,6 +56,7 @@ def put_views(table: Table, *times: int, badge_id: str = BADGE) -> list[View]:
 
 
 def put_summary(table: Table, badge_id: str = BADGE, **attributes: Value) -> None:
+    """Put the summary of an id."""
     pk, sk = keys.summary(badge_id)
     table.write(Put({"PK": pk, "SK": sk, **attributes}))
 
@@ -90,6 +80,7 @@ def days(table: Table, badge_id: str = BADGE) -> dict[str, Item]:
 
 
 def shown(table: Table, badge_id: str = BADGE) -> int:
+    """Return the count that a badge shows."""
     return counting.read(table, badge_id).shown
 
 
@@ -116,14 +107,3 @@ def in_time_zone(name: str) -> Iterator[None]:
         if before is not None:
             os.environ["TZ"] = before
         time.tzset()
-
-
-def once(act: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
-    """Return a step of a `FaultyTable` that acts at its first call only."""
-    left = iter([act])
-
-    def step(_: Sequence[Write]) -> None:
-        for first in left:
-            first()
-
-    return step

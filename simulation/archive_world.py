@@ -11,9 +11,10 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text
 from chalicelib.wallets import archive_consumer
 from chalicelib.wallets.wallet import PARTITION, Entry, Posting
-from tests import events
-from tests.laws.faults import Crash, Fault, Faults
-from tests.unit.fakes import FakeArchive, entry_record
+from simulation import aws_events as events
+from simulation.archives import FakeArchive
+from simulation.aws_events import entry_record
+from simulation.faults import Crash, Fault, Faults
 
 
 class ArchiveWorld:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.views import keys as views_keys
+from chalicelib.wallets.wallet import Entry
+
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/2026-01-01T00:00:00.000"
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
@@ -102,3 +106,16 @@ def removal(
         "eventSourceARN": arn,
     }
     return {**record, "userIdentity": dict(identity)} if identity else record
+
+
+def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, Any]:
+    """A stream record of a window's marker that TTL removed; `mark` is in seconds since 1970."""
+    return removal(sequence, *views_keys.marker(badge_id, mark))
+
+
+def entry_record(entry: Entry, wallet_id: str, sequence: int, arn: str = ARN) -> dict[str, Any]:
+    """A stream record of an entry that TTL removed from the journal of a wallet."""
+    item = entry.item(wallet_id)
+    record = removal(sequence, str(item["PK"]), str(item["SK"]), arn=arn)
+    record["dynamodb"]["OldImage"] = encode_item(item)
+    return record

@@ -24,11 +24,11 @@ from chalicelib.storage.writes import Update, Write
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows
-from tests import events
-from tests.laws.faults import Crash
-from tests.laws.ledger import Ledger, LifeEnd, Moment, Span, Taken
-from tests.laws.operations import Operation, Scheduler
-from tests.laws.owners import OWNED, Owners
+from simulation import aws_events as events
+from simulation.faults import Crash
+from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
+from simulation.operations import Operation, Scheduler
+from simulation.owners import OWNED, Owners
 
 Result = TypeVar("Result")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
-from tests.laws.faults import Crash
+from simulation.faults import Crash
 
 
 class Operation:

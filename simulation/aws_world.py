@@ -26,10 +26,10 @@ from chalicelib.views.folding import Folder
 from chalicelib.views.put import put_views
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, earliest, milliseconds
-from tests import events
-from tests.laws.faults import Crash
-from tests.laws.operations import Operation
-from tests.laws.world import GET_SECONDS, NOON, Shared, World
+from simulation import aws_events as events
+from simulation.faults import Crash
+from simulation.operations import Operation
+from simulation.world import GET_SECONDS, NOON, Shared, World
 
 Result = TypeVar("Result")
 

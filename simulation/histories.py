@@ -1,4 +1,4 @@
-"""Histories by the name of their kind and a seed: `python -m tests.laws.histories 100`."""
+"""Histories by the name of their kind and a seed: `python -m simulation.histories 100`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from simulation.aws_world import AwsWorld, Weather
+from simulation.machine_world import MachineWorld, Trouble
 from simulation.memory_table import MemoryTable
-from tests.laws.aws_world import AwsWorld, Weather
-from tests.laws.machine_world import MachineWorld, Trouble
-from tests.laws.world import NOON, World
+from simulation.world import NOON, World
 
 STEPS = 700
 MIDNIGHT = NOON + 12 * 3_600

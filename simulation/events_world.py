@@ -20,8 +20,8 @@ from chalicelib.events.event import Event, Kind, Status, Target
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
-from tests.laws.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
-from tests.unit.event_builders import fire
+from simulation.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
+from simulation.scheduled_events import fire
 
 SCHEDULE = (5.0, 600.0)
 START = 1_800_000_000_000
@@ -68,7 +68,7 @@ class Mail:
         return [one.body for one in self.messages if one.visible <= self._now()]
 
 
-class TimersWorld:
+class EventsWorld:
     """The state of it all, and what was promised to whom."""
 
     def __init__(self, table: Table, claims: Claims) -> None:

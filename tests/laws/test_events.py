@@ -24,10 +24,10 @@ from chalicelib.aws.resources import aws_client
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.delivery import Delivery
 from chalicelib.storage.ports import Table
-from tests.aws import create_table
-from tests.laws.faults import Fault
-from tests.laws.timers_world import GONE, OK, REFUSED, TimersWorld
-from tests.unit.fakes import sqlite_table
+from simulation.aws_table import create_table
+from simulation.events_world import GONE, OK, REFUSED, EventsWorld
+from simulation.faults import Fault
+from simulation.tables import sqlite_table
 from vumi.workers.events_delivery import ProcessClaims
 
 FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
@@ -73,7 +73,7 @@ class AnyHistory(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.cleanup = ExitStack()
-        self.world = TimersWorld(self.cleanup.enter_context(self.engine()), self.claims())
+        self.world = EventsWorld(self.cleanup.enter_context(self.engine()), self.claims())
         self.asked: list[int] = []
 
     def others(self, does: str) -> None:
