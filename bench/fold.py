@@ -23,7 +23,7 @@ from bench.in_process import Given, handlers_over
 from bench.measuring import interleaved, medians, seconds
 from bench.report import Report
 from bench.stubbed_aws import ENVIRONMENT
-from chalicelib.aws import resources
+from chalicelib.aws import clients
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.ports import Table
 from chalicelib.views.fold import fold_views
@@ -108,7 +108,7 @@ def _engines(agenda: Agenda) -> Iterator[Mapping[str, Given]]:
 
 
 def _moto_table() -> Table:
-    dynamodb = resources.aws_client("dynamodb")
+    dynamodb = clients.aws_client("dynamodb")
     name = ENVIRONMENT["TABLE_NAME"]
     create_table(dynamodb, name)
     return DynamoTable(dynamodb, name)

@@ -17,7 +17,7 @@ from bench.in_process import Given, handlers_over
 from bench.measuring import cpu_seconds, interleaved, medians
 from bench.report import Report, judged
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT, FOLDED, StubbedAws
-from chalicelib.aws import resources
+from chalicelib.aws import clients
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import concurrently
@@ -54,7 +54,7 @@ def _given(aws: StubbedAws) -> Given:
 
 
 def _stubbed(service: str, aws: StubbedAws) -> Any:
-    stubbed = resources.aws_client(service)
+    stubbed = clients.aws_client(service)
     aws.attach(stubbed)
     return stubbed
 

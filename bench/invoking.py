@@ -24,8 +24,8 @@ from bench.metering import Meter, Request
 from bench.stubbed_aws import ENVIRONMENT
 from chalicelib import telemetry
 from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import Each
 from chalicelib.events.distribute import distribute_timers

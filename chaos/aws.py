@@ -25,8 +25,8 @@ from moto import mock_aws
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.concurrency import Each
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings

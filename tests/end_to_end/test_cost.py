@@ -45,7 +45,7 @@ from bench.invoking import (
 from bench.life import LOG, QUEUE, Timers, timers_of
 from bench.metering import Request, Written
 from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
-from chalicelib.aws.resources import aws_client
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key, number

@@ -14,8 +14,8 @@ from bench.hot import MANY, MOST_LIVE, VISITORS, Hour, lived
 from bench.in_process import Given, handlers_over
 from bench.machine import Machine, Requests, Sent, machine_of
 from bench.metering import Meter
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting
 from simulation.aws_table import create_table
