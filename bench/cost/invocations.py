@@ -23,6 +23,7 @@ from bench.cost.metering import Meter, Request
 from bench.handlers import Shelf, handlers_over
 from chalicelib import telemetry
 from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.consumers import (
     archive_entries,
     distribute_timers,
@@ -32,7 +33,6 @@ from chalicelib.aws.consumers import (
     sweep_timers,
 )
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import MapParallel
 from chalicelib.http import tokens

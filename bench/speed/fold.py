@@ -21,7 +21,7 @@ from bench.aws_events import WINDOWS
 from bench.cost.simulate_views import Agenda, view_item
 from bench.handlers import handlers_over
 from bench.measuring import interleaved, medians, seconds
-from chalicelib.aws import resources
+from chalicelib.aws import clients
 from chalicelib.aws.consumers import fold_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.ports import Table
@@ -107,7 +107,7 @@ def _engines(agenda: Agenda) -> Iterator[Mapping[str, GivenResources]]:
 
 
 def _moto_table() -> Table:
-    dynamodb = resources.aws_client("dynamodb")
+    dynamodb = clients.aws_client("dynamodb")
     name = ENVIRONMENT["TABLE_NAME"]
     create_table(dynamodb, name)
     return DynamoTable(dynamodb, name)

@@ -17,7 +17,7 @@ from bench import original
 from bench.handlers import handlers_over
 from bench.measuring import cpu_seconds, interleaved, medians
 from bench.stubbed_aws import BADGE_ID, FOLDED, StubbedAws
-from chalicelib.aws import resources
+from chalicelib.aws import clients
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
@@ -58,7 +58,7 @@ def _given(aws: StubbedAws) -> GivenResources:
 
 
 def _stubbed(service: str, aws: StubbedAws) -> Any:
-    stubbed = resources.aws_client(service)
+    stubbed = clients.aws_client(service)
     aws.attach(stubbed)
     return stubbed
 

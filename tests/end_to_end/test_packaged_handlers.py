@@ -188,9 +188,10 @@ def test_importing_a_handler_loads_no_aws_client_library(ran: dict[str, Ran], ha
 
 
 def test_a_client_is_made_of_what_the_runtime_brings(ran: dict[str, Ran]) -> None:
-    """`put_views` makes one for DynamoDB; a bad id is answered without."""
+    """`put_views` makes one for DynamoDB; a bad id is answered without. None needs boto3."""
     assert {"botocore", "urllib3"} <= ran["chalicelib.aws.consumers.put_views"].later
     assert "botocore" not in ran["app.app"].later
+    assert not any("boto3" in one.later for one in ran.values())
 
 
 @pytest.mark.parametrize("handler", HANDLERS[1:])
