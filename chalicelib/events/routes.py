@@ -91,7 +91,7 @@ def get_badge(request: Request, resources: Resources) -> Response:
 
 
 def get_badge_svg(request: Request, resources: Resources) -> Response:
-    """Answer the same as an image."""
+    """Answer the countdown of an event as an image."""
     return badge_svg(_badge(request, resources))
 
 

@@ -89,7 +89,7 @@ def get_badge(request: Request, resources: Resources) -> Response:
 
 
 def get_badge_svg(request: Request, resources: Resources) -> Response:
-    """Answer the same as an image."""
+    """Answer the balance of a wallet as an image, if the owner shows it."""
     return badge_svg(_badge(request, resources))
 
 
