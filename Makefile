@@ -52,7 +52,7 @@ chaos: $(VENV)/dev.stamp ## load it while everything fails, and check every coun
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
 laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
-	$(BIN)/python -m tests.laws.histories $(or $(HISTORIES),1000)
+	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)
 
 mutants: $(VENV)/mutants.stamp ## break what counts exactly, line by line, and list what no test sees: [OF=chalicelib/views/folding.py]
 	rm -rf mutants

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import gc
 import os
 import signal
 import sys
@@ -19,10 +18,11 @@ from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.http.dispatch import dispatch
 from chalicelib.settings import SettingsError
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from vumi.cli import commands
 from vumi.engine import AlreadyRunningError, Engine
-from vumi.server.gateway import Gateway
+from vumi.server.asgi import Application
+from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import LocalSettings
 
@@ -68,19 +68,18 @@ def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[]
     """Serve badges until SIGINT or SIGTERM."""
     engine = Engine(settings.folder, settings.product, clock)
     try:
-        gateway = Gateway(
-            lambda request: dispatch(TABLE, request, engine.resources), engine.together
+        commits = CommonCommits(
+            lambda request: dispatch(TABLE, request, engine.resources),
+            engine.together,
+            engine.fair_lock,
         )
-        server = WebServer(gateway, settings.host, settings.port, engine.turns)
+        server = WebServer(Application(commits.answer), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
         engine.start()
-        _greet(settings, server.port)
-        if new_token:
-            print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
-        gc.freeze()  # what was imported stays, and need not be looked through again and again
-        server.serve()
+        server.serve(partial(_greet, settings, server.port, new_token))
+        commits.close()
     finally:
         engine.stop()
     print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
@@ -93,11 +92,13 @@ def address(host: str, port: int) -> str:
     return f"http://{netloc}/"
 
 
-def _greet(settings: LocalSettings, port: int) -> None:
+def _greet(settings: LocalSettings, port: int, new_token: str) -> None:
     root = address(settings.host, port)
     print(f"vu-mi serves badges: make yours on {root}", flush=True)  # noqa: T201
     badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
     print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
+    if new_token:
+        print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
 
 
 def _explain(error: OSError, settings: LocalSettings) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from chalicelib import telemetry
 from chalicelib.badges.options import Options
 from chalicelib.http.errors import ClientError
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 
 PLAIN = Options()
 

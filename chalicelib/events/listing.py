@@ -11,7 +11,8 @@ from itertools import islice
 
 from chalicelib.events.event import ID, PARTITION, SHARDS, Event, Status, batches, key
 from chalicelib.http.errors import BadRequestError
-from chalicelib.storage.ports import MAX_DUE, Due, Table
+from chalicelib.storage.items import Due
+from chalicelib.storage.ports import MAX_DUE, Table
 
 PAGE = 50
 SHARD_NAMES = frozenset(map(str, range(SHARDS)))

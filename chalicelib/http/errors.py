@@ -12,7 +12,8 @@ from types import MappingProxyType
 from chalicelib import telemetry
 from chalicelib.http.messages import Response
 from chalicelib.http.responses import error
-from chalicelib.storage.ports import ConditionFailed, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.writes import ConditionFailed
 
 RETRY_SECONDS = "1"
 NOTHING: Mapping[str, str] = MappingProxyType({})

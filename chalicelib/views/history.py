@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from chalicelib.storage.ports import Table, number, text
+from chalicelib.storage.items import number, text
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
 from chalicelib.views.counting import MAX_LIVE

@@ -12,7 +12,8 @@ from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import Key, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key
 from chalicelib.views import counting, ids
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid
@@ -70,7 +71,7 @@ def _show_and_take(
 
 
 def _take(view: View, resources: Resources, windows: Windows) -> None:
-    store = Store(resources.table, windows, resources.view_clock, resources.each)
+    store = Store(resources.table, windows, resources.view_clock, resources.map_parallel)
     queued = counting.take(view, resources.views_queue, store)
     if not queued:
         telemetry.event(logging.WARNING, "view_stored_directly")

@@ -15,31 +15,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
 from chalicelib.http.errors import ClientError, NotFoundError
-from chalicelib.storage.ports import (
-    Check,
-    ConditionFailed,
-    Item,
-    Key,
-    Put,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-    attribute,
-    number,
-    text,
-)
+from chalicelib.storage.conditions import Condition, attr
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Key, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Check, ConditionFailed, Put, Update, Write
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.conditions import ConditionBase
 
 MAX_WRITES = 10
 """Writes of one posting, before its caller is asked to try again.
@@ -113,7 +100,7 @@ class _Side:
             self.key,
             values={"last": entry_id},
             add={"balance": self.change},
-            condition=self._possible & attribute("last").lt(entry_id),
+            condition=self._possible & (attr("last") < entry_id),
         )
 
     def allows(self, item: Item) -> bool:
@@ -121,16 +108,16 @@ class _Side:
         return 0 <= number(item, "balance") + self.change <= MOST
 
     @property
-    def _possible(self) -> ConditionBase:
+    def _possible(self) -> Condition:
         if self.change < 0:
-            return attribute("balance").gte(-self.change)
-        return attribute("balance").lte(MOST - self.change)
+            return attr("balance") >= -self.change
+        return attr("balance") <= MOST - self.change
 
     @property
-    def impossible(self) -> ConditionBase:
+    def impossible(self) -> Condition:
         if self.change < 0:
-            return attribute("balance").lt(-self.change)
-        return attribute("balance").gt(MOST - self.change)
+            return attr("balance") < -self.change
+        return attr("balance") > MOST - self.change
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +229,7 @@ def _check(posting: Posting) -> None:
 
 def _put_nonce(answer: Answer) -> Put:
     """Put the nonce on the condition that makes a posting happen once: there is none yet."""
-    return Put(answer.item, condition=attribute("SK").not_exists())
+    return Put(answer.item, condition=attr("SK").missing())
 
 
 def _first(posting: Posting, item: Item | None) -> Answer:

@@ -7,16 +7,10 @@ from dataclasses import dataclass
 from ulid import ULID
 
 from chalicelib.http.errors import ClientError
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Put,
-    Table,
-    Update,
-    attribute,
-    number,
-    text,
-)
+from chalicelib.storage.conditions import attr
+from chalicelib.storage.items import Item, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update
 from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
 
@@ -57,7 +51,7 @@ def open_wallet(table: Table, user_id: str, now: int) -> Wallet:
     }
     mark: Item = {"PK": owned.pk, "SK": owned.sk, "wallet": wallet_id}
     try:
-        table.write(Put(mark, condition=attribute("SK").not_exists()), Put(made))
+        table.write(Put(mark, condition=attr("SK").missing()), Put(made))
     except ConditionFailed as failed:
         there = text(failed.items[0] or {}, "wallet")
         # Where an answer was lost, the wallet that stands is this one.
@@ -93,7 +87,7 @@ def publish(table: Table, wallet_id: str, *, is_public: bool) -> None:
             Update(
                 wallet(wallet_id),
                 values={"public": int(is_public)},
-                condition=attribute("SK").exists(),
+                condition=attr("SK").exists(),
             )
         )
     except ConditionFailed:

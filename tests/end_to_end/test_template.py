@@ -32,8 +32,8 @@ from deploy import __main__ as deploying
 from deploy import redrive, template
 from deploy.completion import FUNCTIONS
 from deploy.stage import SETTINGS, Folder, write_names
-from tests import events
-from tests.unit.fakes import entry_record
+from simulation import aws_events as events
+from simulation.aws_events import entry_record
 
 STAGES = ["prod", "dev"]
 MOST_BYTES = 400_000

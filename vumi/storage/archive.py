@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chalicelib.storage.ports import Unavailable, check_object_name
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import check_object_name
 
 FOLDER = "archive"
 """Where the objects lie, beside the file of the table."""

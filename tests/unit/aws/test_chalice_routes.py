@@ -17,8 +17,8 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
+from simulation import aws_events as events
 from simulation.resources import GivenResources
-from tests import events
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -51,7 +51,7 @@ def app(recorder: Recorder) -> Iterator[Chalice]:
         Route("GET", "/operators", recorder, Authentication.OPERATOR),
     )
     chalice_routes.register(app, RouteTable(routes))
-    resources.use(GivenResources(), GivenResources())
+    resources.use(GivenResources())
     yield app
     resources.use(None)
 

@@ -13,9 +13,10 @@ from chalicelib.aws import callers, http_api, resources
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request
 from chalicelib.settings import Settings
+from chalicelib.views.view_queue import ViewMessages
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
-from tests.unit.fakes import FakeQueue
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
@@ -27,8 +28,8 @@ OPERATOR = {"lambda": callers.to_context("")}
 @pytest.fixture(autouse=True)
 def given() -> Iterator[GivenResources]:
     settings = Settings(api_token_digests=frozenset({tokens.digest(TOKEN)}))
-    given = GivenResources(MemoryTable(), FakeQueue(), FakeQueue(), settings=settings)
-    resources.use(given, given)
+    given = GivenResources(MemoryTable(), ViewMessages(FakeQueue()), FakeQueue(), settings=settings)
+    resources.use(given)
     yield given
     resources.use(None)
 

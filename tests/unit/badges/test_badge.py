@@ -13,7 +13,7 @@ from chalicelib.badges import colors
 from chalicelib.badges.badge import Badge, explain
 from chalicelib.badges.options import FORMATS, MAX_BASE, STYLES, Options, parse
 from chalicelib.http.errors import BadRequestError
-from chalicelib.storage.ports import Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.views import ids
 from chalicelib.views.ids import BadIdError
 

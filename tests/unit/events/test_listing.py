@@ -18,9 +18,12 @@ from chalicelib.events.claims import Leases
 from chalicelib.events.event import Event, Status, batch, key
 from chalicelib.events.listing import PAGE, Page, read
 from chalicelib.http.errors import BadRequestError
-from chalicelib.storage.ports import MAX_DUE, Delete, Item, Key, Put, Table
-from tests.unit.event_builders import AT, ENGINES, an_event, table_on
-from tests.unit.fakes import FakeQueue, sqlite_table
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import MAX_DUE, Table
+from chalicelib.storage.writes import Delete, Put
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import ENGINES, sqlite_table, table_on
 
 
 @pytest.fixture(params=ENGINES)

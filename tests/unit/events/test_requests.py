@@ -26,7 +26,7 @@ from chalicelib.events.requests import (
 )
 from chalicelib.http.bodies import MAX_DEPTH
 from chalicelib.http.errors import BadRequestError
-from tests.unit.event_builders import AT
+from simulation.scheduled_events import AT
 
 QUEUES = ("orders", "mails")
 AHEAD = MAX_AHEAD_SECONDS * 1000

@@ -18,12 +18,16 @@ from chalicelib.events.webhooks.signing import Signer, new_secret
 from chalicelib.events.webhooks.urls import Record
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Item, Key, Refused, Unavailable, Update, Write
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.writes import Update, Write
+from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.scheduled_events import AT
+from simulation.tables import FaultyTable
 from tests.unit import http_requests
-from tests.unit.event_builders import AT
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable
 from tests.unit.http_requests import Answer
 
 TOKEN = tokens.new_token()

@@ -9,7 +9,7 @@ import pytest
 from chalicelib.badges.badge import Badge
 from chalicelib.events import serializers
 from chalicelib.events.event import Attempt, Kind, Status, Target
-from tests.unit.event_builders import AT, an_event
+from simulation.scheduled_events import AT, an_event
 
 NOON = "2026-03-14T12:00:00.000Z"
 DAY, HOUR, MINUTE, SECOND = 86_400_000, 3_600_000, 60_000, 1_000

@@ -16,7 +16,8 @@ from chalicelib.http.messages import Caller, Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import ConditionFailed, Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.writes import ConditionFailed
 from simulation.resources import GivenResources
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"

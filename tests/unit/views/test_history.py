@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.storage.ports import Item, Put, Table, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
 from chalicelib.views import counting, history, keys
 from chalicelib.views.counting import MAX_LIVE
 from chalicelib.views.history import By, History
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import FaultyTable, sqlite_table
-from tests.unit.view_builders import BADGE, fold, put_summary, put_views, store, ulid, view
+from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
+from simulation.views import BADGE, fold, put_summary, put_views, store, ulid, view
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 TODAY = datetime(2026, 11, 21, tzinfo=UTC)

@@ -11,13 +11,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from chalicelib.storage.ports import Item, Key, Refused, StorageError, Table, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Table
+from chalicelib.views.view_queue import ViewMessages
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.tables import FaultyTable
+from simulation.views import put_summary, put_views
 from tests.unit import http_requests
-from tests.unit.fakes import FakeQueue, FaultyTable
 from tests.unit.http_requests import Answer
-from tests.unit.view_builders import put_summary, put_views
 
 NOW = 1_795_249_800.0
 """2026-11-21T08:30:00Z."""
@@ -45,7 +49,7 @@ class World:
     queue: FakeQueue = field(default_factory=FakeQueue)
 
     def ask(self, path: str, method: str = "GET", /, **query: str | list[str]) -> Answer:
-        resources = GivenResources(self.table, self.queue, clock=lambda: NOW)
+        resources = GivenResources(self.table, ViewMessages(self.queue), clock=lambda: NOW)
         target = f"{path}?{urlencode(query, doseq=True)}"
         return http_requests.ask(resources, method, target)
 

@@ -16,17 +16,22 @@ from hypothesis import strategies as st
 from chalicelib import telemetry
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.http import tokens
-from chalicelib.storage.ports import Item, Refused, StorageError, Table, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View
+from chalicelib.views.view_queue import ViewMessages
 from chalicelib.views.windows import Windows
+from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.tables import FaultyTable, raising
+from simulation.views import put_summary
 from tests.unit import http_requests
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising
 from tests.unit.http_requests import Answer
-from tests.unit.view_builders import put_summary
 
 BADGES = "/api/v1/badges"
 JSON = "application/json"
@@ -41,7 +46,7 @@ class Api:
 
     def __post_init__(self) -> None:
         self.resources = GivenResources(
-            table=MemoryTable(), views_queue=self.queue, clock=lambda: NOON
+            table=MemoryTable(), views_queue=ViewMessages(self.queue), clock=lambda: NOON
         )
 
     @property

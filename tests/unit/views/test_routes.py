@@ -9,14 +9,19 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.settings import HOT_VIEWS, Settings
-from chalicelib.storage.ports import Table, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.view import View
+from chalicelib.views.view_queue import ViewMessages
+from simulation.clocks import NOON
+from simulation.logs import told
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.tables import FaultyTable, raising
+from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 from tests.unit import http_requests
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable, raising, told
-from tests.unit.view_builders import AT_NOON, BADGE, put_summary, put_views, shown
 
 
 def unreadable(table: Table) -> FaultyTable:
@@ -30,7 +35,9 @@ def unreadable(table: Table) -> FaultyTable:
 
 @pytest.fixture
 def resources() -> GivenResources:
-    return GivenResources(table=MemoryTable(), views_queue=FakeQueue(), clock=lambda: NOON)
+    return GivenResources(
+        table=MemoryTable(), views_queue=ViewMessages(FakeQueue()), clock=lambda: NOON
+    )
 
 
 def queue_of(resources: GivenResources) -> FakeQueue:

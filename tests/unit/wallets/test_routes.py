@@ -13,24 +13,20 @@ from hypothesis import strategies as st
 
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import (
-    Delete,
-    Item,
-    Key,
-    Refused,
-    Unavailable,
-    Update,
-    Write,
-)
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.writes import Delete, Update, Write
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.ledger import UnknownWalletError
 from chalicelib.wallets.wallet import entry as entry_key
 from chalicelib.wallets.wallet import wallet
+from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from simulation.tables import FaultyTable
 from tests.unit import http_requests
-from tests.unit.fakes import NOON, FakeQueue, FaultyTable
 from tests.unit.http_requests import Answer
 
 WALLETS = "/api/v1/wallets"

@@ -11,7 +11,7 @@ from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
 from chalicelib.wallets.wallet import Entry, Posting
-from tests.unit.fakes import NOON
+from simulation.clocks import NOON
 
 AT = int(NOON * 1000)
 MOMENT = "2026-03-14T12:00:00.000Z"
