@@ -1,8 +1,8 @@
 """The OpenAPI document: the descriptions of all features, joined with the table of routes.
 
 The paths, HEAD, the authentication and most errors follow from the route: an operation states only
-the errors of its own. The document is generated on the first request for it, in some 30 ms, and kept
-by the process. So no step of the build can leave an old one in the package, and no badge pays for it.
+the errors of its own. The first request for the document generates it, in a fraction of a second, and
+the process keeps it. So no package can have an old one, and no badge pays for it.
 """
 
 from __future__ import annotations
