@@ -323,7 +323,7 @@ def test_a_backup_made_while_it_serves_is_the_way_back_from_a_broken_file(
         status, out, err = run(folder, "backup", str(tmp_path / "backup"))
         assert (status, err) == (0, "")
         assert out == (
-            f"{tmp_path / 'backup'} has the file and 0 objects of the archive; checked.\n"
+            f"{tmp_path / 'backup'} has the file and 0 objects of the archive, and is correct.\n"
         )
         visit(server, 4)
         assert run(folder, "check")[0] == 0
@@ -407,5 +407,6 @@ def test_check_and_backup_without_a_file_say_so_and_make_nothing(
 ) -> None:
     status, out, err = run(tmp_path / "data", *command)
     assert (status, out) == (1, "")
-    assert err == f"vu-mi: there is no {tmp_path}/data/{FILE}; set DATA to the folder of the file\n"
+    file = tmp_path / "data" / FILE
+    assert err == f"vu-mi: {file} does not exist; set DATA to the folder of the file\n"
     assert list(tmp_path.iterdir()) == []

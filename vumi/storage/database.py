@@ -22,7 +22,7 @@ from chalicelib import telemetry
 from chalicelib.storage.ports import Refused, Unavailable
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import GroupCommit, Job, nested
-from vumi.storage.read_only import SHM, WAL, beside, has_wal, reading
+from vumi.storage.read_only import SHM, WAL, beside, has_wal, open_read_only
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -222,7 +222,7 @@ def _make_or_examine(path: Path) -> None:
     if not os.access(path, os.W_OK):
         raise Unavailable("it can't be written; let this user write the file and its folder")
     if not has_wal(path) or beside(path, SHM).exists():
-        with reading(path) as connection:
+        with open_read_only(path) as connection:
             examine(connection)
 
 
