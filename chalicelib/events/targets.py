@@ -15,7 +15,7 @@ from chalicelib.settings import SettingsError
 from chalicelib.storage.ports import Queue, StorageError
 
 if TYPE_CHECKING:
-    from chalicelib.events.webhooks.sender import Outcome, Sender
+    from chalicelib.events.webhooks.sender import PostOutcome, Sender
 
 NO_SECRET = "WEBHOOK_SECRETS is not set, so nothing can be signed"  # noqa: S105  says that there is none
 
@@ -69,7 +69,7 @@ def printed(event: Event) -> object:
     return json.loads(event.payload) if event.payload else None
 
 
-def _told(outcome: Outcome) -> Delivery:
+def _told(outcome: PostOutcome) -> Delivery:
     """Only a 2xx is a success, and 410 the end. Source: Standard Webhooks, "Retries"."""
     return Delivery(
         code=outcome.status or 0,

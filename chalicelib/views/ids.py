@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 MAX_CHARACTERS = 200
 REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
-"""Unicode general categories; the second can't be written as UTF-8."""
+"""Unicode general categories that an id may not have; UTF-8 can't encode the second."""
 
 
 class BadIdError(ValueError):
-    """The id is missing or wrong; the message says what to give, short enough for a badge."""
+    """An id is missing or malformed. The message says what to give, and fits on a badge."""
 
 
 def parse(given: Sequence[str]) -> str:
-    """The one id among the values of a query parameter. Raises `BadIdError`."""
+    """Return the only value of a query parameter as an id. Raises `BadIdError`."""
     if not given:
         raise BadIdError("give an id: ?id=owner/name")
     if len(given) > 1:
@@ -24,7 +24,7 @@ def parse(given: Sequence[str]) -> str:
 
 
 def normalise(raw: str) -> str:
-    """An id as it is stored. Raises `BadIdError`."""
+    """Return an id in the form in which it is stored. Raises `BadIdError`."""
     badge_id = unicodedata.normalize("NFC", raw)
     if not badge_id:
         raise BadIdError("the id is empty: give one like owner/name")

@@ -14,7 +14,7 @@ from chalicelib import telemetry
 from chalicelib.events.delivery import Delivery
 from chalicelib.events.event import Event, Kind, Target
 from chalicelib.events.targets import NO_SECRET, Deliverer
-from chalicelib.events.webhooks.sender import Outcome, Sender
+from chalicelib.events.webhooks.sender import PostOutcome, Sender
 from chalicelib.settings import SettingsError
 from chalicelib.storage.ports import Refused
 from tests.unit.event_builders import AT
@@ -27,10 +27,10 @@ URL = "https://example.com/hook"
 class FakeSender:
     """A sender that is answered as told, and keeps what it posted."""
 
-    outcome: Outcome
+    outcome: PostOutcome
     posted: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def post(self, *what: Any) -> Outcome:
+    def post(self, *what: Any) -> PostOutcome:
         self.posted.append(what)
         return self.outcome
 
@@ -39,7 +39,7 @@ def event(kind: Kind, address: str = "", payload: str = "") -> Event:
     return Event("e", AT, AT, Target(kind, address), payload, "digest")
 
 
-def posted(outcome: Outcome, payload: str = "") -> tuple[Delivery, Sequence[Any]]:
+def posted(outcome: PostOutcome, payload: str = "") -> tuple[Delivery, Sequence[Any]]:
     sender = FakeSender(outcome)
     deliver = Deliverer(lambda _: None, lambda: cast("Sender", sender))
     delivery = deliver(event(Kind.URL, URL, payload))
@@ -49,28 +49,28 @@ def posted(outcome: Outcome, payload: str = "") -> tuple[Delivery, Sequence[Any]
 
 @pytest.mark.parametrize("payload", ['{"a":[1,2.5,null]}', '"ü"', "null"])
 def test_a_url_gets_the_payload_as_json_under_the_id_of_the_event(payload: str) -> None:
-    delivery, what = posted(Outcome(204), payload)
+    delivery, what = posted(PostOutcome(204), payload)
     assert delivery == Delivery(code=204)
     assert what == (URL, "e", payload.encode())
 
 
 def test_without_a_payload_a_url_gets_the_id() -> None:
-    _, (_, _, body) = posted(Outcome(200))
+    _, (_, _, body) = posted(PostOutcome(200))
     assert json.loads(body) == {"id": "e"}
 
 
 @pytest.mark.parametrize(
     ("outcome", "delivery"),
     [
-        (Outcome(500, "status 500"), Delivery(500, "status 500")),
-        (Outcome(302, "status 302"), Delivery(302, "status 302")),
-        (Outcome(None, "no answer"), Delivery(0, "no answer")),
-        (Outcome(410, "status 410"), Delivery(410, "status 410", is_final=True)),
-        (Outcome(429, "status 429", 7.5), Delivery(429, "status 429", retry_after=7.5)),
-        (Outcome(503, ""), Delivery(503, "status 503")),
+        (PostOutcome(500, "status 500"), Delivery(500, "status 500")),
+        (PostOutcome(302, "status 302"), Delivery(302, "status 302")),
+        (PostOutcome(None, "no answer"), Delivery(0, "no answer")),
+        (PostOutcome(410, "status 410"), Delivery(410, "status 410", is_final=True)),
+        (PostOutcome(429, "status 429", 7.5), Delivery(429, "status 429", retry_after=7.5)),
+        (PostOutcome(503, ""), Delivery(503, "status 503")),
     ],
 )
-def test_what_is_no_success_is_told(outcome: Outcome, delivery: Delivery) -> None:
+def test_what_is_no_success_is_told(outcome: PostOutcome, delivery: Delivery) -> None:
     assert posted(outcome)[0] == delivery
 
 
