@@ -722,7 +722,7 @@ def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
         assert alarm["TreatMissingData"] == missing
     assert stack["AlarmSubscription"] == {
         "Type": "AWS::SNS::Subscription",
-        "Condition": "SomebodyIsTold",
+        "Condition": "HasAlarmEmail",
         "Properties": {
             "TopicArn": {"Ref": "AlarmTopic"},
             "Protocol": "email",

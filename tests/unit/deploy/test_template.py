@@ -155,7 +155,7 @@ def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> No
     referred = set(names_in(part))
     assert {"ViewsDeadLetters", "AlarmTopic", "AlarmEmail"} <= referred <= known
     conditions = set(conditions_in([part["Resources"], part["Outputs"]]))
-    assert conditions == {"SomebodyIsTold", "IsRestored"} == set(part["Conditions"])
+    assert conditions == {"HasAlarmEmail", "IsRestored"} == set(part["Conditions"])
 
 
 def test_the_stack_of_its_own_tells_the_names_that_the_next_steps_ask_for() -> None:

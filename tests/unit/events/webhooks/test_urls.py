@@ -228,7 +228,7 @@ def test_the_addresses_of_a_name_are_public_and_each_is_given_once() -> None:
 def test_one_private_address_is_enough_to_refuse_a_name_and_is_not_told(
     addresses: list[str],
 ) -> None:
-    with pytest.raises(BadUrlError, match=r"example\.com leads to an address") as refused:
+    with pytest.raises(BadUrlError, match=r"example\.com resolves to an address") as refused:
         permitted(NAMED, NOTHING, Names(addresses))
     assert not any(address in str(refused.value) for address in addresses)
 
