@@ -52,7 +52,7 @@ chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SE
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
 laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
-	$(BIN)/python -m tests.laws.histories $(or $(HISTORIES),1000)
+	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)
 
 mutants: $(VENV)/mutants.stamp ## mutate the exact modules, and list mutants that survive the tests: [OF=chalicelib/views/folding.py]
 	rm -rf mutants

@@ -11,12 +11,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from importlib.metadata import version
-from pathlib import Path
 from statistics import median
 from typing import TypeVar
-
-ROOT = Path(__file__).parent.parent
-"""Where the programs that are measured start."""
 
 Figure = TypeVar("Figure")
 Side = TypeVar("Side", bound=Hashable)

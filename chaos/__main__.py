@@ -19,15 +19,15 @@ from pathlib import Path
 
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 
-from bench.measuring import ROOT
-from bench.stubbed_aws import isolate
 from chalicelib import telemetry
-from chaos import aws, checker, history, machine
-from chaos.aws import World
-from chaos.checker import CLEAN
-from chaos.disk import unmount
+from chaos.checker import history
+from chaos.checker.verdict import CLEAN, check
+from chaos.driver import aws, machine
+from chaos.driver.aws import World
+from chaos.driver.server import DiedError
+from chaos.faults.disk import unmount
 from chaos.report import OnAws, OneMachine, counted, report
-from chaos.server import DiedError
+from simulation.environment import ROOT, isolate
 
 FOLDER = ROOT / "build" / "chaos"
 SECONDS = 180.0
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _check(path: Path) -> int:
-    verdict = checker.check(history.read(path))
+    verdict = check(history.read(path))
     for violation in verdict.violations:
         print(violation)
     print(f"{verdict.answers:,} answers, {len(verdict.violations)} wrong")
@@ -100,7 +100,7 @@ def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
         seen.log_errors,
         seen.refused_owners,
         *counted(seen.history),
-        checker.check(seen.history),
+        check(seen.history),
     )
 
 
@@ -126,7 +126,7 @@ def _plus(before: OnAws, folder: Path, world: World) -> OnAws:
         before.worlds + 1,
         before.operations + counted(seen)[0],
         before.happened + world.happened,
-        before.verdict.plus(checker.check(seen)),
+        before.verdict.plus(check(seen)),
     )
 
 

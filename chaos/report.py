@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.report import Report
-from chaos.bad_input import Tried
-from chaos.checker import Flaw, Verdict
-from chaos.faults import Fault
-from chaos.history import Kind, Operation, Outcome
-from chaos.visitors import HUNG
+from chaos.checker.history import Kind, Operation, Outcome
+from chaos.checker.verdict import Flaw, Verdict
+from chaos.driver.fault_plan import Fault
+from chaos.driver.visitors import HUNG
+from chaos.fuzz.bad_input import Tried
+from simulation.report import Report
 
 SHOWN = 10
 """Wrong answers and log lines that are printed, at most."""

@@ -15,14 +15,14 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
 from deploy import folding as stack_folding
@@ -127,7 +127,7 @@ def _import(given: argparse.Namespace) -> None:
     """Import counts from a CSV file. Each count becomes the base of its badge."""
     rows = counts_file.read(given.file)
     table = _open_table(stage.outputs(boto3.client("cloudformation"), _stack_name(given)))
-    command.run(rows, Import(table, concurrently, time.time, given.replace, given.dry_run))
+    command.run(rows, Import(table, map_parallel, time.time, given.replace, given.dry_run))
 
 
 def _redrive(given: argparse.Namespace) -> None:
@@ -150,7 +150,7 @@ def _fold(given: argparse.Namespace) -> None:
     found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
     windows = Windows.of(Settings.from_environment(os.environ))
     job = folding.FoldAll(
-        stack_folding.folder(_open_table(found), windows, time.time), concurrently
+        stack_folding.folder(_open_table(found), windows, time.time), map_parallel
     )
     retries = Config(retries={"mode": "standard", "total_max_attempts": 12})
     client = boto3.client("dynamodb", config=retries)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import unicodedata
 from binascii import crc32
-from dataclasses import dataclass
 
 from chalicelib.badges import colors, logos, svg_styles
+from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
 from chalicelib.badges.svg_markup import Drawing, escape, number
 
@@ -18,30 +18,17 @@ MAX_BYTES = 4096
 NO_SUCH_LOGO = "it is not one of the included logos"
 NO_ROOM = f"the badge would have more than {MAX_BYTES} bytes"
 LABEL_COLOR = "#555555"
+DEFAULT_STYLE = "flat"
 REMOVED_CATEGORIES = {"Cc", "Cs"}
 """General categories that XML 1.0 does not allow: controls and halves of surrogate pairs."""
 REMOVED_CHARACTERS = "\ufffe\uffff"
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """The content and style of a badge, as its caller gave them."""
-
-    label: str
-    """The text of the left half; empty for none."""
-    message: str
-    color: str = "blue"
-    """The background of the message, parsed by `colors.parse`; unused by `social`."""
-    label_color: str = ""
-    """The background of the label and the logo; empty for grey."""
-    style: str = "flat"
-    """One of `svg_styles.STYLES`."""
-    logo: str = ""
-    """A name for `logos.find`; the image names the reason if it is left out."""
-
-
 def draw(badge: Badge) -> str:
-    """Draw a badge as an SVG document. Raises `BadColorError`."""
+    """Draw a badge as an SVG document. Raises `BadColorError`.
+
+    A logo that can't be drawn is left out, and the image says why.
+    """
     if not badge.logo:
         return _write_document(badge, None)
     logo = logos.find(badge.logo)
@@ -57,7 +44,7 @@ def _fits(drawn: str) -> bool:
 
 def _write_document(badge: Badge, logo: Logo | None, left_out: str = "") -> str:
     drawing = _make_drawing(badge, logo)
-    picture = svg_styles.STYLES[badge.style](drawing)
+    picture = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
     width, height = number(picture.width), picture.height
     name = escape(": ".join(filter(None, (drawing.label, drawing.message))))
     return (

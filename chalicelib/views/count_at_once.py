@@ -12,17 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chalicelib.storage.ports import (
-    MAX_TRANSACTION_WRITES,
-    ConditionFailed,
-    Item,
-    Put,
-    Table,
-    Unavailable,
-    Write,
-    attribute,
-    key_of,
-)
+from chalicelib.storage.conditions import attr
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Put, Write
 from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import View
@@ -112,4 +106,4 @@ class AtOnceCounter:
             "badge": view.badge_id,
             "ttl": int(now) + self.windows.retention,
         }
-        return Put(item, condition=attribute("SK").not_exists())
+        return Put(item, condition=attr("SK").missing())

@@ -22,7 +22,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from chalicelib.storage.ports import ConditionFailed, Put, Table, Unavailable, Write, text
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Write
 from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import earliest, latest, milliseconds

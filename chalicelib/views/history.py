@@ -8,7 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from chalicelib.storage.ports import Table, number, text
+from chalicelib.storage.items import number, text
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
 from chalicelib.views.counting import MAX_LIVE
@@ -91,7 +92,7 @@ def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) ->
     return History(by, days, since, tuple(Bucket(start, views[start]) for start in starts))
 
 
-def document(badge_id: str, history: History) -> dict[str, Any]:
+def to_json(badge_id: str, history: History) -> dict[str, Any]:
     """Return a history as JSON.
 
     `id` is the id as given, `by` is "day" or "hour", `days` is the number of days. `since` is the

@@ -5,12 +5,13 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.query import check_characters
+
 MAX_CHARACTERS = 200
-REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
-"""Unicode general categories that an id may not have; UTF-8 can't encode the second."""
 
 
-class BadIdError(ValueError):
+class BadIdError(BadRequestError):
     """An id is missing or malformed. The message says what to give, and fits on a badge."""
 
 
@@ -30,7 +31,8 @@ def normalise(raw: str) -> str:
         raise BadIdError("the id is empty: give one like owner/name")
     if len(badge_id) > MAX_CHARACTERS:
         raise BadIdError(f"the id has {len(badge_id)} characters: give at most {MAX_CHARACTERS}")
-    for category in map(unicodedata.category, badge_id):
-        if category in REFUSED_CATEGORIES:
-            raise BadIdError(f"the id has {REFUSED_CATEGORIES[category]}: leave it out")
+    try:
+        check_characters(badge_id, "the id")
+    except ValueError as wrong:
+        raise BadIdError(str(wrong)) from None
     return badge_id

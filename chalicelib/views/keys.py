@@ -6,7 +6,7 @@ query from `VIEWS` reads the summary first, then the newest views.
 
 from __future__ import annotations
 
-from chalicelib.storage.ports import Key
+from chalicelib.storage.items import Key
 
 PARTITION = "USER#"
 SUMMARY = "VIEWS"

@@ -17,32 +17,24 @@ import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from chalicelib.http.errors import ClientError, UnauthorizedError
 from chalicelib.http.tokens import digest
-from chalicelib.storage.ports import (
+from chalicelib.storage.conditions import Condition, attr, unchanged
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Item, Value, key_of, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import (
     MAX_TRANSACTION_WRITES,
     Check,
     ConditionFailed,
     Delete,
-    Item,
     Put,
-    StorageError,
-    Table,
-    Unavailable,
     Update,
-    Value,
     Write,
-    attribute,
-    key_of,
-    number,
-    text,
 )
 from chalicelib.views import counting, keys
 from chalicelib.views.summary import Summary, hour_of, read
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.conditions import ConditionBase
 
 SECRET_BYTES = 24
 MAX_NAMES = 20
@@ -57,24 +49,33 @@ TOMBSTONE_SECONDS = 7 * 86_400
 """A tombstone outlives the last view by this time, because TTL removes items in any order."""
 
 
-class OwnerError(Exception):
+class OwnerError(ClientError):
     """An owner's request is refused. The message says why."""
 
 
 class TakenError(OwnerError):
     """The id has an owner or views, or is an alias of another badge."""
 
+    status = 409
+    code = "taken"
+
 
 class NotClaimedError(OwnerError):
     """The id has no owner, so nobody can change its badge."""
 
+    status = 404
+    code = "not_claimed"
 
-class NoSecretError(OwnerError):
+
+class NoSecretError(UnauthorizedError, OwnerError):
     """The request has no secret."""
 
 
 class WrongSecretError(OwnerError):
     """The secret is not that of the badge."""
+
+    status = 403
+    code = "wrong_secret"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,10 @@ class Owned:
         return sorted(set(self.names) - {self.badge_id})
 
     @property
-    def held(self) -> ConditionBase:
+    def held(self) -> Condition:
         """Return the condition that the owner and the names are still those that were read."""
         names: list[Value] = [*self.names[1:]]
-        same_names = attribute("names").eq(names) if names else attribute("names").not_exists()
-        return attribute("digest").eq(self.digest) & same_names
+        return (attr("digest") == self.digest) & unchanged("names", names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
         try:
             table.write(
                 summary.update(now, {"base": base} if base else {}, remove=("deleted",)),
-                Put(_owner_item(badge_id, own_digest, now), attribute("SK").not_exists()),
+                Put(_owner_item(badge_id, own_digest, now), attr("SK").missing()),
             )
         except ConditionFailed:
             continue
@@ -249,7 +249,7 @@ def _renamed(table: Table, owned: Owned, name: str, now: float) -> Iterator[Writ
         unused = _unused(table, name)
         values = {**_new_life(unused, now), "alias": owned.badge_id}
         yield unused.update(now, values, remove=("deleted",))
-        yield Check(keys.owner(name), attribute("SK").not_exists())
+        yield Check(keys.owner(name), attr("SK").missing())
 
 
 def _all_names(owned: Owned) -> list[str]:

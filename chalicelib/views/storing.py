@@ -11,8 +11,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chalicelib.concurrency import Each
-from chalicelib.storage.ports import Item, Key, NotStored, StorageError, Table, Unavailable, key_of
+from chalicelib.concurrency import MapParallel
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Item, Key, key_of
+from chalicelib.storage.ports import NotStored, Table
 from chalicelib.views import keys
 from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.view import View
@@ -27,12 +29,12 @@ class InBetween(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The store of views; `clock` is seconds since 1970, `each` runs a function for each badge."""
+    """The store of views; `clock` is seconds since 1970, `map_parallel` counts badges."""
 
     table: Table
     windows: Windows
     clock: Callable[[], float]
-    each: Each
+    map_parallel: MapParallel
 
     def store(self, views: Iterable[View]) -> Failures:
         """Store or count each view; return the failed views, each with its reason.
@@ -52,7 +54,7 @@ class Store:
             else:
                 failures[view] = InBetween("the view is between young and old; deliver it again")
         failures |= self._put_young(young)
-        for failed in self.each(self._count, at_once.values()):
+        for failed in self.map_parallel(self._count, at_once.values()):
             failures |= failed
         return failures
 

@@ -13,18 +13,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from chalicelib.storage.ports import (
-    Check,
-    Item,
-    Put,
-    Table,
-    Update,
-    Value,
-    attribute,
-    number,
-    text,
-    unchanged,
-)
+from chalicelib.storage.conditions import attr, unchanged
+from chalicelib.storage.items import Item, Value, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Check, Put, Update
 from chalicelib.views import keys
 
 HOURS_OF_DAY = 24
@@ -172,7 +164,7 @@ class Summary:
             "version": self.version,
             "reset": self.reset,
         }
-        earlier = attribute("version").not_exists() | attribute("version").lte(self.version)
+        earlier = attr("version").missing() | (attr("version") <= self.version)
         return Put(item, condition=earlier)
 
 

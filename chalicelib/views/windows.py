@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Item
+from chalicelib.storage.items import Item
 from chalicelib.views import keys
 
 YOUNG = 0.5

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
+from simulation.aws_table import create_table
 from simulation.memory_table import MemoryTable
-from tests.aws import create_table
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue

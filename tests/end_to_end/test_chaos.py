@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from chaos import history
+from chaos.checker import history
 from tests.end_to_end.server import ROOT
 
 

@@ -26,15 +26,15 @@ from chalicelib.aws.attribute_values import encode_item
 from chalicelib.events.event import Event, Kind, Target
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.storage.ports import Key
+from chalicelib.storage.items import Key
 from chalicelib.views import keys
 from chalicelib.views.view import View, milliseconds, new_ulid
 from chalicelib.views.windows import Windows
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy.completion import FUNCTIONS, mapping_options
-from tests import events
+from simulation import aws_events as events
+from simulation.aws_events import entry_record
 from tests.end_to_end.emulator import Emulator, running, until
-from tests.unit.fakes import entry_record
 
 BADGE = "/api/v1/views?id=octocat"
 EVENTS = "/api/v1/events"

@@ -12,16 +12,16 @@ from moto import mock_aws
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Delete, Item, Key
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
-from tests import events
-from tests.aws import create_table
+from simulation import aws_events as events
+from simulation.aws_table import create_table
 
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z, which is a mark: the windows of views are 300 s, the grace is 600 s."""
@@ -42,7 +42,7 @@ class Aws:
     def clock(self) -> float:
         return self.now
 
-    each = staticmethod(map)
+    map_parallel = staticmethod(map)
 
     def get(self, badge_id: str, **query: str) -> dict[str, Any]:
         """The badge's JSON."""

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from chaos.disk import limit, unlimit
+from chaos.faults.disk import limit, unlimit
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from tests.unit.vumi.check.test_check import break_page, snapshot
 from vumi.storage.database import FILE, VERSION, WAY_BACK

@@ -21,14 +21,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Answer, Posting, nonce
-from tests.laws.faults import Fault
-from tests.laws.test_timers import FAULTS, faults, on_dynamodb, on_sqlite
-from tests.laws.wallets_world import (
+from simulation.faults import Fault
+from simulation.tables import sqlite_table
+from simulation.wallets_world import (
     CLOCKS,
     NOBODY,
     START,
@@ -39,7 +39,7 @@ from tests.laws.wallets_world import (
     answer_of,
     entries_of,
 )
-from tests.unit.fakes import sqlite_table
+from tests.laws.test_events import FAULTS, faults, on_dynamodb, on_sqlite
 
 USERS = ["user-a", "user-b", "user-c"]
 amounts = st.integers(1, 12) | st.sampled_from([MOST // 2, 2**62, MOST - 1, MOST])

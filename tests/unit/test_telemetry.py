@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib import telemetry
-from tests.unit.fakes import logging_put_back
+from simulation.logs import logging_put_back
 
 MAX_DIMENSIONS = 30
 MAX_METRICS = 100

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 from vumi.admin import counts_file
 from vumi.admin.importing import Import, ImportOutcome, ImportResult
 

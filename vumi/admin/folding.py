@@ -14,8 +14,8 @@ from itertools import islice
 import click
 
 from chalicelib.aws.retry import Retry
-from chalicelib.concurrency import Each
-from chalicelib.storage.ports import Unavailable
+from chalicelib.concurrency import MapParallel
+from chalicelib.storage.errors import Unavailable
 from chalicelib.views.folding import Folder
 from vumi.admin.importing import PATIENCE
 
@@ -39,10 +39,10 @@ class FoldedBadge:
 
 @dataclass(frozen=True, slots=True)
 class FoldAll:
-    """The job that folds badges; `each` folds some of them concurrently."""
+    """The job that folds badges; `map_parallel` folds those of one batch."""
 
     folder: Folder
-    each: Each
+    map_parallel: MapParallel
     patience: Retry = PATIENCE
 
     def run(self, badge_ids: Iterable[str]) -> Iterator[FoldedBadge]:
@@ -56,7 +56,7 @@ class FoldAll:
             yield from self.patience.call(partial(self._fold_batch, batch))
 
     def _fold_batch(self, badge_ids: Sequence[str]) -> list[FoldedBadge]:
-        return list(self.each(self._fold, badge_ids))
+        return list(self.map_parallel(self._fold, badge_ids))
 
     def _fold(self, badge_id: str) -> FoldedBadge:
         try:

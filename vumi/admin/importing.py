@@ -13,8 +13,9 @@ from enum import Enum
 from functools import partial
 
 from chalicelib.aws.retry import Retry
-from chalicelib.concurrency import Each
-from chalicelib.storage.ports import ConditionFailed, Table
+from chalicelib.concurrency import MapParallel
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed
 from chalicelib.views import keys
 from chalicelib.views.summary import Summary
 from vumi.admin.counts_file import ImportedCount
@@ -47,7 +48,7 @@ class Import:
     """The job that imports counts; with `dry_run` it writes nothing."""
 
     table: Table
-    each: Each
+    map_parallel: MapParallel
     clock: Callable[[], float]
     replace: bool = False
     dry_run: bool = False
@@ -60,7 +61,7 @@ class Import:
             yield from self.patience.call(partial(self._import_batch, chunk))
 
     def _import_batch(self, rows: Sequence[ImportedCount]) -> list[ImportResult]:
-        return list(self.each(self._import, rows))
+        return list(self.map_parallel(self._import, rows))
 
     def _import(self, row: ImportedCount) -> ImportResult:
         """Read and write a badge until no other write comes in between."""

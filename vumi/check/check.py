@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import TypeAlias
 
-from chalicelib.storage.ports import Refused
+from chalicelib.storage.errors import Refused
 from vumi.check import consistency, rows
 from vumi.check import wallets as wallet_checks
 from vumi.check.consistency import Badges

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from chalicelib.storage.ports import Item, number, text
+from chalicelib.storage.items import Item, number, text
 from chalicelib.views import keys
 from chalicelib.views.summary import Summary
 from vumi.check.report import Finding, all_wrong, note, ok

@@ -17,7 +17,8 @@ from typing import Any
 from chalicelib.events import event as events
 from chalicelib.events.event import Event
 from chalicelib.events.sweep import CURSOR
-from chalicelib.storage.ports import Item, Refused, check_item, number, text
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.items import Item, check_item, number, text
 from chalicelib.views import ids, keys
 from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import milliseconds

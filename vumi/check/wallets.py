@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chalicelib.storage.ports import Item, number, text
+from chalicelib.storage.items import Item, number, text
 from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Outcome, Posting
 from vumi.check.report import Finding, all_wrong, note, ok
 from vumi.check.rows import WrongItemError, decode

@@ -22,7 +22,8 @@ from vumi.admin.importing import Import
 from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.cli.folding import badge_ids
-from vumi.engine import EVENT_QUEUE, TIMERS_QUEUE, VIEWS_QUEUE
+from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
+from vumi.resources import EVENT_QUEUE
 from vumi.settings import LocalSettings
 from vumi.storage import backup
 from vumi.storage.database import FILE, WAY_BACK, Database
@@ -105,7 +106,7 @@ def _fold(settings: LocalSettings, _: argparse.Namespace) -> None:
         queue = SqliteQueue(database, VIEWS_QUEUE, time.time)
         now = ViewClock(database, queue, time.time).keep()
         folder = Folder(table, Windows.of(settings.product), lambda: now)
-        folding.run(folding.FoldAll(folder, database.each), badge_ids(database))
+        folding.run(folding.FoldAll(folder, database.map_in_commits), badge_ids(database))
 
 
 def _redrive_events(settings: LocalSettings, given: argparse.Namespace) -> None:
@@ -121,7 +122,7 @@ def _import(settings: LocalSettings, given: argparse.Namespace) -> None:
     rows = counts_file.read(given.file)
     with _open_file(settings) as database:
         table = SqliteTable(database)
-        job = Import(table, database.each, time.time, given.replace, given.dry_run)
+        job = Import(table, database.map_in_commits, time.time, given.replace, given.dry_run)
         command.run(rows, job)
 
 

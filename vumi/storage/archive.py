@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from chalicelib.storage.ports import Unavailable, check_object_name
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import check_object_name
 
 FOLDER = "archive"
 """The folder of the objects, next to the file."""

@@ -16,8 +16,8 @@ from datetime import UTC
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from chalicelib.events.webhooks.addresses import Address, Allowed
-from chalicelib.events.webhooks.signing import Signer
+from chalicelib.events.webhooks.addresses import Address, Allowed, BadNetworkError
+from chalicelib.events.webhooks.signing import BadSecretError, Signer
 from chalicelib.events.webhooks.urls import (
     BadUrlError,
     Resolver,
@@ -27,15 +27,16 @@ from chalicelib.events.webhooks.urls import (
     permitted,
 )
 from chalicelib.lazy import lazy
+from chalicelib.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    import http.client as http_client
     import ssl
     from email import utils as email_utils
+    from http import client as http_client
 
     from _typeshed import WriteableBuffer
 else:
-    email_utils, http_client, ssl = map(lazy, ("email.utils", "http.client", "ssl"))
+    ssl, email_utils, http_client = lazy("ssl"), lazy("email.utils"), lazy("http.client")
 
 USER_AGENT = "vu-mi"
 SEND_SECONDS = 10.0
@@ -170,6 +171,22 @@ class Sender:
                 return "the connection was closed before an answer"
             case _:
                 return f"no connection: {failure.strerror or type(failure).__name__}"
+
+
+def sender_of(settings: Settings) -> Sender | None:
+    """Return the sender of webhooks for the settings, or None without a secret.
+
+    Raises `SettingsError` if a setting is malformed.
+    """
+    try:
+        allowed = Allowed.parse(settings.webhook_allow)
+        if not settings.webhook_secrets:
+            return None
+        return Sender(Signer(settings.webhook_secrets), allowed)
+    except BadNetworkError as error:
+        raise SettingsError(str(error)) from error
+    except BadSecretError as error:
+        raise SettingsError(f"WEBHOOK_SECRETS: {error}") from error
 
 
 def _fail(error: str) -> PostOutcome:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.aws.s3 import S3Archive
-from chalicelib.storage.ports import Refused, Unavailable
-from tests.unit.fakes import FakeTime, client_error, script
+from chalicelib.storage.errors import Refused, Unavailable
+from simulation.aws_clients import client_error, script
+from simulation.clocks import FakeTime
 
 SLOW_DOWN = client_error("SlowDown", 503)
 

@@ -9,8 +9,9 @@ from botocore.exceptions import ConnectTimeoutError, NoCredentialsError, ReadTim
 from types_boto3_sqs import SQSClient
 
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.ports import Refused, Unavailable
-from tests.unit.fakes import FakeClient, FakeTime, client_error, script
+from chalicelib.storage.errors import Refused, Unavailable
+from simulation.aws_clients import FakeClient, client_error, script
+from simulation.clocks import FakeTime
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 SENT = {"MessageId": "1"}

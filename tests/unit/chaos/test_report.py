@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from chaos.bad_input import Tried
-from chaos.checker import CLEAN, check
-from chaos.faults import Fault
-from chaos.history import Kind, Operation, Outcome
+from chaos.checker.history import Kind, Operation, Outcome
+from chaos.checker.verdict import CLEAN, check
+from chaos.driver.fault_plan import Fault
+from chaos.driver.visitors import HUNG
+from chaos.fuzz.bad_input import Tried
 from chaos.report import OnAws, OneMachine, counted, failures, report
-from chaos.visitors import HUNG
 
 HIT = Operation("a", Kind.HIT, 1, 2, Outcome.ACKNOWLEDGED, 0)
 LOST = check([HIT, Operation("a", Kind.FINAL, 3, 4, Outcome.ACKNOWLEDGED, 0)])

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import NotSent, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import NotSent
 from chalicelib.views import counting
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from deploy.redrive import DELIVERY_SECONDS, INVISIBLE_SECONDS, LetterOutcome, Redrive
-from tests.unit.fakes import NOON, FakeQueue, FakeTime, sqlite_table, ulid_of
+from simulation.clocks import NOON, FakeTime, ulid_of
+from simulation.queues import FakeQueue
+from simulation.tables import sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-dead"
 RETENTION = Settings().retention_seconds

@@ -12,7 +12,7 @@ from moto import mock_aws
 
 from deploy.completion import FUNCTIONS
 from deploy.restore import Restore
-from tests.aws import create_table
+from simulation.aws_table import create_table
 
 STACK = "vu-mi-prod"
 

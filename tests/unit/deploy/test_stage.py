@@ -12,7 +12,7 @@ from chalice.config import Config
 
 from deploy import template
 from deploy.stage import SETTINGS, Folder, forget_names, outputs, write_names
-from tests.unit.fakes import script
+from simulation.aws_clients import script
 
 FUNCTIONS = (
     "api_handler",

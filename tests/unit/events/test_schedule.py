@@ -21,9 +21,13 @@ from chalicelib.events.schedule import (
     read,
 )
 from chalicelib.events.sweep import AHEAD_SECONDS
-from chalicelib.storage.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
-from tests.unit.event_builders import AT, ENGINES, an_event, table_on
-from tests.unit.fakes import FakeQueue, FaultyTable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import ENGINES, FaultyTable, table_on
 
 CLAIMED: dict[str, Value] = {"claim": "somebody", "lease": AT + 60_000, "tries": 1}
 

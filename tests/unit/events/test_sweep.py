@@ -20,9 +20,9 @@ from chalicelib.events.event import (
     Status,
     batch,
     batches,
+    event_id_in,
     key,
     message,
-    named_in,
 )
 from chalicelib.events.schedule import DIRECT_SECONDS
 from chalicelib.events.sweep import (
@@ -36,18 +36,14 @@ from chalicelib.events.sweep import (
     distribute,
     sweep,
 )
-from chalicelib.storage.ports import (
-    MAX_DELAY_SECONDS,
-    Due,
-    Message,
-    StorageError,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-)
-from tests.unit.event_builders import AT, ENGINES, an_event, table_on
-from tests.unit.fakes import FakeQueue, FaultyTable, raising, told
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Due
+from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
+from chalicelib.storage.writes import Update, Write
+from simulation.logs import told
+from simulation.queues import FakeQueue
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import ENGINES, FaultyTable, raising, table_on
 
 MINUTE = 60_000
 AHEAD = AHEAD_SECONDS * 1000
@@ -407,11 +403,11 @@ def test_a_group_that_nobody_here_sent_is_refused_whole(body: object) -> None:
 )
 def test_a_message_that_nobody_here_sent_names_no_event(body: object) -> None:
     with pytest.raises(MalformedError, match="expected"):
-        named_in(body)
+        event_id_in(body)
 
 
 def test_a_message_names_its_event() -> None:
-    assert named_in(message("ü-1")) == "ü-1"
+    assert event_id_in(message("ü-1")) == "ü-1"
 
 
 def test_a_sweep_of_an_event_whose_claim_is_under_way_does_no_harm(table: Table) -> None:

@@ -7,29 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Key,
-    Put,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-)
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.count_at_once import AT_ONCE, HOT_SECONDS, TRIES, AtOnceCounter
 from chalicelib.views.view import View
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FaultyTable, raising
-from tests.unit.view_builders import (
+from simulation.clocks import NOON
+from simulation.tables import ENGINES, FaultyTable, once, raising, table_on
+from simulation.views import (
     AT_NOON,
     BADGE,
     DAY,
     WINDOWS,
     days,
     fold,
-    once,
     put_summary,
     put_views,
     shown,

@@ -9,34 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Put,
-    Refused,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-    number,
-)
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, number
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import keys
 from chalicelib.views.folding import MAX_VIEWS, TRIES, Folder
 from chalicelib.views.summary import read
 from chalicelib.views.view import View
-from tests.unit.event_builders import table_on
-from tests.unit.fakes import NOON, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import (
+from simulation.clocks import NOON, Clock
+from simulation.tables import FaultyTable, once, raising, sqlite_table, table_on
+from simulation.views import (
     AT_NOON,
     BADGE,
     DAY,
     HOUR,
     WINDOWS,
-    Clock,
     days,
     fold,
     in_time_zone,
-    once,
     put_summary,
     put_views,
     shown,

@@ -16,17 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.http import tokens
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Put,
-    Refused,
-    StorageError,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-)
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import (
     MAX_NAMES,
@@ -39,16 +32,15 @@ from chalicelib.views.owner import (
     WrongSecretError,
 )
 from chalicelib.views.view import View, new_ulid
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import (
+from simulation.clocks import NOON
+from simulation.tables import ENGINES, FaultyTable, once, raising, sqlite_table, table_on
+from simulation.views import (
     AT_NOON,
     BADGE,
     DAY,
     WINDOWS,
     days,
     fold,
-    once,
     put_summary,
     put_views,
     shown,

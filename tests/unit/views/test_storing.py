@@ -7,12 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.concurrency import concurrently
-from chalicelib.storage.ports import Item, NotStored, Refused, Table, Unavailable, Write, key_of
+from chalicelib.concurrency import map_parallel
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.writes import Write
 from chalicelib.views import counting, keys
 from chalicelib.views.storing import InBetween, Store
-from tests.unit.fakes import NOON, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
+from simulation.clocks import NOON
+from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
 from vumi.storage.table import SqliteTable
 
 MARKER = keys.marker(BADGE, int(NOON) + 300)
@@ -204,7 +208,7 @@ def test_many_badges_are_counted_concurrently_each_by_one_transaction(table: Sql
         for place in range(badge % 3 + 1)
     ]
     watched = FaultyTable(table)
-    assert Store(watched, WINDOWS, lambda: NOON, concurrently).store(views) == {}
+    assert Store(watched, WINDOWS, lambda: NOON, map_parallel).store(views) == {}
     assert len(watched.written) == 40
     counts = [counting.read(table, f"badge-{badge}").summary.count for badge in range(40)]
     assert counts == [badge % 3 + 1 for badge in range(40)]

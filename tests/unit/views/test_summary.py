@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Check, ConditionFailed, Item, Put, Update, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.writes import Check, ConditionFailed, Put, Update
 from chalicelib.views import keys
 from chalicelib.views.summary import Day, Hour, Summary, hour_of, read
-from tests.unit.fakes import NOON, sqlite_table
-from tests.unit.view_builders import BADGE, days, in_time_zone, put_summary, summary
+from simulation.clocks import NOON
+from simulation.tables import sqlite_table
+from simulation.views import BADGE, days, in_time_zone, put_summary, summary
 from vumi.storage.table import SqliteTable
 
 TODAY = "2026-03-14"

@@ -20,7 +20,7 @@ from chalicelib.views.view import (
     new_ulid,
     ulid_in,
 )
-from tests.unit.view_builders import AT_NOON, ulid
+from simulation.views import AT_NOON, ulid
 
 ULID_AT_NOON = ulid(AT_NOON)
 NO_FLAGS: list[object] = [0, 1, 1.0, "true", None, []]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from chalicelib.settings import Settings
 from chalicelib.views.windows import Windows, marker_item
-from tests.unit.fakes import NOON
-from tests.unit.view_builders import AT_NOON, WINDOWS
+from simulation.clocks import NOON
+from simulation.views import AT_NOON, WINDOWS
 
 LENGTHS = st.integers(min_value=1, max_value=86_400)
 TIMES = st.integers(min_value=0, max_value=4_102_444_800_000)

@@ -11,15 +11,10 @@ import pytest
 from ulid import ULID
 
 from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Delete,
-    Item,
-    Table,
-    Unavailable,
-    Write,
-    key_of,
-)
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Delete, Write
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
@@ -33,8 +28,8 @@ from chalicelib.wallets.ledger import (
     later_id,
 )
 from chalicelib.wallets.wallet import HOT_SECONDS, Answer, Entry, Outcome, Posting, nonce, wallet
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FaultyTable, raising, ulid_of
+from simulation.clocks import NOON, ulid_of
+from simulation.tables import ENGINES, FaultyTable, raising, table_on
 
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)

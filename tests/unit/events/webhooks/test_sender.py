@@ -30,8 +30,8 @@ from chalicelib.events.webhooks.addresses import Allowed
 from chalicelib.events.webhooks.sender import Deadline, PostOutcome, Sender, seconds_to_wait
 from chalicelib.events.webhooks.signing import BadWebhookIdError, Signer, new_secret
 from chalicelib.events.webhooks.urls import Record
-from tests.unit.event_builders import Names
-from tests.unit.fakes import NOON, FakeTime
+from simulation.clocks import NOON, FakeTime
+from simulation.resolver import Names
 
 NOTHING = Allowed()
 LOOPBACK = Allowed.parse("127.0.0.0/8,::1")

@@ -19,7 +19,7 @@ from chalicelib.events.webhooks.urls import (
     check_url,
     permitted,
 )
-from tests.unit.event_builders import Names
+from simulation.resolver import Names
 
 NOTHING = Allowed()
 LOOPBACK = Allowed.parse("127.0.0.0/8,::1")

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import Item, Table, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Store
@@ -21,8 +23,9 @@ from chalicelib.views.summary import read
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from deploy.folding import CLOCK_MARGIN_SECONDS, badge_ids, folder
-from tests.aws import create_table
-from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table, ulid_of
+from simulation.aws_table import create_table
+from simulation.clocks import NOON, FakeTime, ulid_of
+from simulation.tables import FaultyTable, raising, sqlite_table
 from vumi.__main__ import main
 from vumi.admin import folding
 from vumi.admin.folding import FoldAll, FoldedBadge, NotFoldedError

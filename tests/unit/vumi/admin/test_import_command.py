@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Unavailable
-from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table
+from chalicelib.storage.errors import Unavailable
+from simulation.clocks import NOON, FakeTime
+from simulation.tables import FaultyTable, raising, sqlite_table
 from vumi.admin import command
 from vumi.admin.counts_file import ImportedCount
 from vumi.admin.importing import Import

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.concurrency import concurrently
-from chalicelib.storage.ports import StorageError, Table, Unavailable
+from chalicelib.concurrency import map_parallel
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import Change, Owned
-from tests.unit.event_builders import ENGINES, table_on
-from tests.unit.fakes import NOON, FakeTime, FaultyTable, raising, sqlite_table
-from tests.unit.view_builders import WINDOWS, fold, once, shown, store, summary
+from simulation.clocks import NOON, FakeTime
+from simulation.tables import ENGINES, FaultyTable, once, raising, sqlite_table, table_on
+from simulation.views import WINDOWS, fold, shown, store, summary
 from vumi.admin.counts_file import ImportedCount
 from vumi.admin.importing import BATCH_BADGES, Import, ImportOutcome, ImportResult
 
@@ -142,7 +143,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(table: Table) -> None:
     assert imported(table, given) == told
 
 
-@pytest.mark.parametrize("each", [map, concurrently])
+@pytest.mark.parametrize("each", [map, map_parallel])
 def test_more_badges_than_go_at_once_come_in_their_order(tmp_path: Path, each: Any) -> None:
     given = rows(**{f"b{n}": n + 1 for n in range(2 * BATCH_BADGES + 1)})
     with sqlite_table(tmp_path) as table:

@@ -10,9 +10,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from vumi.workers.delivery import Expiry
 
 from chalicelib.events.event import Event, Kind, Target
-from chalicelib.storage.ports import Item, Put, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.writes import Put
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid
@@ -26,7 +28,6 @@ from vumi.storage.database import FILE, VERSION, Database
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.read_only import SHM, WAL, beside, open_read_only
 from vumi.storage.table import ChangeLog, SqliteTable
-from vumi.workers.delivery import Expiry
 
 NOW = 1_800_000_000.0
 SUMMARY: dict[str, Value] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 from vumi.storage.archive import UNFINISHED, FolderArchive
 
 NAME = "journal/2026/03/14/1-a.jsonl.gz"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Key
+from chalicelib.storage.items import Key
 from tests.unit.vumi.check.test_check import break_page
 from vumi.check import check, report
 from vumi.storage import backup

@@ -16,14 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from chalicelib.storage.ports import Key, Unavailable, key_of
-from chalicelib.views import keys
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import marker_item
-from vumi.storage.database import Database
-from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import ChangeLog, SqliteTable, remove_expired
 from vumi.workers.delivery import (
     CHANGES_AT_ONCE,
     EXPIRY_SECONDS,
@@ -41,6 +33,15 @@ from vumi.workers.delivery import (
     StreamDelivery,
     Sweeping,
 )
+
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Key, key_of
+from chalicelib.views import keys
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import marker_item
+from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import ChangeLog, SqliteTable, remove_expired
 
 START = 1_000_000.0
 VISIBILITY = 30.0
@@ -326,7 +327,8 @@ def test_what_a_handler_wrote_before_it_raised_is_undone(
 DELIVER_UNTIL_KILLED = """
 import os, signal, sys
 from pathlib import Path
-from chalicelib.storage.ports import Key, Update
+from chalicelib.storage.items import Key
+from chalicelib.storage.writes import Update
 from vumi.storage.database import Database
 from vumi.workers.delivery import MessageDelivery
 from vumi.storage.queue import SqliteQueue

@@ -1,0 +1,127 @@
+"""Events as AWS sends them to the handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.storage.items import Item, key_of
+from chalicelib.views import keys as views_keys
+from chalicelib.wallets.wallet import Entry
+
+ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/2026-01-01T00:00:00.000"
+BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
+
+
+def http_event(
+    query: Mapping[str, list[str]] | None = None,
+    method: str = "GET",
+    path: str = "/api/v1/views",
+) -> dict[str, Any]:
+    """A REST API's proxy event; without a query API Gateway sends None."""
+    return {
+        "resource": path,
+        "path": path,
+        "httpMethod": method,
+        "headers": {"Host": "api.example.com"},
+        "multiValueHeaders": {"Host": ["api.example.com"]},
+        "queryStringParameters": {k: v[-1] for k, v in query.items()} if query else None,
+        "multiValueQueryStringParameters": dict(query) if query else None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {"httpMethod": method, "resourcePath": path, "path": path},
+        "body": None,
+        "isBase64Encoded": False,
+    }
+
+
+def sqs_event(bodies: Mapping[str, object], receives: int = 1) -> dict[str, Any]:
+    """A batch of messages by their ids."""
+    return {
+        "Records": [
+            {
+                "messageId": message_id,
+                "receiptHandle": f"handle-{message_id}",
+                "body": body,
+                "attributes": {
+                    "ApproximateReceiveCount": str(receives),
+                    "SentTimestamp": "1767225600000",
+                    "SenderId": "AIDAIENQZJOLO23YVJ4VO",
+                    "ApproximateFirstReceiveTimestamp": "1767225600001",
+                },
+                "messageAttributes": {},
+                "md5OfBody": "",
+                "eventSource": "aws:sqs",
+                "eventSourceARN": "arn:aws:sqs:us-east-1:123456789012:vu-mi-views",
+                "awsRegion": "us-east-1",
+            }
+            for message_id, body in bodies.items()
+        ]
+    }
+
+
+def tick() -> dict[str, Any]:
+    """What a rule of EventBridge sends by its schedule."""
+    return {
+        "version": "0",
+        "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
+        "detail-type": "Scheduled Event",
+        "source": "aws.events",
+        "account": "123456789012",
+        "time": "2026-01-01T00:00:00Z",
+        "region": "us-east-1",
+        "resources": ["arn:aws:events:us-east-1:123456789012:rule/vu-mi-sweep"],
+        "detail": {},
+    }
+
+
+def stream_event(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A batch of stream records."""
+    return {"Records": list(records)}
+
+
+def removal(
+    sequence: int | str,
+    pk: str,
+    sk: str,
+    identity: Mapping[str, str] | None = BY_TTL,
+    arn: str = ARN,
+) -> dict[str, Any]:
+    """A REMOVE record; without an identity a program removed the item, not TTL."""
+    keys = {"PK": {"S": pk}, "SK": {"S": sk}}
+    record = {
+        "eventID": f"event-{sequence}",
+        "eventName": "REMOVE",
+        "eventVersion": "1.1",
+        "eventSource": "aws:dynamodb",
+        "awsRegion": "us-east-1",
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1767225600,
+            "Keys": keys,
+            "OldImage": {**keys, "ttl": {"N": "1767225600"}},
+            "SequenceNumber": str(sequence),
+            "SizeBytes": 120,
+            "StreamViewType": "OLD_IMAGE",
+        },
+        "eventSourceARN": arn,
+    }
+    return {**record, "userIdentity": dict(identity)} if identity else record
+
+
+def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, Any]:
+    """A stream record of a window's marker that TTL removed; `mark` is in seconds since 1970."""
+    return removal(sequence, *views_keys.marker(badge_id, mark))
+
+
+def item_removal(item: Item, sequence: int, removed_at: float = 1767225600) -> dict[str, Any]:
+    """A stream record of an item that TTL removed."""
+    record = removal(sequence, *key_of(item))
+    record["dynamodb"]["OldImage"] = encode_item(item)
+    record["dynamodb"]["ApproximateCreationDateTime"] = int(removed_at)
+    return record
+
+
+def entry_record(entry: Entry, wallet_id: str, sequence: int) -> dict[str, Any]:
+    """A stream record of an entry that TTL removed from the journal of a wallet."""
+    return item_removal(entry.item(wallet_id), sequence)

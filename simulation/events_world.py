@@ -1,0 +1,256 @@
+"""Events and whatever can happen to them: messages that come twice or never, workers that die.
+
+The plain modules over a table and queues of which any call may fail. A message of the queue is
+delivered any number of times, in any order, at any time from its delay on, and may be forgotten.
+Clocks are wrong: the one clock of one machine jumps, and on AWS those of two sweeps differ.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from chalicelib.events import delivery, schedule, sweep
+from chalicelib.events import event as events
+from chalicelib.events.claims import Claims
+from chalicelib.events.delivery import DeliveryResult, EventDelivery
+from chalicelib.events.event import Event, Kind, Status, Target
+from chalicelib.storage import ports
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Update, Write
+from simulation.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
+from simulation.scheduled_events import fire
+
+SCHEDULE = (5.0, 600.0)
+START = 1_800_000_000_000
+MINUTE = 60_000
+LATEST = 10 * MINUTE
+"""After its time, or after all is well again, a lost event is found by a sweep within this time.
+
+It takes longest if a sweep whose clock is 100 s ahead has just moved the event to five minutes
+later, and its worker has died.
+"""
+OK = DeliveryResult(code=200)
+REFUSED = DeliveryResult(code=500, error="status 500")
+GONE = DeliveryResult(code=410, error="status 410", is_final=True)
+
+
+FRESH = "fresh-"
+"""What is accepted at the end is named so."""
+
+
+@dataclass
+class Waiting:
+    """A message and the earliest time of its delivery."""
+
+    body: str
+    visible: int
+
+
+class Mail:
+    """A queue that keeps all it was ever sent: any message may come again."""
+
+    def __init__(self, now: Callable[[], int]) -> None:
+        self.messages: list[Waiting] = []
+        self._now = now
+
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        self.send_all([ports.Message(body, delay)])
+
+    def send_all(self, messages: Sequence[ports.Message]) -> None:
+        for one in messages:
+            assert 0 <= one.delay <= ports.MAX_DELAY_SECONDS
+            self.messages.append(Waiting(one.body, self._now() + round(one.delay * 1000)))
+
+    def ready(self) -> list[str]:
+        return [one.body for one in self.messages if one.visible <= self._now()]
+
+
+class EventsWorld:
+    """The state of it all, and what was promised to whom."""
+
+    def __init__(self, table: Table, claims: Claims) -> None:
+        self.time = START
+        self.clock_error = 0
+        self.faults = Faults()
+        self.table = table
+        self.fire_mail = Mail(lambda: self.now)
+        self.group_mail = Mail(lambda: self.now)
+        self.answers: list[DeliveryResult] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+        self.accepted: set[str] = set()
+        self.cancelled: set[str] = set()
+        self.succeeded: set[str] = set()
+        self.under_way: defaultdict[str, int] = defaultdict(int)
+        self.deliveries: defaultdict[str, list[int]] = defaultdict(list)
+        faulty_table = FaultyTable(table, self.faults, self._check_written)
+        self._table = faulty_table
+        self._queue = FaultyQueue(self.fire_mail, self.faults)
+        self._groups = FaultyQueue(self.group_mail, self.faults)
+        self._claims = claims
+        self._firing = EventDelivery(
+            table=faulty_table,
+            queue=self._queue,
+            send=self._deliver,
+            claims=self._claims,
+            clock=lambda: self.now / 1000,
+            schedule=SCHEDULE,
+            jitter=lambda: 0.5,
+        )
+
+    @property
+    def now(self) -> int:
+        """The time by the clock there is."""
+        return self.time + self.clock_error
+
+    def accept(self, name: str, at: int, faults: Sequence[Fault] = ()) -> None:
+        """Somebody asks for an event, by a request that is always the same for one name."""
+        event = Event(name, at, START, Target(Kind.LOG), "{}", request=f"{name} at {at}")
+        with self._under(faults), suppress(schedule.IdTakenError):
+            schedule.accept(event, self._table, self._queue, self.now)
+            self.accepted.add(name)
+
+    def cancel(self, name: str, faults: Sequence[Fault] = ()) -> None:
+        """Somebody cancels it; once that is answered, no delivery may begin or be under way."""
+        with self._under(faults), suppress(schedule.EventError):
+            schedule.cancel(self._table, self._claims, name, self.now)
+            assert not self.under_way[name], "cancelled while it is delivered"
+            assert name not in self.succeeded
+            self.cancelled.add(name)
+
+    def sweep(self, faults: Sequence[Fault] = (), ahead: int = 0) -> None:
+        """A sweep whose clock is so far ahead of the others."""
+        with self._under(faults):
+            sweep.sweep(self._table, self._groups, self.now + ahead)
+
+    def _check_written(self, writes: Sequence[Write]) -> None:
+        """A sweep moves to a later time only what it has sent."""
+        for write in writes:
+            if isinstance(write, Update) and set(write.values) == {"due"}:
+                name = write.key.pk.removeprefix(events.PARTITION)
+                moved = write.values["due"] != self._read(name).next_at
+                sent = any(f'["{name}", ' in one.body for one in self.group_mail.messages)
+                assert sent or not moved, f"{name} was moved and not sent"
+
+    def distribute(self, faults: Sequence[Fault] = ()) -> None:
+        """Every message of the sweep comes, again if it came before."""
+        for body in self.group_mail.ready():
+            with self._under(faults):
+                sweep.distribute(sweep.group_in(body), self._queue, self.now)
+
+    def fire(self, which: int, faults: Sequence[Fault] = ()) -> None:
+        """One of the messages comes, maybe not for the first time."""
+        if ready := self.fire_mail.ready():
+            self._fire(ready[which % len(ready)], faults)
+
+    def fire_all(self) -> None:
+        for body in self.fire_mail.ready():
+            self._fire(body, ())
+
+    def _fire(self, body: str, faults: Sequence[Fault]) -> None:
+        with self._under(faults):
+            claimed = self._firing.claim(events.event_id_in(body))
+            if claimed is not None:
+                try:
+                    fire(self._firing, claimed)
+                finally:
+                    self._firing.release(claimed)
+
+    def _deliver(self, event: Event) -> DeliveryResult:
+        name = event.event_id
+        assert event.attempts[-1].started >= event.at or event.round, "before its time"
+        assert event.attempts[-1].started >= event.next_at, "before its next attempt was due"
+        assert name not in self.cancelled, "after it was cancelled"
+        assert name not in self.succeeded, "after its success"
+        assert not self.under_way[name], "by two at once"
+        self.under_way[name] += 1
+        self.deliveries[name].append(event.attempts[-1].started)
+        try:
+            self.meanwhile()
+            return self.faults.call(self._answer)
+        finally:
+            self.under_way[name] -= 1
+
+    def _read(self, name: str) -> Event:
+        return schedule.read(self.table, name)
+
+    def _answer(self) -> DeliveryResult:
+        return self.answers.pop() if self.answers else OK
+
+    def note_success(self) -> None:
+        """What the table says is done is done for good."""
+        for name in self.accepted:
+            if self._read(name).status is Status.SUCCESS:
+                self.succeeded.add(name)
+
+    def redrive(self) -> None:
+        """All that was given up is tried anew."""
+        for batch in events.batches(Status.ERROR):
+            for due in self.table.query_due(batch, limit=1_000):
+                item = self.table.get(due.key)
+                assert item is not None
+                delivery.redrive(self.table, self.fire_mail, Event.of(item), self.now)
+
+    def set_clock(self, error: int) -> None:
+        """The clock jumps: it is so far ahead of the right time, or behind it."""
+        self.clock_error = error
+
+    def pass_time(self, milliseconds: int) -> None:
+        self.time += milliseconds
+
+    def end(self) -> None:
+        """Nothing fails any more, the clock is right, and all messages so far are forgotten.
+
+        A sweep finds each event in time; those that are accepted now are delivered to the minute.
+        """
+        self.faults.plan([])
+        self.meanwhile = lambda: None
+        self.answers = []
+        self.set_clock(0)
+        self.fire_mail.messages.clear()
+        start = self.now
+        for minutes in (0, 5, 8, 30):
+            self.accept(f"{FRESH}{minutes}", start + minutes * MINUTE)
+        while late := self._latest(start):
+            assert self.now < late
+            self._work_for_a_minute()
+        self.note_success()
+        for name in self.accepted:
+            self._check_done(self._read(name))
+
+    def _work_for_a_minute(self) -> None:
+        self.group_mail.messages.clear()
+        self.sweep()
+        self.distribute()
+        self.fire_all()
+        self.fire_mail.messages = [one for one in self.fire_mail.messages if one.visible > self.now]
+        self.pass_time(MINUTE)
+
+    def _latest(self, start: int) -> int:
+        """The time by which the next event must be done; 0 where all are."""
+        active = [one for one in map(self._read, self.accepted) if one.status is Status.ACTIVE]
+        return min(
+            (
+                max(one.next_at, start) + (MINUTE if FRESH in one.event_id else LATEST)
+                for one in active
+            ),
+            default=0,
+        )
+
+    def _check_done(self, event: Event) -> None:
+        name = event.event_id
+        assert event.status is not Status.ACTIVE, f"{event} is not done"
+        assert event.claim == ""
+        if name in self.cancelled:
+            assert event.status is Status.CANCELLED
+        if event.status is Status.SUCCESS:
+            assert self.deliveries[name]
+            assert event.attempts[-1].error == ""
+        assert event.tries >= len(self.deliveries[name]) or event.tries == len(event.attempts)
+        record = iter([attempt.started for attempt in event.attempts])
+        assert all(started in record for started in self.deliveries[name]), "not in their order"
+
+    def _under(self, faults: Sequence[Fault]) -> Faulty:
+        return Faulty(self.faults, faults)

@@ -1,0 +1,62 @@
+"""Log lines that a test reads, and the logging of the process restored after it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from chalicelib import telemetry
+
+
+@contextmanager
+def logging_put_back() -> Iterator[None]:
+    """Undo what a test's code does to the handlers and levels of the process."""
+    root = logging.getLogger()
+    handlers, loggers = list(root.handlers), (root, telemetry.log, telemetry.metrics)
+    levels = [logger.level for logger in loggers]
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
+    """What was logged beside metrics: level, message and fields, without the function."""
+    return [
+        (
+            record.levelno,
+            record.message,
+            {name: value for name, value in vars(record)["fields"].items() if name != "function"},
+        )
+        for record in caplog.records
+        if record.name == telemetry.log.name
+    ]
+
+
+@contextmanager
+def counting_metrics() -> Iterator[dict[str, dict[str, int]]]:
+    """Sum the metrics that are logged, by function and name."""
+    sums: dict[str, dict[str, int]] = {}
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            line = json.loads(telemetry.JsonFormatter().format(record))
+            own = sums.setdefault(line["function"], {})
+            for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]:
+                name = metric["Name"]
+                own[name] = own.get(name, 0) + line[name]
+
+    handler, level = Collect(), telemetry.metrics.level
+    telemetry.metrics.addHandler(handler)
+    telemetry.metrics.setLevel(logging.INFO)
+    try:
+        yield sums
+    finally:
+        telemetry.metrics.setLevel(level)
+        telemetry.metrics.removeHandler(handler)

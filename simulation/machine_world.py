@@ -1,0 +1,327 @@
+"""One machine as bad as it gets: killed at any moment, its clock set at will, its disk full.
+
+It is the real engine without its threads: the steps of its loops, one at a time, on a real file.
+Visitors share a commit with the storing of their views. An owner's request interleaves with
+everything at each of its storage calls. A killed process is one whose file is opened again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chalicelib.aws import resources
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.writes import Update, Write
+from chalicelib.views import counting, keys
+from chalicelib.views.view import View
+from simulation.aws_world import LONG_ID, MALFORMED_BODIES
+from simulation.faults import Crash
+from simulation.ledger import Moment
+from simulation.resources import MISSING
+from simulation.world import NOON, Looking, World
+from vumi.check.check import check_content
+from vumi.check.report import FindingKind
+from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
+from vumi.resources import StandaloneResources
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+from vumi.storage.view_clock import ViewClock
+from vumi.workers.changes import ChangeDelivery
+from vumi.workers.expiry import Expiry
+from vumi.workers.messages import MessageDelivery
+from vumi.workers.views import CommitViewQueue, ViewWorker
+
+Result = TypeVar("Result")
+
+RETENTION_SECONDS = 3_600
+
+
+@dataclass(frozen=True)
+class MachineScenario:
+    """How bad a history is: the share of commits that fail, and how the clock is set.
+
+    A badge with `hot` live views is hot. `start` is the time at which the history begins.
+    """
+
+    ids: tuple[str, ...] = ("a", LONG_ID)
+    faults: float = 0.03
+    hot: int = 1_000
+    start: float = NOON
+    owners: bool = True
+    jumps: tuple[float, ...] = (0.1, 1, 5, 30, 60, 300, 700, 3_600, -1, -60, -700, -90_000, 90_000)
+
+
+class FaultyDatabase(Database):
+    """A file of which any transaction may fail, or be the last thing the process does."""
+
+    world: MachineWorld | None = None
+
+    def write(
+        self, job: Callable[[sqlite3.Connection], Result], *, in_one_statement: bool = False
+    ) -> Result:
+        write = partial(super().write, job, in_one_statement=in_one_statement)
+        return write() if self.world is None else self.world.call(write)
+
+
+class Paused:
+    """The `Table` of an owner's request: others go on before each of its calls."""
+
+    def __init__(self, world: MachineWorld) -> None:
+        self._world = world
+
+    def get(self, key: Key) -> Item | None:
+        self._world.scheduler.pause()
+        return self._world.engine.get(key)
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        self._world.scheduler.pause()
+        return self._world.engine.get_all(keys)
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        self._world.scheduler.pause()
+        return self._world.engine.query(partition, **how)
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return self._world.engine.query_due(batch, **how)
+
+    def count(self, partition: str, **how: Any) -> int:
+        self._world.scheduler.pause()
+        return self._world.engine.count(partition, **how)
+
+    def write(self, *writes: Write) -> None:
+        self._world.scheduler.pause()
+        try:
+            self._world.engine.write(*writes)
+        except Crash:
+            self._world.restart()
+            raise
+        finally:
+            for write in filter(self._world.is_done, writes):
+                self._world.note_life(write)
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        self._world.engine.put_all(items)
+
+
+class MachineWorld(World):
+    """The state of one machine, and what can happen to it."""
+
+    engine: SqliteTable
+
+    def __init__(self, seed: int, scenario: MachineScenario, folder: Path) -> None:
+        self._latest = scenario.start
+        super().__init__(seed, scenario.start, 0.0, scenario.ids, has_owners=scenario.owners)
+        self.scenario, self.faults = scenario, 0.0
+        self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=scenario.hot)
+        self._path = folder / FILE
+        self._looking: Looking | None = None
+        self._views: dict[str, View] = {}
+        self._open()
+        self.table = Paused(self)
+
+    @property
+    def moment(self) -> Moment:
+        self._latest = max(self._latest, self.now)
+        return Moment(self._latest, self.calls)
+
+    def clock(self) -> float:
+        return self._resources.view_clock()
+
+    def _open(self) -> None:
+        """Open the file as a new process does."""
+        self.database = FaultyDatabase(self._path)
+        self.engine = SqliteTable(self.database)
+        wall = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
+        self.queue = SqliteQueue(self.database, VIEWS_QUEUE, wall, max_receives=VIEWS_MAX_RECEIVES)
+        self.queue.release()
+        view_queue = NotingViewQueue(self.queue)
+        view_queue.world = self
+        self._resources = StandaloneResources(
+            settings=self.settings,
+            clock=wall,
+            view_clock=ViewClock(self.database, self.queue, wall),
+            map_parallel=self.database.map_in_commits,
+            table=self.engine,
+            views_queue=view_queue,
+            timers_queue=MISSING,
+            distribution_queue=MISSING,
+            archive=MISSING,
+            claims=MISSING,
+            sender=None,
+        )
+        self.views = ViewWorker(view_queue, self._resources)
+        in_one_commit = self.database.in_one_commit
+        self.put = MessageDelivery(self.queue, self.views.store_messages, wall, in_one_commit)
+        self.fold = ChangeDelivery(
+            self.database,
+            "fold_views",
+            self.views.fold,
+            sort=keys.WINDOW,
+            in_one_commit=in_one_commit,
+        )
+        self.archive = ChangeDelivery(self.database, "archive_entries", lambda _: (), sort="TX#")
+        self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
+        resources.use(self._resources)
+        self.database.world = self
+        self.faults = self.scenario.faults
+
+    def close(self) -> None:
+        """Close the file; whatever happened, a check finds nothing wrong with it."""
+        self.faults = 0.0
+        self.database.close()
+        findings = check_content(self._path.parent)
+        assert [str(one) for one in findings if one.kind is FindingKind.WRONG] == []
+
+    def restart(self) -> None:
+        """Restart as after `kill -9`: whatever was not committed is gone."""
+        self.faults = 0.0
+        self.database.close()
+        self._open()
+
+    def is_done(self, write: Write) -> bool:
+        """Whether a write has ended the life of an id: its answer may be lost."""
+        at = write.values.get("reset") if isinstance(write, Update) else None
+        return at is not None and (self.engine.get(write.key) or {}).get("reset") == at
+
+    def sent(self, view: View) -> None:
+        """A request has sent the message of its view."""
+        assert self._looking
+        self._looking.own = view.ulid
+        self._views[view.ulid] = view
+
+    # what happens
+
+    def step(self) -> None:
+        chance, under_way = self.random, self.scheduler.under_way
+        if under_way and chance.random() < 0.3:
+            self.scheduler.step(self.now)
+            return
+        happens = chance.choices(list(HAPPENINGS), list(HAPPENINGS.values()))[0]
+        happens(self)
+
+    def visitors_come(self) -> None:
+        """Visitors share a commit, and the storing of their views; if it fails, each is alone."""
+        names = self.random.choices(self.owners.ids, k=self.random.choice([1, 1, 2, 5]))
+        requests = [(self.look(asked), self.any_request(asked)) for asked in names]
+        ask = partial(self.views.commit, lambda: [self._ask(*request) for request in requests])
+        bodies = self._try(lambda: self.database.in_one_commit(ask))
+        if bodies is None:
+            self._end([looking for looking, _ in requests])
+            for asked in names:
+                self._visitor_comes(asked)
+            return
+        self._end([looking for looking, _ in requests])
+        for (looking, _), body in zip(requests, bodies, strict=True):
+            self.check_answer(looking, body)
+
+    def _visitor_comes(self, asked: str) -> None:
+        looking, request = self.look(asked), self.any_request(asked)
+        body = self._try(lambda: self._ask(looking, request))
+        self._end([looking])
+        if body is not None:
+            self.check_answer(looking, body)
+
+    def _ask(self, looking: Looking, request: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        self._looking = looking
+        return request()
+
+    def _end(self, requests: Sequence[Looking]) -> None:
+        """Requests are over: their views are taken if the file has them in any form."""
+        for looking in requests:
+            looking.span.ended = self.moment
+            if looking.own and not self._has(self._views[looking.own]):
+                looking.own = ""
+        for looking in requests:
+            if looking.own:
+                self.take(looking, looking.own)
+
+    def _has(self, view: View) -> bool:
+        places = [keys.view(view.badge_id, view.ulid), keys.seen(view.ulid)]
+        if self.engine.get_all(places):
+            return True
+        rows = self.database.read(
+            "SELECT 1 FROM messages WHERE instr(body, ?) LIMIT 1", (view.ulid,)
+        )
+        return bool(rows)
+
+    def _try(self, do: Callable[[], Result]) -> Result | None:
+        """Do something that may fail, or end the process."""
+        try:
+            return do()
+        except Crash:
+            self.restart()
+        except StorageError:
+            assert self.faults, "nothing may fail without a fault"
+        return None
+
+    def a_loop_steps(self) -> None:
+        steps = [self.put.step, self.put.step, self.expiry.step, self.fold.step, self.archive.step]
+        self._try(self.random.choice(steps))
+
+    def the_clock_is_set(self) -> None:
+        self.now += self.random.choice(self.scenario.jumps)
+
+    def the_process_is_killed(self) -> None:
+        self.restart()
+
+    def a_malformed_message_comes(self) -> None:
+        self._try(lambda: self.queue.send(self.random.choice(MALFORMED_BODIES)))
+
+    def dead_letters_are_sent_again(self) -> None:
+        self._try(self.queue.redrive)
+
+    def rest(self) -> None:
+        """Everything under way ends, every message is handled, every badge is folded."""
+        self.scenario = replace(self.scenario, faults=0.0)
+        self.restart()
+        while self.scheduler.under_way:
+            self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
+        self.now = max(self.moment.seconds, self.clock())
+        while self._rows("SELECT 1 FROM messages WHERE body LIKE '%first%hot%'"):
+            self.now += 60
+            self.queue.redrive()
+            self.put.step()
+        self.now += 2 * self.windows.grace + self.windows.window
+        for _ in range(3):
+            while self.expiry.step() == 0:
+                pass
+            while self.fold.step() == 0:
+                pass
+
+    def check(self) -> None:
+        super().check()
+        for badge_id in self.badges():
+            assert counting.read(self.engine, badge_id).live == 0, f"{badge_id[:9]} is not folded"
+        self.close()
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        return self.database.read(sql)
+
+
+class NotingViewQueue(CommitViewQueue):
+    """The queue of views, which tells the world which views are sent."""
+
+    world: MachineWorld
+
+    def send(self, view: View) -> None:
+        self.world.sent(view)
+        super().send(view)
+
+
+HAPPENINGS: Mapping[Callable[[MachineWorld], None], float] = {
+    MachineWorld.visitors_come: 30,
+    MachineWorld.a_loop_steps: 40,
+    MachineWorld.the_clock_is_set: 12,
+    MachineWorld.the_process_is_killed: 1,
+    MachineWorld.a_malformed_message_comes: 1,
+    MachineWorld.dead_letters_are_sent_again: 1,
+    MachineWorld.an_owner_asks: 4,
+}

@@ -1,0 +1,78 @@
+"""Operations that interleave at every storage call, each in a process of its own.
+
+An operation is a greenlet. Its storage calls let the scheduler go on with any other operation
+first. So a test with one seed replays one order of all storage calls of all processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from greenlet import getcurrent, greenlet
+
+from simulation.faults import Crash
+
+
+class Operation:
+    """A function that runs in a process of its own: its clock differs from the world's.
+
+    `skew` is by how many seconds. A process that is not done after `timeout` seconds ends.
+    """
+
+    def __init__(
+        self, run: Callable[[Operation], None], now: float, skew: float, timeout: float
+    ) -> None:
+        self.skew = skew
+        self.ends_at = now + timeout
+        self.state: Any = None
+        self._greenlet = greenlet(self._run)
+        self._work = run
+
+    @property
+    def is_done(self) -> bool:
+        return self._greenlet.dead
+
+    def resume(self, now: float) -> None:
+        """Let the operation go on to its next storage call, or end it if its time is over."""
+        if now > self.ends_at and self._greenlet.gr_frame is not None:
+            self._greenlet.throw(Crash)
+        else:
+            self._greenlet.switch()
+
+    def _run(self) -> None:
+        with suppress(Crash):
+            self._work(self)
+
+
+class Scheduler:
+    """The operations under way; `random` chooses which goes on."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._main = getcurrent()
+        self.current: Operation | None = None
+        self.under_way: list[Operation] = []
+
+    def start(self, operation: Operation) -> None:
+        self.under_way.append(operation)
+
+    def pause(self) -> None:
+        """Let others go on; called by the operation itself before each of its storage calls."""
+        if self.current is not None:
+            self._main.switch()
+
+    def step(self, now: float) -> None:
+        """Let one operation go on to its next storage call."""
+        self.go_on(self._random.choice(self.under_way), now)
+
+    def go_on(self, operation: Operation, now: float) -> None:
+        self.current = operation
+        try:
+            operation.resume(now)
+        finally:
+            self.current = None
+            if operation.is_done:
+                self.under_way.remove(operation)

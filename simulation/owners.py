@@ -1,0 +1,154 @@
+"""Owners and their requests: claims, resets, deletes and renames at any point.
+
+A client that gets no answer asks again, with the same request, until it gets one. One request is
+under way at a time; visitors, deliveries and folds interleave with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Protocol
+
+from chalicelib.http.tokens import digest
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import text
+from chalicelib.storage.ports import Table
+from chalicelib.views import keys, owner
+from chalicelib.views.owner import Change
+from chalicelib.views.summary import read
+from simulation.faults import Crash
+from simulation.ledger import Ledger, Moment, Span
+from simulation.operations import Operation
+
+OWNED = ("mine", "yours")
+TRIES = 8
+
+
+class OwnersWorld(Protocol):
+    """The parts of a world that owners use."""
+
+    random: Random
+    table: Table
+    engine: Table
+    settings: Settings
+    ledger: Ledger
+
+    @property
+    def moment(self) -> Moment: ...
+    def clock(self) -> float: ...
+    def start(self, run: Callable[[Operation], None]) -> None: ...
+
+
+class Owners:
+    """Who owns which badges; what was done, the table tells."""
+
+    def __init__(self, world: OwnersWorld, ids: tuple[str, ...]) -> None:
+        self._world = world
+        self._claims = 0
+        self._secrets: dict[str, str] = {}
+        self.request = Span(world.moment, world.moment)
+        self.requests: list[Span] = []
+        self.ids = list(ids)
+
+    def ask(self) -> None:
+        """Somebody asks for something, if no request is under way."""
+        if self.request.ended < self._world.moment or not self.requests:
+            badge_id = self._world.random.choice(self.ids)
+            secret = self._secrets.get(badge_id)
+            if secret is None:
+                self._claim(badge_id)
+            else:
+                self._change(badge_id, secret)
+
+    def _claim(self, badge_id: str) -> None:
+        self._claims += 1
+        secret = f"secret {self._claims}"
+
+        def do() -> None:
+            now = self._world.clock()
+            owner.claim(self._world.table, badge_id, 0, now, digest(secret))
+
+        def is_done() -> bool:
+            item = self._world.engine.get(keys.owner(badge_id)) or {}
+            return text(item, "digest") == digest(secret)
+
+        self._start(do, is_done, {badge_id: secret})
+
+    def _change(self, badge_id: str, secret: str) -> None:
+        random = self._world.random
+        wanted = random.choice(
+            [
+                Change(reset=True),
+                Change(reset=True, base=3),
+                Change(base=random.choice([0, 1_000])),
+                Change(frozen=random.choice([True, False, False])),
+                Change(name=random.choice(self.ids)),
+                Change(name=self._new_name()),
+                Change(reset=True, name=self._new_name()),
+                None,
+            ]
+        )
+        table, clock = self._world.table, self._world.clock
+
+        def do() -> None:
+            owned = owner.authenticate(table, badge_id, secret)
+            if wanted is None:
+                retention = self._world.settings.retention_seconds
+                owner.delete(table, owned, clock(), retention)
+            else:
+                owner.change(table, owned, wanted, clock())
+
+        def is_done() -> bool:
+            engine = self._world.engine
+            place = self._world.ledger.place(badge_id)
+            if wanted is None:
+                return read(engine, place).deleted == digest(secret)
+            return bool(wanted.name) and read(engine, wanted.name or "").alias == place
+
+        self._start(do, is_done, {})
+
+    def _new_name(self) -> str:
+        name = f"n{len(self.ids)}"
+        self.ids.append(name)
+        return name
+
+    def _start(
+        self, do: Callable[[], None], is_done: Callable[[], bool], secrets: dict[str, str]
+    ) -> None:
+        self.request = Span(self._world.moment)
+        self.requests.append(self.request)
+        self._world.start(partial(self._run, do, is_done, secrets))
+
+    def _run(
+        self,
+        do: Callable[[], None],
+        is_done: Callable[[], bool],
+        secrets: dict[str, str],
+        _: Operation,
+    ) -> None:
+        try:
+            for _attempt in range(TRIES):
+                try:
+                    do()
+                except (StorageError, Crash):
+                    continue
+                except owner.OwnerError as refusal:
+                    if is_done():
+                        raise AssertionError("done, and refused when asked again") from refusal
+                break
+        finally:
+            self.request.ended = self._world.moment
+            self._note(secrets)
+
+    def _note(self, secrets: dict[str, str]) -> None:
+        """Learn from the table whose each badge is now, by any of its names."""
+        known = {*self._secrets.values(), *secrets.values()}
+        by_digest = {digest(secret): secret for secret in known}
+        self._secrets = {}
+        for name in self.ids:
+            item = self._world.engine.get(keys.owner(self._world.ledger.place(name))) or {}
+            if secret := by_digest.get(text(item, "digest")):
+                self._secrets[name] = secret

@@ -1,0 +1,20 @@
+"""A scheduled event of a given time, and an attempt to deliver it."""
+
+from __future__ import annotations
+
+from chalicelib.events.delivery import EventDelivery
+from chalicelib.events.event import Event, Kind, Target
+from simulation.clocks import NOON
+
+AT = int(NOON * 1000)
+
+
+def fire(firing: EventDelivery, event: Event) -> None:
+    """Attempt a claimed event and settle it, as a worker does."""
+    if attempted := firing.attempt(event):
+        firing.settle(attempted)
+
+
+def an_event(name: str = "e", at: int = AT, request: str = "") -> Event:
+    """An event for the log, accepted at noon."""
+    return Event(name, at, AT, Target(Kind.LOG), '"hello"', request or f"{name} at {at}")

@@ -1,0 +1,124 @@
+"""Tables of each engine, and a table with steps around its calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from moto import mock_aws
+
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Write
+from simulation.aws_table import create_table
+from vumi.storage.database import Database
+from vumi.storage.table import SqliteTable
+
+ENGINES = ["sqlite", "moto"]
+
+
+@contextmanager
+def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
+    """A real table in a file of its own."""
+    with TemporaryDirectory(dir=folder) as fresh:
+        database = Database(Path(fresh) / "table.sqlite3")
+        try:
+            yield SqliteTable(database)
+        finally:
+            database.close()
+
+
+@contextmanager
+def table_on(engine: str, folder: Path) -> Iterator[Table]:
+    """A real table of an engine."""
+    if engine == "sqlite":
+        with sqlite_table(folder) as opened:
+            yield opened
+        return
+    with mock_aws():
+        client = aws_client("dynamodb")
+        create_table(client, "timers")
+        yield DynamoTable(client, "timers")
+        client.close()
+
+
+def _nothing(_: object) -> None:
+    """What happens unless a test says otherwise."""
+
+
+@dataclass
+class FaultyTable:
+    """A table, with what happens around its calls; `written` and `put` keep what it was asked.
+
+    `before_read` is told which method reads. A failure of `after_write` or `after_put` is an
+    answer that is lost.
+    """
+
+    table: Table
+    before_write: Callable[[Sequence[Write]], None] = _nothing
+    after_write: Callable[[Sequence[Write]], None] = _nothing
+    before_put: Callable[[Sequence[Item]], None] = _nothing
+    after_put: Callable[[Sequence[Item]], None] = _nothing
+    before_read: Callable[[str], None] = _nothing
+    written: list[tuple[Write, ...]] = field(default_factory=list)
+    put: list[list[Item]] = field(default_factory=list)
+
+    def get(self, key: Key) -> Item | None:
+        self.before_read("get")
+        return self.table.get(key)
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        self.before_read("get_all")
+        return self.table.get_all(keys)
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        self.before_read("query")
+        return self.table.query(partition, **how)
+
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
+        return self.table.query_due(batch, **how)
+
+    def count(self, partition: str, **how: Any) -> int:
+        self.before_read("count")
+        return self.table.count(partition, **how)
+
+    def write(self, *writes: Write) -> None:
+        self.written.append(writes)
+        self.before_write(writes)
+        self.table.write(*writes)
+        self.after_write(writes)
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        self.put.append(list(items))
+        self.before_put(items)
+        self.table.put_all(items)
+        self.after_put(items)
+
+
+def raising(*failures: Exception | None) -> Callable[[object], None]:
+    """What raises the first failure at the first call, the second at the second; None: nothing."""
+    left = iter(failures)
+
+    def step(_: object) -> None:
+        failure = next(left, None)
+        if failure is not None:
+            raise failure
+
+    return step
+
+
+def once(act: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
+    """Return a step of a `FaultyTable` that acts at its first call only."""
+    left = iter([act])
+
+    def step(_: Sequence[Write]) -> None:
+        for first in left:
+            first()
+
+    return step

@@ -1,0 +1,109 @@
+"""Views of one badge, its items in a table, and a fold of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from zlib import crc32
+
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from chalicelib.views import counting, keys
+from chalicelib.views.folding import Folder
+from chalicelib.views.storing import Failures, Store
+from chalicelib.views.view import View, earliest
+from chalicelib.views.windows import Windows
+from simulation.clocks import NOON
+
+BADGE = "octocat"
+WINDOWS = Windows()
+"""Windows of 300 s, a grace of 600 s; young until 300 s, old from 900 s on."""
+AT_NOON = int(NOON * 1000)
+HOUR = 3_600
+DAY = 24 * HOUR
+
+
+def ulid(at: int = AT_NOON, place: int = 0, badge_id: str = BADGE) -> str:
+    """Return the ULID of a view, whose time is in milliseconds since 1970.
+
+    Two views of one badge and time differ by `place`.
+    """
+    badge = crc32(badge_id.encode()) % 10**8
+    return f"{earliest(at)[:10]}{badge:08}{place:08}"
+
+
+def view(
+    at: int = AT_NOON,
+    place: int = 0,
+    badge_id: str = BADGE,
+    *,
+    first: bool = True,
+    hot: bool = False,
+) -> View:
+    """Return a view of a time in milliseconds since 1970."""
+    return View(badge_id, ulid(at, place, badge_id), first=first, hot=hot)
+
+
+def put_views(table: Table, *times: int, badge_id: str = BADGE) -> list[View]:
+    """Put a view item for each time, as if it had been young."""
+    views = [view(at, place, badge_id) for place, at in enumerate(times)]
+    places = [keys.view(badge_id, one.ulid) for one in views]
+    table.put_all([{"PK": pk, "SK": sk, "ttl": 1} for pk, sk in places])
+    return views
+
+
+def put_summary(table: Table, badge_id: str = BADGE, **attributes: Value) -> None:
+    """Put the summary of an id."""
+    pk, sk = keys.summary(badge_id)
+    table.write(Put({"PK": pk, "SK": sk, **attributes}))
+
+
+def summary(table: Table, badge_id: str = BADGE) -> Item:
+    """Return the summary of an id without its key."""
+    item = table.get(keys.summary(badge_id)) or {}
+    return {name: value for name, value in item.items() if name not in {"PK", "SK"}}
+
+
+def days(table: Table, badge_id: str = BADGE) -> dict[str, Item]:
+    """Return the finished days of a badge without their keys, by day."""
+    items = table.query(keys.partition(badge_id), first=keys.DAY, last=keys.OWNER, limit=1_000)
+    return {
+        str(item["SK"]).removeprefix(keys.DAY): {
+            name: value for name, value in item.items() if name not in {"PK", "SK"}
+        }
+        for item in items
+        if item["SK"] != keys.OWNER
+    }
+
+
+def shown(table: Table, badge_id: str = BADGE) -> int:
+    """Return the count that a badge shows."""
+    return counting.read(table, badge_id).shown
+
+
+def store(table: Table, *views: View, now: float = NOON) -> Failures:
+    """Store views as `put_views` does."""
+    return Store(table, WINDOWS, lambda: now, map).store(views)
+
+
+def fold(table: Table, now: float, badge_id: str = BADGE) -> int:
+    """Fold all views of a badge that are older than the grace."""
+    return Folder(table, WINDOWS, lambda: now).fold_all(badge_id)
+
+
+@contextmanager
+def in_time_zone(name: str) -> Iterator[None]:
+    """Let the process be in a time zone."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = name
+    time.tzset()
+    try:
+        yield
+    finally:
+        os.environ.pop("TZ")
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()

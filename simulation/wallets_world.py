@@ -1,0 +1,321 @@
+"""Wallets and whatever can happen to who moves their money: calls that fail, answers that are lost.
+
+The plain modules over a table of which any call may fail. A client that gets no answer asks again,
+after days too, or never; others ask in the midst of it, of processes whose clocks differ by 100 s,
+or read a journal page by page. TTL takes entries one by one, in any order, and they are looked for
+in the archive.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+from random import Random
+from typing import TypeAlias
+
+from ulid import ULID
+
+from chalicelib.storage.items import Item, Key, key_of, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete
+from chalicelib.wallets import journal, opening
+from chalicelib.wallets import wallet as wallets
+from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.ledger import (
+    Ledger,
+    NonceReusedError,
+    PostingError,
+    RefusedError,
+    SameWalletError,
+    UnknownWalletError,
+)
+from chalicelib.wallets.wallet import Answer, Entry, Kind, Outcome, Posting, nonce
+from simulation.archive_world import ArchiveWorld
+from simulation.faults import Fault, Faults, Faulty, FaultyTable
+
+START = 1_800_000_000.0
+NOBODY = "7" * 26
+"""What could be a wallet's id and is none's."""
+EVERYTHING = 100_000
+AHEAD_SECONDS = 50
+CLOCKS = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
+"""How far the clock of each process is ahead."""
+PAGE = 2
+
+Told: TypeAlias = Answer | type[PostingError]
+
+
+def answer_of(ledger: Ledger, posting: Posting) -> Told:
+    """What comes of asking. Raises `StorageError` where nothing was answered."""
+    try:
+        return Answer(ledger.post(posting))
+    except RefusedError as refused:
+        return refused.answer
+    except PostingError as error:
+        return type(error)
+
+
+@dataclass(frozen=True)
+class Books:
+    """The balances, the nonces, and each entry that a journal ever had, with its wallet."""
+
+    balances: dict[str, int]
+    entries: set[tuple[str, Entry]]
+    nonces: dict[Key, Item]
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        wallet_ids: Collection[str],
+        archived: Iterable[tuple[str, Entry]] = (),
+    ) -> Books:
+        """As they stand, while nobody moves anything."""
+        balances = {one: opening.read(table, one).balance for one in wallet_ids}
+        items = [item for one in wallet_ids for item in items_of(table, one)]
+        hot = {(_wallet_of(one), Entry.of(one)) for one in items if _is_entry(one)}
+        nonces = {key_of(one): one for one in items if text(one, "SK").startswith(wallets.NONCE)}
+        return cls(balances, hot | set(archived), nonces)
+
+    def check(self) -> None:
+        """The laws that hold at any moment."""
+        copies: defaultdict[str, list[str]] = defaultdict(list)
+        moved: defaultdict[str, int] = defaultdict(int)
+        for wallet_id, entry in self.entries:
+            copies[entry.entry_id].append(wallet_id)
+            gives = wallet_id == entry.posting.source
+            moved[wallet_id] += -entry.posting.amount if gives else entry.posting.amount
+        for wallet_id, balance in self.balances.items():
+            assert 0 <= balance <= MOST
+            assert balance == moved[wallet_id], f"{wallet_id} has not what moved"
+        for entry in self.all_entries:
+            assert sorted(copies[entry.entry_id]) == sorted(entry.posting.wallets)
+            item = self.nonces.get(nonce(entry.posting), {})
+            assert Answer.of(item, entry.posting) == Answer(entry), "an entry has no nonce"
+        assert sum(self.balances.values()) == self.deposited
+        times = Counter(nonce(entry.posting) for entry in self.all_entries)
+        assert set(times.values()) <= {1}, "money moved twice under one nonce"
+
+    @property
+    def all_entries(self) -> set[Entry]:
+        return {entry for _, entry in self.entries}
+
+    @property
+    def deposited(self) -> int:
+        """The sum of all deposits."""
+        postings = [entry.posting for entry in self.all_entries]
+        return sum(one.amount for one in postings if one.kind is Kind.DEPOSIT)
+
+    def check_told(self, told: Sequence[Answer]) -> None:
+        """What was answered is so: in every journal that it belongs to, a refusal in none."""
+        ids = {entry.entry_id for entry in self.all_entries}
+        for answer in told:
+            entry = answer.entry
+            if answer.outcome is Outcome.DONE:
+                assert all((one, entry) in self.entries for one in entry.posting.wallets)
+            else:
+                assert entry.entry_id not in ids
+
+    def check_asked(self, postings: Collection[Posting]) -> None:
+        """Nothing moved that nobody asked for."""
+        assert {entry.posting for entry in self.all_entries} <= set(postings)
+
+
+def items_of(table: Table, wallet_id: str) -> list[Item]:
+    """The items beside a wallet in its partition."""
+    found = table.query(wallets.PARTITION + wallet_id, limit=EVERYTHING)
+    return [item for item in found if item["SK"] != wallets.SORT]
+
+
+def entries_of(table: Table, wallet_id: str) -> list[Entry]:
+    """The journal as it is in the table, oldest first."""
+    return [Entry.of(item) for item in items_of(table, wallet_id) if _is_entry(item)]
+
+
+def _is_entry(item: Item) -> bool:
+    return text(item, "SK").startswith(wallets.ENTRY)
+
+
+def _wallet_of(item: Item) -> str:
+    return text(item, "PK").removeprefix(wallets.PARTITION)
+
+
+@dataclass
+class Reader:
+    """Somebody who follows the journal of a wallet from its newest entry to its end."""
+
+    wallet_id: str
+    seen: list[Entry] = field(default_factory=list)
+    cursor: str = ""
+    is_done: bool = False
+
+    def read(self, table: Table) -> None:
+        """Read the next page."""
+        page = journal.read(table, self.wallet_id, self.cursor, size=PAGE)
+        self.seen += page.entries
+        self.cursor, self.is_done = page.cursor, not page.cursor
+
+    def read_all(self, table: Table) -> None:
+        while not self.is_done:
+            self.read(table)
+
+    def check(self, entries: Iterable[Entry]) -> None:
+        """None of a journal's entries, as they are now, is missed or seen twice."""
+        if not self.seen:
+            return
+        ids = [entry.entry_id for entry in self.seen]
+        assert all(newer > older for newer, older in pairwise(ids))
+        newest, oldest = ids[0], "" if self.is_done else ids[-1]
+        passed = {entry for entry in entries if oldest <= entry.entry_id <= newest}
+        assert passed <= set(self.seen), "an entry was committed among those that were read"
+
+
+class WalletsWorld:
+    """The state of it all, and what was answered to whom."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.faults = Faults()
+        self.now = START
+        self.users: set[str] = set()
+        self.postings: list[Posting] = []
+        self.told: list[Answer] = []
+        self.first: dict[Key, Answer] = {}
+        self.archive = ArchiveWorld()
+        self.readers: list[Reader] = []
+        self._faulty = FaultyTable(table, self.faults, lambda _: None)
+        bits = Random(1).getrandbits  # noqa: S311  the same every time
+        self._ledgers = [Ledger(self._faulty, partial(self._clock, one), bits) for one in CLOCKS]
+
+    def _clock(self, ahead: float) -> float:
+        return self.now + ahead
+
+    def open(self, user: str, faults: Sequence[Fault] = ()) -> None:
+        """Somebody opens a wallet for a user, maybe not for the first time."""
+        self.users.add(user)
+        with Faulty(self.faults, faults):
+            try:
+                opened = opening.open_wallet(self._faulty, user, int(self.now * 1000)).wallet_id
+            except opening.HasWalletError as has:
+                opened = has.details["id"]
+            assert opening.of_user(self.table, user).wallet_id == opened
+
+    @property
+    def wallet_ids(self) -> list[str]:
+        """Of all users who have one."""
+        owned = [self.table.get(wallets.owner(user)) for user in sorted(self.users)]
+        return [text(item, "wallet") for item in owned if item]
+
+    def ask(self, posting: Posting, faults: Sequence[Fault] = (), process: int = 1) -> None:
+        """Somebody asks for a posting; without a fault it is known what must be answered."""
+        self.postings.append(posting)
+        expected = self._expected(posting)
+        with Faulty(self.faults, faults):
+            answer = answer_of(self._ledgers[process], posting)
+            if not faults:
+                assert _as_expected(answer, expected)
+            self._note(posting, answer)
+
+    def ask_again(self, which: int, faults: Sequence[Fault] = (), process: int = 1) -> None:
+        """The same request once more, whatever became of the first."""
+        if self.postings:
+            self.ask(self.postings[which % len(self.postings)], faults, process)
+
+    def _note(self, posting: Posting, answer: Told) -> None:
+        first = self.first.get(nonce(posting))
+        if isinstance(answer, Answer):
+            assert answer.entry.posting == posting
+            assert first in (None, answer), "a nonce was answered in two ways"
+            self.first[nonce(posting)] = answer
+            self.told.append(answer)
+        elif answer is UnknownWalletError:
+            assert NOBODY in (posting.source, posting.target)
+            assert first is None
+        elif answer is NonceReusedError:
+            assert first is None or first.entry.posting != posting
+
+    def _expected(self, posting: Posting) -> Told | Outcome:
+        """By what the table has: as it was the first time, or as the balances allow it now."""
+        if posting.source == posting.target:
+            return SameWalletError
+        if item := self.table.get(nonce(posting)):
+            return Answer.of(item, posting) or NonceReusedError
+        if NOBODY in (posting.source, posting.target):
+            return UnknownWalletError
+        if posting.source and self.balance(posting.source) < posting.amount:
+            return Outcome.INSUFFICIENT_FUNDS
+        if self.balance(posting.target) + posting.amount > MOST:
+            return Outcome.BALANCE_LIMIT
+        return Outcome.DONE
+
+    def balance(self, wallet_id: str) -> int:
+        """What a wallet has."""
+        return opening.read(self.table, wallet_id).balance
+
+    def read(self, place: int, *, goes_on: bool) -> None:
+        """Somebody reads a page of a journal: the next one, or the first."""
+        wallet_id = self.wallet_ids[place % len(self.wallet_ids)]
+        reader = Reader(wallet_id)
+        if goes_on and (reading := [one for one in self.readers if not one.is_done]):
+            reader = reading[place % len(reading)]
+        else:
+            self.readers.append(reader)
+        reader.read(self.table)
+
+    def expire(self, which: int) -> None:
+        """The time comes at which TTL takes one item, whichever."""
+        ids = ["", *self.wallet_ids]
+        items = [item for wallet_id in ids[1:] for item in items_of(self.table, wallet_id)]
+        if mortal := [item for item in items if "ttl" in item]:
+            # In an order that does not depend on ids, which are others each time.
+            mortal.sort(key=lambda one: [text(one, "nonce"), *_places(ids, one)])
+            item = mortal[which % len(mortal)]
+            self.now = max(self.now, number(item, "ttl") + 1)
+            self.table.write(Delete(key_of(item)))
+            if _is_entry(item):
+                self.archive.remove(item)
+
+    def check(self) -> None:
+        """The laws that hold at any moment."""
+        books = Books.of(self.table, self.wallet_ids, self.archive.entries())
+        books.check()
+        books.check_told(self.told)
+        books.check_asked(self.postings)
+        for reader in self.readers:
+            reader.check(entries_of(self.table, reader.wallet_id))
+        for entry in books.all_entries:
+            ahead = ULID.from_str(entry.entry_id).timestamp - self.now
+            assert ahead <= AHEAD_SECONDS + 0.001, "an id is ahead of every clock"
+
+    def end(self) -> None:
+        """Nothing fails any more: all who were not answered ask again, and all others too."""
+        for user in sorted(self.users):
+            self.open(user)
+        for posting in dict.fromkeys(self.postings):
+            self.ask(posting)
+        self.archive.deliver_all()
+        for reader in self.readers:
+            reader.read_all(self.table)
+        self.check()
+        for wallet_id in self.wallet_ids:
+            self._check_journal(wallet_id)
+
+    def _check_journal(self, wallet_id: str) -> None:
+        """Page by page it is what moved, newest first."""
+        reader = Reader(wallet_id)
+        reader.read_all(self.table)
+        assert reader.seen == entries_of(self.table, wallet_id)[::-1]
+
+
+def _places(ids: Sequence[str], item: Item) -> list[int]:
+    """Whose journal it is in, and who gave."""
+    return [ids.index(_wallet_of(item)), ids.index(text(item, "from"))]
+
+
+def _as_expected(answer: Told, expected: Told | Outcome) -> bool:
+    if isinstance(expected, Outcome):
+        return isinstance(answer, Answer) and answer.outcome is expected
+    return answer == expected

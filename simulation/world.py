@@ -1,0 +1,217 @@
+"""What the worlds share: their visitors and owners, and the check of every answer.
+
+A world is what may happen to one engine. Its operations interleave at every storage call. One
+seed makes one history.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from random import Random
+from typing import Any, TypeVar
+
+from app import app
+from chalicelib.aws import resources
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Update, Write
+from chalicelib.views import history, keys
+from chalicelib.views.summary import read
+from chalicelib.views.windows import Windows
+from simulation import aws_events as events
+from simulation.faults import Crash
+from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
+from simulation.operations import Operation, Scheduler
+from simulation.owners import OWNED, Owners
+
+Result = TypeVar("Result")
+
+NOON = 1_800_014_400.0
+"""A noon in UTC."""
+GET_SECONDS = 30.0
+"""When API Gateway ends a GET."""
+FAR = 100_000.0
+
+
+@dataclass
+class Looking:
+    """A request for a badge under way: what its answer is held against, and the views it took."""
+
+    asked: str
+    span: Span
+    highest: dict[str, int]
+    last_read: Moment
+    own: str = ""
+
+
+class World:
+    """Visitors and owners, and the record of what they were answered.
+
+    `engine` is the table itself, `table` the one that operations use.
+    """
+
+    engine: Table
+    table: Table
+    settings: Settings
+    faults: float
+
+    def __init__(
+        self, seed: int, start: float, skew: float, ids: tuple[str, ...], *, has_owners: bool
+    ) -> None:
+        self.has_owners = has_owners
+        self.random = Random(seed)  # noqa: S311  its chances come from a seed, and guard nothing
+        self.now, self.calls, self.skew = start, 0, skew
+        self.ledger = Ledger()
+        self.scheduler = Scheduler(self.random)
+        self.owners = Owners(self, (*ids, *(OWNED if has_owners else ())))
+
+    @property
+    def moment(self) -> Moment:
+        """Return the time of the world, which never goes back, and the number of storage calls."""
+        return Moment(self.now, self.calls)
+
+    def clock(self) -> float:
+        """Return the time by the clock of the process that asks."""
+        raise NotImplementedError
+
+    def call(self, operation: Callable[[], Result]) -> Result:
+        """Do what is asked of the storage, unless it fails, loses its answer or the process ends.
+
+        `faults` is the share of calls to which one of these happens.
+        """
+        self.calls += 1
+        chance = self.random.random() / self.faults if self.faults else 1.0
+        if chance < 0.3:
+            raise Unavailable("refused")
+        if chance < 0.5:
+            raise Crash
+        result = operation()
+        if chance < 0.8:
+            raise Unavailable("the answer was lost")
+        if chance < 1.0:
+            raise Crash
+        return result
+
+    @property
+    def windows(self) -> Windows:
+        return Windows.of(self.settings)
+
+    def start(self, run: Callable[[Operation], None], timeout: float = FAR) -> None:
+        """Start an operation in a process whose clock differs from others'."""
+        skew = self.random.uniform(-0.5, 0.5) * self.skew
+        self.scheduler.start(Operation(run, self.now, skew, timeout))
+
+    def looking(self) -> Looking | None:
+        """Return the request for a badge that is going on just now."""
+        state = self.scheduler.current.state if self.scheduler.current else None
+        return state if isinstance(state, Looking) else None
+
+    def note_life(self, write: Write) -> None:
+        """Note that a write has ended the life of an id."""
+        if not (isinstance(write, Update) and write.key.sk == keys.SUMMARY):
+            return
+        if "reset" in write.values:
+            badge_id = write.key.pk.removeprefix(keys.PARTITION)
+            alias = text(dict(write.values), "alias")
+            self.ledger.end_life(badge_id, LifeEnd(self.owners.request, alias))
+
+    # requests
+
+    def look(self, asked: str) -> Looking:
+        """Begin to watch a request for a badge."""
+        return Looking(asked, Span(self.moment), dict(self.ledger.highest), self.moment)
+
+    def badge(self, asked: str, method: str = "GET", *, peek: bool = False) -> dict[str, Any]:
+        """Ask for a badge over HTTP."""
+        query = {"id": [asked], **({"peek": ["1"]} if peek else {})}
+        answer = app(events.http_event(query, method=method), None)
+        assert answer["statusCode"] == 200
+        body: dict[str, Any] = json.loads(answer["body"])
+        return body
+
+    def history(self, asked: str) -> dict[str, Any]:
+        """Ask for the history of a badge, which is an answer as well."""
+        try:
+            found = history.read(self.table, asked, 400, self.clock())
+        except StorageError:
+            return {"isError": True, "message": "unavailable"}
+        return {"message": str(found.total), "history": True}
+
+    def any_request(self, asked: str) -> Callable[[], dict[str, Any]]:
+        """Return some request for a badge: mostly a GET, now and then one that counts nothing."""
+        chance = self.random.random()
+        if chance < 0.1:
+            return partial(self.history, asked)
+        method = "HEAD" if chance < 0.2 else "GET"
+        return partial(self.badge, asked, method, peek=0.2 <= chance < 0.3)
+
+    def check_answer(self, looking: Looking, body: Mapping[str, Any]) -> None:
+        """Laws 2 and 3, and that a frozen badge takes no view, if no owner was at work."""
+        if body.get("isError"):
+            view = self.ledger.views[looking.asked].get(looking.own)
+            if view and "view taken" in body["message"]:
+                view.is_unreadable = True
+            return
+        if any(looking.span.overlaps(request) for request in self.owners.requests):
+            return
+        badge_id = self.ledger.place(looking.asked)
+        summary = read(self.engine, badge_id)
+        shown = int(body["message"]) - (0 if "history" in body else summary.base)
+        _, most = self.ledger.bounds(badge_id, looking.last_read)
+        assert shown <= most, f"over: {badge_id[:9]} shows {shown}, {most} were taken"
+        least = looking.highest.get(badge_id, 0)
+        assert shown >= least, f"down: {badge_id[:9]} shows {shown} after {least}: {body}"
+        assert not (summary.frozen and looking.own), "a frozen badge has taken a view"
+        self.ledger.highest[badge_id] = max(self.ledger.highest[badge_id], shown)
+
+    def take(self, looking: Looking, ulid: str) -> None:
+        """A request has taken a view."""
+        looking.own = ulid
+        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment))
+
+    def an_owner_asks(self) -> None:
+        """Some owner asks for something, unless this world has none."""
+        if self.has_owners:
+            self.owners.ask()
+
+    # a history
+
+    def step(self) -> None:
+        """One thing happens."""
+        raise NotImplementedError
+
+    def rest(self) -> None:
+        """Everything under way ends, and all that waits is done."""
+        raise NotImplementedError
+
+    def run(self, steps: int) -> None:
+        """Let so many things happen, then let all come to rest, and check law 1."""
+        try:
+            for _ in range(steps):
+                self.step()
+            self.rest()
+            self.check()
+        finally:
+            resources.use(None)
+
+    def check(self) -> None:
+        """Law 1: all is counted, and the history has all that is counted."""
+        for badge_id in self.badges():
+            count = read(self.engine, badge_id).count
+            least, most = self.ledger.bounds(badge_id)
+            assert least <= count <= most, f"{badge_id[:9]}: {count} of {least} to {most}"
+            told = history.read(self.engine, badge_id, 400, self.now).total
+            assert told == count, f"{badge_id[:9]}: {count} counted, the history has {told}"
+
+    def names(self) -> list[str]:
+        """Return all ids that had a view or a request."""
+        return sorted(set(self.ledger.views) | set(self.ledger.ends))
+
+    def badges(self) -> list[str]:
+        """Return the ids that are no other name of a badge."""
+        return [name for name in self.names() if self.ledger.place(name) == name]

@@ -1,0 +1,226 @@
+"""The laws of events over random histories.
+
+An accepted event is delivered or ends in ERROR; none is delivered before its time, after its
+success or its cancellation, or by two workers at once; the order of its attempts is in its record.
+A lost one is found within minutes, and once all is well none is late, whatever the clocks did.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import ClassVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from moto import mock_aws
+
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.events.claims import Claims, Leases
+from chalicelib.events.delivery import DeliveryResult
+from chalicelib.storage.ports import Table
+from simulation.aws_table import create_table
+from simulation.events_world import GONE, OK, REFUSED, EventsWorld
+from simulation.faults import Fault
+from simulation.tables import sqlite_table
+from vumi.workers.events import ProcessClaims
+
+FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
+faults: st.SearchStrategy[list[Fault]] = st.one_of(
+    st.just([]),
+    st.integers(0, 4).flatmap(
+        lambda calls: st.sampled_from(FAULTS).map(lambda one: [Fault.NONE] * calls + [one])
+    ),
+    st.lists(st.sampled_from([*FAULTS, Fault.MEANWHILE]), max_size=8),
+)
+CLOCK_ERRORS = [0, 61_000, 120_000, 300_000, 3_600_000, -61_000, -3_600_000]
+MOMENTS = [0, 1_000, 350_000, 500_000]
+
+
+def at_place(place: int | None) -> list[Fault]:
+    """Others come before this storage call; before none of them, where it is None."""
+    return [] if place is None else [Fault.NONE] * place + [Fault.MEANWHILE]
+
+
+@contextmanager
+def on_sqlite() -> Iterator[Table]:
+    with tempfile.TemporaryDirectory() as folder, sqlite_table(Path(folder)) as table:
+        yield table
+
+
+@contextmanager
+def on_dynamodb() -> Iterator[Table]:
+    with mock_aws():
+        client = aws_client("dynamodb")
+        create_table(client, "timers")
+        yield DynamoTable(client, "timers")
+        client.close()
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Requests, sweeps, messages and deaths in any order, where processes share only the table."""
+
+    engine: ClassVar = staticmethod(on_sqlite)
+    claims: ClassVar[type[Claims]] = Leases
+    delivering: ClassVar[set[int | None]] = {None, 2}
+    sweeps_ahead: ClassVar = [0, 100_000, -100_000]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cleanup = ExitStack()
+        self.world = EventsWorld(self.cleanup.enter_context(self.engine()), self.claims())
+        self.asked: list[int] = []
+
+    def others(self, does: str) -> None:
+        """What happens between two storage calls, or while a delivery is under way."""
+        world = self.world
+        match does:
+            case "fire":
+                world.fire_all()
+            case "cancel":
+                for name in sorted(world.accepted):
+                    world.cancel(name)
+            case "fire and fail":
+                world.answers, answers = [REFUSED] * 9, world.answers
+                world.fire_all()
+                world.answers = answers
+            case "late":
+                world.pass_time(45_000)
+            case "too late":
+                world.pass_time(61_000)
+                world.fire_all()
+
+    @rule(ahead=st.sampled_from(MOMENTS), faults=faults)
+    def accept(self, ahead: int, faults: list[Fault]) -> None:
+        """A new event, so far ahead of now."""
+        self.world.accept(f"e{len(self.asked)}", self.world.now + ahead, faults)
+        self.asked.append(self.world.now + ahead)
+
+    @rule(which=st.integers(0, 99), faults=faults)
+    def accept_again(self, which: int, faults: list[Fault]) -> None:
+        """The same request once more, whatever became of the first."""
+        if self.asked:
+            place = which % len(self.asked)
+            self.world.accept(f"e{place}", self.asked[place], faults)
+
+    @rule(which=st.integers(0, 99), faults=faults)
+    def cancel(self, which: int, faults: list[Fault]) -> None:
+        if self.asked:
+            self.world.cancel(f"e{which % len(self.asked)}", faults)
+
+    @rule(which=st.integers(0, 2), faults=faults)
+    def sweep(self, which: int, faults: list[Fault]) -> None:
+        self.world.sweep(faults, self.sweeps_ahead[which % len(self.sweeps_ahead)])
+
+    @rule(faults=faults)
+    def distribute(self, faults: list[Fault]) -> None:
+        self.world.distribute(faults)
+
+    @rule(
+        which=st.integers(0, 20),
+        answer=st.sampled_from([OK, REFUSED, GONE]),
+        does=st.sampled_from(["fire", "fire and fail", "cancel", "late", "too late"]),
+        place=st.none() | st.integers(0, 2),
+    )
+    def fire(self, which: int, answer: DeliveryResult, does: str, place: int | None) -> None:
+        """A message comes; others come before one of the storage calls, or during the delivery.
+
+        But where a claim ends with its lease, no delivery takes longer than it may.
+        """
+        if does in {"late", "too late"} and place in self.delivering:
+            does = "fire"
+        self._fire(which, answer, lambda: self.others(does), at_place(place))
+
+    @rule(which=st.integers(0, 20), answer=st.sampled_from([OK, REFUSED, GONE]), faults=faults)
+    def fire_with_faults(self, which: int, answer: DeliveryResult, faults: list[Fault]) -> None:
+        self._fire(which, answer, lambda: None, faults)
+
+    def _fire(
+        self, which: int, answer: DeliveryResult, others: Callable[[], None], plan: list[Fault]
+    ) -> None:
+        world, times = self.world, count()
+
+        def once() -> None:
+            if next(times) == 0:
+                others()
+
+        world.faults.meanwhile = once
+        world.meanwhile = lambda: None if plan else once()
+        world.answers = [answer]
+        world.fire(which, plan)
+        world.answers = []
+        world.faults.meanwhile = world.meanwhile = lambda: None
+
+    @rule(milliseconds=st.sampled_from([1, 1_000, 5_000, 61_000, 300_000, 600_000]))
+    def pass_time(self, milliseconds: int) -> None:
+        self.world.pass_time(milliseconds)
+
+    @rule()
+    def redrive(self) -> None:
+        self.world.redrive()
+
+    @invariant()
+    def success_is_for_good(self) -> None:
+        self.world.note_success()
+
+    def teardown(self) -> None:
+        try:
+            self.world.end()
+        finally:
+            self.cleanup.close()
+
+
+class AnyHistoryOnDynamoDB(AnyHistory):
+    """The same over DynamoDB, where it runs on moto."""
+
+    engine: ClassVar = staticmethod(on_dynamodb)
+
+
+class AnyHistoryOnOneMachine(AnyHistory):
+    """The same in one process, which knows what it delivers, and whose clock jumps at any time."""
+
+    claims: ClassVar[type[Claims]] = ProcessClaims
+    delivering: ClassVar[set[int | None]] = set()
+    sweeps_ahead: ClassVar = [0]
+
+    @rule(error=st.sampled_from(CLOCK_ERRORS))
+    def set_clock(self, error: int) -> None:
+        self.world.set_clock(error)
+
+    @rule(
+        which=st.integers(0, 20),
+        answer=st.sampled_from([OK, REFUSED, GONE]),
+        error=st.sampled_from(CLOCK_ERRORS),
+        does=st.sampled_from(["fire", "fire and fail", "cancel"]),
+        place=st.none() | st.integers(0, 3),
+    )
+    def fire_while_the_clock_jumps(
+        self, which: int, answer: DeliveryResult, error: int, does: str, place: int | None
+    ) -> None:
+        """Before one of the storage calls of a delivery or during it, and then others come."""
+
+        def others() -> None:
+            self.world.set_clock(error)
+            self.others(does)
+
+        self._fire(which, answer, others, at_place(place))
+
+    @rule(error=st.sampled_from(CLOCK_ERRORS), place=st.integers(0, 30))
+    def sweep_while_the_clock_jumps(self, error: int, place: int) -> None:
+        """And after that the sweep comes to its end, by the time it began with."""
+        self.world.faults.meanwhile = lambda: self.world.set_clock(error)
+        self.world.sweep(at_place(place))
+        self.world.faults.meanwhile = lambda: None
+
+
+TestEvents = AnyHistory.TestCase
+TestEvents.settings = settings(max_examples=60, stateful_step_count=60)
+TestEventsOnOneMachine = AnyHistoryOnOneMachine.TestCase
+TestEventsOnOneMachine.settings = TestEvents.settings
+TestEventsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
+TestEventsOnDynamoDB.settings = settings(max_examples=4, stateful_step_count=40)
