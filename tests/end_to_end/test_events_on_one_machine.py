@@ -247,7 +247,7 @@ def test_an_echo_is_in_the_log_at_its_time_however_often_it_was_asked_for(server
     assert re.fullmatch("[0-9a-f]{40}", echo_id)
     done(server, echo_id)
     _, _, err = server.stop()
-    [line] = [json.loads(line) for line in err.splitlines() if '"an event"' in line]
+    [line] = [json.loads(line) for line in err.splitlines() if '"event_logged"' in line]
     assert (line["payload"], line["event_id"]) == ("good mörning", echo_id)
     assert epoch(line["timestamp"]) >= float(ts) - 0.001
 

@@ -750,7 +750,7 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
 
 
 def test_an_alarm_fires_at_the_first_of_what_should_never_be(prod: Resources) -> None:
-    for name in ("EventsGivenUpAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
+    for name in ("EventsFailedAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
         alarm = alarms(prod)[name]
         assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (0, 1)
         assert alarm["ComparisonOperator"] == "GreaterThanThreshold"

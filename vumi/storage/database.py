@@ -186,9 +186,7 @@ class Database:
             if _code(error) in BROKEN and not self._corrupt:
                 self._corrupt = str(error)
                 telemetry.event(
-                    logging.CRITICAL,
-                    f"the file is corrupt, nothing is written to it any more; {WAY_BACK}",
-                    file=str(self._path),
+                    logging.CRITICAL, "file_corrupt", file=str(self._path), fix=WAY_BACK
                 )
             raise
 
