@@ -13,7 +13,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types tests format bench cost scale chaos laws mutants clean
+.PHONY: help run check test lint types tests format bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold secrets restore
 
 help: ## list what make can do
@@ -22,11 +22,16 @@ help: ## list what make can do
 run: $(VENV)/run.stamp ## serve badges on this machine; HOST, PORT and DATA say where
 	@exec $(BIN)/python -m vumi
 
-test: lint types tests ## check style and types, run every test
+check: lint types ## check style, layers and types, run the unit tests that a change affects: [BASE=main]
+	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
+		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n auto --maxprocesses 4 -k "not moto" $$tests; fi
+
+test: lint types tests ## check style, layers and types, run every test
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
@@ -45,7 +50,7 @@ bench: $(VENV)/dev.stamp ## measure, and print what was measured as tables
 cost: $(VENV)/dev.stamp ## count what views, events and wallets cost on AWS, and print it as tables
 	$(BIN)/python -m bench.cost
 
-scale: $(VENV)/dev.stamp ## reckon how far it scales on AWS, up to a billion views a day
+scale: $(VENV)/dev.stamp ## estimate scaling limits on AWS, up to a billion views a day
 	$(BIN)/python -m bench.scale
 
 chaos: $(VENV)/dev.stamp ## load it while everything fails, and check every count: [SEED=… SECONDS=180]
@@ -99,7 +104,7 @@ restore: $(VENV)/dev.stamp ## go on with the table as it was: STAGE=prod BUCKET=
 	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
 
 clean: ## remove what make made, never your data
-	rm -rf $(VENV) build mutants .chalice/deployments .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made.stamp:
