@@ -15,14 +15,11 @@ from chalicelib.storage.items import Item
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows, marker_item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
-from vumi.storage.queue import Message
-from vumi.storage.table import Change
-from vumi.workers.events import queue_event, stream_event
+from simulation.aws_events import item_removal, sqs_event, stream_event
 
 PATH = "/api/v1/views"
 WINDOWS = Windows()
 EVENTS_PATH = "/api/v1/events"
-STREAM_LABEL = "2024-01-01T00:00:00.000"
 
 
 def get_views(badge_id: str) -> dict[str, Any]:
@@ -76,7 +73,7 @@ def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
             "path": f"/api{EVENTS_PATH}",
             "stage": "api",
             "identity": {"sourceIp": "192.0.2.1", "userAgent": "curl"},
-            "authorizer": {"principalId": "somebody"},
+            "authorizer": {"principalId": "somebody", "role": "operator", "user": ""},
         },
         "body": json.dumps(document),
         "isBase64Encoded": False,
@@ -107,10 +104,9 @@ def authorization(token: str) -> dict[str, Any]:
     }
 
 
-def messages(queue: str, bodies: Sequence[str], now: float) -> dict[str, Any]:
+def messages(bodies: Sequence[str]) -> dict[str, Any]:
     """A batch of SQS messages, each received for the first time."""
-    received = [Message(place, body, now, 1, now) for place, body in enumerate(bodies)]
-    return queue_event(queue, received)
+    return sqs_event({str(place): body for place, body in enumerate(bodies)})
 
 
 def views(
@@ -127,7 +123,7 @@ def views(
         seen.add(badge_id)
         view = View(badge_id, new_ulid(int(now * 1000)), first, hot, fold)
         bodies.append(view.to_message())
-    return messages("vu-mi-views", bodies, now)
+    return messages(bodies)
 
 
 def removals(badge_ids: Sequence[str], now: float, first: int = 1) -> dict[str, Any]:
@@ -142,8 +138,7 @@ def removals(badge_ids: Sequence[str], now: float, first: int = 1) -> dict[str, 
 
 def removed(items: Sequence[Item], now: float, first: int = 1) -> dict[str, Any]:
     """Return the stream records of the removal of items by TTL."""
-    changes = [Change(first + place, now, item) for place, item in enumerate(items)]
-    return stream_event(STREAM_LABEL, changes)
+    return stream_event(item_removal(item, place, now) for place, item in enumerate(items, first))
 
 
 def removed_entries(count: int) -> dict[str, Any]:
@@ -162,5 +157,4 @@ def removed_entries(count: int) -> dict[str, Any]:
         posting = Posting(nonce, some.randrange(1, 10**9), target, source)
         entry = Entry(entry_id, posting, at + len(items))
         items += [entry.item(source), entry.item(target)]
-    changes = [Change(place + 1, now, item) for place, item in enumerate(items[:count])]
-    return stream_event(STREAM_LABEL, changes)
+    return removed(items[:count], now)

@@ -115,10 +115,11 @@ def _sent(request: Mapping[str, Any]) -> dict[str, Any]:
 
 OTHERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "BatchWriteItem": lambda _: {"UnprocessedItems": {}},
+    "GetItem": lambda _: {"Item": summary()},
     "SendMessage": _sent,
     "UpdateItem": lambda _: {},
 }
-"""The answers of the operations that read nothing."""
+"""The answers of the operations that read no views."""
 
 
 def count_of_the_original() -> WireItem:

@@ -9,17 +9,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from chalicelib.concurrency import Each
+    from chalicelib.concurrency import MapParallel
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks.sender import Sender
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
+    from chalicelib.views.view_queue import ViewQueue
 
 
 class Resources(Protocol):
     """Everything outside the process that routes and consumers use.
 
-    `clock` returns seconds since 1970. `each` works through the independent parts of a batch.
+    `clock` and `view_clock` return seconds since 1970. `view_clock` is the clock of views, which
+    on one machine never goes back. `map_parallel` works on the independent parts of a batch.
     """
 
     @property
@@ -27,11 +29,13 @@ class Resources(Protocol):
     @property
     def clock(self) -> Callable[[], float]: ...
     @property
-    def each(self) -> Each: ...
+    def view_clock(self) -> Callable[[], float]: ...
+    @property
+    def map_parallel(self) -> MapParallel: ...
     @property
     def table(self) -> Table: ...
     @property
-    def views_queue(self) -> Queue: ...
+    def views_queue(self) -> ViewQueue: ...
     @property
     def timers_queue(self) -> Queue: ...
     @property

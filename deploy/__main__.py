@@ -15,10 +15,10 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
@@ -127,7 +127,7 @@ def _import(given: argparse.Namespace) -> None:
     """Import counts from a CSV file: each becomes the base of its badge."""
     rows = counts_file.read(given.file)
     table = _table(stage.outputs(boto3.client("cloudformation"), _stack(given)))
-    command.run(rows, Import(table, concurrently, time.time, given.replace, given.dry_run))
+    command.run(rows, Import(table, map_parallel, time.time, given.replace, given.dry_run))
 
 
 def _redrive(given: argparse.Namespace) -> None:
@@ -149,7 +149,7 @@ def _fold(given: argparse.Namespace) -> None:
     """Fold all badges that have views to fold."""
     found = stage.outputs(boto3.client("cloudformation"), _stack(given))
     windows = Windows.of(Settings.from_environment(os.environ))
-    job = folding.FoldAll(scanning.folder(_table(found), windows, time.time), concurrently)
+    job = folding.FoldAll(scanning.folder(_table(found), windows, time.time), map_parallel)
     retries = Config(retries={"mode": "standard", "total_max_attempts": 12})
     client = boto3.client("dynamodb", config=retries)
     folding.run(job, scanning.badge_ids(client, found["TableName"]))

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import Message, Queue
-from chalicelib.views.view import MalformedError, View
+from chalicelib.views.view import View
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient

@@ -7,14 +7,15 @@ from datetime import datetime
 from typing import Any
 
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import archive_entries
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text
-from chalicelib.wallets import archive_consumer
 from chalicelib.wallets.wallet import PARTITION, Entry, Posting
 from simulation import aws_events as events
 from simulation.archives import FakeArchive
 from simulation.aws_events import entry_record
 from simulation.faults import Crash, Fault, Faults
+from simulation.resources import GivenResources
 
 
 class ArchiveWorld:
@@ -25,14 +26,6 @@ class ArchiveWorld:
         self._reported = 0
         self._faults = Faults()
         self._kept = FakeArchive()
-
-    def clock(self) -> float:
-        """As of a `resources.Resources`; nothing that is archived depends on it."""
-        return 0.0
-
-    @property
-    def archive(self) -> ArchiveWorld:
-        return self
 
     def put(self, name: str, body: bytes) -> None:
         """As of an `Archive`; no object may ever take the place of another."""
@@ -50,9 +43,9 @@ class ArchiveWorld:
             for place, (wallet_id, entry) in enumerate(self.removed, 1)
         ][self._reported :][:size]
         self._faults.plan(faults)
-        resources.use(None, archive=self)
+        resources.use(GivenResources(archive=self, clock=lambda: 0.0))
         try:
-            answer = archive_consumer.archive_entries(events.stream_event(batch), None)
+            answer = archive_entries(events.stream_event(batch), None)
         except (Crash, StorageError):
             assert faults, "nothing may fail without a fault"
         else:

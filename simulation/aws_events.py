@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.aws.attribute_values import encode_item
+from chalicelib.storage.items import Item, key_of
 from chalicelib.views import keys as views_keys
 from chalicelib.wallets.wallet import Entry
 
@@ -113,9 +114,14 @@ def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, An
     return removal(sequence, *views_keys.marker(badge_id, mark))
 
 
-def entry_record(entry: Entry, wallet_id: str, sequence: int, arn: str = ARN) -> dict[str, Any]:
-    """A stream record of an entry that TTL removed from the journal of a wallet."""
-    item = entry.item(wallet_id)
-    record = removal(sequence, str(item["PK"]), str(item["SK"]), arn=arn)
+def item_removal(item: Item, sequence: int, removed_at: float = 1767225600) -> dict[str, Any]:
+    """A stream record of an item that TTL removed."""
+    record = removal(sequence, *key_of(item))
     record["dynamodb"]["OldImage"] = encode_item(item)
+    record["dynamodb"]["ApproximateCreationDateTime"] = int(removed_at)
     return record
+
+
+def entry_record(entry: Entry, wallet_id: str, sequence: int) -> dict[str, Any]:
+    """A stream record of an entry that TTL removed from the journal of a wallet."""
+    return item_removal(entry.item(wallet_id), sequence)

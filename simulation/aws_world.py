@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.errors import StorageError
@@ -21,15 +22,15 @@ from chalicelib.storage.items import Due, Item, Key, number
 from chalicelib.storage.ports import NotStored, Table
 from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder
-from chalicelib.views.put import put_views
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, earliest, milliseconds
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.faults import Crash
 from simulation.operations import Operation
-from simulation.world import GET_SECONDS, NOON, Shared, World
+from simulation.resources import GivenResources
+from simulation.world import GET_SECONDS, NOON, World
 
 Result = TypeVar("Result")
 
@@ -138,7 +139,14 @@ class AwsWorld(World):
         self._sequence = 10**20
         paused = Paused(self)
         self.table = paused
-        resources.use(Shared(self.settings, self.clock, map, paused, paused))
+        resources.use(
+            GivenResources(
+                settings=self.settings,
+                clock=self.clock,
+                table=paused,
+                views_queue=ViewMessages(paused),
+            )
+        )
 
     def clock(self) -> float:
         operation = self.scheduler.current

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from chalicelib.events import delivery, schedule, sweep
 from chalicelib.events import event as events
 from chalicelib.events.claims import Claims
-from chalicelib.events.delivery import Delivery, Firing
+from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Kind, Status, Target
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
@@ -32,9 +32,9 @@ LATEST = 10 * MINUTE
 It takes longest if a sweep whose clock is 100 s ahead has just moved the event to five minutes
 later, and its worker has died.
 """
-OK = Delivery(code=200)
-REFUSED = Delivery(code=500, error="status 500")
-GONE = Delivery(code=410, error="status 410", is_final=True)
+OK = DeliveryResult(code=200)
+REFUSED = DeliveryResult(code=500, error="status 500")
+GONE = DeliveryResult(code=410, error="status 410", is_final=True)
 
 
 FRESH = "fresh-"
@@ -78,7 +78,7 @@ class EventsWorld:
         self.table = table
         self.fire_mail = Mail(lambda: self.now)
         self.group_mail = Mail(lambda: self.now)
-        self.answers: list[Delivery] = []
+        self.answers: list[DeliveryResult] = []
         self.meanwhile: Callable[[], None] = lambda: None
         self.accepted: set[str] = set()
         self.cancelled: set[str] = set()
@@ -90,10 +90,10 @@ class EventsWorld:
         self._queue = FaultyQueue(self.fire_mail, self.faults)
         self._groups = FaultyQueue(self.group_mail, self.faults)
         self._claims = claims
-        self._firing = Firing(
+        self._firing = EventDelivery(
             table=faulty_table,
             queue=self._queue,
-            deliver=self._deliver,
+            send=self._deliver,
             claims=self._claims,
             clock=lambda: self.now / 1000,
             schedule=SCHEDULE,
@@ -138,7 +138,7 @@ class EventsWorld:
         """Every message of the sweep comes, again if it came before."""
         for body in self.group_mail.ready():
             with self._under(faults):
-                sweep.distribute(body, self._queue, self.now)
+                sweep.distribute(sweep.group_in(body), self._queue, self.now)
 
     def fire(self, which: int, faults: Sequence[Fault] = ()) -> None:
         """One of the messages comes, maybe not for the first time."""
@@ -151,14 +151,14 @@ class EventsWorld:
 
     def _fire(self, body: str, faults: Sequence[Fault]) -> None:
         with self._under(faults):
-            claimed = self._firing.claim(events.named_in(body))
+            claimed = self._firing.claim(events.event_id_in(body))
             if claimed is not None:
                 try:
                     fire(self._firing, claimed)
                 finally:
                     self._firing.release(claimed)
 
-    def _deliver(self, event: Event) -> Delivery:
+    def _deliver(self, event: Event) -> DeliveryResult:
         name = event.event_id
         assert event.attempts[-1].started >= event.at or event.round, "before its time"
         assert event.attempts[-1].started >= event.next_at, "before its next attempt was due"
@@ -176,7 +176,7 @@ class EventsWorld:
     def _read(self, name: str) -> Event:
         return schedule.read(self.table, name)
 
-    def _answer(self) -> Delivery:
+    def _answer(self) -> DeliveryResult:
         return self.answers.pop() if self.answers else OK
 
     def note_success(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,3 +37,26 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, obj
         for record in caplog.records
         if record.name == telemetry.log.name
     ]
+
+
+@contextmanager
+def counting_metrics() -> Iterator[dict[str, dict[str, int]]]:
+    """Sum the metrics that are logged, by function and name."""
+    sums: dict[str, dict[str, int]] = {}
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            line = json.loads(telemetry.JsonFormatter().format(record))
+            own = sums.setdefault(line["function"], {})
+            for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]:
+                name = metric["Name"]
+                own[name] = own.get(name, 0) + line[name]
+
+    handler, level = Collect(), telemetry.metrics.level
+    telemetry.metrics.addHandler(handler)
+    telemetry.metrics.setLevel(logging.INFO)
+    try:
+        yield sums
+    finally:
+        telemetry.metrics.setLevel(level)
+        telemetry.metrics.removeHandler(handler)

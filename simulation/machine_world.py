@@ -20,21 +20,24 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.writes import Update, Write
 from chalicelib.views import counting, keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.view import View
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
 from simulation.ledger import Moment
+from simulation.resources import MISSING
 from simulation.world import NOON, Looking, World
 from vumi.check.check import check_content
 from vumi.check.report import Kind
-from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE, LocalResources
+from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
+from vumi.resources import StandaloneResources
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.delivery import DeliveryAtOnce, Expiry, MessageDelivery, StreamDelivery
+from vumi.workers.changes import ChangeDelivery
+from vumi.workers.expiry import Expiry
+from vumi.workers.messages import MessageDelivery
+from vumi.workers.views import CommitViewQueue, ViewWorker
 
 Result = TypeVar("Result")
 
@@ -130,29 +133,42 @@ class MachineWorld(World):
         return Moment(self._latest, self.calls)
 
     def clock(self) -> float:
-        return self._resources.clock()
+        return self._resources.view_clock()
 
     def _open(self) -> None:
         """Open the file as a new process does."""
         self.database = FaultyDatabase(self._path)
         self.engine = SqliteTable(self.database)
         wall = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
-        self.queue = NotingQueue(self.database, VIEWS_QUEUE, wall, max_receives=VIEWS_MAX_RECEIVES)
-        self.queue.world = self
+        self.queue = SqliteQueue(self.database, VIEWS_QUEUE, wall, max_receives=VIEWS_MAX_RECEIVES)
         self.queue.release()
-        together = self.database.in_one_commit
-        clock = ViewClock(self.database, self.queue, wall)
-        put_handler = clock.kept_by(put_views)
-        self.at_once = DeliveryAtOnce(self.queue, put_handler, wall)
-        self.put = MessageDelivery(self.queue, put_handler, wall, together)
-        self.fold = StreamDelivery(
-            self.database, "fold_views", clock.kept_by(fold_views), together=together
+        view_queue = NotingViewQueue(self.queue)
+        view_queue.world = self
+        self._resources = StandaloneResources(
+            settings=self.settings,
+            clock=wall,
+            view_clock=ViewClock(self.database, self.queue, wall),
+            map_parallel=self.database.map_in_commits,
+            table=self.engine,
+            views_queue=view_queue,
+            timers_queue=MISSING,
+            distribution_queue=MISSING,
+            archive=MISSING,
+            claims=MISSING,
+            sender=None,
         )
-        self.archive = StreamDelivery(self.database, "archive_entries", lambda *_: None, sort="TX#")
+        self.views = ViewWorker(view_queue, self._resources)
+        in_one_commit = self.database.in_one_commit
+        self.put = MessageDelivery(self.queue, self.views.store_messages, wall, in_one_commit)
+        self.fold = ChangeDelivery(
+            self.database,
+            "fold_views",
+            self.views.fold,
+            sort=keys.WINDOW,
+            in_one_commit=in_one_commit,
+        )
+        self.archive = ChangeDelivery(self.database, "archive_entries", lambda _: (), sort="TX#")
         self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
-        self._resources = LocalResources(
-            self.settings, clock, self.database.each, self.engine, self.queue
-        )
         resources.use(self._resources)
         self.database.world = self
         self.faults = self.scenario.faults
@@ -195,7 +211,7 @@ class MachineWorld(World):
         """Visitors share a commit, and the storing of their views; if it fails, each is alone."""
         names = self.random.choices(self.owners.ids, k=self.random.choice([1, 1, 2, 5]))
         requests = [(self.look(asked), self.any_request(asked)) for asked in names]
-        ask = partial(self.at_once, lambda: [self._ask(*request) for request in requests])
+        ask = partial(self.views.commit, lambda: [self._ask(*request) for request in requests])
         bodies = self._try(lambda: self.database.in_one_commit(ask))
         if bodies is None:
             self._end([looking for looking, _ in requests])
@@ -257,7 +273,7 @@ class MachineWorld(World):
         self.restart()
 
     def a_malformed_message_comes(self) -> None:
-        self._try(lambda: self.queue.insert_as_is(self.random.choice(MALFORMED_BODIES)))
+        self._try(lambda: self.queue.send(self.random.choice(MALFORMED_BODIES)))
 
     def dead_letters_are_sent_again(self) -> None:
         self._try(self.queue.redrive)
@@ -290,18 +306,14 @@ class MachineWorld(World):
         return self.database.read(sql)
 
 
-class NotingQueue(SqliteQueue):
-    """The queue of views, which tells the world what is sent."""
+class NotingViewQueue(CommitViewQueue):
+    """The queue of views, which tells the world which views are sent."""
 
     world: MachineWorld
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
-        self.world.sent(View.from_message(body))
-        super().send(body, delay=delay)
-
-    def insert_as_is(self, body: str) -> None:
-        """Send what is no view."""
-        super().send(body)
+    def send(self, view: View) -> None:
+        self.world.sent(view)
+        super().send(view)
 
 
 HAPPENINGS: Mapping[Callable[[MachineWorld], None], float] = {

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.views.view_queue import ViewQueue
 
 MISSING: Any = None
 """Stands for a part that was not given: its use fails."""
@@ -22,16 +23,20 @@ class GivenResources:
     """A `resources.Resources` of these parts."""
 
     table: Table = MISSING
-    views_queue: Queue = MISSING
+    views_queue: ViewQueue = MISSING
     timers_queue: Queue = MISSING
     distribution_queue: Queue = MISSING
     archive: Archive = MISSING
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], float] = time.time
-    each: Each = map
+    map_parallel: MapParallel = map
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
     event_queues: Mapping[str, Queue] = field(default_factory=dict)
+
+    @property
+    def view_clock(self) -> Callable[[], float]:
+        return self.clock
 
     def event_queue(self, name: str) -> Queue | None:
         return self.event_queues.get(name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from chalicelib.events.delivery import Firing
+from chalicelib.events.delivery import EventDelivery
 from chalicelib.events.event import Event, Kind, Target
 from simulation.clocks import NOON
 
 AT = int(NOON * 1000)
 
 
-def fire(firing: Firing, event: Event) -> None:
+def fire(firing: EventDelivery, event: Event) -> None:
     """Attempt a claimed event and settle it, as a worker does."""
     if attempted := firing.attempt(event):
         firing.settle(attempted)

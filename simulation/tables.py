@@ -11,8 +11,8 @@ from typing import Any
 
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write

@@ -200,7 +200,7 @@ class WalletsWorld:
             try:
                 opened = opening.open_wallet(self._faulty, user, int(self.now * 1000)).wallet_id
             except opening.HasWalletError as has:
-                opened = has.wallet_id
+                opened = has.details["id"]
             assert opening.of_user(self.table, user).wallet_id == opened
 
     @property

@@ -15,11 +15,10 @@ from typing import Any, TypeVar
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import text
-from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
@@ -48,17 +47,6 @@ class Looking:
     highest: dict[str, int]
     last_read: Moment
     own: str = ""
-
-
-@dataclass(frozen=True)
-class Shared:
-    """A `resources.Resources` of a world."""
-
-    settings: Settings
-    clock: Callable[[], float]
-    each: Each
-    table: Table
-    views_queue: Queue
 
 
 class World:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import gc
 import os
 import signal
 import sys
@@ -16,11 +15,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from chalicelib import telemetry
+from chalicelib.api import TABLE
+from chalicelib.http.dispatch import dispatch
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from vumi.cli import commands
 from vumi.engine import AlreadyRunningError, Engine
-from vumi.server.gateway import Gateway
+from vumi.server.asgi import Application
+from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import LocalSettings
 
@@ -64,21 +66,20 @@ def _parser(clock: Callable[[], float]) -> argparse.ArgumentParser:
 
 def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
     """Serve badges until SIGINT or SIGTERM."""
-    from app import app  # noqa: PLC0415  only once the settings are known to be right
-
     engine = Engine(settings.folder, settings.product, clock)
     try:
-        gateway = Gateway(app, engine.together)
-        server = WebServer(gateway, settings.host, settings.port, engine.turns)
+        commits = CommonCommits(
+            lambda request: dispatch(TABLE, request, engine.resources),
+            engine.together,
+            engine.fair_lock,
+        )
+        server = WebServer(Application(commits.answer), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
         engine.start()
-        _greet(settings, server.port)
-        if new_token:
-            print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
-        gc.freeze()  # what was imported stays, and need not be looked through again and again
-        server.serve()
+        server.serve(partial(_greet, settings, server.port, new_token))
+        commits.close()
     finally:
         engine.stop()
     print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
@@ -91,11 +92,13 @@ def address(host: str, port: int) -> str:
     return f"http://{netloc}/"
 
 
-def _greet(settings: LocalSettings, port: int) -> None:
+def _greet(settings: LocalSettings, port: int, new_token: str) -> None:
     root = address(settings.host, port)
     print(f"vu-mi serves badges: make yours on {root}", flush=True)  # noqa: T201
     badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
     print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
+    if new_token:
+        print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
 
 
 def _explain(error: OSError, settings: LocalSettings) -> str:

@@ -1,4 +1,4 @@
-"""One machine's engine: opens the file, gives the handlers their storage, and runs the loops."""
+"""The engine of one machine: opens the file, makes the resources, and runs the loops."""
 
 from __future__ import annotations
 
@@ -6,24 +6,18 @@ import fcntl
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
-from chalicelib.events.claims import Claims
-from chalicelib.events.distribute import distribute_timers
-from chalicelib.events.tick import sweep_timers
-from chalicelib.events.webhooks.sender import Sender
+from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.settings import Settings
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
-from chalicelib.wallets.archive_consumer import archive_entries
+from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
-from vumi.fair_lock import Turns
+from vumi.fair_lock import FairLock
+from vumi.resources import StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.backup import LOCK
@@ -31,16 +25,19 @@ from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.delivery import (
-    LINGER_SECONDS,
-    DeliveryAtOnce,
-    Expiry,
-    MessageDelivery,
-    StreamDelivery,
-    Sweeping,
+from vumi.workers.changes import ChangeDelivery
+from vumi.workers.events import (
+    DELIVERY,
+    EventWorker,
+    ProcessClaims,
+    distribute_messages,
+    sweep_step,
 )
-from vumi.workers.events_delivery import FiringDelivery, ProcessClaims
+from vumi.workers.expiry import Expiry
+from vumi.workers.journal import archive_changes
 from vumi.workers.loops import Loop
+from vumi.workers.messages import LINGER_SECONDS, MessageDelivery
+from vumi.workers.views import CommitViewQueue, ViewWorker
 
 Result = TypeVar("Result")
 
@@ -49,150 +46,113 @@ TIMERS_QUEUE = "vu-mi-timers"
 DISTRIBUTION_QUEUE = "vu-mi-distribution"
 VIEWS_MAX_RECEIVES = 1_000
 """A view that is neither young nor old comes again until it is old."""
-EVENT_QUEUE = "event-"
-"""What the name of a queue that events go to has before it in the file."""
-FIRED_AT_ONCE = 128
-"""Events that are delivered at the same time: so many URLs may hang and delay nobody."""
-FIRING_VISIBILITY_SECONDS = 90
+DELIVERY_THREADS = 128
+"""Events that are delivered at the same time: as many receivers may hang and delay nobody."""
+DELIVERY_VISIBILITY_SECONDS = 90
 """Longer than a delivery may take, so that its message does not come again meanwhile."""
 ARCHIVE_SECONDS = 10.0
-"""How long an entry may wait for others to share its object: as many come as moved in that time."""
+"""How long an entry may wait for others to share its object."""
 
 
 class AlreadyRunningError(Exception):
     """Another vu-mi runs on this folder."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalResources:
-    """A `resources.Resources` on one machine; its clock never goes back."""
-
-    settings: Settings
-    clock: Callable[[], float]
-    each: Each
-    table: SqliteTable
-    views_queue: SqliteQueue
-
-
-@dataclass(frozen=True, slots=True)
-class LocalTimers:
-    """A `resources.Resources` on one machine."""
-
-    settings: Settings
-    clock: Callable[[], float]
-    each: Each
-    table: SqliteTable
-    timers_queue: SqliteQueue
-    distribution_queue: SqliteQueue
-    claims: Claims
-    sender: Sender | None
-
-    def event_queue(self, name: str) -> SqliteQueue | None:
-        if name not in self.settings.event_queues:
-            return None
-        return self.timers_queue.sibling(EVENT_QUEUE + name)
-
-
-@dataclass(frozen=True, slots=True)
-class LocalArchive:
-    """A `resources.Resources` on one machine."""
-
-    clock: Callable[[], float]
-    archive: FolderArchive
-
-
 class Engine:
-    """Everything behind the web server, from `start` to `stop`.
+    """The file of one machine, the resources of its requests, and the loops that work on it.
 
-    Raises `AlreadyRunningError`, `SettingsError`, `OSError` where the folder can't be made, and a
-    `StorageError` where the file can't be opened.
+    Raises `AlreadyRunningError`, `SettingsError`, `OSError` if the folder can't be made, and a
+    `StorageError` if the file can't be opened.
     """
+
+    resources: StandaloneResources
 
     def __init__(
         self, folder: Path, settings: Settings, clock: Callable[[], float] = time.time
     ) -> None:
-        resources.sender_of(settings)  # what is wrong is told before anything is made
+        sender_of(settings)  # a wrong setting is reported before anything is made
         folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._settings, self._clock = folder, settings, clock
         self._lock = _lock(folder)
         self._database = Database(folder / FILE)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(
             self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES
         )
-        timers = SqliteQueue(
-            self._database, TIMERS_QUEUE, clock, visibility_timeout=FIRING_VISIBILITY_SECONDS
+        self._timers = SqliteQueue(
+            self._database, TIMERS_QUEUE, clock, visibility_timeout=DELIVERY_VISIBILITY_SECONDS
         )
-        groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
-        for queue in (self.queue, timers, groups):
+        self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
+        for queue in (self.queue, self._timers, self._groups):
             queue.release()
-        self.turns = Turns()
-        self._view_clock = ViewClock(self._database, self.queue, clock)
-        put_handler = self._view_clock.kept_by(put_views)
-        self._at_once = DeliveryAtOnce(self.queue, put_handler, clock)
-        put = Loop(
-            "put_views",
-            MessageDelivery(self.queue, put_handler, clock, self._database.in_one_commit).step,
-            LINGER_SECONDS,
-            self.turns,
-        )
-        distribute = Loop(
-            "distribute_timers",
-            MessageDelivery(groups, distribute_timers, clock, self._database.in_one_commit).step,
-        )
-        self._firing = FiringDelivery(timers, clock, FIRED_AT_ONCE)
-        fire = Loop("fire_timers", self._firing.step)
-        sweep = Loop("sweep_timers", Sweeping(sweep_timers).step)
-        stream = StreamDelivery(
-            self._database,
-            "fold_views",
-            self._view_clock.kept_by(fold_views),
-            together=self._database.in_one_commit,
-        )
-        fold = Loop("fold_views", stream.step, turn=self.turns)
-        journal = StreamDelivery(self._database, "archive_entries", archive_entries, sort=ENTRY)
-        archiving = Loop("archive_entries", journal.step, ARCHIVE_SECONDS)
-
-        def on_removal() -> None:
-            fold.wake()
-            archiving.wake()
-
-        expiring = Expiry(self._database, self.queue, clock, on_removal)
-        expiry = Loop("expiry", expiring.step, turn=self.turns)
-        self.queue.on_send = put.wake
-        groups.on_send = distribute.wake
-        timers.on_send = self._firing.on_attempt = fire.wake
-        self._loops = (put, expiry, fold, archiving, distribute, fire, sweep)
-        self._folder, self._settings, self._clock = folder, settings, clock
-        self._timers, self._groups = timers, groups
-
-    def together(self, function: Callable[[], Result], /) -> Result:
-        """Run requests in one commit, which has their views stored too; a `gateway.Together`."""
-        return self._database.in_one_commit(partial(self._at_once, function))
+        self.fair_lock = FairLock()
+        self._view_queue = CommitViewQueue(self.queue)
+        self._loops: list[Loop] = []
+        self._events: EventWorker | None = None
 
     def prepare(self) -> str:
-        """Give the handlers their storage; once the server has its port, for this may make a token.
+        """Make the resources and the loops, once the server has its port: this may make a token.
 
-        Returns the token if it was made just now: nobody can tell it later. Raises `OSError` and
+        Return the token if it was made just now: nobody can show it later. Raises `OSError` and
         `SettingsError`.
         """
         settings, new_token = secrets.prepare(self._settings, self._folder)
-        sender = resources.sender_of(settings)
-        claims = ProcessClaims()
-        resources.use(
-            LocalResources(settings, self._view_clock, self._database.each, self.table, self.queue),
-            LocalTimers(
-                settings,
-                self._clock,
-                self._database.each,
-                self.table,
-                self._timers,
-                self._groups,
-                claims,
-                sender,
-            ),
-            LocalArchive(self._clock, FolderArchive(self._folder / archive.FOLDER)),
+        self.resources = StandaloneResources(
+            settings=settings,
+            clock=self._clock,
+            view_clock=ViewClock(self._database, self.queue, self._clock),
+            map_parallel=self._database.map_in_commits,
+            table=self.table,
+            views_queue=self._view_queue,
+            timers_queue=self._timers,
+            distribution_queue=self._groups,
+            archive=FolderArchive(self._folder / archive.FOLDER),
+            claims=ProcessClaims(),
+            sender=sender_of(settings),
         )
+        resources.use(self.resources)
+        self._views = ViewWorker(self._view_queue, self.resources)
+        self._loops = [*self._view_loops(), *self._event_loops()]
         return new_token
+
+    def together(self, function: Callable[[], Result], /) -> Result:
+        """Run requests in one commit, which has their views stored too."""
+        return self._database.in_one_commit(partial(self._views.commit, function))
+
+    def _view_loops(self) -> list[Loop]:
+        """Make the loops of views, and of the removals by TTL."""
+        in_one_commit, lock = self._database.in_one_commit, self.fair_lock
+        views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
+        markers = ChangeDelivery(
+            self._database,
+            "fold_views",
+            self._views.fold,
+            sort=keys.WINDOW,
+            in_one_commit=in_one_commit,
+        )
+        archive_removed = partial(archive_changes, resources=self.resources)
+        entries = ChangeDelivery(self._database, "archive_entries", archive_removed, sort=ENTRY)
+        put = Loop("put_views", views.step, LINGER_SECONDS, lock)
+        fold = Loop("fold_views", markers.step, lock=lock)
+        archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
+
+        def wake() -> None:
+            fold.wake()
+            archiving.wake()
+
+        expiry = Expiry(self._database, self.queue, self._clock, wake)
+        self.queue.on_send = put.wake
+        return [put, Loop("expiry", expiry.step, lock=lock), fold, archiving]
+
+    def _event_loops(self) -> list[Loop]:
+        handle = partial(distribute_messages, resources=self.resources)
+        groups = MessageDelivery(self._groups, handle, self._clock, self._database.in_one_commit)
+        self._events = EventWorker(self._timers, self.resources, DELIVERY_THREADS)
+        distribute = Loop("distribute_timers", groups.step)
+        deliver = Loop(DELIVERY, self._events.step)
+        self._groups.on_send = distribute.wake
+        self._timers.on_send = self._events.on_attempt = deliver.wake
+        return [distribute, deliver, Loop("sweep_timers", partial(sweep_step, self.resources))]
 
     def start(self) -> None:
         for loop in self._loops:
@@ -202,14 +162,15 @@ class Engine:
         """End the loops and close the file; what is queued goes on after the next start."""
         for loop in self._loops:
             loop.stop()
-        self._firing.stop()
+        if self._events:
+            self._events.stop()
         resources.use(None)
         self._database.close()
         self._lock.close()
 
 
 def _lock(folder: Path) -> IO[str]:
-    """Hold the folder until closed or killed: two engines would deliver every message twice."""
+    """Hold the folder until closed or killed: two engines would deliver each message twice."""
     lock = (folder / LOCK).open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

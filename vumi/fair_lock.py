@@ -1,4 +1,4 @@
-"""Turns of the threads that do much at once, one after the other, in the order in which they came.
+"""A lock for the threads that compute much, which take turns in the order in which they came.
 
 Two threads that compute at the same time hand the interpreter back and forth at every call of
 SQLite and of a socket, and each waits longer than both would take one after the other.
@@ -10,8 +10,8 @@ import threading
 from collections import deque
 
 
-class Turns:
-    """A lock that is handed to whoever has waited longest; `with turns:` waits for a turn."""
+class FairLock:
+    """A lock that goes to the thread that has waited longest."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -20,7 +20,7 @@ class Turns:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait for a turn."""
+        """How many threads wait for the lock."""
         return len(self._waiting)
 
     def __enter__(self) -> None:

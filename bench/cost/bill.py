@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from bench.cost.deployed import Deployed
 from bench.cost.invocations import ACCEPT, API, DISTRIBUTE, FIRE, PUT, Invocation
-from chalicelib.concurrency import WORKERS
+from chalicelib.concurrency import THREADS
 
 PRICES = Path(__file__).parent / "prices.json"
 GB, MB_IN_GB = 2**30, 1_024
@@ -100,7 +100,7 @@ def _share_of_waiting(run: Invocation) -> float:
     """Events are fired at once, as many as are claimed at once: they wait together."""
     if run.function != FIRE:
         return 1.0
-    return math.ceil(run.records / WORKERS) / run.records
+    return math.ceil(run.records / THREADS) / run.records
 
 
 def interpolated(measured: Mapping[int, float], at: int) -> float:

@@ -36,15 +36,15 @@ from bench.cost.invocations import (
     given_on_aws,
 )
 from bench.cost.simulate_views import START
-from bench.handlers import GivenForArchive, handlers_over
+from bench.handlers import Shelf, handlers_over
 from bench.measuring import cpu_seconds, interleaved, machine, medians
 from bench.stubbed_aws import BADGE_ID, LATER, Answer, StubbedAws, count_of_the_original, summary
 from chalicelib.aws.attribute_values import encode, encode_item, encode_key
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 from chalicelib.events.event import Status, batches, key, message
 from chalicelib.views import keys
+from simulation.aws_events import tick
 from simulation.environment import isolate
-from vumi.workers.events import scheduled_event
 
 LIVE_VIEWS = {0: 400, 10: 400, 1_000: 60, 7_999: 12}
 """Rounds by live views; the more one costs, the fewer are enough."""
@@ -114,7 +114,7 @@ def main() -> int:
         aws.attach(design.dynamodb)
         aws.attach(design.sqs)
     # Threads work through what is of several badges, and through events.
-    with handlers_over(*given_on_aws(designs[0], concurrently, lambda: LATER), GivenForArchive()):
+    with handlers_over(given_on_aws(designs[0], map_parallel, Shelf(), lambda: LATER)):
         cpu_ms = {
             API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
             PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n, LATER)),
@@ -176,17 +176,17 @@ def _posted(delay: int) -> dict[str, Any]:
 
 def _swept(aws: StubbedTable, found: int) -> dict[str, Any]:
     aws.hold_events(found)
-    return scheduled_event()
+    return tick()
 
 
 def _group(size: int) -> dict[str, Any]:
     due = [[f"{place:026}", int(START * 1000)] for place in range(size)]
-    return events.messages("vu-mi-distribution", [json.dumps({"events": due})], START)
+    return events.messages([json.dumps({"events": due})])
 
 
 def _due(size: int) -> dict[str, Any]:
     bodies = [message(f"{place:026}") for place in range(size)]
-    return events.messages("vu-mi-timers", bodies, START)
+    return events.messages(bodies)
 
 
 def _get(aws: StubbedAws, live_views: int) -> dict[str, Any]:

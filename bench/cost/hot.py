@@ -17,12 +17,11 @@ from bench.cost.metered_handlers import Machine, Requests, machine_of
 from bench.cost.simulate_views import Agenda
 from bench.cost.view_tables import MILLION, dollar
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.summary import Summary, read
 from chalicelib.views.view import View, earliest, new_ulid
 from simulation.report import Report, judged
@@ -97,7 +96,7 @@ class Hour:
     def _deliver(self, bodies: Sequence[str]) -> None:
         if not bodies:
             return
-        batch = events.messages("vu-mi-views", bodies, self.agenda.now)
+        batch = events.messages(bodies)
         put = self.machine.run(put_views, batch)
         self.others.append(put)
         self.put += len(bodies)

@@ -20,24 +20,29 @@ from moto import mock_aws
 
 from app import app
 from bench.cost.metering import Meter, Request
-from bench.handlers import Given, GivenForArchive, GivenForTimers, Shelf, handlers_over
+from bench.handlers import Shelf, handlers_over
 from chalicelib import telemetry
 from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.consumers import (
+    archive_entries,
+    distribute_timers,
+    fire_timers,
+    fold_views,
+    put_views,
+    sweep_timers,
+)
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import Each
-from chalicelib.events.distribute import distribute_timers
-from chalicelib.events.fire import fire_timers
-from chalicelib.events.tick import sweep_timers
+from chalicelib.concurrency import MapParallel
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
+from chalicelib.storage.ports import Archive
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
-from chalicelib.wallets.archive_consumer import archive_entries
+from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_table import create_table
 from simulation.environment import ENVIRONMENT
+from simulation.resources import GivenResources
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
 AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
@@ -247,18 +252,19 @@ def running(
         shelf = Shelf()
         stack.enter_context(meter.watching(design.dynamodb))
         stack.enter_context(mailbox.receiving(design.sqs))
-        for_archive = GivenForArchive(shelf, clock)
-        stack.enter_context(handlers_over(*given_on_aws(design, map, clock), for_archive))
+        stack.enter_context(handlers_over(given_on_aws(design, map, shelf, clock)))
         telemetry.write_to(log, with_metrics=True)
         table = DynamoTable(weigher, name)
         yield Runner(design, function_names, table, meter, mailbox, shelf, log)
 
 
 def given_on_aws(
-    design: Design, each: Each, clock: Callable[[], float] = time.time
-) -> tuple[Given, GivenForTimers]:
+    design: Design,
+    map_parallel: MapParallel,
+    archive: Archive,
+    clock: Callable[[], float] = time.time,
+) -> GivenResources:
     """What the handlers use, over the clients of a design."""
-    table = DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"])
     views = SqsQueue(design.sqs, ENVIRONMENT["VIEWS_QUEUE_URL"])
     timers, distribution, orders = (
         SqsQueue(design.sqs, url) for url in (TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL)
@@ -266,10 +272,17 @@ def given_on_aws(
     settings = Settings(
         event_queues={ORDERS: ORDERS_URL}, api_token_digests=frozenset([tokens.digest(TOKEN)])
     )
-    for_timers = GivenForTimers(
-        table, timers, distribution, {ORDERS: orders}, each, settings, clock
+    return GivenResources(
+        table=DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"]),
+        views_queue=ViewMessages(views),
+        timers_queue=timers,
+        distribution_queue=distribution,
+        event_queues={ORDERS: orders},
+        archive=archive,
+        map_parallel=map_parallel,
+        settings=settings,
+        clock=clock,
     )
-    return Given(table, views, each, clock=clock), for_timers
 
 
 def check(answer: Mapping[str, Any] | None, status: int) -> None:

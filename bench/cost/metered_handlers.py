@@ -15,11 +15,13 @@ from bench import aws_events as events
 from bench.cost.invocations import Handler, check
 from bench.cost.metered_table import MeteredTable
 from bench.cost.metering import Request
-from bench.handlers import Given, handlers_over
+from bench.handlers import handlers_over
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
+from chalicelib.views.view_queue import ViewMessages
+from simulation.resources import GivenResources
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
@@ -83,6 +85,10 @@ def machine_of(clock: Callable[[], float], hot_views: int = HOT_VIEWS) -> Iterat
         table, queue = SqliteTable(database), Sent()
         weighed = MeteredTable(table)
         settings = Settings(hot_views=hot_views)
-        with handlers_over(Given(weighed, queue, map, settings, clock)):
+        with handlers_over(
+            GivenResources(
+                table=weighed, views_queue=ViewMessages(queue), settings=settings, clock=clock
+            )
+        ):
             yield Machine(table, weighed, queue.bodies)
         database.close()

@@ -35,7 +35,7 @@ from bench.cost.simulate_views import Agenda
 from chalicelib.events.event import Event, Kind, Status, Target, key
 from chalicelib.events.sweep import AHEAD_SECONDS, CURSOR
 from chalicelib.storage.items import Item, number, text
-from vumi.workers.events import scheduled_event
+from simulation.aws_events import tick
 
 LOG: Mapping[str, Any] = {"log": True}
 QUEUE: Mapping[str, Any] = {"queue": ORDERS}
@@ -70,7 +70,7 @@ class EventRun:
 
     def sweep(self, found: int = 0) -> list[Sent]:
         """Sweep. Raises `RuntimeError` where it finds another number of events."""
-        groups = self._invoke(SWEEP, found, scheduled_event())
+        groups = self._invoke(SWEEP, found, tick())
         swept = sum(group.body.count('["') for group in groups)
         if swept != found:
             raise RuntimeError(f"{swept:,} events were swept, not {found:,}")
@@ -81,8 +81,7 @@ class EventRun:
         if group.queue != DISTRIBUTION_URL:
             raise RuntimeError(f"{group} is no group of events")
         size = group.body.count('["')
-        now = self.agenda.now
-        event = events.messages("vu-mi-distribution", [group.body], now)
+        event = events.messages([group.body])
         self._on_their_way(self._invoke(DISTRIBUTE, size, event))
 
     def run(self) -> None:
@@ -114,7 +113,7 @@ class EventRun:
     def _fire(self, due: Sequence[str]) -> None:
         for start in range(0, len(due), self.deployed.fire_batch):
             batch = due[start : start + self.deployed.fire_batch]
-            event = events.messages("vu-mi-timers", batch, self.agenda.now)
+            event = events.messages(batch)
             self._on_their_way(self._invoke(FIRE, len(batch), event))
 
     def _invoke(self, function: str, records: int, event: Mapping[str, Any]) -> list[Sent]:

@@ -115,7 +115,7 @@ class Badge:
         """Hand on what the pollers of Lambda took in a batching window."""
         queued, self._queued = self._queued, []
         for bodies in _chunks(queued, self.deployed.put_batch):
-            batch = events.messages("vu-mi-views", bodies, self.agenda.now)
+            batch = events.messages(bodies)
             self._invoke(PUT, len(bodies), batch)
 
     def _schedule_removals(self, run: Invocation) -> None:

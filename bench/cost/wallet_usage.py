@@ -16,8 +16,8 @@ from bench.cost.simulate_views import Agenda
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.storage.items import Item, text
 from chalicelib.wallets import opening
-from chalicelib.wallets.api import WALLET
 from chalicelib.wallets.journal import PAGE
+from chalicelib.wallets.routes import WALLET
 from chalicelib.wallets.wallet import Posting, entry, nonce
 
 DEPOSIT, TRANSFER = "a deposit", "a transfer"

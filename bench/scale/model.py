@@ -20,7 +20,7 @@ from bench.cost.invocations import API, FOLD, FOLD_EACH, PUT, PUT_EACH, Invocati
 from bench.cost.metering import Request
 from bench.cost.view_usage import DAY
 from bench.scale.usage import Units, transactions
-from chalicelib.concurrency import WORKERS
+from chalicelib.concurrency import THREADS
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.views.count_at_once import HOT_SECONDS
 from chalicelib.views.counting import MAX_LIVE
@@ -300,7 +300,7 @@ class Model:
         return self.bill.billed_ms(Invocation(API, live, (Request("Query"),), sends=1))
 
     def put_ms(self, views: float, badges: float, hot: float = 0.0) -> float:
-        """A batch; hot badges are worked through concurrently, items are put by 25.
+        """A batch; hot badges are counted concurrently, items are put by 25.
 
         Each badge that is not hot is taken to have a marker put too, which is the most there is.
         """
@@ -319,7 +319,7 @@ class Model:
         return full * 1000 / self.fold_ms(full * views_of_a_fold, full)
 
     def _rounds(self, badges: float) -> int:
-        return math.ceil(badges / WORKERS)
+        return math.ceil(badges / THREADS)
 
     def _ms(
         self, function: str, of_each: str, records: float, badges: float, waiting: float

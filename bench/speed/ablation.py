@@ -17,7 +17,8 @@ from vumi import engine
 from vumi.__main__ import main
 from vumi.server import web
 from vumi.storage import commits, database
-from vumi.workers import delivery
+from vumi.workers import changes
+from vumi.workers.views import ViewWorker
 
 
 def _threads() -> None:
@@ -27,17 +28,7 @@ def _threads() -> None:
 
 def _messages() -> None:
     """A message is written by the commit of its visitor, then delivered, then deleted."""
-    patch.object(engine, "DeliveryAtOnce", _Unchanged).start()
-
-
-class _Unchanged:
-    """Calls a function and delivers nothing."""
-
-    def __init__(self, *_: object) -> None:
-        pass
-
-    def __call__(self, function: Callable[[], Any]) -> Any:
-        return function()
+    patch.object(ViewWorker, "commit", lambda _, function: function()).start()
 
 
 def _savepoints() -> None:
@@ -51,12 +42,12 @@ def _nested(connection: sqlite3.Connection, job: commits.Job[Any], **_: object) 
 
 def _no_turns() -> None:
     """The loops compute while visitors are answered."""
-    patch.object(engine, "Turns", nullcontext).start()
+    patch.object(engine, "FairLock", nullcontext).start()
 
 
 def _large_folds() -> None:
     """A thousand removals are folded before a visitor has a turn."""
-    patch.object(delivery, "LEAST_CHANGES_AT_ONCE", delivery.CHANGES_AT_ONCE).start()
+    patch.object(changes, "MIN_BATCH_CHANGES", changes.MAX_BATCH_CHANGES).start()
 
 
 def _collected() -> None:

@@ -109,8 +109,8 @@ def _ours() -> dict[str, Start]:
     get, put, fold = _first_events()
     return {
         "api_handler": Start("app", "app", ("table", "views_queue"), get),
-        "put_views": Start("chalicelib.views.put", "put_views", ("table",), put),
-        "fold_views": Start("chalicelib.views.fold", "fold_views", ("table",), fold),
+        "put_views": Start("chalicelib.aws.consumers", "put_views", ("table",), put),
+        "fold_views": Start("chalicelib.aws.consumers", "fold_views", ("table",), fold),
     }
 
 

@@ -19,18 +19,18 @@ from moto import mock_aws
 from bench import aws_events as events
 from bench.aws_events import WINDOWS
 from bench.cost.simulate_views import Agenda, view_item
-from bench.handlers import Given, handlers_over
+from bench.handlers import handlers_over
 from bench.measuring import interleaved, medians, seconds
-from chalicelib.aws import resources
+from chalicelib.aws import clients
+from chalicelib.aws.consumers import fold_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.ports import Table
-from chalicelib.views.fold import fold_views
 from chalicelib.views.summary import read
 from simulation.aws_table import create_table
 from simulation.environment import ENVIRONMENT
 from simulation.report import Report
+from simulation.resources import GivenResources
 from vumi.storage.database import FILE, Database
-from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 
 ROUNDS = 5
@@ -43,7 +43,7 @@ ONE, MANY = 1, 100
 class Side:
     """Windows of this many badges, folded one after the other over one engine."""
 
-    engine: Given
+    engine: GivenResources
     agenda: Agenda
     badges: int
 
@@ -90,7 +90,7 @@ def measure() -> Report:
 
 
 @contextmanager
-def _engines(agenda: Agenda) -> Iterator[Mapping[str, Given]]:
+def _engines(agenda: Agenda) -> Iterator[Mapping[str, GivenResources]]:
     def clock() -> float:
         return agenda.now
 
@@ -99,16 +99,15 @@ def _engines(agenda: Agenda) -> Iterator[Mapping[str, Given]]:
         closing(Database(Path(folder) / FILE)) as database,
         mock_aws(),
     ):
-        queue = SqliteQueue(database, "nothing-is-sent", clock)
-        given = partial(Given, views_queue=queue, clock=clock)
+        given = partial(GivenResources, clock=clock)
         yield {
-            "SQLite": given(SqliteTable(database), each=database.each),
-            "moto": given(_moto_table(), each=map),
+            "SQLite": given(table=SqliteTable(database), map_parallel=database.map_in_commits),
+            "moto": given(table=_moto_table()),
         }
 
 
 def _moto_table() -> Table:
-    dynamodb = resources.aws_client("dynamodb")
+    dynamodb = clients.aws_client("dynamodb")
     name = ENVIRONMENT["TABLE_NAME"]
     create_table(dynamodb, name)
     return DynamoTable(dynamodb, name)

@@ -14,15 +14,17 @@ from typing import Any
 from app import app
 from bench import aws_events as events
 from bench import original
-from bench.handlers import Given, handlers_over
+from bench.handlers import handlers_over
 from bench.measuring import cpu_seconds, interleaved, medians
 from bench.stubbed_aws import BADGE_ID, FOLDED, StubbedAws
-from chalicelib.aws import resources
+from chalicelib.aws import clients
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
+from chalicelib.views.view_queue import ViewMessages
 from simulation.environment import ENVIRONMENT
 from simulation.report import Report, judged
+from simulation.resources import GivenResources
 
 ROUNDS = {0: 600, 100: 300, 1_000: 80, 7_999: 20}
 """Requests of each side by live views; the more one costs, the fewer are enough."""
@@ -47,16 +49,16 @@ def measure() -> Report:
     )
 
 
-def _given(aws: StubbedAws) -> Given:
-    return Given(
+def _given(aws: StubbedAws) -> GivenResources:
+    return GivenResources(
         table=DynamoTable(_stubbed("dynamodb", aws), ENVIRONMENT["TABLE_NAME"]),
-        views_queue=SqsQueue(_stubbed("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"]),
-        each=concurrently,
+        views_queue=ViewMessages(SqsQueue(_stubbed("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"])),
+        map_parallel=map_parallel,
     )
 
 
 def _stubbed(service: str, aws: StubbedAws) -> Any:
-    stubbed = resources.aws_client(service)
+    stubbed = clients.aws_client(service)
     aws.attach(stubbed)
     return stubbed
 

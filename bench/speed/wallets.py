@@ -130,7 +130,7 @@ def _opened(database: Database, table: SqliteTable) -> list[str]:
         ledger.post(Posting("the-first", START, wallet_id))
         return wallet_id
 
-    return database.each(with_money, range(WALLETS))
+    return database.map_in_commits(with_money, range(WALLETS))
 
 
 def _balances(table: SqliteTable, wallet_ids: Sequence[str]) -> Mapping[str, int]:

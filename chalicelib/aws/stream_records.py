@@ -1,32 +1,88 @@
-"""What the consumers of the table's stream read alike: who removed an item, when, and where."""
+"""Records of the table's stream, read as the removals that consumers take.
+
+It does not matter who removed an item.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from chalicelib.aws.attribute_values import decode_item
+from chalicelib.lazy import lazy
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.items import Key
+from chalicelib.storage.messages import MalformedError
+from chalicelib.views import keys
+
+if TYPE_CHECKING:
+    from chalicelib.views import consumers as views
+    from chalicelib.views.consumers import MarkerRemoval
+    from chalicelib.wallets import archive, wallet
+    from chalicelib.wallets.archive import EntryRemoval
+else:
+    archive, wallet = lazy("chalicelib.wallets.archive"), lazy("chalicelib.wallets.wallet")
+    views = lazy("chalicelib.views.consumers")
 
 SEQUENCE_DIGITS = 40
 """The longest sequence number (DynamoDB Streams API reference, `StreamRecord`)."""
 
+Record: TypeAlias = Mapping[str, Any]
+Removal = TypeVar("Removal")
 
-def is_removal(record: Mapping[str, Any], partition: str, sort: str) -> bool:
-    """Whether an item was removed whose keys begin so, whoever removed it.
 
-    Raises `KeyError`, `AttributeError` or `TypeError` for what is no stream record.
+def marker_removal(record: Record) -> MarkerRemoval | None:
+    """Return the removal of a window's marker, None for another change.
+
+    Raises `MalformedError`.
     """
-    if record["eventName"] != "REMOVE":
-        return False
+    return _parse(record, keys.WINDOW, keys.WINDOW, _marker_removal)
+
+
+def _marker_removal(record: Record) -> MarkerRemoval:
+    _sequence(record)
+    return views.MarkerRemoval.of(_key(record), _removed_at(record))
+
+
+def entry_removal(record: Record) -> EntryRemoval | None:
+    """Return the removal of an entry of a journal, None for another change.
+
+    Raises `MalformedError`.
+    """
+    return _parse(record, wallet.PARTITION, wallet.ENTRY, _entry_removal)
+
+
+def _entry_removal(record: Record) -> EntryRemoval:
+    item = decode_item(record["dynamodb"]["OldImage"])
+    return archive.EntryRemoval.of(item, _sequence(record), _removed_at(record))
+
+
+def _parse(
+    record: Record, partition: str, sort: str, removal: Callable[[Record], Removal]
+) -> Removal | None:
+    """Return the removal of an item whose keys begin so, None for another change."""
+    try:
+        if record["eventName"] != "REMOVE":
+            return None
+        key = _key(record)
+        is_expected = key.pk.startswith(partition) and key.sk.startswith(sort)
+        return removal(record) if is_expected else None
+    except (AttributeError, KeyError, Refused, TypeError, ValueError) as error:
+        raise MalformedError(f"expected a stream record of this table: {error!r}") from error
+
+
+def _key(record: Record) -> Key:
     key = record["dynamodb"]["Keys"]
-    return key["PK"]["S"].startswith(partition) and key["SK"]["S"].startswith(sort)  # type: ignore[no-any-return]
+    return Key(key["PK"]["S"], key["SK"]["S"])
 
 
-def padded(sequence: str) -> str:
-    """A sequence number that compares as a text. Raises `ValueError` where it is none."""
-    if not (sequence.isascii() and sequence.isdecimal() and len(sequence) <= SEQUENCE_DIGITS):
-        raise ValueError(f"{sequence!r} is no sequence number")
-    return sequence.zfill(SEQUENCE_DIGITS)
-
-
-def removed_at(record: Mapping[str, Any]) -> float:
-    """When an item was removed, in seconds since 1970; 0 where the record does not say."""
+def _removed_at(record: Record) -> float:
+    """Return when an item was removed, in seconds since 1970; 0 if the record does not say."""
     return float(record["dynamodb"].get("ApproximateCreationDateTime", 0))
+
+
+def _sequence(record: Record) -> int:
+    sequence = record["dynamodb"]["SequenceNumber"]
+    if not (sequence.isascii() and sequence.isdecimal() and len(sequence) <= SEQUENCE_DIGITS):
+        raise ValueError(f"{sequence!r} is not a sequence number")
+    return int(sequence)

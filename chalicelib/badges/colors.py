@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from chalicelib.badges.options import shown
+from chalicelib.http.query import shown
 
 LIGHT = 0.695
 """From this brightness on badge-maker 6.0 writes in a dark colour (found by asking it)."""

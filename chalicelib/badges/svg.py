@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 from binascii import crc32
-from dataclasses import dataclass
 
 from chalicelib.badges import colors, logos, svg_styles
+from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
 from chalicelib.badges.svg_markup import Drawing, escape, number
 
@@ -19,30 +19,17 @@ MAX_BYTES = 4096
 NO_SUCH_LOGO = "it is not among those drawn here"
 NO_ROOM = f"with it the badge would have more than {MAX_BYTES} bytes"
 LABEL_COLOR = "#555555"
+DEFAULT_STYLE = "flat"
 NOT_DRAWN = {"Cc", "Cs"}
 """General categories: controls and halves of surrogate pairs, most of which XML 1.0 can't hold."""
 NOT_IN_XML = "\ufffe\uffff"
 
 
-@dataclass(frozen=True, slots=True)
-class Badge:
-    """What a badge shows, as its caller wrote it."""
-
-    label: str
-    """The left half; empty for a badge that has none."""
-    message: str
-    color: str = "blue"
-    """Behind the message: what `colors.parse` takes. Without a meaning for `social`."""
-    label_color: str = ""
-    """Behind the label and its logo; empty for grey."""
-    style: str = "flat"
-    """One of `svg_styles.STYLES`."""
-    logo: str = ""
-    """What `logos.find` takes; one that can't be drawn is left out, and the picture says so."""
-
-
 def draw(badge: Badge) -> str:
-    """The badge as an SVG document. Raises `BadColorError`."""
+    """Draw a badge. Raises `BadColorError`.
+
+    A logo that can't be drawn is left out, and the picture says so.
+    """
     if not badge.logo:
         return _document(badge, None)
     logo = logos.find(badge.logo)
@@ -58,7 +45,7 @@ def _fits(drawn: str) -> bool:
 
 def _document(badge: Badge, logo: Logo | None, left_out: str = "") -> str:
     drawing = _drawing(badge, logo)
-    picture = svg_styles.STYLES[badge.style](drawing)
+    picture = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
     width, height = number(picture.width), picture.height
     name = escape(": ".join(filter(None, (drawing.label, drawing.message))))
     return (

@@ -1,95 +1,128 @@
-"""A message on its way: its event is claimed, attempted, and how that ended is written.
-
-Apart from the handler, for the API's cold start does not pay for what fires events.
-"""
+"""The consumers of events: the sweep finds what is due soon, and what is due is delivered."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from chalicelib import telemetry
-from chalicelib.events.delivery import Attempted, Firing
-from chalicelib.events.event import Event, MalformedError, named_in
-from chalicelib.events.targets import Deliverer
+from chalicelib.concurrency import map_parallel
+from chalicelib.events import sweep
+from chalicelib.events.delivery import EndedAttempt, EventDelivery
+from chalicelib.events.event import Event
+from chalicelib.events.sweep import Swept, SweptGroup
+from chalicelib.events.targets import TargetSender
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 
 Result = TypeVar("Result")
 
 
-def firing_with(use: Resources) -> Firing:
-    """What fires events over the storage of a process."""
-    return Firing(
-        table=use.table,
-        queue=use.timers_queue,
-        deliver=Deliverer(use.event_queue, lambda: use.sender),
-        claims=use.claims,
-        clock=use.clock,
-        schedule=use.settings.retry_seconds,
+def sweep_events(resources: Resources) -> Swept:
+    """Send what is due soon to the distribution. Raises `StorageError`.
+
+    A failed sweep leaves the rest to the next one.
+    """
+    now = int(resources.clock() * 1000)
+    return sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
+
+
+def distribute(groups: Iterable[SweptGroup], resources: Resources) -> list[SweptGroup]:
+    """Enqueue the events of groups, each for its time; return the groups to deliver again."""
+    return [group for group in groups if not _is_distributed(group, resources)]
+
+
+def _is_distributed(group: SweptGroup, resources: Resources) -> bool:
+    try:
+        sweep.distribute(group, resources.timers_queue, int(resources.clock() * 1000))
+    except StorageError as error:
+        telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
+        return False
+    return True
+
+
+def deliver(event_ids: Iterable[str], resources: Resources) -> set[str]:
+    """Deliver events whose time has come; return the ids of those to deliver again.
+
+    Each event has a thread of its own, so that none waits for the receiver of another.
+    """
+    delivery = delivery_over(resources)
+    tasks = [DeliveryTask(delivery, event_id) for event_id in dict.fromkeys(event_ids)]
+    list(resources.map_parallel(DeliveryTask.claim, tasks))
+    map_parallel(DeliveryTask.run, tasks, threads=max(1, len(tasks)))
+    return {task.event_id for task in tasks if not task.is_done}
+
+
+def delivery_over(resources: Resources) -> EventDelivery:
+    """Return the delivery of events over the resources of a process."""
+    return EventDelivery(
+        table=resources.table,
+        queue=resources.timers_queue,
+        send=TargetSender(resources.event_queue, lambda: resources.sender),
+        claims=resources.claims,
+        clock=resources.clock,
+        schedule=resources.settings.retry_seconds,
     )
 
 
-class Work:
-    """A message and the event it is about.
+class DeliveryTask:
+    """The delivery of one event, in steps.
 
-    A step that fails is logged and holds up no other message; this one is not done with then. A
-    step may be taken twice, where the transaction that it was part of failed.
+    A step that fails is logged and delays no other event; the task is not done then. A step may
+    be taken twice, if the transaction that it was part of failed.
     """
 
-    __slots__ = ("_attempted", "_body", "_event", "_firing", "is_done", "message_id")
+    __slots__ = ("_attempt", "_delivery", "_event", "event_id", "is_done")
 
-    def __init__(self, firing: Firing, record: Mapping[str, Any]) -> None:
-        self.message_id: str = record["messageId"]
+    def __init__(self, delivery: EventDelivery, event_id: str) -> None:
+        self.event_id = event_id
         self.is_done = True
-        self._firing = firing
-        self._body = record.get("body")
+        self._delivery = delivery
         self._event: Event | None = None
-        self._attempted: Attempted | None = None
+        self._attempt: EndedAttempt | None = None
 
     @property
     def is_claimed(self) -> bool:
-        """Whether there is an event to attempt."""
+        """Tell whether there is an event to attempt."""
         return self._event is not None
 
     def claim(self) -> None:
-        """Make the event this worker's, if its time has come."""
+        """Claim the event for this worker, if its time has come."""
         self.release()
-        self._event = self._taken(lambda: self._firing.claim(named_in(self._body)))
+        self._event = self._do(lambda: self._delivery.claim(self.event_id))
 
     def attempt(self) -> None:
-        """Deliver the event if it was claimed."""
+        """Attempt to deliver the event if it was claimed."""
         if event := self._event:
-            self._attempted = self._taken(lambda: self._firing.attempt(event))
+            self._attempt = self._do(lambda: self._delivery.attempt(event))
 
     def settle(self) -> None:
         """Write how the attempt ended, if there was one."""
-        if attempted := self._attempted:
-            self._taken(lambda: self._firing.settle(attempted))
+        if attempt := self._attempt:
+            self._do(lambda: self._delivery.settle(attempt))
 
     def release(self) -> None:
-        """Let go of the event if it was claimed: no further step comes."""
+        """Release the event if it was claimed: no further step comes."""
         if event := self._event:
-            self._firing.release(event)
+            self._delivery.release(event)
 
-    def fire(self) -> None:
+    def run(self) -> None:
         """Attempt, settle and release."""
         self.attempt()
         self.settle()
         self.release()
 
-    def _taken(self, step: Callable[[], Result]) -> Result | None:
+    def _do(self, step: Callable[[], Result]) -> Result | None:
         self.is_done = False
         try:
             result = step()
-        except MalformedError:
-            telemetry.event(logging.ERROR, "a malformed message", message_id=self.message_id)
-            telemetry.count(malformed=1)
         except StorageError as error:
-            telemetry.event(logging.WARNING, "an event has to wait", reason=str(error))
-        except Exception:  # noqa: BLE001  its message comes again; its neighbours are fired
-            telemetry.event(logging.ERROR, "an event failed to fire", message_id=self.message_id)
+            telemetry.event(
+                logging.WARNING, "event_waits", event_id=self.event_id, reason=str(error)
+            )
+        except Exception:  # noqa: BLE001  its message comes again; other events are delivered
+            telemetry.event(logging.ERROR, "event_not_delivered", event_id=self.event_id)
         else:
             self.is_done = True
             return result

@@ -19,7 +19,7 @@ from ulid import ULID
 from chalicelib import telemetry
 from chalicelib.events.claims import LEASE_SECONDS, Claims
 from chalicelib.events.event import KEPT_SECONDS, Attempt, Event, Status, attempts_value, batch, key
-from chalicelib.events.schedule import fire_soon
+from chalicelib.events.schedule import enqueue_soon
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Queue, Table
@@ -33,11 +33,12 @@ JITTER = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
-    """How a delivery ended.
+class DeliveryResult:
+    """How an attempt to deliver an event ended.
 
-    `code` is an HTTP status, 0 for none; `error` is empty where it was delivered; `is_final` that
-    it is not to be tried again; `retry_after` the seconds that the other side asks for.
+    `code` is an HTTP status, 0 for none. `error` is empty if the event was delivered. After a
+    final result the event is not tried again. `retry_after` is the wait that the receiver asks
+    for, in seconds.
     """
 
     code: int = 0
@@ -46,34 +47,35 @@ class Delivery:
     retry_after: float = 0.0
 
 
-class Attempted(NamedTuple):
+class EndedAttempt(NamedTuple):
     """A claimed event with the attempt that has just ended, and how that ended."""
 
     event: Event
-    delivery: Delivery
+    result: DeliveryResult
 
 
-Deliver: TypeAlias = Callable[[Event], Delivery]
+Send: TypeAlias = Callable[[Event], DeliveryResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Firing:
-    """What it takes to fire events.
+class EventDelivery:
+    """Delivers events: claims one, attempts it, and writes how that ended.
 
-    `schedule` has the seconds to wait after the first failed attempt, the second and so on; an
-    attempt that fails behind its end is the last. `clock` is seconds since 1970.
+    `send` sends an event to its target. `schedule` has the seconds to wait after the first failed
+    attempt, the second and so on; an attempt that fails after its end is the last. `clock` returns
+    seconds since 1970. All other times are milliseconds since 1970.
     """
 
     table: Table
     queue: Queue
-    deliver: Deliver
+    send: Send
     claims: Claims
     clock: Callable[[], float]
     schedule: Sequence[float]
     jitter: Callable[[], float] = random.random
 
     def claim(self, event_id: str) -> Event | None:
-        """Make an event this worker's; None where there is nothing to deliver now.
+        """Claim an event for this worker; return None if there is nothing to deliver now.
 
         An event that is not due yet goes back to the queue, and so does one that another worker
         delivers, in case that one dies. Raises `StorageError`.
@@ -85,7 +87,7 @@ class Firing:
         if event.status is not Status.ACTIVE:
             return None
         if (later := max(event.next_at, self.claims.held_until(event, now))) > now:
-            fire_soon([replace(event, next_at=later)], self.queue, now)
+            enqueue_soon([replace(event, next_at=later)], self.queue, now)
             return None
         if event.tries - event.round > len(self.schedule):
             self._give_up(event, now)
@@ -100,17 +102,17 @@ class Firing:
             tries=event.tries + 1,
             attempts=(*event.attempts, Attempt(started=now))[-MAX_ATTEMPTS_KEPT:],
         )
-        stands = False
+        is_written = False
         self.claims.hold(claimed.claim)
         try:
-            stands = self._write_claim(claimed, event.tries)
+            is_written = self._write_claim(claimed, event.tries)
         finally:
-            if not stands:
+            if not is_written:
                 self.release(claimed)
-        return claimed if stands else None
+        return claimed if is_written else None
 
     def _write_claim(self, claimed: Event, tries: int) -> bool:
-        """Write a claim of an event with so many tries; returns whether it stands."""
+        """Write a claim of an event with so many tries; return whether the table has it."""
         values: dict[str, Value] = {
             "claim": claimed.claim,
             "lease": claimed.lease,
@@ -122,42 +124,40 @@ class Firing:
         try:
             self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
         except ConditionFailed as failed:
-            # Where an answer was lost, the claim that stands is this one.
+            # If an answer was lost, the claim in the table is this one.
             return text(failed.items[0] or {}, "claim") == claimed.claim
         return True
 
     def release(self, event: Event) -> None:
-        """Let go of a claimed event: its outcome is written, or this worker won't write it."""
+        """Release a claimed event: its result is written, or this worker won't write it."""
         self.claims.release(event.claim)
 
-    def attempt(self, event: Event) -> Attempted | None:
-        """Deliver a claimed event; None where the claim may be over before that is."""
+    def attempt(self, event: Event) -> EndedAttempt | None:
+        """Send a claimed event; return None if the claim may end before the attempt does."""
         now = self._now()
         if now > self.claims.held_until(event, now) - DELIVERY_SECONDS * 1000:
-            telemetry.event(logging.WARNING, "a claim came too late", event_id=event.event_id)
+            telemetry.event(logging.WARNING, "claim_too_late", event_id=event.event_id)
             return None
-        delivery = self.deliver(event)
-        last = replace(
-            event.attempts[-1], ended=self._now(), code=delivery.code, error=delivery.error
-        )
-        return Attempted(replace(event, attempts=(*event.attempts[:-1], last)), delivery)
+        result = self.send(event)
+        last = replace(event.attempts[-1], ended=self._now(), code=result.code, error=result.error)
+        return EndedAttempt(replace(event, attempts=(*event.attempts[:-1], last)), result)
 
-    def settle(self, attempted: Attempted) -> None:
+    def settle(self, attempt: EndedAttempt) -> None:
         """Write how an attempt ended. Raises `StorageError`."""
-        event, delivery = attempted
+        event, result = attempt
         ended = event.attempts[-1].ended
-        if not delivery.error:
+        if not result.error:
             if self._end(event, Status.SUCCESS, ended):
                 lateness = _seconds(ended - event.at)
                 telemetry.count(events_fired=1, event_lateness_seconds=lateness)
-        elif delivery.is_final or event.tries - event.round > len(self.schedule):
+        elif result.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
         else:
             # Never before its time, even if the clock was set back during the delivery.
-            self._try_again(event, max(event.at, ended + self._wait(event, delivery)), ended)
+            self._try_again(event, max(event.at, ended + self._wait(event, result)), ended)
 
     def _give_up(self, event: Event, now: int) -> None:
-        """Its last attempt was claimed, and never came to an end."""
+        """Give up an event whose last attempt was claimed and never ended."""
         self._end(event, Status.ERROR, now)
 
     def _end(self, event: Event, status: Status, now: int) -> bool:
@@ -170,7 +170,7 @@ class Firing:
         settled = self._settle(event, values)
         if settled and status is Status.ERROR:
             telemetry.event(
-                logging.WARNING, "an event is given up", event_id=event.event_id, tries=event.tries
+                logging.WARNING, "event_given_up", event_id=event.event_id, tries=event.tries
             )
             telemetry.count(events_failed=1)
         return settled
@@ -178,10 +178,10 @@ class Firing:
     def _try_again(self, event: Event, next_at: int, now: int) -> None:
         if self._settle(event, {"next_at": next_at, "due": next_at}):
             telemetry.count(attempts_failed=1)
-            fire_soon([replace(event, next_at=next_at)], self.queue, now)
+            enqueue_soon([replace(event, next_at=next_at)], self.queue, now)
 
     def _settle(self, event: Event, values: dict[str, Value]) -> bool:
-        """Write what has become of a claimed event; returns whether the claim still held."""
+        """Write what became of a claimed event; return whether the claim still held."""
         attempts = attempts_value(event.attempts)
         update = Update(
             key(event.event_id),
@@ -192,26 +192,26 @@ class Firing:
         try:
             self.table.write(update)
         except ConditionFailed as failed:
-            # Where an answer was lost, these very attempts are written.
+            # If an answer was lost, the table has these very attempts.
             if (failed.items[0] or {}).get("attempts") == attempts:
                 return True
-            telemetry.event(logging.WARNING, "a claim was lost", event_id=event.event_id)
+            telemetry.event(logging.WARNING, "claim_lost", event_id=event.event_id)
             return False
         return True
 
-    def _wait(self, event: Event, delivery: Delivery) -> int:
-        """Milliseconds until the next attempt, no sooner than the other side asks for."""
+    def _wait(self, event: Event, result: DeliveryResult) -> int:
+        """Return the milliseconds to wait, no fewer than the receiver asks for."""
         scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
-        return round(1000 * max(scheduled, delivery.retry_after))
+        return round(1000 * max(scheduled, result.retry_after))
 
     def _now(self) -> int:
         return int(self.clock() * 1000)
 
 
 def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
-    """Let an event that was given up be tried anew, by the whole schedule.
+    """Try an event that was given up again, by the whole schedule.
 
-    Returns whether it was, for another redrive may have come before. Raises `StorageError`.
+    Return False if it is not given up, because another redrive came before. Raises `StorageError`.
     """
     update = Update(
         key(event.event_id),
@@ -229,7 +229,7 @@ def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
         table.write(update)
     except ConditionFailed:
         return False
-    fire_soon([replace(event, next_at=now)], queue, now)
+    enqueue_soon([replace(event, next_at=now)], queue, now)
     return True
 
 

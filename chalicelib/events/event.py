@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from zlib import crc32
 
 from chalicelib.storage.items import Item, Key, Value, number, text
+from chalicelib.storage.messages import MalformedError
 
 Part = TypeVar("Part", str, int)
 
@@ -53,7 +54,7 @@ class Target:
     kind: Kind
     address: str = ""
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {str(self.kind): True if self.kind is Kind.LOG else self.address}
 
 
@@ -161,16 +162,12 @@ def attempts_value(attempts: tuple[Attempt, ...]) -> list[Value]:
 
 
 def message(event_id: str) -> str:
-    """The body of the message that lets an event fire."""
+    """Return the body of the message that asks to deliver an event."""
     return json.dumps({"event": event_id})
 
 
-class MalformedError(ValueError):
-    """A message that nothing here wrote; the text says what is wrong."""
-
-
-def named_in(body: object) -> str:
-    """The id of the event that a message is about. Raises `MalformedError`."""
+def event_id_in(body: object) -> str:
+    """Return the id of the event that a message is about. Raises `MalformedError`."""
     try:
         return checked(json.loads(body)["event"], str)  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError, RecursionError) as error:
@@ -178,7 +175,7 @@ def named_in(body: object) -> str:
 
 
 def checked(value: Any, kind: type[Part]) -> Part:
-    """A part of a message, if it is of this very type and not empty. Raises `TypeError`."""
+    """Return a part of a message of this very type, not empty. Raises `TypeError`."""
     if type(value) is not kind or value == "":
         raise TypeError(f"{value!r} is no {kind.__name__}")
     return value

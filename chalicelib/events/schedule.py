@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from chalicelib import telemetry
 from chalicelib.events.claims import Claims
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
+from chalicelib.http.errors import ClientError, NotFoundError
 from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message, Queue, Table
@@ -26,20 +27,26 @@ lack an event before one is late.
 """
 
 
-class EventError(Exception):
+class EventError(ClientError):
     """A request about an event can't be done; the message says why."""
 
 
-class UnknownEventError(EventError):
-    """There is no such event, or it was done more than 30 days ago."""
+class UnknownEventError(NotFoundError, EventError):
+    """There is no such event, or it was done so long ago that it is deleted."""
 
 
 class IdTakenError(EventError):
     """Another request has made an event of this id."""
 
+    status = 409
+    code = "id_taken"
+
 
 class TooLateError(EventError):
     """The event can't be cancelled any more."""
+
+    status = 409
+    code = "too_late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ def accept(event: Event, table: Table, queue: Queue, now: int) -> Accepted:
     """
     accepted = _store(event, table)
     if accepted.event.status is Status.ACTIVE:
-        fire_soon([accepted.event], queue, now)
+        enqueue_soon([accepted.event], queue, now)
     return accepted
 
 
@@ -78,15 +85,15 @@ def _store(event: Event, table: Table) -> Accepted:
     return Accepted(Event.of(event.new_item()), is_new=True)
 
 
-def fire_soon(events: Sequence[Event], queue: Queue, now: int) -> None:
-    """Put those that are due soon on the queue; where that fails, the sweep does it."""
+def enqueue_soon(events: Sequence[Event], queue: Queue, now: int) -> None:
+    """Enqueue the events that are due soon; if the queue fails, the sweep enqueues them."""
     soon = [event for event in events if event.next_at <= now + DIRECT_SECONDS * 1000]
     messages = [Message(message(one.event_id), max(0, one.next_at - now) / 1000) for one in soon]
     try:
         if messages:
             queue.send_all(messages)
     except StorageError as error:
-        telemetry.event(logging.WARNING, "events wait for the sweep", reason=str(error))
+        telemetry.event(logging.WARNING, "events_left_to_sweep", reason=str(error))
 
 
 def read(table: Table, event_id: str) -> Event:

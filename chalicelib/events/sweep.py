@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from typing import TypeAlias
 
 from chalicelib import telemetry
-from chalicelib.concurrency import Each
-from chalicelib.events.event import PARTITION, MalformedError, Status, batches, checked, message
+from chalicelib.concurrency import MapParallel
+from chalicelib.events.event import PARTITION, Status, batches, checked, message
 from chalicelib.storage.conditions import Condition, attr, unchanged
 from chalicelib.storage.items import Due, Key, Value, number
+from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, MAX_DUE, Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Update
 
@@ -43,6 +45,10 @@ CURSOR = Key("TIMER", "SWEEP")
 """The item that keeps, as `swept`, up to which time events are on their way."""
 
 
+SweptGroup: TypeAlias = tuple[tuple[str, int], ...]
+"""The ids of events that a sweep sends together, each with when it is due in milliseconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Swept:
     """How many events a sweep sent on their way, and how many of them were overdue."""
@@ -51,42 +57,40 @@ class Swept:
     overdue: int
 
 
-def sweep(table: Table, distribution: Queue, now: int, each: Each = map) -> Swept:
-    """Send what is due soon on its way. Raises `StorageError`; the next sweep then goes on there.
+def sweep(table: Table, distribution: Queue, now: int, map_parallel: MapParallel = map) -> Swept:
+    """Send the events that are due soon to the distribution.
 
-    `each` works through the overdue ones.
+    `map_parallel` moves the overdue ones. Raises `StorageError`; the next sweep goes on from there.
     """
-    swept = _cursor(table, now, each)
+    swept = _cursor(table, now, map_parallel)
     late = min(swept, now - OVERDUE_SECONDS * 1000)
     ahead = 0
     for first, last in _slices(swept, now):
         for batch in batches(Status.ACTIVE):
             ahead += _send(between(table, batch, first, last), distribution)
         _move(table, last)
-    overdue = _rescue(table, distribution, late, now, each)
+    overdue = _rescue(table, distribution, late, now, map_parallel)
     if overdue:
-        telemetry.event(logging.WARNING, "overdue events were sent once more", events=overdue)
+        telemetry.event(logging.WARNING, "overdue_events_sent", events=overdue)
     telemetry.count(events_swept=ahead, events_overdue=overdue)
     return Swept(ahead + overdue, overdue)
 
 
-def _cursor(table: Table, now: int, each: Each) -> int:
+def _cursor(table: Table, now: int, map_parallel: MapParallel) -> int:
     """Read up to which time events are on their way; a cursor from a clock ahead is set back."""
     swept = number(table.get(CURSOR) or {}, "swept")
     horizon = now + AHEAD_SECONDS * 1000
     if swept <= horizon + SKEW_SECONDS * 1000:
         return swept
-    telemetry.event(
-        logging.WARNING, "the cursor of the sweep was ahead", seconds=(swept - horizon) // 1000
-    )
+    telemetry.event(logging.WARNING, "sweep_cursor_ahead", seconds=(swept - horizon) // 1000)
     for batch in batches(Status.ACTIVE):
-        _put_back(table, batch, horizon + 1, swept, each)
+        _put_back(table, batch, horizon + 1, swept, map_parallel)
     overdue = now - OVERDUE_SECONDS * 1000
     _change(table, CURSOR, {"swept": overdue}, unchanged("swept", swept))
     return overdue
 
 
-def _put_back(table: Table, batch: str, first: int, last: int, each: Each) -> None:
+def _put_back(table: Table, batch: str, first: int, last: int, map_parallel: MapParallel) -> None:
     """Undo how a rescue by a clock ahead moved events: look for them when they are due."""
 
     def put_back(due: Due) -> None:
@@ -95,7 +99,7 @@ def _put_back(table: Table, batch: str, first: int, last: int, each: Each) -> No
             _look_at(table, batch, next_at, due)
 
     for group in _groups(list(between(table, batch, first, last))):
-        list(each(put_back, group))
+        list(map_parallel(put_back, group))
 
 
 def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
@@ -118,7 +122,9 @@ def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> It
         after = page[-1]
 
 
-def _rescue(table: Table, distribution: Queue, last: int, now: int, each: Each) -> int:
+def _rescue(
+    table: Table, distribution: Queue, last: int, now: int, map_parallel: MapParallel
+) -> int:
     """Send overdue events once more, and move them so that they are not sent every minute.
 
     An event is moved after it was sent: the next sweep finds those that the queue refused.
@@ -128,7 +134,7 @@ def _rescue(table: Table, distribution: Queue, last: int, now: int, each: Each) 
         move = partial(_look_at, table, batch, now + RESCUE_SECONDS * 1000)
         for group in _groups(list(between(table, batch, last=last))):
             sent += _send(group, distribution)
-            list(each(move, group))
+            list(map_parallel(move, group))
     return sent
 
 
@@ -165,23 +171,23 @@ def _move(table: Table, horizon: int) -> None:
     _change(table, CURSOR, {"swept": horizon}, later)
 
 
-def distribute(body: object, queue: Queue, now: int) -> int:
-    """Put each event of a message on the queue, delayed until it is due; returns how many.
+def distribute(group: SweptGroup, queue: Queue, now: int) -> None:
+    """Enqueue each event of a group, delayed until it is due. Raises `StorageError`.
 
     A message that comes early does no harm, if the sweep's clock was ahead of this one.
-    Raises `MalformedError` and `StorageError`.
     """
-    messages = [
-        Message(message(event_id), min(max(0, due - now) / 1000, MAX_DELAY_SECONDS))
-        for event_id, due in _group(body)
-    ]
-    queue.send_all(messages)
-    return len(messages)
+    queue.send_all(
+        [
+            Message(message(event_id), min(max(0, due - now) / 1000, MAX_DELAY_SECONDS))
+            for event_id, due in group
+        ]
+    )
 
 
-def _group(body: object) -> Sequence[tuple[str, int]]:
+def group_in(body: object) -> SweptGroup:
+    """Return the group that a message of a sweep carries. Raises `MalformedError`."""
     try:
         given = json.loads(body)["events"]  # type: ignore[arg-type]
-        return [(checked(event_id, str), checked(due, int)) for event_id, due in given]
+        return tuple((checked(event_id, str), checked(due, int)) for event_id, due in given)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise MalformedError(f'expected {{"events": [[id, due]]}}: {error!r}') from error

@@ -9,30 +9,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
-from chalicelib.events.delivery import Delivery
+from chalicelib.events.delivery import DeliveryResult
 from chalicelib.events.event import Event, Kind
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Queue
 
 if TYPE_CHECKING:
-    from chalicelib.events.webhooks.sender import Outcome, Sender
+    from chalicelib.events.webhooks.sender import PostOutcome, Sender
 
 NO_SECRET = "WEBHOOK_SECRETS is not set, so nothing can be signed"  # noqa: S105  says that there is none
 
 
 @dataclass(frozen=True, slots=True)
-class Deliverer:
-    """Delivers an event to its target; a fault on the way is part of the answer, never raised.
+class TargetSender:
+    """Sends an event to its target; a failure is part of the result, never raised.
 
-    `sender` gives what posts webhooks, None without a secret to sign them with; it is asked when
-    there is something to post, so that a wrong setting of it fails nothing else.
+    `sender` returns the sender of webhooks, or None without a secret to sign them with. It is
+    called when there is something to post, so that a wrong setting of it fails nothing else.
     """
 
     queue: Callable[[str], Queue | None]
     sender: Callable[[], Sender | None]
 
-    def __call__(self, event: Event) -> Delivery:
+    def __call__(self, event: Event) -> DeliveryResult:
         match event.target.kind:
             case Kind.URL:
                 return self._post(event)
@@ -42,27 +42,27 @@ class Deliverer:
                 telemetry.event(
                     logging.INFO, "an event", event_id=event.event_id, payload=printed(event)
                 )
-                return Delivery()
+                return DeliveryResult()
 
-    def _post(self, event: Event) -> Delivery:
+    def _post(self, event: Event) -> DeliveryResult:
         try:
             sender = self.sender()
         except SettingsError as wrong:
-            return Delivery(error=f"nothing can be sent: {wrong}")
+            return DeliveryResult(error=f"nothing can be sent: {wrong}")
         if sender is None:
-            return Delivery(error=NO_SECRET)
+            return DeliveryResult(error=NO_SECRET)
         body = (event.payload or json.dumps({"id": event.event_id})).encode()
-        return _told(sender.post(event.target.address, event.event_id, body))
+        return _result(sender.post(event.target.address, event.event_id, body))
 
-    def _enqueue(self, event: Event) -> Delivery:
+    def _enqueue(self, event: Event) -> DeliveryResult:
         queue = self.queue(event.target.address)
         if queue is None:
-            return Delivery(error=f"EVENT_QUEUES has no queue {event.target.address}")
+            return DeliveryResult(error=f"EVENT_QUEUES has no queue {event.target.address}")
         try:
             queue.send(event.payload or json.dumps({"id": event.event_id}))
         except StorageError as error:
-            return Delivery(error=f"the queue does not take it: {error}"[:200])
-        return Delivery()
+            return DeliveryResult(error=f"the queue does not take it: {error}"[:200])
+        return DeliveryResult()
 
 
 def printed(event: Event) -> object:
@@ -70,9 +70,12 @@ def printed(event: Event) -> object:
     return json.loads(event.payload) if event.payload else None
 
 
-def _told(outcome: Outcome) -> Delivery:
-    """Only a 2xx is a success, and 410 the end. Source: Standard Webhooks, "Retries"."""
-    return Delivery(
+def _result(outcome: PostOutcome) -> DeliveryResult:
+    """Return the result of a POST. Source: Standard Webhooks, "Retries".
+
+    Only a 2xx is a success, and 410 is final.
+    """
+    return DeliveryResult(
         code=outcome.status or 0,
         error="" if outcome.delivered else outcome.error or f"status {outcome.status}",
         is_final=outcome.gone,

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text
-from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary
 from chalicelib.views.view import View, earliest, milliseconds, new_ulid
+from chalicelib.views.view_queue import ViewQueue
 from chalicelib.views.windows import Windows
 
 MAX_LIVE = 8_000
@@ -115,14 +116,14 @@ def page_size(badge_id: str) -> int:
     return 1 + (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
 
 
-def take(view: View, queue: Queue, store: Store) -> bool:
+def take(view: View, queue: ViewQueue, store: Store) -> bool:
     """Enqueue the write of a view, or store it directly if the queue fails.
 
     Returns whether the queue took it. Raises `StorageError` if both fail: then the view is lost,
     and its visitor must be told.
     """
     try:
-        queue.send(view.to_message())
+        queue.send(view)
     except StorageError:
         for failure in store.store([view]).values():
             raise failure from None

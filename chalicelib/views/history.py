@@ -92,8 +92,8 @@ def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) ->
     return History(by, days, since, tuple(Bucket(start, views[start]) for start in starts))
 
 
-def document(badge_id: str, history: History) -> dict[str, Any]:
-    """A history as JSON.
+def to_json(badge_id: str, history: History) -> dict[str, Any]:
+    """Return a history as JSON.
 
     `id` is the id as given, `by` is "day" or "hour", `days` how many days it covers. `since` is the
     first day with a view, or null. `total` is the sum over `views`, which lists every bucket, the

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from chalicelib.http.errors import ClientError, UnauthorizedError
 from chalicelib.http.tokens import digest
 from chalicelib.storage.conditions import Condition, attr, unchanged
 from chalicelib.storage.errors import StorageError, Unavailable
@@ -49,24 +50,33 @@ TOMBSTONE_SECONDS = 7 * 86_400
 """A tombstone outlives the last view by this: TTL removes items in any order."""
 
 
-class OwnerError(Exception):
+class OwnerError(ClientError):
     """An owner's request can't be done; the message says why."""
 
 
 class TakenError(OwnerError):
     """The id has an owner, or views, or is another badge's name."""
 
+    status = 409
+    code = "taken"
+
 
 class NotClaimedError(OwnerError):
     """The id has no owner: anybody's views count for it, and nobody can change it."""
 
+    status = 404
+    code = "not_claimed"
 
-class NoSecretError(OwnerError):
+
+class NoSecretError(UnauthorizedError, OwnerError):
     """There is no secret in the request."""
 
 
 class WrongSecretError(OwnerError):
     """The secret is not the one of the claim."""
+
+    status = 403
+    code = "wrong_secret"
 
 
 @dataclass(frozen=True, slots=True)

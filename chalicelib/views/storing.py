@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.ports import NotStored, Table
@@ -29,12 +29,12 @@ class InBetween(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Stores views in a table; `clock` is seconds since 1970, `each` works through badges."""
+    """Stores views in a table; `clock` is seconds since 1970, `map_parallel` counts badges."""
 
     table: Table
     windows: Windows
     clock: Callable[[], float]
-    each: Each
+    map_parallel: MapParallel
 
     def store(self, views: Iterable[View]) -> Failures:
         """Store or count each view; return those that are not done, each with the reason.
@@ -54,7 +54,7 @@ class Store:
             else:
                 failures[view] = InBetween("the view is neither young nor old")
         failures |= self._put_young(young)
-        for failed in self.each(self._count, at_once.values()):
+        for failed in self.map_parallel(self._count, at_once.values()):
             failures |= failed
         return failures
 

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 
 from ulid import ULID
 
+from chalicelib.storage.messages import MalformedError
 from chalicelib.views import ids
 
 MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "fold": boolean}'
 MAX_RANDOM = bytes([255] * 10)
 """The highest random part of a ULID."""
-
-
-class MalformedError(ValueError):
-    """A message or a stream record that vu-mi did not write; the text says what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)

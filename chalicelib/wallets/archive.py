@@ -1,10 +1,10 @@
-"""The archive of the journals: entries that were removed, as compressed lines of JSON by the day.
+"""The archive of the journals: removed entries as compressed lines of JSON, by day.
 
-An object holds the entries of one day (UTC) that came in one batch. Its name tells what is in it: a
-batch that comes again has the same object, one that was cut anew has another, and none ever takes
-the place of a different one. So an entry is there at least once. A reader tells repeats by the
-entry's `id` with its `wallet`: the two wallets of a transfer each have it. A record that can't be
-read is kept as it came, under `journal/malformed/`: whatever was removed, it is there.
+An object holds the entries of one day (UTC) that came in one batch. Its name depends on its
+content: a batch that comes again makes the same object, a batch that is cut in another way makes
+another one, and no object ever replaces a different one. So every entry is archived at least once.
+Readers recognise repeats by the entry's `id` and `wallet`: both wallets of a transfer have it. A
+record that can't be read is archived as it came, under `journal/malformed/`.
 """
 
 from __future__ import annotations
@@ -12,50 +12,70 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chalicelib.aws.attribute_values import decode_item
-from chalicelib.aws.stream_records import is_removal, padded, removed_at
-from chalicelib.storage.errors import Refused
-from chalicelib.wallets.wallet import ENTRY, PARTITION, Entry
+from chalicelib import telemetry
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.messages import MalformedError, log_malformed_records
+from chalicelib.wallets.wallet import PARTITION, Entry
+
+if TYPE_CHECKING:
+    from chalicelib.resources import Resources
 
 PREFIX = "journal"
-"""What the names of all objects begin with."""
+"""The names of all objects begin with this."""
 DIGEST_DIGITS = 32
 """Hex digits of the digest in a name: 128 bits."""
-
-
-class MalformedError(ValueError):
-    """A stream record that nothing here wrote; the message says what is wrong."""
+SEQUENCE_DIGITS = 40
+"""Digits of the sequence number in a name, as many as the longest number of a stream has."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Removal:
-    """One entry that was removed from the journal of a wallet, and where that stands in its shard.
+class EntryRemoval:
+    """The removal of one entry from the journal of a wallet.
 
-    `position` is the sequence number padded with zeros. `removed_at` is in seconds since 1970, 0
-    where the record does not say.
+    `sequence` is the sequence number of the removal. `removed_at` is in seconds since 1970, 0 if
+    unknown.
     """
 
-    position: str
-    sequence: str = field(compare=False)
+    sequence: int
     wallet_id: str = field(compare=False)
     entry: Entry = field(compare=False)
     removed_at: float = field(default=0.0, compare=False)
 
+    @classmethod
+    def of(cls, item: Item, sequence: int, removed_at: float) -> EntryRemoval:
+        """Return the removal of an item. Raises `MalformedError` if that is no entry."""
+        try:
+            removal = cls(
+                sequence, key_of(item).pk.removeprefix(PARTITION), Entry.of(item), removed_at
+            )
+            removal._check()
+        except (OSError, OverflowError, StorageError, TypeError, ValueError) as error:
+            raise MalformedError(f"expected an entry of a journal: {error!r}") from error
+        return removal
+
+    def _check(self) -> None:
+        entry = self.entry
+        if not (entry.entry_id and entry.posting.target and entry.posting.amount and entry.at):
+            raise ValueError("an id, a wallet, an amount or a time is missing")
+        _ = self.time  # no calendar has some times: later, such a time would fail a whole batch
+
     @property
-    def at(self) -> datetime:
+    def time(self) -> datetime:
         return datetime.fromtimestamp(self.entry.at / 1000, UTC)
 
     @property
     def line(self) -> str:
-        """The entry as a JSON object; the amount is a text, as many readers round large numbers."""
+        """The entry as a JSON object; the amount is a text, because many readers round numbers."""
         posting = self.entry.posting
-        told = {
+        fields = {
             "id": self.entry.entry_id,
             "wallet": self.wallet_id,
             "kind": str(posting.kind),
@@ -63,27 +83,27 @@ class Removal:
             "from": posting.source,
             "to": posting.target,
             "nonce": posting.nonce,
-            "at": self.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "at": self.time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
-        return json.dumps(told, separators=(",", ":"))
+        return json.dumps(fields, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EntryBatch:
     """The entries of one day that are archived as one object, in the order of their removals."""
 
     day: date
-    removals: tuple[Removal, ...]
+    removals: tuple[EntryRemoval, ...]
 
     @property
     def name(self) -> str:
-        """By the first position and what the lines say, however they are compressed."""
-        first, digest = self.removals[0].position, _digest(self._text)
-        return f"{PREFIX}/{self.day:%Y/%m/%d}/{first}-{digest}.jsonl.gz"
+        """The name of the object, by its first sequence number and its uncompressed content."""
+        first = f"{self.removals[0].sequence:0{SEQUENCE_DIGITS}}"
+        return f"{PREFIX}/{self.day:%Y/%m/%d}/{first}-{_digest(self._text)}.jsonl.gz"
 
     @property
     def body(self) -> bytes:
-        return _compressed(self._text)
+        return _compress(self._text)
 
     @property
     def _text(self) -> bytes:
@@ -91,8 +111,8 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
-    """Stream records that can't be read, archived as they came: each may be an entry."""
+class MalformedRecords:
+    """Records of removals that can't be read, archived as they came: each may be an entry."""
 
     records: tuple[Mapping[str, Any], ...]
 
@@ -102,7 +122,7 @@ class Malformed:
 
     @property
     def body(self) -> bytes:
-        return _compressed(self._text)
+        return _compress(self._text)
 
     @property
     def _text(self) -> bytes:
@@ -117,51 +137,58 @@ def _digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:DIGEST_DIGITS]
 
 
-def _compressed(text: bytes) -> bytes:
-    """A time in its header would make other bytes of the same lines."""
+def _compress(text: bytes) -> bytes:
+    """Compress a text without a time in the header: the same lines make the same bytes."""
     return gzip.compress(text, mtime=0)
 
 
-def parse(record: Mapping[str, Any]) -> Removal | None:
-    """The entry that a stream record tells of; None for any other change of the table.
-
-    Raises `MalformedError`.
-    """
-    try:
-        is_entry = is_removal(record, PARTITION, ENTRY)
-        return _removal(record) if is_entry else None
-    except (
-        AttributeError,
-        KeyError,
-        OSError,
-        OverflowError,
-        Refused,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise MalformedError(f"no removed entry of a journal: {error!r}") from error
-
-
-def _removal(record: Mapping[str, Any]) -> Removal:
-    changed = record["dynamodb"]
-    entry = Entry.of(decode_item(changed["OldImage"]))
-    if not (entry.entry_id and entry.posting.target and entry.posting.amount and entry.at):
-        raise ValueError("an id, a wallet, an amount or a time is missing")
-    removal = Removal(
-        position=padded(changed["SequenceNumber"]),
-        sequence=changed["SequenceNumber"],
-        wallet_id=changed["Keys"]["PK"]["S"].removeprefix(PARTITION),
-        entry=entry,
-        removed_at=removed_at(record),
-    )
-    # Here a time that no calendar has is one malformed record; later it would be a whole batch.
-    _ = removal.at
-    return removal
-
-
-def batches(removals: Iterable[Removal]) -> list[Batch]:
-    """What to archive, an object a day."""
-    days: defaultdict[date, list[Removal]] = defaultdict(list)
+def batches(removals: Iterable[EntryRemoval]) -> list[EntryBatch]:
+    """Return the objects to archive, one for each day."""
+    days: defaultdict[date, list[EntryRemoval]] = defaultdict(list)
     for removal in sorted(removals):
-        days[removal.at.date()].append(removal)
-    return [Batch(day, tuple(found)) for day, found in sorted(days.items())]
+        days[removal.time.date()].append(removal)
+    return [EntryBatch(day, tuple(found)) for day, found in sorted(days.items())]
+
+
+def archive_entries(removals: Sequence[EntryRemoval], resources: Resources) -> list[EntryRemoval]:
+    """Archive removed entries; return the removals to deliver again.
+
+    An entry that was archived before is in the same object then, or in one more.
+    """
+    now = resources.clock()
+    failed = [
+        removal
+        for batch in batches(removals)
+        if not _is_archived(batch, resources)
+        for removal in batch.removals
+    ]
+    telemetry.count(
+        entries_archived=len(removals) - len(failed),
+        archive_lag_seconds=_lag_seconds(removals, now),
+    )
+    return failed
+
+
+def archive_malformed(records: Sequence[Mapping[str, Any]], resources: Resources) -> None:
+    """Log and archive records that can't be read. Raises `StorageError`."""
+    if records:
+        malformed = MalformedRecords(tuple(records))
+        resources.archive.put(malformed.name, malformed.body)
+    log_malformed_records(records)
+
+
+def _is_archived(batch: EntryBatch, resources: Resources) -> bool:
+    try:
+        resources.archive.put(batch.name, batch.body)
+    except StorageError as failure:
+        telemetry.event(
+            logging.WARNING, "entries_not_archived", object=batch.name, reason=str(failure)
+        )
+        return False
+    return True
+
+
+def _lag_seconds(removals: Iterable[EntryRemoval], now: float) -> int:
+    """Return how long the first removed entry of a batch waited to be archived."""
+    removed = [removal.removed_at or now for removal in removals]
+    return max(0, round(now - min(removed, default=now)))

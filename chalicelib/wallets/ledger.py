@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ulid import ULID
 
+from chalicelib.http.errors import ClientError, NotFoundError
 from chalicelib.storage.conditions import Condition, attr
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Key, number, text
@@ -40,30 +41,45 @@ STEP_BITS = 60
 """Random bits of the distance to an id that a clock is behind: a millisecond has room for 2^20."""
 
 
-class PostingError(Exception):
+class PostingError(ClientError):
     """A posting was not made, and nothing moved; the message says why."""
 
 
-class UnknownWalletError(PostingError):
+class UnknownWalletError(NotFoundError, PostingError):
     """There is no such wallet."""
 
 
 class SameWalletError(PostingError):
     """A wallet can't transfer to itself."""
 
+    code = "same_wallet"
+
 
 class NonceReusedError(PostingError):
     """The wallet has used the nonce for another posting."""
 
+    status = 422
+    code = "nonce_reused"
+
 
 class RefusedError(PostingError):
-    """The posting was impossible; every retry with its nonce gets the same answer."""
+    """The posting was impossible; every retry with its nonce gets the same answer.
+
+    The error says the balance of the asker's wallet, never that of a transfer's target.
+    """
+
+    status = 409
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__(REASONS[answer.outcome].format(balance=answer.balance))
+        is_target = answer.outcome is Outcome.BALANCE_LIMIT and answer.entry.posting.source
+        reason = TARGET_FULL if is_target else REASONS[answer.outcome]
+        super().__init__(reason.format(balance=answer.balance))
         self.answer = answer
+        self.code = str(answer.outcome)
+        self.details = {} if is_target else {"balance": str(answer.balance)}
 
 
+TARGET_FULL = "the target has no room for so much"
 REASONS = {
     Outcome.INSUFFICIENT_FUNDS: "the wallet has {balance} millionths, which is not enough",
     Outcome.BALANCE_LIMIT: f"a balance is {MOST} millionths at most, and this has {{balance}}",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ulid import ULID
 
+from chalicelib.http.errors import ClientError
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
@@ -14,12 +15,16 @@ from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
 
 
-class HasWalletError(Exception):
+class HasWalletError(ClientError):
     """The user has a wallet already."""
+
+    status = 409
+    code = "wallet_exists"
 
     def __init__(self, wallet_id: str) -> None:
         super().__init__(f"the user has a wallet: {wallet_id}")
         self.wallet_id = wallet_id
+        self.details = {"id": wallet_id}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,6 @@ def _unexpected(text: str) -> Iterator[str]:
         except ValueError:
             yield line
             continue
-        wrong = entry.get("level") == "ERROR" and entry.get("message") != "dead letters"
+        wrong = entry.get("level") == "ERROR" and entry.get("message") != "dead_letters"
         if wrong and not any(expected in entry.get("error", "") for expected in DISK_FULL_ERRORS):
             yield line

@@ -25,26 +25,26 @@ from moto import mock_aws
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
-from chalicelib.concurrency import Each
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key, number
-from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.views import keys, owner
-from chalicelib.views.fold import fold_views
 from chalicelib.views.folding import Folder
-from chalicelib.views.put import put_views
 from chalicelib.views.view import View
+from chalicelib.views.view_queue import ViewMessages
 from chalicelib.views.windows import Windows
 from chaos.checker.history import Kind, Operation, Outcome
 from simulation import aws_events as events
 from simulation.aws_table import create_table
 from simulation.faults import Crash, Fault, Faults, FaultyQueue, FaultyTable
+from simulation.resources import GivenResources
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
 
@@ -107,17 +107,6 @@ class CountedFaults(Faults):
         return super().call(operation)
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A `resources.Resources` in which everything goes wrong that may."""
-
-    settings: Settings
-    clock: Callable[[], float]
-    each: Each
-    table: Table
-    views_queue: Queue
-
-
 @dataclass(slots=True)
 class Message:
     """A message of the views queue: SQS may deliver it again, whether deleted or not."""
@@ -138,12 +127,11 @@ class World:
         self.happened = self._faults.happened
         self._engine = table
         self._ahead = 0.0
-        self._use = Process(
-            SETTINGS,
-            lambda: self.now + self._ahead,
-            map,
-            FaultyTable(table, self._faults, self._written),
-            FaultyQueue(self, self._faults),
+        self._use = GivenResources(
+            settings=SETTINGS,
+            clock=lambda: self.now + self._ahead,
+            table=FaultyTable(table, self._faults, self._written),
+            views_queue=ViewMessages(FaultyQueue(self, self._faults)),
         )
         self._steps = count()
         self._visits: list[tuple[Operation, str]] = []

@@ -45,7 +45,7 @@ from bench.cost.view_tables import SERVICES
 from bench.cost.view_usage import get_with_folded
 from bench.cost.wallet_usage import Bank, bank_of
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.aws.resources import aws_client
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key, number

@@ -12,17 +12,17 @@ import pytest
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.settings import Settings
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Write
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.view import View, earliest, new_ulid
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
-from vumi.engine import VIEWS_QUEUE, LocalResources
+from simulation.resources import GivenResources
+from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -42,7 +42,12 @@ class Machine:
 
     def use(self, table: Table) -> None:
         resources.use(
-            LocalResources(Settings(), self.clock, self.database.each, table, self.queue)  # type: ignore[arg-type]
+            GivenResources(
+                table,
+                ViewMessages(self.queue),
+                clock=self.clock,
+                map_parallel=self.database.map_in_commits,
+            )
         )
 
     def clock(self) -> float:

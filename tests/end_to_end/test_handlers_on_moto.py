@@ -12,15 +12,14 @@ from moto import mock_aws
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from simulation import aws_events as events
 from simulation.aws_table import create_table
 
@@ -43,7 +42,7 @@ class Aws:
     def clock(self) -> float:
         return self.now
 
-    each = staticmethod(map)
+    map_parallel = staticmethod(map)
 
     def get(self, badge_id: str, **query: str) -> dict[str, Any]:
         """The badge's JSON."""

@@ -13,13 +13,15 @@ from bench.cost.hot import MANY, MOST_LIVE, VISITORS, Hour, lived
 from bench.cost.metered_handlers import Machine, Requests, Sent, machine_of
 from bench.cost.metering import Meter
 from bench.cost.simulate_views import Agenda
-from bench.handlers import Given, handlers_over
+from bench.handlers import handlers_over
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting
+from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_table import create_table
 from simulation.logs import logging_put_back
+from simulation.resources import GivenResources
 
 MachineOn: TypeAlias = Callable[[Callable[[], float], int], AbstractContextManager[Machine]]
 
@@ -55,7 +57,12 @@ def metered(clock: Callable[[], float], hot_views: int) -> Iterator[Machine]:
         create_table(weigher, "hot")
         meter, queue = Meter(weigher), Sent()
         settings = Settings(hot_views=hot_views)
-        given = Given(DynamoTable(client, "hot"), queue, map, settings, clock)
+        given = GivenResources(
+            table=DynamoTable(client, "hot"),
+            views_queue=ViewMessages(queue),
+            settings=settings,
+            clock=clock,
+        )
         with meter.watching(client), handlers_over(given):
             yield Machine(DynamoTable(weigher, "hot"), meter, queue.bodies)
 

@@ -19,13 +19,13 @@ from app import app
 from chalicelib.http import tokens
 from simulation import aws_events as events
 
-AUTHORIZE, SWEEP = "chalicelib.aws.authorizer.authorize", "chalicelib.events.tick.sweep_timers"
+AUTHORIZE, SWEEP = "chalicelib.aws.authorizer.authorize", "chalicelib.aws.consumers.sweep_timers"
 CONSUMERS = (
-    "chalicelib.views.put.put_views",
-    "chalicelib.views.fold.fold_views",
-    "chalicelib.events.distribute.distribute_timers",
-    "chalicelib.events.fire.fire_timers",
-    "chalicelib.wallets.archive_consumer.archive_entries",
+    "chalicelib.aws.consumers.put_views",
+    "chalicelib.aws.consumers.fold_views",
+    "chalicelib.aws.consumers.distribute_timers",
+    "chalicelib.aws.consumers.fire_timers",
+    "chalicelib.aws.consumers.archive_entries",
 )
 HANDLERS = ("app.app", AUTHORIZE, SWEEP, *CONSUMERS)
 TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
@@ -188,9 +188,10 @@ def test_importing_a_handler_loads_no_aws_client_library(ran: dict[str, Ran], ha
 
 
 def test_a_client_is_made_of_what_the_runtime_brings(ran: dict[str, Ran]) -> None:
-    """`put_views` makes one for DynamoDB; a bad id is answered without."""
-    assert {"botocore", "urllib3"} <= ran["chalicelib.views.put.put_views"].later
+    """`put_views` makes one for DynamoDB; a bad id is answered without. None needs boto3."""
+    assert {"botocore", "urllib3"} <= ran["chalicelib.aws.consumers.put_views"].later
     assert "botocore" not in ran["app.app"].later
+    assert not any("boto3" in one.later for one in ran.values())
 
 
 @pytest.mark.parametrize("handler", HANDLERS[1:])

@@ -40,10 +40,9 @@ from bench.scale.model import (
 from bench.scale.tables import SIZES, traffic_of, used
 from bench.scale.usage import transactions
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.views import keys
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from simulation.logs import logging_put_back
 from simulation.report import END
 

@@ -23,6 +23,7 @@ from samtranslator.translator.translator import Translator  # type: ignore[impor
 from app import app
 from chalicelib import telemetry
 from chalicelib.events import claims, sweep
+from chalicelib.http import authorization
 from chalicelib.settings import Settings
 from chalicelib.views import fold, keys, windows
 from chalicelib.wallets import archive as journal_archive
@@ -33,7 +34,6 @@ from deploy.completion import FUNCTIONS
 from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
-from vumi.server import gateway
 
 STAGES = ["prod", "dev"]
 MOST_BYTES = 400_000
@@ -510,7 +510,7 @@ def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources
         "INVALID_SIGNATURE": not_found,
         "EXPIRED_TOKEN": not_found,
         "RESOURCE_NOT_FOUND": not_found,
-        "UNAUTHORIZED": ("401", "unauthorized", gateway.NO_TOKEN),
+        "UNAUTHORIZED": ("401", "unauthorized", authorization.NO_TOKEN),
         "ACCESS_DENIED": ("403", "forbidden", "this token opens nothing here"),
         "AUTHORIZER_FAILURE": unchecked,
         "AUTHORIZER_CONFIGURATION_ERROR": unchecked,

@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.events.claims import Claims, Leases
-from chalicelib.events.delivery import Delivery
+from chalicelib.events.delivery import DeliveryResult
 from chalicelib.storage.ports import Table
 from simulation.aws_table import create_table
 from simulation.events_world import GONE, OK, REFUSED, EventsWorld
 from simulation.faults import Fault
 from simulation.tables import sqlite_table
-from vumi.workers.events_delivery import ProcessClaims
+from vumi.workers.events import ProcessClaims
 
 FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
 faults: st.SearchStrategy[list[Fault]] = st.one_of(
@@ -127,7 +127,7 @@ class AnyHistory(RuleBasedStateMachine):
         does=st.sampled_from(["fire", "fire and fail", "cancel", "late", "too late"]),
         place=st.none() | st.integers(0, 2),
     )
-    def fire(self, which: int, answer: Delivery, does: str, place: int | None) -> None:
+    def fire(self, which: int, answer: DeliveryResult, does: str, place: int | None) -> None:
         """A message comes; others come before one of the storage calls, or during the delivery.
 
         But where a claim ends with its lease, no delivery takes longer than it may.
@@ -137,11 +137,11 @@ class AnyHistory(RuleBasedStateMachine):
         self._fire(which, answer, lambda: self.others(does), at_place(place))
 
     @rule(which=st.integers(0, 20), answer=st.sampled_from([OK, REFUSED, GONE]), faults=faults)
-    def fire_with_faults(self, which: int, answer: Delivery, faults: list[Fault]) -> None:
+    def fire_with_faults(self, which: int, answer: DeliveryResult, faults: list[Fault]) -> None:
         self._fire(which, answer, lambda: None, faults)
 
     def _fire(
-        self, which: int, answer: Delivery, others: Callable[[], None], plan: list[Fault]
+        self, which: int, answer: DeliveryResult, others: Callable[[], None], plan: list[Fault]
     ) -> None:
         world, times = self.world, count()
 
@@ -200,7 +200,7 @@ class AnyHistoryOnOneMachine(AnyHistory):
         place=st.none() | st.integers(0, 3),
     )
     def fire_while_the_clock_jumps(
-        self, which: int, answer: Delivery, error: int, does: str, place: int | None
+        self, which: int, answer: DeliveryResult, error: int, does: str, place: int | None
     ) -> None:
         """Before one of the storage calls of a delivery or during it, and then others come."""
 

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from chalicelib.concurrency import WORKERS, at_once, concurrently
+from chalicelib.concurrency import THREADS, at_once, map_parallel
 
 PATIENCE = 30.0
 """Seconds until a test gives up on a thread that never comes."""
@@ -23,36 +23,36 @@ def test_results_come_in_the_order_of_the_parts_though_the_first_ends_last() -> 
             others_are_done.set()
         return part * part
 
-    assert list(concurrently(work, range(5))) == [0, 1, 4, 9, 16]
+    assert list(map_parallel(work, range(5))) == [0, 1, 4, 9, 16]
 
 
 def test_as_many_parts_as_there_are_workers_wait_for_storage_together() -> None:
     """Nobody passes the barrier before all eight are at it."""
-    together = threading.Barrier(WORKERS, timeout=PATIENCE)
-    assert sorted(concurrently(lambda _: together.wait(), range(WORKERS))) == list(range(WORKERS))
+    together = threading.Barrier(THREADS, timeout=PATIENCE)
+    assert sorted(map_parallel(lambda _: together.wait(), range(THREADS))) == list(range(THREADS))
 
 
 def test_no_more_threads_than_workers_are_made_however_many_parts_there_are() -> None:
-    threads = set(concurrently(lambda _: threading.get_ident(), range(500)))
-    assert 1 <= len(threads) <= WORKERS
+    threads = set(map_parallel(lambda _: threading.get_ident(), range(500)))
+    assert 1 <= len(threads) <= THREADS
     assert threading.get_ident() not in threads
 
 
 def test_one_part_alone_needs_no_thread() -> None:
-    assert list(concurrently(lambda _: threading.get_ident(), ["one"])) == [threading.get_ident()]
+    assert list(map_parallel(lambda _: threading.get_ident(), ["one"])) == [threading.get_ident()]
 
 
 def test_no_parts_are_no_work() -> None:
     def work(part: object) -> None:
         raise AssertionError(f"{part} was worked on")
 
-    assert list(concurrently(work, [])) == []
+    assert list(map_parallel(work, [])) == []
 
 
 @pytest.mark.parametrize("parts", [1, 2, 20])
 def test_parts_may_come_from_any_iterable_and_are_each_worked_on_once(parts: int) -> None:
     worked: list[int] = []
-    assert list(concurrently(worked.append, iter(range(parts)))) == [None] * parts
+    assert list(map_parallel(worked.append, iter(range(parts)))) == [None] * parts
     assert sorted(worked) == list(range(parts))
 
 
@@ -64,13 +64,13 @@ def test_a_failure_is_raised_and_the_next_batch_is_worked_through(parts: int) ->
         return part
 
     with pytest.raises(ValueError, match="the first part"):
-        concurrently(work, range(parts))
-    assert list(concurrently(work, [1, 2])) == [1, 2]
+        map_parallel(work, range(parts))
+    assert list(map_parallel(work, [1, 2])) == [1, 2]
 
 
 def test_a_function_that_changes_nothing_is_no_different_from_map() -> None:
     parts = ["a", "bb", "ccc"]
-    assert list(concurrently(len, parts)) == list(map(len, parts))
+    assert list(map_parallel(len, parts)) == list(map(len, parts))
 
 
 @pytest.mark.parametrize("parts", [0, 1, 2, 40])

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.aws.resources import sender_of
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.addresses import Allowed
+from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.settings import Settings, SettingsError, required, whole_number
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"

@@ -14,7 +14,7 @@ from itertools import islice
 import click
 
 from chalicelib.aws.retry import Retry
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.storage.errors import Unavailable
 from chalicelib.views.folding import Folder
 from vumi.admin.importing import PATIENCE
@@ -39,10 +39,10 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class FoldAll:
-    """Folds badges; `each` works through those that are folded together."""
+    """Folds badges; `map_parallel` folds those of one batch."""
 
     folder: Folder
-    each: Each
+    map_parallel: MapParallel
     patience: Retry = PATIENCE
 
     def run(self, badge_ids: Iterable[str]) -> Iterator[Folded]:
@@ -56,7 +56,7 @@ class FoldAll:
             yield from self.patience.call(partial(self._fold_some, some))
 
     def _fold_some(self, badge_ids: Sequence[str]) -> list[Folded]:
-        return list(self.each(self._fold, badge_ids))
+        return list(self.map_parallel(self._fold, badge_ids))
 
     def _fold(self, badge_id: str) -> Folded:
         try:

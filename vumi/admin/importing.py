@@ -14,7 +14,7 @@ from enum import Enum
 from functools import partial
 
 from chalicelib.aws.retry import Retry
-from chalicelib.concurrency import Each
+from chalicelib.concurrency import MapParallel
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed
 from chalicelib.views import keys
@@ -49,7 +49,7 @@ class Import:
     """Where counts go, and how; `dry_run` says what would become of them, and writes nothing."""
 
     table: Table
-    each: Each
+    map_parallel: MapParallel
     clock: Callable[[], float]
     replace: bool = False
     dry_run: bool = False
@@ -62,7 +62,7 @@ class Import:
             yield from self.patience.call(partial(self._import_all, chunk))
 
     def _import_all(self, rows: Sequence[Counted]) -> list[Result]:
-        return list(self.each(self._import, rows))
+        return list(self.map_parallel(self._import, rows))
 
     def _import(self, row: Counted) -> Result:
         """Look and write until nobody else has written in between."""

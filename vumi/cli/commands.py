@@ -22,7 +22,8 @@ from vumi.admin.importing import Import
 from vumi.check import check
 from vumi.check.report import Kind
 from vumi.cli.folding import badge_ids
-from vumi.engine import EVENT_QUEUE, TIMERS_QUEUE, VIEWS_QUEUE
+from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
+from vumi.resources import EVENT_QUEUE
 from vumi.settings import LocalSettings
 from vumi.storage import backup
 from vumi.storage.database import FILE, WAY_BACK, Database
@@ -103,7 +104,7 @@ def _fold(settings: LocalSettings, _: argparse.Namespace) -> None:
         queue = SqliteQueue(database, VIEWS_QUEUE, time.time)
         now = ViewClock(database, queue, time.time).keep()
         folder = Folder(table, Windows.of(settings.product), lambda: now)
-        folding.run(folding.FoldAll(folder, database.each), badge_ids(database))
+        folding.run(folding.FoldAll(folder, database.map_in_commits), badge_ids(database))
 
 
 def _redrive_events(settings: LocalSettings, given: argparse.Namespace) -> None:
@@ -119,7 +120,7 @@ def _import(settings: LocalSettings, given: argparse.Namespace) -> None:
     rows = counts_file.read(given.file)
     with _file(settings) as database:
         table = SqliteTable(database)
-        job = Import(table, database.each, time.time, given.replace, given.dry_run)
+        job = Import(table, database.map_in_commits, time.time, given.replace, given.dry_run)
         command.run(rows, job)
 
 

@@ -12,6 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from contextvars import copy_context
 from datetime import UTC, datetime
 from functools import partial
 from importlib import resources
@@ -58,7 +59,7 @@ ADVICE = {
 TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
 """What a file of any version has."""
 PARTS_AT_ONCE = 100
-"""Parts in one commit of `each`: a few milliseconds in which no visitor's view can be taken."""
+"""Parts in one commit of `map_in_commits`, which takes a few milliseconds: visitors wait for it."""
 BUSY_SECONDS = 5.0
 """How long to wait for another program, such as a backup, that holds the file locked."""
 
@@ -118,23 +119,28 @@ class Database:
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
         """Call a function whose writes, and those of other such functions, share one commit.
 
-        It sees what it wrote; it may be called more than once, until its writes are committed.
+        It sees what it wrote. It is called in the context of the caller, whichever thread commits,
+        and maybe more than once, until its writes are committed.
         """
 
         def job(connection: sqlite3.Connection) -> Result:
             outer = getattr(self._local, "inside", None)
             self._local.inside = connection
             try:
-                return function()
+                return context.run(function)
             finally:
                 self._local.inside = outer
 
+        context = copy_context()
+
         return self.write(job)
 
-    def each(self, function: Callable[[Part], Result], parts: Iterable[Part], /) -> list[Result]:
+    def map_in_commits(
+        self, function: Callable[[Part], Result], parts: Iterable[Part], /
+    ) -> list[Result]:
         """Apply a function to every part, a hundred of them in one commit.
 
-        A `concurrency.Each`: on one disk one commit for many badges beats many threads.
+        A `concurrency.MapParallel`: on one disk one commit for many badges beats many threads.
         """
 
         def apply(chunk: Sequence[Part]) -> list[Result]:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import sqlite3
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from chalicelib import telemetry
@@ -54,7 +52,6 @@ class SqliteQueue:
         self._visibility_timeout = visibility_timeout
         self._max_receives = max_receives
         self._latest = math.inf
-        self._held = threading.local()
 
     def sibling(self, name: str) -> SqliteQueue:
         """Another queue of the same file, by the same clock."""
@@ -72,35 +69,16 @@ class SqliteQueue:
     def _send(self, messages: Sequence[ports.Message]) -> None:
         for message in messages:
             check_delay(message.delay)
-        held: list[ports.Message] | None = getattr(self._held, "messages", None)
-        if held is not None and not any(message.delay for message in messages):
-            held += messages
-            return
         now = self._clock()
         self._insert(
             [(self.name, one.body, now, now + one.delay, now, 0, None) for one in messages]
         )
 
-    @contextmanager
-    def holding(self) -> Iterator[list[ports.Message]]:
-        """Hold back what this thread sends without a delay: it is in the list, and in no file."""
-        held: list[ports.Message] = []
-        self._held.messages = held
-        try:
-            yield held
-        finally:
-            del self._held.messages
-
-    def keep(self, messages: Iterable[Message]) -> None:
-        """Take in messages that failed before they were in the file, to come again like others."""
+    def add_received(self, bodies: Iterable[str]) -> None:
+        """Add messages that were received once and failed before they were in the file."""
         now = self._clock()
         visible_at = now + self._visibility_timeout
-        self._insert(
-            [
-                (self.name, m.body, m.sent_at, visible_at, now, m.receives, m.first_received_at)
-                for m in messages
-            ]
-        )
+        self._insert([(self.name, body, now, visible_at, now, 1, now) for body in bodies])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         self._database.write(
@@ -124,7 +102,7 @@ class SqliteQueue:
         )
         self._latest = now
         if given_up:
-            telemetry.event(logging.ERROR, "dead letters", queue=self.name, messages=given_up)
+            telemetry.event(logging.ERROR, "dead_letters", queue=self.name, messages=given_up)
         return messages
 
     def delete(self, messages: Iterable[Message]) -> None:

@@ -8,13 +8,10 @@ before a watermark, and no reset comes before a view.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from chalicelib.views.view import milliseconds, ulid_in
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
-
-Handler = Callable[[dict[str, Any], Any], Any]
 
 
 class ViewClock:
@@ -34,21 +31,11 @@ class ViewClock:
         self._highest = max(self._highest, self._clock())
         return self._highest
 
-    def kept_by(self, handler: Handler) -> Handler:
-        """Let a handler write the time into the file when it is done, in the commit under way.
-
-        No time that the handler used is later.
-        """
-
-        def keep(event: dict[str, Any], context: Any) -> Any:
-            answer = handler(event, context)
-            self.keep()
-            return answer
-
-        return keep
-
     def keep(self) -> float:
-        """Write the time into the file, in the commit under way if there is one; return it."""
+        """Write the time into the file, in the commit under way if there is one; return it.
+
+        No time that was used in the commit is later.
+        """
         now = self()
         self._database.write(
             lambda connection: connection.execute(

@@ -1,1 +1,1 @@
-"""The threads of one machine: delivery, expiry, folding."""
+"""The threads of one machine: they deliver messages and changes, and remove what has expired."""

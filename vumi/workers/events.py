@@ -1,102 +1,151 @@
-"""The events that AWS would send to the handlers, and the answers it would read.
+"""The consumers of events on one machine.
 
-Sources: the Lambda developer guide, "Using Lambda with Amazon SQS" and "Using AWS Lambda with
-Amazon DynamoDB"; the DynamoDB developer guide, "DynamoDB Streams and Time to Live".
+Events are claimed and settled in common commits, and each is delivered on its own thread: a slow
+receiver delays no other event.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
-from chalicelib.aws.attribute_values import encode_item, encode_key
-from chalicelib.storage.items import key_of
-from vumi.storage.queue import Message
-from vumi.storage.table import Change
+from chalicelib import telemetry
+from chalicelib.events.claims import LEASE_SECONDS
+from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute, sweep_events
+from chalicelib.events.event import Event, event_id_in
+from chalicelib.events.sweep import group_in
+from chalicelib.resources import Resources
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.messages import handle_messages, log_malformed_messages, parse_records
+from vumi.storage.queue import Message, SqliteQueue
+from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 
-REGION = "local"
-ACCOUNT = "000000000000"
-TABLE = "vu-mi"
-TTL_SERVICE = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
-
-
-def queue_event(queue: str, messages: Iterable[Message]) -> dict[str, Any]:
-    """The event of a batch of SQS messages."""
-    return {"Records": [_queue_record(queue, message) for message in messages]}
-
-
-def _queue_record(queue: str, message: Message) -> dict[str, Any]:
-    return {
-        "messageId": str(message.id),
-        "receiptHandle": f"{message.id}.{message.receives}",
-        "body": message.body,
-        "attributes": {
-            "ApproximateReceiveCount": str(message.receives),
-            "SentTimestamp": str(int(message.sent_at * 1000)),
-            "SenderId": ACCOUNT,
-            "ApproximateFirstReceiveTimestamp": str(int(message.first_received_at * 1000)),
-        },
-        "messageAttributes": {},
-        "md5OfBody": hashlib.md5(message.body.encode(), usedforsecurity=False).hexdigest(),
-        "eventSource": "aws:sqs",
-        "eventSourceARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{queue}",
-        "awsRegion": REGION,
-    }
+DELIVERY = "fire_timers"
+"""The name of the Lambda function that delivers events: log lines have it on one machine too."""
+SWEEP_SECONDS = 60.0
+MIN_REST_SECONDS = 0.005
+"""The loop makes an event late by at most this."""
 
 
-def stream_event(label: str, changes: Iterable[Change]) -> dict[str, Any]:
-    """The event of a batch of TTL removals on a stream."""
-    arn = f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{TABLE}/stream/{label}"
-    return {"Records": [_stream_record(arn, change) for change in changes]}
+class ProcessClaims:
+    """`Claims` of the one process that delivers: they hold as long as it delivers, by any clock.
 
-
-def _stream_record(arn: str, change: Change) -> dict[str, Any]:
-    keys = encode_key(key_of(change.item))
-    image = encode_item(change.item)
-    return {
-        "eventID": hashlib.md5(
-            f"{arn}{change.sequence}".encode(), usedforsecurity=False
-        ).hexdigest(),
-        "eventName": "REMOVE",
-        "eventVersion": "1.1",
-        "eventSource": "aws:dynamodb",
-        "awsRegion": REGION,
-        "userIdentity": TTL_SERVICE,
-        "dynamodb": {
-            "ApproximateCreationDateTime": int(change.removed_at),
-            "Keys": keys,
-            "OldImage": image,
-            "SequenceNumber": str(change.sequence),
-            "SizeBytes": len(str(keys)) + len(str(image)),
-            "StreamViewType": "OLD_IMAGE",
-        },
-        "eventSourceARN": arn,
-    }
-
-
-def scheduled_event() -> dict[str, Any]:
-    """The event of a schedule. Source: the EventBridge user guide, "Scheduled Event"."""
-    return {
-        "version": "0",
-        "id": "00000000-0000-0000-0000-000000000000",
-        "detail-type": "Scheduled Event",
-        "source": "aws.events",
-        "account": ACCOUNT,
-        "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "region": REGION,
-        "resources": [f"arn:aws:events:{REGION}:{ACCOUNT}:rule/vu-mi-sweep_timers"],
-        "detail": {},
-    }
-
-
-def failed_identifiers(answer: Mapping[str, Any] | None, known: Sequence[str]) -> set[str]:
-    """What a handler reported as failed; all of the batch where it names what was not in it.
-
-    None and an empty list are full success, as Lambda has it.
+    A new process holds none, so the claims of a killed one are free.
     """
-    failures = (answer or {}).get("batchItemFailures") or []
-    named = {failure.get("itemIdentifier") for failure in failures}
-    unknown = named - set(known)
-    return set(known) if unknown else named
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+
+    def hold(self, claim: str) -> None:
+        self._held.add(claim)
+
+    def release(self, claim: str) -> None:
+        self._held.discard(claim)
+
+    def held_until(self, event: Event, now: int) -> int:
+        return now + LEASE_SECONDS * 1000 if event.claim in self._held else 0
+
+
+def sweep_step(resources: Resources) -> float:
+    """Sweep; return how many seconds may pass until the next sweep."""
+    sweep_events(resources)
+    return SWEEP_SECONDS
+
+
+def distribute_messages(bodies: Mapping[int, str], resources: Resources) -> list[int]:
+    """Enqueue the events of groups; return the ids of the messages to deliver again."""
+    return handle_messages(bodies, group_in, partial(distribute, resources=resources))
+
+
+class EventWorker:
+    """Delivers the events of a queue, up to `threads` at the same time.
+
+    `on_attempt` is called whenever an attempt has ended: there is a step to do then.
+    """
+
+    def __init__(self, queue: SqliteQueue, resources: Resources, threads: int) -> None:
+        self.on_attempt: Callable[[], None] = lambda: None
+        self._queue = queue
+        self._resources = resources
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=DELIVERY)
+        self._free = threads
+        self._attempted: deque[tuple[Message, DeliveryTask]] = deque()
+
+    def step(self) -> float:
+        """Settle ended attempts, and begin as many as there are free threads."""
+        self._settle(self._take_attempted())
+        if not self._free:
+            return IDLE_SECONDS
+        messages = self._queue.receive(self._free)
+        if not messages:
+            return seconds_until_visible(self._queue, self._resources.clock, MIN_REST_SECONDS)
+        self._begin(messages)
+        return 0.0
+
+    def stop(self) -> None:
+        """Wait for the attempts under way and settle them; no step comes any more.
+
+        An outcome that can't be written is as if the process were killed: its event is delivered
+        again after the next start.
+        """
+        telemetry.begin(DELIVERY, None)
+        self._threads.shutdown()
+        try:
+            self._settle(self._take_attempted())
+        except StorageError as error:
+            telemetry.event(logging.WARNING, "events_left_to_next_start", reason=str(error))
+
+    def _take_attempted(self) -> list[tuple[Message, DeliveryTask]]:
+        """Return the attempts that ended since the last time, each once."""
+        return [self._attempted.popleft() for _ in range(len(self._attempted))]
+
+    def _settle(self, attempted: Sequence[tuple[Message, DeliveryTask]]) -> None:
+        if not attempted:
+            return
+        self._free += len(attempted)
+        tasks = [task for _, task in attempted]
+        try:
+            list(self._resources.map_parallel(DeliveryTask.settle, tasks))
+        finally:
+            _release(tasks)
+        self._delete(attempted)
+
+    def _begin(self, messages: Sequence[Message]) -> None:
+        received = self._claim(messages)
+        for message, task in received:
+            if task.is_claimed:
+                self._free -= 1
+                self._threads.submit(self._attempt, message, task)
+        self._delete([(message, task) for message, task in received if not task.is_claimed])
+
+    def _claim(self, messages: Sequence[Message]) -> list[tuple[Message, DeliveryTask]]:
+        delivery = delivery_over(self._resources)
+        received, malformed = parse_records(
+            messages, lambda message: DeliveryTask(delivery, event_id_in(message.body))
+        )
+        log_malformed_messages([message.id for message in malformed])
+        tasks = [task for _, task in received]
+        try:
+            list(self._resources.map_parallel(DeliveryTask.claim, tasks))
+        except BaseException:
+            _release(tasks)
+            raise
+        return received
+
+    def _attempt(self, message: Message, task: DeliveryTask) -> None:
+        telemetry.begin(DELIVERY, None)
+        task.attempt()
+        self._attempted.append((message, task))
+        self.on_attempt()
+
+    def _delete(self, handled: Sequence[tuple[Message, DeliveryTask]]) -> None:
+        """Delete the messages that are done; others come again after their visibility timeout."""
+        self._queue.delete([message for message, task in handled if task.is_done])
+
+
+def _release(tasks: Iterable[DeliveryTask]) -> None:
+    for task in tasks:
+        task.release()

@@ -18,8 +18,9 @@ AFTER_CORRUPT_SECONDS = 60.0
 class Loop:
     """Repeats `step`, which returns how many seconds may pass until it is due again.
 
-    Woken, it lingers before the step, so that what comes in a burst is handled in one batch, as
-    the batch window of a Lambda event source has it. It takes a `turn` for each step.
+    A woken loop lingers before the step, so that a burst is handled in one batch, as by the batch
+    window of a Lambda event source. It holds `lock` during each step. Log lines and metrics of the
+    step have the name of the loop as their function.
     """
 
     def __init__(
@@ -27,10 +28,10 @@ class Loop:
         name: str,
         step: Callable[[], float],
         linger: float = 0.0,
-        turn: AbstractContextManager[object] | None = None,
+        lock: AbstractContextManager[object] | None = None,
     ) -> None:
         self._step = step
-        self._turn = turn or nullcontext()
+        self._lock = lock or nullcontext()
         self._linger = linger
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -40,18 +41,19 @@ class Loop:
         self._thread.start()
 
     def wake(self) -> None:
-        """Let the step come soon: there is something to do."""
+        """Take the next step soon: there is something to do."""
         if not self._woken.is_set():
             self._woken.set()
 
     def stop(self) -> None:
-        """Let the step under way end, and no other begin."""
+        """Wait for the step under way, and begin no other."""
         self._stopping.set()
         self._woken.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
+        telemetry.begin(self._thread.name, None)
         while not self._stopping.is_set():
             self._woken.clear()
             rest = self._once()
@@ -60,14 +62,12 @@ class Loop:
 
     def _once(self) -> float:
         try:
-            with self._turn:
+            with self._lock:
                 return self._step()
         except Corrupt as corrupt:
-            telemetry.event(
-                logging.WARNING, "a loop rests", loop=self._thread.name, reason=str(corrupt)
-            )
+            telemetry.event(logging.WARNING, "loop_rests", reason=str(corrupt))
             self._stopping.wait(AFTER_CORRUPT_SECONDS)
             return 0.0
         except Exception:  # noqa: BLE001  a loop that ended would end the counting
-            telemetry.event(logging.ERROR, "a loop failed", loop=self._thread.name)
+            telemetry.event(logging.ERROR, "loop_failed")
             return AFTER_ERROR_SECONDS

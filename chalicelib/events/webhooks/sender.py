@@ -17,8 +17,8 @@ from datetime import UTC
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from chalicelib.events.webhooks.addresses import Address, Allowed
-from chalicelib.events.webhooks.signing import Signer
+from chalicelib.events.webhooks.addresses import Address, Allowed, BadNetworkError
+from chalicelib.events.webhooks.signing import BadSecretError, Signer
 from chalicelib.events.webhooks.urls import (
     BadUrlError,
     Resolver,
@@ -27,11 +27,17 @@ from chalicelib.events.webhooks.urls import (
     check_url,
     permitted,
 )
+from chalicelib.lazy import lazy
+from chalicelib.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
-    from ssl import SSLContext
+    import ssl
+    from email import utils as email_utils
+    from http import client as http_client
 
     from _typeshed import WriteableBuffer
+else:
+    ssl, email_utils, http_client = lazy("ssl"), lazy("email.utils"), lazy("http.client")
 
 USER_AGENT = "vu-mi"
 SEND_SECONDS = 10.0
@@ -49,7 +55,7 @@ class Garbled(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PostOutcome:
     """What became of one POST: the status it was answered, or an error, or both.
 
     `error` has at most 200 characters and nothing of the answer's text; it is empty for success.
@@ -87,10 +93,8 @@ class Deadline:
 
 
 @cache
-def system_trust() -> SSLContext:
+def system_trust() -> ssl.SSLContext:
     """The authorities that the system trusts, read once; TLS 1.2 or newer, host names checked."""
-    import ssl  # noqa: PLC0415
-
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
@@ -109,12 +113,12 @@ class Sender:
     resolver: Resolver = socket.getaddrinfo
     clock: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
-    trust: Callable[[], SSLContext] = system_trust
+    trust: Callable[[], ssl.SSLContext] = system_trust
     seconds: float = SEND_SECONDS
 
     def post(
         self, url: str, webhook_id: str, body: bytes, content_type: str = "application/json"
-    ) -> Outcome:
+    ) -> PostOutcome:
         """Post a body to a URL, signed. The id is the same whenever the same is sent again.
 
         Raises `BadWebhookIdError`, and `ValueError` for a content type that no header can hold.
@@ -133,7 +137,7 @@ class Sender:
             return _failed(str(failure))
         except OSError as failure:
             return _failed(self._reason(failure))
-        outcome = Outcome(status, "", seconds_to_wait(retry_after, self.clock()))
+        outcome = PostOutcome(status, "", seconds_to_wait(retry_after, self.clock()))
         return outcome if outcome.delivered else replace(outcome, error=_refused(status))
 
     def _exchange(self, raw: str, headers: dict[str, str], body: bytes) -> tuple[int, str]:
@@ -155,8 +159,6 @@ class Sender:
         return context.wrap_socket(plain, server_hostname=url.host)
 
     def _reason(self, failure: OSError) -> str:
-        import ssl  # noqa: PLC0415
-
         match failure:
             case TimeoutError():
                 return f"no answer within {self.seconds:g} s"
@@ -172,8 +174,24 @@ class Sender:
                 return f"no connection: {failure.strerror or type(failure).__name__}"
 
 
-def _failed(error: str) -> Outcome:
-    return Outcome(None, error[:MAX_ERROR_CHARACTERS])
+def sender_of(settings: Settings) -> Sender | None:
+    """Return the sender of webhooks by these settings, or None without a secret to sign them with.
+
+    Raises `SettingsError` for wrong ones.
+    """
+    try:
+        allowed = Allowed.parse(settings.webhook_allow)
+        if not settings.webhook_secrets:
+            return None
+        return Sender(Signer(settings.webhook_secrets), allowed)
+    except BadNetworkError as wrong:
+        raise SettingsError(str(wrong)) from wrong
+    except BadSecretError as wrong:
+        raise SettingsError(f"WEBHOOK_SECRETS: {wrong}") from wrong
+
+
+def _failed(error: str) -> PostOutcome:
+    return PostOutcome(None, error[:MAX_ERROR_CHARACTERS])
 
 
 def _refused(status: int) -> str:
@@ -257,22 +275,20 @@ def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
     The body is read to its end, so that the receiver is not cut off at its work, but what becomes
     of it changes nothing.
     """
-    from http.client import HTTPException, HTTPResponse  # noqa: PLC0415
-
     answer = cast("socket.socket", _Answer(wire, deadline))
     passed = []  # answers before the final one (1xx), kept: collected they would close the stream
     try:
-        response = HTTPResponse(answer, method="POST")
+        response = http_client.HTTPResponse(answer, method="POST")
         response.begin()
         while response.status < 200:  # noqa: PLR2004
             passed.append(response)
-            response = HTTPResponse(answer, method="POST")
+            response = http_client.HTTPResponse(answer, method="POST")
             response.begin()
     except ConnectionError:
         raise
-    except HTTPException:
+    except http_client.HTTPException:
         raise Garbled("what was answered is no HTTP") from None
-    with suppress(OSError, HTTPException, Garbled):
+    with suppress(OSError, http_client.HTTPException, Garbled):
         response.read(MAX_ANSWER_BYTES)
     return response.status, response.headers.get("Retry-After", "")
 
@@ -282,14 +298,12 @@ def seconds_to_wait(retry_after: str, now: float) -> float | None:
 
     It is a number of seconds or an HTTP date (RFC 9110, 10.2.3 and 5.6.7).
     """
-    from email.utils import parsedate_to_datetime  # noqa: PLC0415
-
     given = retry_after.strip()
     if given.isascii() and given.isdecimal():
         seconds = int(given) if len(given) <= MAX_DIGITS else MAX_RETRY_AFTER
         return float(min(seconds, MAX_RETRY_AFTER))
     try:
-        moment = parsedate_to_datetime(given)
+        moment = email_utils.parsedate_to_datetime(given)
         wait = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
     except (ValueError, OverflowError):
         return None

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
 from chalicelib.events.webhooks.addresses import Address, Allowed, is_public
+from chalicelib.http.errors import BadRequestError
 
 MAX_URL_CHARACTERS = 2048
 MAX_NAME_CHARACTERS = 253
@@ -39,11 +40,11 @@ Resolver: TypeAlias = Callable[..., Sequence[Record]]
 """Called and answering as `socket.getaddrinfo`, with host, port and the keyword `type`."""
 
 
-class BadUrlError(ValueError):
+class BadUrlError(BadRequestError):
     """A URL may not be called; the message says what is wrong and what to give."""
 
 
-class Unreachable(Exception):
+class Unreachable(BadRequestError):
     """A name leads nowhere at present."""
 
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
-from botocore.exceptions import UnknownServiceError
 
 from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import SERVICES, AwsResources, aws_client
+from chalicelib.aws.resources import AwsResources
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.ports import Queue, Table
 from simulation.archives import FakeArchive
@@ -51,7 +50,7 @@ class PutIn:
     views_queue: Queue
     settings: Settings = field(default_factory=Settings)
     clock = staticmethod(time.time)
-    each = staticmethod(concurrently)
+    map_parallel = staticmethod(map_parallel)
 
 
 @dataclass
@@ -133,30 +132,14 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
 
 def test_what_was_put_in_for_the_archive_is_used_until_it_is_taken_out() -> None:
     mine = ForArchive(FakeArchive())
-    resources.use(None, archive=mine)
-    assert cast("object", resources.for_archive()) is mine
+    resources.use(archive=mine)
+    assert cast("object", resources.current()) is mine
     resources.use(None)
-    made = resources.for_archive()
+    made = resources.current()
     assert isinstance(made, AwsResources)
     assert made is resources.current()
 
 
-@pytest.mark.parametrize("of", ["table", "views_queue", "archive"])
-def test_a_client_tries_once_and_gives_up_after_a_second(aws: AwsResources, of: str) -> None:
-    """`Retry` alone decides about further tries; what a client does by itself comes on top."""
-    client = vars(getattr(aws, of))["_client"]
-    config = client.meta.config
-    assert config.retries["total_max_attempts"] == 1
-    assert (config.connect_timeout, config.read_timeout) == (1.0, 1.0)
-
-
-def test_botocore_is_told_which_services_there_are(aws: AwsResources) -> None:
-    """It would look for them in its hundreds of folders, at each cold start."""
-    assert isinstance(aws.table, DynamoTable)
-    with pytest.raises(UnknownServiceError, match=f"service names are: {', '.join(SERVICES)}$"):
-        aws_client("ec2")
-
-
 def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:
     assert aws.clock is time.time
-    assert aws.each is concurrently
+    assert aws.each is map_parallel

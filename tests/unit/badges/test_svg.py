@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.badges import logos, options
+from chalicelib.badges.badge import Badge
 from chalicelib.badges.colors import BadColorError
-from chalicelib.badges.svg import Badge, draw
+from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -419,8 +420,8 @@ def test_the_styles_are_those_that_the_options_know() -> None:
 
 def test_logos_are_read_when_one_is_asked_for() -> None:
     program = (
-        "from chalicelib.badges import logos, svg;"
-        "svg.draw(svg.Badge('views', '1')); assert logos._all.cache_info().currsize == 0;"
-        "svg.draw(svg.Badge('views', '1', logo='git')); assert logos._all.cache_info().currsize"
+        "from chalicelib.badges import badge, logos, svg;"
+        "svg.draw(badge.Badge('views', '1')); assert logos._all.cache_info().currsize == 0;"
+        "svg.draw(badge.Badge('views', '1', logo='git')); assert logos._all.cache_info().currsize"
     )
     subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603  our own words

@@ -13,14 +13,12 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.aws import resources
-from chalicelib.concurrency import Each
+from chalicelib.aws.consumers import distribute_timers, fire_timers, sweep_timers
+from chalicelib.concurrency import MapParallel
 from chalicelib.events import schedule
 from chalicelib.events.claims import Claims, Leases
-from chalicelib.events.distribute import distribute_timers
 from chalicelib.events.event import Event, Kind, Status, Target, message
-from chalicelib.events.fire import fire_timers
 from chalicelib.events.sweep import CURSOR
-from chalicelib.events.tick import sweep_timers
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, Unavailable
@@ -42,7 +40,7 @@ class Use:
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
     claims: Claims = field(default_factory=Leases)
     settings: Settings = field(default_factory=Settings)
-    each: Each = map
+    map_parallel: MapParallel = map
     sender: Sender | None = None
     queues: dict[str, Queue] = field(default_factory=dict)
 
@@ -57,7 +55,7 @@ class Use:
 def use(tmp_path: Path) -> Iterator[Use]:
     with sqlite_table(tmp_path) as table:
         used = Use(table)
-        resources.use(None, used)
+        resources.use(used)
         yield used
         resources.use(None)
 
@@ -218,7 +216,7 @@ def test_wrong_settings_of_webhooks_fail_no_event_to_the_log(use: Use) -> None:
         def sender(self, value: object) -> None:
             pass
 
-    resources.use(None, Wrong(use.table))
+    resources.use(Wrong(use.table))
     assert failed(fire_timers(batch("a", "b"), None)) == []
     assert status(use, "a") is Status.SUCCESS
     [attempt] = schedule.read(use.table, "b").attempts

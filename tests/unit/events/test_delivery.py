@@ -1,4 +1,4 @@
-"""Firing an event: one claim at a time, the outcome written, the attempts in their order."""
+"""EventDelivery an event: one claim at a time, the outcome written, the attempts in their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.events import delivery, schedule
 from chalicelib.events.claims import LEASE_SECONDS, Leases
-from chalicelib.events.delivery import DELIVERY_SECONDS, MAX_ATTEMPTS_KEPT, Delivery, Firing
+from chalicelib.events.delivery import (
+    DELIVERY_SECONDS,
+    MAX_ATTEMPTS_KEPT,
+    DeliveryResult,
+    EventDelivery,
+)
 from chalicelib.events.event import Attempt, Event, Status, batch, key, message
 from chalicelib.events.webhooks.sender import SEND_SECONDS
 from chalicelib.storage.errors import StorageError, Unavailable
@@ -24,13 +29,13 @@ from simulation.logs import told
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
 from simulation.tables import ENGINES, FaultyTable, table_on
-from vumi.engine import FIRING_VISIBILITY_SECONDS
-from vumi.workers.events_delivery import ProcessClaims
+from vumi.engine import DELIVERY_VISIBILITY_SECONDS
+from vumi.workers.events import ProcessClaims
 
 SCHEDULE = (5, 600)
-OK = Delivery(code=200)
-REFUSED = Delivery(code=500, error="status 500")
-GONE = Delivery(code=410, error="status 410", is_final=True)
+OK = DeliveryResult(code=200)
+REFUSED = DeliveryResult(code=500, error="status 500")
+GONE = DeliveryResult(code=410, error="status 410", is_final=True)
 
 
 @pytest.fixture(params=ENGINES)
@@ -47,7 +52,7 @@ class World:
         self.table = table
         self.queue = FakeQueue()
         self.delivered: list[Event] = []
-        self.answers: list[Delivery] = []
+        self.answers: list[DeliveryResult] = []
         self.during: Callable[[], object] = lambda: None
         how: dict[str, Any] = {
             "claims": Leases(),
@@ -55,9 +60,9 @@ class World:
             "schedule": SCHEDULE,
             "jitter": lambda: 0.0,
         }
-        self.firing = Firing(table, self.queue, self._deliver, **(how | settings))
+        self.firing = EventDelivery(table, self.queue, self._deliver, **(how | settings))
 
-    def _deliver(self, event: Event) -> Delivery:
+    def _deliver(self, event: Event) -> DeliveryResult:
         self.delivered.append(event)
         self.during()
         return self.answers.pop(0) if self.answers else OK
@@ -159,11 +164,11 @@ def test_a_message_of_an_event_that_was_cancelled_before_its_time_is_done_with(
 
 
 def test_of_a_delivery_nothing_need_be_told_where_it_succeeded() -> None:
-    assert Delivery() == Delivery(code=0, error="", is_final=False, retry_after=0.0)
+    assert DeliveryResult() == DeliveryResult(code=0, error="", is_final=False, retry_after=0.0)
 
 
 def test_no_delivery_outlasts_its_claim_and_no_message_comes_again_before_that() -> None:
-    assert SEND_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < FIRING_VISIBILITY_SECONDS
+    assert SEND_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < DELIVERY_VISIBILITY_SECONDS
 
 
 def before_write(place: int, does: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
@@ -180,7 +185,7 @@ def before_write(place: int, does: Callable[[], object]) -> Callable[[Sequence[W
 
 @pytest.mark.parametrize("answer", [OK, REFUSED, GONE])
 def test_of_two_workers_that_read_the_same_only_one_delivers(
-    table: Table, answer: Delivery
+    table: Table, answer: DeliveryResult
 ) -> None:
     other = World(table)
     other.accept()
@@ -289,7 +294,7 @@ def test_a_claim_that_its_worker_does_not_know_of_is_not_held(
 
 @pytest.mark.parametrize(("answer", "sent"), [(OK, 0), (REFUSED, 1)])
 def test_an_outcome_whose_answer_was_lost_is_written_once(
-    table: Table, answer: Delivery, sent: int
+    table: Table, answer: DeliveryResult, sent: int
 ) -> None:
     world = World(table)
     world.accept()
@@ -421,7 +426,7 @@ def test_no_attempt_is_before_its_time_though_the_clock_was_set_back_during_the_
 
 @pytest.mark.parametrize("answer", [OK, REFUSED, GONE])
 def test_an_outcome_that_comes_after_the_next_claim_changes_and_counts_nothing(
-    world: World, caplog: pytest.LogCaptureFixture, answer: Delivery
+    world: World, caplog: pytest.LogCaptureFixture, answer: DeliveryResult
 ) -> None:
     """A worker slept through its lease in the midst of a delivery; another has the event now."""
     world.accept()

@@ -20,9 +20,9 @@ from chalicelib.events.event import (
     Status,
     batch,
     batches,
+    event_id_in,
     key,
     message,
-    named_in,
 )
 from chalicelib.events.schedule import DIRECT_SECONDS
 from chalicelib.events.sweep import (
@@ -403,11 +403,11 @@ def test_a_group_that_nobody_here_sent_is_refused_whole(body: object) -> None:
 )
 def test_a_message_that_nobody_here_sent_names_no_event(body: object) -> None:
     with pytest.raises(MalformedError, match="expected"):
-        named_in(body)
+        event_id_in(body)
 
 
 def test_a_message_names_its_event() -> None:
-    assert named_in(message("ü-1")) == "ü-1"
+    assert event_id_in(message("ü-1")) == "ü-1"
 
 
 def test_a_sweep_of_an_event_whose_claim_is_under_way_does_no_harm(table: Table) -> None:

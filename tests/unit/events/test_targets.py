@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from chalicelib import telemetry
-from chalicelib.events.delivery import Delivery
+from chalicelib.events.delivery import DeliveryResult
 from chalicelib.events.event import Event, Kind, Target
-from chalicelib.events.targets import NO_SECRET, Deliverer
-from chalicelib.events.webhooks.sender import Outcome, Sender
+from chalicelib.events.targets import NO_SECRET, TargetSender
+from chalicelib.events.webhooks.sender import PostOutcome, Sender
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import Refused
 from simulation.queues import FakeQueue
@@ -27,10 +27,10 @@ URL = "https://example.com/hook"
 class FakeSender:
     """A sender that is answered as told, and keeps what it posted."""
 
-    outcome: Outcome
+    outcome: PostOutcome
     posted: list[tuple[Any, ...]] = field(default_factory=list)
 
-    def post(self, *what: Any) -> Outcome:
+    def post(self, *what: Any) -> PostOutcome:
         self.posted.append(what)
         return self.outcome
 
@@ -39,9 +39,9 @@ def event(kind: Kind, address: str = "", payload: str = "") -> Event:
     return Event("e", AT, AT, Target(kind, address), payload, "digest")
 
 
-def posted(outcome: Outcome, payload: str = "") -> tuple[Delivery, Sequence[Any]]:
+def posted(outcome: PostOutcome, payload: str = "") -> tuple[DeliveryResult, Sequence[Any]]:
     sender = FakeSender(outcome)
-    deliver = Deliverer(lambda _: None, lambda: cast("Sender", sender))
+    deliver = TargetSender(lambda _: None, lambda: cast("Sender", sender))
     delivery = deliver(event(Kind.URL, URL, payload))
     [what] = sender.posted
     return delivery, what
@@ -49,33 +49,33 @@ def posted(outcome: Outcome, payload: str = "") -> tuple[Delivery, Sequence[Any]
 
 @pytest.mark.parametrize("payload", ['{"a":[1,2.5,null]}', '"ü"', "null"])
 def test_a_url_gets_the_payload_as_json_under_the_id_of_the_event(payload: str) -> None:
-    delivery, what = posted(Outcome(204), payload)
-    assert delivery == Delivery(code=204)
+    delivery, what = posted(PostOutcome(204), payload)
+    assert delivery == DeliveryResult(code=204)
     assert what == (URL, "e", payload.encode())
 
 
 def test_without_a_payload_a_url_gets_the_id() -> None:
-    _, (_, _, body) = posted(Outcome(200))
+    _, (_, _, body) = posted(PostOutcome(200))
     assert json.loads(body) == {"id": "e"}
 
 
 @pytest.mark.parametrize(
     ("outcome", "delivery"),
     [
-        (Outcome(500, "status 500"), Delivery(500, "status 500")),
-        (Outcome(302, "status 302"), Delivery(302, "status 302")),
-        (Outcome(None, "no answer"), Delivery(0, "no answer")),
-        (Outcome(410, "status 410"), Delivery(410, "status 410", is_final=True)),
-        (Outcome(429, "status 429", 7.5), Delivery(429, "status 429", retry_after=7.5)),
-        (Outcome(503, ""), Delivery(503, "status 503")),
+        (PostOutcome(500, "status 500"), DeliveryResult(500, "status 500")),
+        (PostOutcome(302, "status 302"), DeliveryResult(302, "status 302")),
+        (PostOutcome(None, "no answer"), DeliveryResult(0, "no answer")),
+        (PostOutcome(410, "status 410"), DeliveryResult(410, "status 410", is_final=True)),
+        (PostOutcome(429, "status 429", 7.5), DeliveryResult(429, "status 429", retry_after=7.5)),
+        (PostOutcome(503, ""), DeliveryResult(503, "status 503")),
     ],
 )
-def test_what_is_no_success_is_told(outcome: Outcome, delivery: Delivery) -> None:
+def test_what_is_no_success_is_told(outcome: PostOutcome, delivery: DeliveryResult) -> None:
     assert posted(outcome)[0] == delivery
 
 
 def test_without_a_secret_nothing_is_posted() -> None:
-    assert Deliverer(lambda _: None, lambda: None)(event(Kind.URL, URL)) == Delivery(
+    assert TargetSender(lambda _: None, lambda: None)(event(Kind.URL, URL)) == DeliveryResult(
         error=NO_SECRET
     )
 
@@ -84,22 +84,22 @@ def test_a_wrong_setting_of_webhooks_is_told_where_one_is_sent_and_fails_nothing
     def sender() -> Sender:
         raise SettingsError("WEBHOOK_ALLOW must be networks")
 
-    deliver = Deliverer(lambda _: None, sender)
-    assert deliver(event(Kind.LOG)) == Delivery()
+    deliver = TargetSender(lambda _: None, sender)
+    assert deliver(event(Kind.LOG)) == DeliveryResult()
     said = "nothing can be sent: WEBHOOK_ALLOW must be networks"
-    assert deliver(event(Kind.URL, URL)) == Delivery(error=said)
+    assert deliver(event(Kind.URL, URL)) == DeliveryResult(error=said)
 
 
 def test_a_queue_gets_the_payload() -> None:
     queue = FakeQueue()
-    deliver = Deliverer({"orders": queue}.get, lambda: None)
-    assert deliver(event(Kind.QUEUE, "orders", '{"a":1}')) == Delivery()
-    assert deliver(event(Kind.QUEUE, "orders")) == Delivery()
+    deliver = TargetSender({"orders": queue}.get, lambda: None)
+    assert deliver(event(Kind.QUEUE, "orders", '{"a":1}')) == DeliveryResult()
+    assert deliver(event(Kind.QUEUE, "orders")) == DeliveryResult()
     assert queue.bodies == ['{"a":1}', '{"id": "e"}']
 
 
 def test_a_queue_that_fails_is_told_briefly() -> None:
-    deliver = Deliverer(lambda _: FakeQueue(Refused("x" * 1000)), lambda: None)
+    deliver = TargetSender(lambda _: FakeQueue(Refused("x" * 1000)), lambda: None)
     delivery = deliver(event(Kind.QUEUE, "orders"))
     assert delivery.error.startswith("the queue does not take it: xxx")
     assert len(delivery.error) == 200
@@ -107,8 +107,8 @@ def test_a_queue_that_fails_is_told_briefly() -> None:
 
 
 def test_a_queue_that_is_not_listed_any_more_is_told() -> None:
-    delivery = Deliverer(lambda _: None, lambda: None)(event(Kind.QUEUE, "orders"))
-    assert delivery == Delivery(error="EVENT_QUEUES has no queue orders")
+    delivery = TargetSender(lambda _: None, lambda: None)(event(Kind.QUEUE, "orders"))
+    assert delivery == DeliveryResult(error="EVENT_QUEUES has no queue orders")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,8 @@ def test_the_log_gets_the_payload(
 ) -> None:
     with caplog.at_level(logging.INFO, logger=telemetry.log.name):
         assert (
-            Deliverer(lambda _: None, lambda: None)(event(Kind.LOG, payload=payload)) == Delivery()
+            TargetSender(lambda _: None, lambda: None)(event(Kind.LOG, payload=payload))
+            == DeliveryResult()
         )
     [record] = caplog.records
     fields = vars(record)["fields"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.concurrency import concurrently
+from chalicelib.concurrency import map_parallel
 from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import NotStored, Table
@@ -208,7 +208,7 @@ def test_many_badges_are_counted_concurrently_each_by_one_transaction(table: Sql
         for place in range(badge % 3 + 1)
     ]
     watched = FaultyTable(table)
-    assert Store(watched, WINDOWS, lambda: NOON, concurrently).store(views) == {}
+    assert Store(watched, WINDOWS, lambda: NOON, map_parallel).store(views) == {}
     assert len(watched.written) == 40
     counts = [counting.read(table, f"badge-{badge}").summary.count for badge in range(40)]
     assert counts == [badge % 3 + 1 for badge in range(40)]

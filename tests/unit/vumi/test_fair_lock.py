@@ -1,4 +1,4 @@
-"""Turns: one thread at a time, in the order in which they came."""
+"""FairLock: one thread at a time, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from vumi.fair_lock import Turns
+from vumi.fair_lock import FairLock
 
 PATIENCE = 10.0
 """Seconds after which what does not come is taken for hung."""
@@ -15,7 +15,7 @@ PATIENCE = 10.0
 class Takers:
     """Threads that take a turn each, one after the other is known to wait."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: FairLock) -> None:
         self._turns = turns
         self._threads: list[threading.Thread] = []
         self.came: list[str] = []
@@ -44,14 +44,14 @@ class Takers:
 
 
 def test_a_turn_that_nobody_has_is_taken_at_once_and_again() -> None:
-    turns = Turns()
+    turns = FairLock()
     for _ in range(3):
         with turns:
             assert turns.waiting == 0
 
 
 def test_turns_go_to_who_has_waited_longest() -> None:
-    turns = Turns()
+    turns = FairLock()
     takers = Takers(turns)
     with turns:
         for name in "abcd":
@@ -64,7 +64,7 @@ def test_turns_go_to_who_has_waited_longest() -> None:
 
 
 def test_who_comes_again_waits_behind_those_that_came_before() -> None:
-    turns = Turns()
+    turns = FairLock()
     takers = Takers(turns)
     with turns:
         takers.add("a")
@@ -74,7 +74,7 @@ def test_who_comes_again_waits_behind_those_that_came_before() -> None:
 
 
 def test_a_turn_ends_however_it_ends() -> None:
-    turns = Turns()
+    turns = FairLock()
     with pytest.raises(KeyError), turns:
         raise KeyError
 

@@ -1,9 +1,10 @@
-"""What of a stream record is archived, as which lines, in objects of which names."""
+"""Removed entries: the lines and the names of the objects that they are archived in."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import logging
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -12,13 +13,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import check_object_name
 from chalicelib.wallets import archive
-from chalicelib.wallets.archive import Batch, Malformed, MalformedError, Removal
+from chalicelib.wallets.archive import (
+    EntryBatch,
+    EntryRemoval,
+    MalformedRecords,
+    archive_entries,
+    archive_malformed,
+)
 from chalicelib.wallets.wallet import Entry, Posting
-from simulation import aws_events as events
-from simulation.aws_events import entry_record
+from simulation.archives import FakeArchive
 from simulation.clocks import NOON, ulid_of
+from simulation.logs import counting_metrics, told
+from simulation.resources import GivenResources
 
 ALICE, BOB = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 ID = ulid_of(NOON, "C" * 16)
@@ -28,27 +39,13 @@ DEPOSIT = Entry(ID, Posting("d-1", 2**63 - 1, ALICE), AT)
 TRANSFER = Entry(ID, Posting("t-1", 5, BOB, ALICE), AT + 7)
 
 
-def removal(sequence: int = 1, entry: Entry = TRANSFER, wallet: str = ALICE) -> Removal:
-    parsed = archive.parse(entry_record(entry, wallet, sequence))
-    assert parsed is not None
-    return parsed
+def removal(
+    sequence: int = 1, entry: Entry = TRANSFER, wallet: str = ALICE, removed_at: float = 0
+) -> EntryRemoval:
+    return EntryRemoval.of(entry.item(wallet), sequence, removed_at)
 
 
-def record(**changed: Any) -> dict[str, Any]:
-    return entry_record(TRANSFER, ALICE, 1) | changed
-
-
-def image(**changed: Any) -> dict[str, Any]:
-    """A record whose item has other attributes; None for none."""
-    changing = record()
-    item = changing["dynamodb"]["OldImage"] | {
-        name.rstrip("_"): value for name, value in changed.items()
-    }
-    changing["dynamodb"]["OldImage"] = {n: value for n, value in item.items() if value is not None}
-    return changing
-
-
-def lines(batch: Batch) -> list[dict[str, Any]]:
+def lines(batch: EntryBatch) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(batch.body).decode().splitlines()]
 
 
@@ -79,72 +76,37 @@ def test_both_wallets_of_a_transfer_have_a_line_of_their_own() -> None:
         assert json.loads(removal(wallet=wallet).line) == told | {"wallet": wallet}
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        record(eventName="INSERT"),
-        record(eventName="MODIFY"),
-        events.removal(1, f"WALLET#{ALICE}", "WALLET"),
-        events.removal(1, f"WALLET#{ALICE}", "NONCE#1"),
-        events.removal(1, "USER#a", "TX#1"),
-        events.removal(1, "USER#a", f"VIEW#{ID}"),
-        events.removal(1, "TIMER#a", "TIMER"),
-    ],
-)
-def test_whatever_else_changes_is_not_archived(other: dict[str, Any]) -> None:
-    assert archive.parse(other) is None
-
-
-def test_an_entry_that_somebody_deleted_is_archived_too() -> None:
-    """Without an identity it was a program."""
-    deleted = record()
-    del deleted["userIdentity"]
-    assert archive.parse(deleted) == removal()
-    assert archive.parse(record(userIdentity={"type": "AssumedRole"})) == removal()
-
-
-def numbered(sequence: object) -> dict[str, Any]:
-    changing = record()
-    changing["dynamodb"]["SequenceNumber"] = sequence
-    return changing
-
-
-NOTHING: Any = None
+def item(**changed: Value | None) -> Item:
+    """Return an entry with other attributes; None for none."""
+    changing = TRANSFER.item(ALICE) | changed
+    return {name: value for name, value in changing.items() if value is not None}
 
 
 @pytest.mark.parametrize(
     "malformed",
     [
-        NOTHING,
         {},
-        record(dynamodb={}),
-        events.removal(1, f"WALLET#{ALICE}", "TX#1"),
-        image(SK=None),
-        image(SK={"S": "TX#"}),
-        image(to=None),
-        image(amount=None),
-        image(amount={"S": "5"}),
-        image(amount={"N": "0.5"}),
-        image(at=None),
-        image(at={"N": "9" * 17}),
-        image(at={"N": "9" * 30}),
-        image(nonce={"NULL": True}),
-        image(more={"BOOL": True}),
-        numbered(None),
-        numbered(1),
-        numbered(""),
-        numbered("1" * 41),
+        item(PK=None),
+        item(SK=None),
+        item(SK="TX#"),
+        item(to=None),
+        item(amount=None),
+        item(amount="5"),
+        item(at=None),
+        item(at=10**17),
+        item(at=10**30),
+        item(nonce=["x"]),
     ],
 )
-def test_a_record_that_nothing_here_wrote_is_malformed(malformed: dict[str, Any]) -> None:
-    with pytest.raises(MalformedError, match="no removed entry of a journal"):
-        archive.parse(malformed)
+def test_an_item_that_is_no_entry_is_malformed(malformed: Item) -> None:
+    with pytest.raises(MalformedError, match=r"^expected an entry of a journal: "):
+        EntryRemoval.of(malformed, 1, 0)
 
 
-@pytest.mark.parametrize("name", ["SK", "to", "amount", "at"])
+@pytest.mark.parametrize("name", ["to", "amount", "at"])
 def test_of_an_entry_that_lacks_something_that_is_told(name: str) -> None:
     with pytest.raises(MalformedError, match="is missing"):
-        archive.parse(image(**{name: None}))
+        EntryRemoval.of(item(**{name: None}), 1, 0)
 
 
 def test_an_entry_is_archived_under_the_day_it_happened_on_in_utc() -> None:
@@ -155,7 +117,7 @@ def test_an_entry_is_archived_under_the_day_it_happened_on_in_utc() -> None:
         "journal/2026/03/14",
         "journal/2026/03/15",
     ]
-    assert [[one.sequence for one in batch.removals] for batch in batches] == [["2"], ["1", "3"]]
+    assert [[one.sequence for one in batch.removals] for batch in batches] == [[2], [1, 3]]
 
 
 def test_a_name_begins_with_the_position_of_the_first_entry_in_the_stream() -> None:
@@ -208,8 +170,8 @@ def test_an_object_has_the_same_bytes_at_any_time() -> None:
 
 
 def test_malformed_records_are_archived_as_they_came() -> None:
-    records = [record(dynamodb={"é": None}), {}]
-    kept = Malformed(tuple(records))
+    records = [{"dynamodb": {"é": None}}, {}]
+    kept = MalformedRecords(tuple(records))
     assert [json.loads(line) for line in gzip.decompress(kept.body).splitlines()] == records
     assert kept.name.startswith("journal/malformed/")
     assert kept.name.endswith(".jsonl.gz")
@@ -217,10 +179,91 @@ def test_malformed_records_are_archived_as_they_came() -> None:
 
 
 def test_malformed_records_are_the_same_object_each_time_and_others_another() -> None:
-    one, other = Malformed((record(dynamodb={}),)), Malformed((record(dynamodb={"a": 1}),))
-    assert (one.name, one.body) == (Malformed((record(dynamodb={}),)).name, one.body)
+    one, other = (
+        MalformedRecords(({"dynamodb": {}},)),
+        MalformedRecords(({"dynamodb": {"a": 1}},)),
+    )
+    assert (one.name, one.body) == (MalformedRecords(({"dynamodb": {}},)).name, one.body)
     assert one.name != other.name
 
 
 def test_nothing_removed_is_nothing_to_archive() -> None:
     assert archive.batches([]) == []
+
+
+@pytest.fixture
+def kept() -> FakeArchive:
+    return FakeArchive()
+
+
+@pytest.fixture
+def resources(kept: FakeArchive) -> GivenResources:
+    return GivenResources(archive=kept, clock=lambda: NOON)
+
+
+def of_day(sequence: int, days: int = 0, removed_at: float = 0) -> EntryRemoval:
+    """Return the removal of an entry that was made some days before noon."""
+    posting = Posting(f"n{sequence}", 1, BOB, ALICE)
+    made = Entry(ulid_of(NOON, f"{sequence:016}"), posting, AT - days * 86_400_000)
+    return removal(sequence, made, removed_at=removed_at)
+
+
+def nonces(kept: FakeArchive) -> list[str]:
+    return [line["nonce"] for line in kept.lines()]
+
+
+def test_every_removed_entry_is_archived(resources: GivenResources, kept: FakeArchive) -> None:
+    with counting_metrics() as counted:
+        assert archive_entries([of_day(1), of_day(2, days=1), of_day(3)], resources) == []
+    assert sorted(nonces(kept)) == ["n1", "n2", "n3"]
+    assert len(kept.objects) == 2
+    assert counted == {"vu-mi": {"entries_archived": 3, "archive_lag_seconds": 0}}
+
+
+def test_a_batch_that_comes_again_is_the_same_object(
+    resources: GivenResources, kept: FakeArchive
+) -> None:
+    for _ in range(2):
+        assert archive_entries([of_day(1), of_day(2)], resources) == []
+    assert nonces(kept) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize("failure", [Unavailable("slow down"), Refused("no such bucket")])
+def test_the_entries_of_a_day_that_can_not_be_archived_are_delivered_again(
+    resources: GivenResources,
+    kept: FakeArchive,
+    caplog: pytest.LogCaptureFixture,
+    failure: StorageError,
+) -> None:
+    kept.failure, kept.failing = failure, "/13/"
+    batch = [of_day(8), of_day(9, days=1), of_day(10, days=1), of_day(11)]
+    with counting_metrics() as counted:
+        assert archive_entries(batch, resources) == batch[1:3]
+    assert nonces(kept) == ["n8", "n11"]
+    assert counted["vu-mi"]["entries_archived"] == 2
+    [(level, name, fields)] = told(caplog)
+    assert (level, name, fields["reason"]) == (
+        logging.WARNING,
+        "entries_not_archived",
+        str(failure),
+    )
+
+
+def test_the_lag_of_a_batch_is_that_of_its_first_removal(resources: GivenResources) -> None:
+    """Removed 90 s ago, 20 s ago, and one of unknown time: 90."""
+    ages = ((1, NOON - 20), (2, NOON - 90), (3, 0.0))
+    with counting_metrics() as counted:
+        archive_entries([of_day(n, removed_at=at) for n, at in ages], resources)
+    assert counted["vu-mi"]["archive_lag_seconds"] == 90
+
+
+def test_malformed_records_are_logged_counted_and_archived(
+    resources: GivenResources, kept: FakeArchive, caplog: pytest.LogCaptureFixture
+) -> None:
+    with counting_metrics() as counted:
+        archive_malformed([{"a": 1}, {}], resources)
+    [body] = kept.objects.values()
+    assert gzip.decompress(body) == b'{"a": 1}\n{}\n'
+    assert counted == {"vu-mi": {"malformed": 2}}
+    assert [name for _, name, _ in told(caplog)] == ["malformed_stream_record"] * 2
+    archive_malformed([], GivenResources())

@@ -26,8 +26,8 @@ from bench.cost.metering import (
     write_units,
 )
 from chalicelib.aws.attribute_values import encode_item, encode_key
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, Key, Value, key_of
 from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update

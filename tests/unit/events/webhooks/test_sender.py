@@ -27,7 +27,7 @@ from standardwebhooks.webhooks import Webhook
 
 from chalicelib.events.webhooks import sender as webhooks
 from chalicelib.events.webhooks.addresses import Allowed
-from chalicelib.events.webhooks.sender import Deadline, Outcome, Sender, seconds_to_wait
+from chalicelib.events.webhooks.sender import Deadline, PostOutcome, Sender, seconds_to_wait
 from chalicelib.events.webhooks.signing import BadWebhookIdError, Signer, new_secret
 from chalicelib.events.webhooks.urls import Record
 from simulation.clocks import NOON, FakeTime
@@ -131,7 +131,7 @@ def sender(**settings: Any) -> Sender:
     return Sender(Signer([SECRET]), LOOPBACK, **settings)
 
 
-def answered(answer: bytes | Script, **settings: Any) -> Outcome:
+def answered(answer: bytes | Script, **settings: Any) -> PostOutcome:
     """The outcome of a post to a server that answers so, within less than the deadline."""
     with receiver(answer if callable(answer) else says(answer)) as server:
         began = time.monotonic()
@@ -145,7 +145,7 @@ def answered(answer: bytes | Script, **settings: Any) -> Outcome:
 def test_a_receiver_gets_a_signed_post() -> None:
     with receiver(says(OK)) as server:
         outcome = sender().post(server.url(host="127.0.0.1"), "evt_1", BODY)
-    assert outcome == Outcome(200)
+    assert outcome == PostOutcome(200)
     assert outcome.delivered
     head, _, body = server.requests[0].partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
@@ -178,7 +178,7 @@ def test_what_no_header_can_hold_is_a_mistake_of_ours() -> None:
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_2xx_is_delivered(status: int) -> None:
     outcome = answered(f"HTTP/1.1 {status} Some Words\r\n\r\n".encode())
-    assert outcome == Outcome(status)
+    assert outcome == PostOutcome(status)
     assert (outcome.delivered, outcome.gone) == (True, False)
 
 
@@ -193,18 +193,18 @@ def test_no_other_status_is(status: int) -> None:
 
 def test_410_is_gone() -> None:
     outcome = answered(b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n")
-    assert outcome == Outcome(410, "answered 410")
+    assert outcome == PostOutcome(410, "answered 410")
     assert (outcome.delivered, outcome.gone) == (False, True)
 
 
 def test_without_a_status_nothing_is_delivered_or_gone() -> None:
-    assert (Outcome(None).delivered, Outcome(None).gone) == (False, False)
+    assert (PostOutcome(None).delivered, PostOutcome(None).gone) == (False, False)
 
 
 def test_an_answer_before_the_answer_is_passed_over() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
     again = b"HTTP/1.1 100 Continue\r\n\r\n"
-    assert answered(again + early + early + again + OK) == Outcome(200)
+    assert answered(again + early + early + again + OK) == PostOutcome(200)
 
 
 def test_answers_before_the_answer_end_somewhere() -> None:
@@ -223,7 +223,9 @@ def test_a_redirect_is_not_followed() -> None:
         for status in (300, 301, 302, 303, 307, 308, 399):
             head = f"HTTP/1.1 {status} Found\r\nLocation: {other.url()}\r\n\r\n"
             outcome = answered(head.encode())
-            assert outcome == Outcome(status, f"answered {status}, and redirects are not followed")
+            assert outcome == PostOutcome(
+                status, f"answered {status}, and redirects are not followed"
+            )
         assert other.requests == []
 
 
@@ -239,7 +241,7 @@ def test_a_name_that_leads_elsewhere_by_the_second_question_is_asked_once() -> N
     names = Names(["127.0.0.1"], ["127.0.0.9"])
     with receiver(says(OK)) as server:
         outcome = sender(resolver=names).post(server.url(host="rebound.example"), "evt_1", BODY)
-    assert outcome == Outcome(200)
+    assert outcome == PostOutcome(200)
     assert names.asked == [("rebound.example", server.port)]
     assert f"Host: rebound.example:{server.port}\r\n".encode() in server.requests[0]
 
@@ -254,13 +256,13 @@ def test_a_name_that_leads_to_a_private_address_is_not_called() -> None:
 def test_a_url_that_may_no_longer_be_called_is_an_outcome_too() -> None:
     with receiver(says(OK)) as server:
         outcome = Sender(Signer([SECRET]), NOTHING).post(server.url(), "evt_1", BODY)
-        assert outcome == Outcome(None, "not called: the URL must begin with https://")
+        assert outcome == PostOutcome(None, "not called: the URL must begin with https://")
         assert server.requests == []
 
 
 def test_a_name_that_does_not_resolve_is_an_outcome_too() -> None:
     outcome = sender(resolver=Names([])).post("https://a.example/", "evt_1", BODY)
-    assert outcome == Outcome(None, "a.example does not resolve to an address")
+    assert outcome == PostOutcome(None, "a.example does not resolve to an address")
 
 
 def test_a_resolver_that_does_not_answer_is_not_waited_for() -> None:
@@ -273,7 +275,7 @@ def test_a_resolver_that_does_not_answer_is_not_waited_for() -> None:
     began = time.monotonic()
     outcome = sender(resolver=stuck, seconds=0.01).post("https://example.com/", "evt_1", BODY)
     assert time.monotonic() - began < SOON
-    assert outcome == Outcome(None, "example.com was not resolved in time")
+    assert outcome == PostOutcome(None, "example.com was not resolved in time")
     released.set()
 
 
@@ -286,7 +288,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
         assert post(resolver=third).post(url, "evt_1", BODY).delivered
         fifth = Names(["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.1"])
         refused = post(resolver=fifth).post(url, "evt_1", BODY)
-        assert refused == Outcome(None, "the connection was refused")
+        assert refused == PostOutcome(None, "the connection was refused")
 
 
 def test_an_address_that_is_silent_has_its_share_of_the_time_and_no_more() -> None:
@@ -311,7 +313,7 @@ def test_a_refused_connection_is_an_outcome() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     outcome = sender().post(f"http://127.0.0.1:{port}/", "evt_1", BODY)
-    assert outcome == Outcome(None, "the connection was refused")
+    assert outcome == PostOutcome(None, "the connection was refused")
 
 
 def resets(connection: socket.socket) -> None:
@@ -320,7 +322,7 @@ def resets(connection: socket.socket) -> None:
 
 @pytest.mark.parametrize("answer", [resets, b""])
 def test_a_connection_that_ends_without_an_answer_is_an_outcome(answer: bytes | Script) -> None:
-    assert answered(answer) == Outcome(None, "the connection broke off before an answer")
+    assert answered(answer) == PostOutcome(None, "the connection broke off before an answer")
 
 
 @pytest.mark.parametrize(
@@ -336,7 +338,7 @@ def test_a_connection_that_ends_without_an_answer_is_an_outcome(answer: bytes | 
     ],
 )
 def test_what_is_no_http_is_an_outcome_that_quotes_nothing(answer: bytes) -> None:
-    assert answered(answer) == Outcome(None, "what was answered is no HTTP")
+    assert answered(answer) == PostOutcome(None, "what was answered is no HTTP")
 
 
 @given(st.binary(max_size=300), st.sampled_from([b"", b"HTTP/1.1 ", b"HTTP/1.1 200 OK\r\n"]))
@@ -385,13 +387,13 @@ def silent(connection: socket.socket) -> None:
     ],
 )
 def test_no_answer_takes_longer_than_the_deadline(script: Script) -> None:
-    assert answered(script, seconds=SHORT) == Outcome(None, "no answer within 0.3 s")
+    assert answered(script, seconds=SHORT) == PostOutcome(None, "no answer within 0.3 s")
 
 
 @pytest.mark.parametrize("length", [b"", b"Content-Length: 99999999\r\n"])
 def test_a_body_that_does_not_end_by_the_deadline_changes_nothing(length: bytes) -> None:
     slow = drips(b"HTTP/1.1 200 OK\r\n" + length + b"\r\n", b"a")
-    assert answered(slow, seconds=SHORT) == Outcome(200)
+    assert answered(slow, seconds=SHORT) == PostOutcome(200)
 
 
 def test_a_huge_body_is_not_read_to_its_end() -> None:
@@ -404,7 +406,7 @@ def test_a_huge_body_is_not_read_to_its_end() -> None:
                 connection.sendall(b"a" * 65_536)
         heard.append(True)
 
-    assert answered(huge) == Outcome(500, "answered 500")
+    assert answered(huge) == PostOutcome(500, "answered 500")
     assert heard == [True]
 
 
@@ -417,7 +419,7 @@ def test_a_body_is_read_to_its_end_and_no_further_even_if_the_connection_stays(b
         if not body.endswith(b"hel"):
             connection.recv(1)
 
-    assert answered(stays) == Outcome(200)
+    assert answered(stays) == PostOutcome(200)
 
 
 def test_a_receiver_is_not_cut_off_while_it_answers() -> None:
@@ -430,7 +432,7 @@ def test_a_receiver_is_not_cut_off_while_it_answers() -> None:
             connection.sendall(b"a")
         heard.append(connection.recv(1))
 
-    assert answered(thorough) == Outcome(200)
+    assert answered(thorough) == PostOutcome(200)
     assert heard == [b""]
 
 
@@ -463,13 +465,13 @@ def test_a_receiver_that_hardly_reads_is_not_waited_for(reads: int) -> None:
         released.set()
         thread.join()
     assert took < SOON / 2
-    assert outcome == Outcome(None, "no answer within 0.3 s")
+    assert outcome == PostOutcome(None, "no answer within 0.3 s")
 
 
 def test_a_receiver_that_is_silent_instead_of_tls_is_not_waited_for() -> None:
     with receiver(silent) as server:
         outcome = sender(seconds=SHORT).post(server.url("https"), "evt_1", BODY)
-    assert outcome == Outcome(None, "no answer within 0.3 s")
+    assert outcome == PostOutcome(None, "no answer within 0.3 s")
 
 
 # TLS
@@ -572,7 +574,7 @@ def test_tls_holds_the_name_while_the_connection_goes_to_the_address(authority: 
     with secure_receiver(authority, x509.DNSName("hooks.example")) as server:
         secure = sender(resolver=names, trust=authority.trusted)
         outcome = secure.post(server.url("https", "HOOKS.example."), "evt_1", BODY)
-    assert outcome == Outcome(200)
+    assert outcome == PostOutcome(200)
     assert server.names == ["hooks.example"]
     assert names.asked == [("hooks.example", server.port)]
     assert f"\r\nHost: hooks.example:{server.port}\r\n".encode() in server.requests[0]
@@ -581,7 +583,7 @@ def test_tls_holds_the_name_while_the_connection_goes_to_the_address(authority: 
 def test_a_certificate_may_be_for_an_address(authority: Authority) -> None:
     with secure_receiver(authority, x509.IPAddress(ip_address("127.0.0.1"))) as server:
         outcome = sender(trust=authority.trusted).post(server.url("https"), "evt_1", BODY)
-    assert outcome == Outcome(200)
+    assert outcome == PostOutcome(200)
 
 
 def test_a_certificate_for_another_name_is_refused(authority: Authority) -> None:
@@ -621,7 +623,7 @@ def test_a_slow_answer_over_tls_is_cut_at_the_deadline(authority: Authority) -> 
     with secure_receiver(authority, x509.IPAddress(ip_address("127.0.0.1")), script=slow) as server:
         secure = sender(trust=authority.trusted, seconds=SHORT)
         outcome = secure.post(server.url("https"), "evt_1", BODY)
-    assert outcome == Outcome(None, "no answer within 0.3 s")
+    assert outcome == PostOutcome(None, "no answer within 0.3 s")
 
 
 def test_the_system_decides_whom_to_trust_from_tls_1_2_on() -> None:
@@ -673,6 +675,6 @@ def test_any_retry_after_is_nothing_or_within_a_day(header: str, now: float) -> 
 
 def test_retry_after_is_kept_with_the_status() -> None:
     busy = b"HTTP/1.1 503 Busy\r\nretry-after: Sat, 14 Mar 2026 12:00:30 GMT\r\n\r\n"
-    assert answered(busy, clock=lambda: NOON) == Outcome(503, "answered 503", 30.0)
+    assert answered(busy, clock=lambda: NOON) == PostOutcome(503, "answered 503", 30.0)
     limited = b"HTTP/1.1 429 Slow\r\nRetry-After: 7\r\n\r\n"
-    assert answered(limited) == Outcome(429, "answered 429", 7.0)
+    assert answered(limited) == PostOutcome(429, "answered 429", 7.0)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.retry import Retry
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item

@@ -9,7 +9,7 @@ import pytest
 
 from chalicelib.events import schedule, sweep
 from chalicelib.events.claims import LEASE_SECONDS, Leases
-from chalicelib.events.delivery import Delivery, Firing
+from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Status, message
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Table
@@ -19,7 +19,7 @@ from simulation.tables import ENGINES, FaultyTable, raising, table_on
 from vumi.admin import redrive_command
 from vumi.admin.redriving import Outcome, Redrive, Redriven
 
-GONE = Delivery(code=410, error="answered 410", is_final=True)
+GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 LATER = AT + 60_000
 
 
@@ -35,7 +35,7 @@ def accept(table: Table, name: str) -> Event:
 
 def give_up(table: Table, *names: str) -> None:
     """Events whose receivers want no more of them."""
-    firing = Firing(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
+    firing = EventDelivery(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
     for name in names:
         accept(table, name)
         claimed = firing.claim(name)
@@ -70,11 +70,11 @@ def test_what_is_redriven_is_due_now(table: Table) -> None:
     assert schedule.read(table, "a").next_at == LATER
 
 
-def wear_out(table: Table, name: str, deliveries: list[Delivery]) -> None:
+def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
     """Two attempts on an event, the worker of each dead that has no delivery; then it is over."""
     now = [AT]
     clock, leases = lambda: now[0] / 1000, Leases()
-    firing = Firing(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
+    firing = EventDelivery(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
     accept(table, name)
     for _ in range(2):
         claimed = firing.claim(name)
@@ -86,7 +86,7 @@ def wear_out(table: Table, name: str, deliveries: list[Delivery]) -> None:
 
 
 def test_an_event_is_given_up_for_the_last_error_that_was_told(table: Table) -> None:
-    wear_out(table, "told", [Delivery(error="answered 500")])
+    wear_out(table, "told", [DeliveryResult(error="answered 500")])
     wear_out(table, "silent", [])
     assert list(redrive(table).run(["told", "silent"])) == [
         Redriven("told", Outcome.REDRIVEN, "answered 500"),

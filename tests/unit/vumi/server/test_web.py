@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import pytest
 from chalice.app import Chalice, Response
+from vumi.server.gateway import Gateway
 from waitress.channel import HTTPChannel
 
 from app import app as product
@@ -26,7 +27,6 @@ from chalicelib.http.responses import ANY_TYPE
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from vumi.engine import Engine
-from vumi.server.gateway import Gateway
 from vumi.server.web import MAX_BODY_BYTES, POLL_SECONDS, TOGETHER, WebServer
 
 Result = TypeVar("Result")

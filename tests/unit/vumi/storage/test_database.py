@@ -456,8 +456,8 @@ def test_a_full_disk_in_one_commit_leaves_nothing_half_done(
 
 
 def test_each_answers_in_the_order_of_the_parts(database: Database) -> None:
-    assert database.each(lambda part: part * 2, [3, 1, 2]) == [6, 2, 4]
-    assert database.each(lambda part: part * 2, []) == []
+    assert database.map_in_commits(lambda part: part * 2, [3, 1, 2]) == [6, 2, 4]
+    assert database.map_in_commits(lambda part: part * 2, []) == []
 
 
 def test_each_commits_a_hundred_parts_at_once(database: Database, table: SqliteTable) -> None:
@@ -468,14 +468,14 @@ def test_each_commits_a_hundred_parts_at_once(database: Database, table: SqliteT
         table.put_all([{"PK": "p", "SK": f"{part:03}"}])
         return part
 
-    assert database.each(work, parts) == list(parts)
+    assert database.map_in_commits(work, parts) == list(parts)
 
     assert table.count("p", limit=1000) == 201
     assert statements.count("COMMIT") == 3  # 100, 100 and 1
 
 
 def test_each_takes_an_iterator(database: Database) -> None:
-    assert database.each(str, iter(range(3))) == ["0", "1", "2"]
+    assert database.map_in_commits(str, iter(range(3))) == ["0", "1", "2"]
 
 
 def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
@@ -494,7 +494,7 @@ def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
             return str(failure)
         return "done"
 
-    outcomes = database.each(work, ["a", "b", "c"])
+    outcomes = database.map_in_commits(work, ["a", "b", "c"])
 
     assert outcomes == ["done", "n is 'no number', expected a whole number", "done"]
     assert [item["SK"] for item in table.query("first", limit=10)] == ["a", "b", "c"]
@@ -637,7 +637,7 @@ def test_what_comes_behind_a_job_that_swallowed_a_full_disk_is_done_once(
 
 def test_a_commit_within_a_commit_is_part_of_it(database: Database, table: SqliteTable) -> None:
     def outer() -> None:
-        database.each(lambda sk: table.write(Put({"PK": "USER#a", "SK": sk})), ["a", "b"])
+        database.map_in_commits(lambda sk: table.write(Put({"PK": "USER#a", "SK": sk})), ["a", "b"])
         table.write(Put({"PK": "USER#a", "SK": "c"}))
 
     statements = watch(database)

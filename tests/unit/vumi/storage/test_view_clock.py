@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from vumi.workers.delivery import DeliveryAtOnce, Expiry, StreamDelivery
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import Settings
 from chalicelib.views import owner
-from chalicelib.views.fold import fold_views
-from chalicelib.views.put import put_views
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
@@ -23,13 +23,12 @@ from chalicelib.views.windows import Windows
 from simulation import aws_events as events
 from vumi.check import check
 from vumi.check.report import Kind
-from vumi.engine import VIEWS_QUEUE, LocalResources
+from vumi.engine import VIEWS_QUEUE, StandaloneResources
 from vumi.storage import backup
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.delivery import DeliveryAtOnce, Expiry, StreamDelivery
 
 NOON = 1_800_000_000.0
 """A mark of windows of 300 s."""
@@ -63,7 +62,7 @@ class Process:
         )
         settings = Settings(retention_seconds=WINDOWS.retention)
         time = ViewClock(self.database, queue, self.clock)
-        self.use = LocalResources(settings, time, self.database.each, table, queue)
+        self.use = StandaloneResources(settings, time, self.database.map_in_commits, table, queue)
         self._at_once = DeliveryAtOnce(queue, time.kept_by(put_views), self.clock)
         self._expiry = Expiry(self.database, queue, self.clock, lambda: None)
         self._stream = StreamDelivery(self.database, "fold_views", time.kept_by(fold_views))

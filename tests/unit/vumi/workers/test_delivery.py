@@ -16,15 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from chalicelib.storage.errors import Unavailable
-from chalicelib.storage.items import Key, key_of
-from chalicelib.views import keys
-from chalicelib.views.view import View, new_ulid
-from chalicelib.views.windows import marker_item
-from vumi.storage.database import Database
-from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import ChangeLog, SqliteTable, remove_expired
 from vumi.workers.delivery import (
     CHANGES_AT_ONCE,
     EXPIRY_SECONDS,
@@ -42,6 +33,15 @@ from vumi.workers.delivery import (
     StreamDelivery,
     Sweeping,
 )
+
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Key, key_of
+from chalicelib.views import keys
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import marker_item
+from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import ChangeLog, SqliteTable, remove_expired
 
 START = 1_000_000.0
 VISIBILITY = 30.0

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from vumi.fair_lock import Turns
+from vumi.fair_lock import FairLock
 from vumi.storage.database import Corrupt
 from vumi.workers.loops import Loop
 
@@ -286,7 +286,7 @@ def test_a_loop_whose_file_is_corrupt_rests_for_long_and_can_be_stopped() -> Non
 
 
 def test_a_turn_is_taken_for_each_step_and_for_no_rest() -> None:
-    turns = Turns()
+    turns = FairLock()
     taken: list[bool] = []
 
     def step() -> float:
@@ -317,7 +317,7 @@ def test_a_turn_is_taken_for_each_step_and_for_no_rest() -> None:
 
 
 def test_a_turn_ends_with_a_step_that_failed() -> None:
-    turns = Turns()
+    turns = FairLock()
     steps = Steps(fail, rest(LONG))
     loop = Loop("under test", steps, turn=turns)
     loop.start()

@@ -1,15 +1,21 @@
-"""The stream records that are removals of a window's marker, and those that are malformed."""
+"""The stream records that are removals of markers and of entries, and malformed ones."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from chalicelib.views.fold import MarkerRemoval, parse
-from chalicelib.views.view import MalformedError
+from chalicelib.aws.stream_records import entry_removal
+from chalicelib.aws.stream_records import marker_removal as parse
+from chalicelib.storage.messages import MalformedError
+from chalicelib.views.consumers import MarkerRemoval
+from chalicelib.wallets.archive import EntryRemoval
+from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events
-from simulation.aws_events import marker_record
+from simulation.aws_events import entry_record, marker_record
+from simulation.clocks import NOON, ulid_of
 
 MARK = 1_773_489_600
 
@@ -36,7 +42,7 @@ def without(name: str) -> dict[str, Any]:
 
 def test_a_marker_that_ttl_removed_tells_its_badge_and_its_mark() -> None:
     assert parse(record()) == MarkerRemoval(
-        badge_id="octocat", mark=MARK, sequence="111", removed_at=1_767_225_600.0
+        badge_id="octocat", mark=MARK, removed_at=1_767_225_600.0
     )
 
 
@@ -119,3 +125,79 @@ def test_a_record_that_is_no_record_at_all_is_malformed() -> None:
     nothing: Any = None
     with pytest.raises(MalformedError):
         parse(nothing)
+
+
+# ---- entries of journals
+
+
+ALICE = ulid_of(NOON, "A" * 16)
+TRANSFER = Entry(ulid_of(NOON), Posting("t-1", 5, ulid_of(NOON, "B" * 16), ALICE), int(NOON) * 1000)
+
+
+def entry(**changed: Any) -> dict[str, Any]:
+    return entry_record(TRANSFER, ALICE, 1) | changed
+
+
+def image(**changed: Any) -> dict[str, Any]:
+    """Return a record whose item has other attributes; None for none."""
+    changing = entry()
+    item = changing["dynamodb"]["OldImage"] | changed
+    changing["dynamodb"]["OldImage"] = {n: value for n, value in item.items() if value is not None}
+    return changing
+
+
+def entry_numbered(sequence: object) -> dict[str, Any]:
+    changed = entry()
+    changed["dynamodb"]["SequenceNumber"] = sequence
+    return changed
+
+
+def test_an_entry_that_was_removed_has_its_wallet_and_its_sequence_number() -> None:
+    removal = EntryRemoval.of(TRANSFER.item(ALICE), 1, 1_767_225_600.0)
+    parsed = entry_removal(entry())
+    assert parsed is not None
+    assert asdict(parsed) == asdict(removal)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        entry(eventName="INSERT"),
+        entry(eventName="MODIFY"),
+        events.removal(1, f"WALLET#{ALICE}", "WALLET"),
+        events.removal(1, f"WALLET#{ALICE}", "NONCE#1"),
+        events.removal(1, "USER#a", "TX#1"),
+        events.removal(1, "USER#a", "VIEW#1"),
+        events.removal(1, "TIMER#a", "TIMER"),
+    ],
+)
+def test_any_other_change_is_no_entry(other: dict[str, Any]) -> None:
+    assert entry_removal(other) is None
+
+
+def test_it_does_not_matter_who_removed_an_entry() -> None:
+    deleted = entry()
+    del deleted["userIdentity"]
+    assert entry_removal(deleted) == entry_removal(entry())
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    [
+        {},
+        entry(dynamodb={}),
+        events.removal(1, f"WALLET#{ALICE}", "TX#1"),
+        image(SK=None),
+        image(amount=None),
+        image(amount={"N": "0.5"}),
+        image(nonce={"NULL": True}),
+        image(more={"BOOL": True}),
+        entry_numbered(None),
+        entry_numbered(1),
+        entry_numbered(""),
+        entry_numbered("1" * 41),
+    ],
+)
+def test_an_entry_that_nothing_here_wrote_is_malformed(malformed: dict[str, Any]) -> None:
+    with pytest.raises(MalformedError):
+        entry_removal(malformed)

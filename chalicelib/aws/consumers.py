@@ -1,0 +1,144 @@
+"""The Lambda functions that consume queues, the table's stream and the schedule.
+
+Each reads its values from SQS messages or stream records, calls the consumer in the core, and
+answers which of them to deliver again. Sources: the Lambda developer guide, "Handling errors for
+an SQS event source" and "Configuring partial batch response with DynamoDB and Lambda".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from chalice.app import Blueprint, CloudWatchEvent, DynamoDBEvent, SQSEvent
+
+from chalicelib import telemetry
+from chalicelib.aws.event_sources import (
+    DISTRIBUTION_QUEUE,
+    TABLE_STREAM,
+    TIMERS_QUEUE,
+    VIEWS_QUEUE,
+)
+from chalicelib.aws.resources import current
+from chalicelib.lazy import lazy
+
+if TYPE_CHECKING:
+    from chalicelib.aws import stream_records
+    from chalicelib.events import consumers as events
+    from chalicelib.events import event, sweep
+    from chalicelib.storage import messages
+    from chalicelib.views import consumers as views
+    from chalicelib.views import view
+    from chalicelib.wallets import archive
+else:
+    stream_records = lazy("chalicelib.aws.stream_records")
+    events, event = lazy("chalicelib.events.consumers"), lazy("chalicelib.events.event")
+    sweep, messages = lazy("chalicelib.events.sweep"), lazy("chalicelib.storage.messages")
+    views, view = lazy("chalicelib.views.consumers"), lazy("chalicelib.views.view")
+    archive = lazy("chalicelib.wallets.archive")
+
+PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
+
+blueprint = Blueprint(__name__)
+
+
+@blueprint.on_sqs_message(
+    queue_arn=VIEWS_QUEUE,
+    batch_size=100,
+    maximum_batching_window_in_seconds=1,
+    maximum_concurrency=50,
+    name="put_views",
+)
+def put_views(batch: SQSEvent) -> PartialBatchResponse:
+    """Store the views that requests enqueued."""
+    telemetry.begin("put_views", batch.context)
+    store = partial(views.store_views, resources=current())
+    return _deliver_again(messages.handle_messages(_bodies(batch), view.View.from_message, store))
+
+
+@blueprint.on_dynamodb_record(
+    stream_arn=TABLE_STREAM,
+    batch_size=1000,
+    maximum_batching_window_in_seconds=5,
+    starting_position="TRIM_HORIZON",
+    name="fold_views",
+)
+def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
+    """Fold the badges whose windows' markers TTL removed.
+
+    A malformed record is logged and skipped: delivered again, it would delay its shard, and with
+    it everybody's views, until the stream forgets it.
+    """
+    telemetry.begin("fold_views", batch.context)
+    removals, malformed = messages.parse_records(
+        batch.to_dict()["Records"], stream_records.marker_removal
+    )
+    messages.log_malformed_records(malformed)
+    failed = set(views.fold_badges([removal for _, removal in removals], current()))
+    return _deliver_again_from(record for record, removal in removals if removal in failed)
+
+
+@blueprint.schedule("rate(1 minute)", name="sweep_timers")
+def sweep_timers(tick: CloudWatchEvent) -> dict[str, int]:
+    """Send the events that are due soon to the distribution; return how many there were."""
+    telemetry.begin("sweep_timers", tick.context)
+    swept = events.sweep_events(current())
+    return {"sent": swept.sent, "overdue": swept.overdue}
+
+
+@blueprint.on_sqs_message(
+    queue_arn=DISTRIBUTION_QUEUE, batch_size=1, maximum_concurrency=10, name="distribute_timers"
+)
+def distribute_timers(batch: SQSEvent) -> PartialBatchResponse:
+    """Enqueue swept events, each for its time."""
+    telemetry.begin("distribute_timers", batch.context)
+    distribute = partial(events.distribute, resources=current())
+    return _deliver_again(messages.handle_messages(_bodies(batch), sweep.group_in, distribute))
+
+
+@blueprint.on_sqs_message(
+    queue_arn=TIMERS_QUEUE, batch_size=10, maximum_concurrency=50, name="fire_timers"
+)
+def fire_timers(batch: SQSEvent) -> PartialBatchResponse:
+    """Deliver the events whose time has come."""
+    telemetry.begin("fire_timers", batch.context)
+    deliver = partial(events.deliver, resources=current())
+    return _deliver_again(messages.handle_messages(_bodies(batch), event.event_id_in, deliver))
+
+
+@blueprint.on_dynamodb_record(
+    stream_arn=TABLE_STREAM,
+    batch_size=10_000,
+    maximum_batching_window_in_seconds=300,
+    starting_position="TRIM_HORIZON",
+    name="archive_entries",
+)
+def archive_entries(batch: DynamoDBEvent) -> PartialBatchResponse:
+    """Archive the entries of journals that TTL removed.
+
+    If a malformed record can't be archived, the whole batch is delivered again: the record may
+    have no sequence number.
+    """
+    telemetry.begin("archive_entries", batch.context)
+    removals, malformed = messages.parse_records(
+        batch.to_dict()["Records"], stream_records.entry_removal
+    )
+    archive.archive_malformed(malformed, current())
+    failed = set(archive.archive_entries([removal for _, removal in removals], current()))
+    return _deliver_again_from(record for record, removal in removals if removal in failed)
+
+
+def _bodies(batch: SQSEvent) -> dict[str, object]:
+    """Return the bodies of messages by the ids of the messages."""
+    return {record["messageId"]: record.get("body") for record in batch.to_dict()["Records"]}
+
+
+def _deliver_again(identifiers: Iterable[str]) -> PartialBatchResponse:
+    return {"batchItemFailures": [{"itemIdentifier": one} for one in identifiers]}
+
+
+def _deliver_again_from(records: Iterable[Mapping[str, Any]]) -> PartialBatchResponse:
+    """Lambda delivers everything from the lowest reported sequence number on again."""
+    sequences = (record["dynamodb"]["SequenceNumber"] for record in records)
+    return _deliver_again(sorted(sequences, key=int)[:1])

@@ -1,0 +1,66 @@
+"""Messages of a queue and records of a stream: their values, and which to deliver again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from chalicelib import telemetry
+
+MessageId = TypeVar("MessageId", str, int)
+Record = TypeVar("Record")
+Value = TypeVar("Value")
+HashableValue = TypeVar("HashableValue", bound=Hashable)
+
+
+class MalformedError(ValueError):
+    """A message or a stream record that vu-mi did not write; the text says what is wrong."""
+
+
+def handle_messages(
+    bodies: Mapping[MessageId, object],
+    parse: Callable[[object], HashableValue],
+    handle: Callable[[list[HashableValue]], Collection[HashableValue]],
+) -> list[MessageId]:
+    """Handle the values of messages; return the ids of the messages to deliver again.
+
+    `parse` raises `MalformedError`, and `handle` returns the values that it has not handled. A
+    malformed message is delivered until it ends in the dead-letter queue, and delays no other.
+    """
+    parsed, malformed = parse_records(bodies, lambda message_id: parse(bodies[message_id]))
+    log_malformed_messages(malformed)
+    failed = set(handle(list(dict.fromkeys(value for _, value in parsed))))
+    return malformed + [message_id for message_id, value in parsed if value in failed]
+
+
+def parse_records(
+    records: Iterable[Record], parse: Callable[[Record], Value | None]
+) -> tuple[list[tuple[Record, Value]], list[Record]]:
+    """Return the value of each record that has one, and the malformed records."""
+    parsed: list[tuple[Record, Value]] = []
+    malformed: list[Record] = []
+    for record in records:
+        try:
+            if (value := parse(record)) is not None:
+                parsed.append((record, value))
+        except MalformedError:
+            malformed.append(record)
+    return parsed, malformed
+
+
+def log_malformed_messages(message_ids: Sequence[str | int]) -> None:
+    """Log and count malformed messages by their ids."""
+    for message_id in message_ids:
+        telemetry.event(logging.ERROR, "malformed_message", message_id=message_id)
+    telemetry.count(malformed=len(message_ids))
+
+
+def log_malformed_records(records: Sequence[object]) -> None:
+    """Log and count malformed records, each whole.
+
+    They are not delivered again: they would delay all later ones until the stream forgets them.
+    """
+    for record in records:
+        telemetry.event(logging.ERROR, "malformed_stream_record", record=record)
+    telemetry.count(malformed=len(records))

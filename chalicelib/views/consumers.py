@@ -1,0 +1,153 @@
+"""The consumers of views: `store_views` stores them, `fold_badges` folds them into the count."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chalicelib import telemetry
+from chalicelib.lazy import lazy
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key
+from chalicelib.storage.messages import MalformedError
+from chalicelib.views.windows import Windows
+
+if TYPE_CHECKING:
+    from chalicelib.resources import Resources
+    from chalicelib.views import folding, storing
+    from chalicelib.views.folding import Folder
+    from chalicelib.views.view import View
+else:
+    folding, storing = lazy("chalicelib.views.folding"), lazy("chalicelib.views.storing")
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerRemoval:
+    """The removal of a window's marker.
+
+    `mark` ends the window and `removed_at` is when the marker was removed (0 if unknown), both in
+    seconds since 1970.
+    """
+
+    badge_id: str
+    mark: int
+    removed_at: float
+
+    @classmethod
+    def of(cls, key: Key, removed_at: float) -> MarkerRemoval:
+        """Return the removal of the marker under a key. Raises `MalformedError`."""
+        try:
+            _, mark, badge_id = key.pk.split("#", 2)
+            return cls(badge_id, int(mark), removed_at)
+        except ValueError as error:
+            raise MalformedError(f"expected the key of a window's marker: {error!r}") from error
+
+
+class FoldState(Enum):
+    """What became of the fold of one badge."""
+
+    DONE = auto()
+    POSTPONED = auto()
+    FAILED = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class FoldOutcome:
+    """What became of the fold of one badge, and how many views it counted."""
+
+    state: FoldState
+    folded: int = 0
+
+
+def store_views(views: Iterable[View], resources: Resources) -> set[View]:
+    """Store views, or count them at once, by their age; return those to deliver again.
+
+    A badge whose fold is overdue is folded if one of its views asks for that.
+    """
+    views = list(dict.fromkeys(views))
+    windows = Windows.of(resources.settings)
+    store = storing.Store(resources.table, windows, resources.view_clock, resources.map_parallel)
+    failures = store.store(views)
+    errors = [error for error in failures.values() if not isinstance(error, storing.InBetween)]
+    for error in errors:
+        telemetry.event(logging.WARNING, "view_not_stored", reason=str(error))
+    telemetry.count(
+        views_put=len(views) - len(failures),
+        views_waiting=len(failures) - len(errors),
+        views_folded_early=_fold_overdue([view.badge_id for view in views if view.fold], resources),
+    )
+    return set(failures)
+
+
+def _fold_overdue(badge_ids: Iterable[str], resources: Resources) -> int:
+    """Fold badges; return how many views that counted.
+
+    A failure is logged, and the next request for the badge asks again.
+    """
+    badge_ids = list(dict.fromkeys(badge_ids))
+    return sum(resources.map_parallel(partial(_fold_all, resources), badge_ids))
+
+
+def _fold_all(resources: Resources, badge_id: str) -> int:
+    try:
+        return _folder(resources).fold_all(badge_id)
+    except Exception as failure:  # noqa: BLE001  the views of the batch are stored all the same
+        telemetry.event(logging.WARNING, "badge_not_folded", badge=badge_id, reason=repr(failure))
+        return 0
+
+
+def fold_badges(removals: Sequence[MarkerRemoval], resources: Resources) -> list[MarkerRemoval]:
+    """Fold the badges whose markers were removed; return the removals to deliver again.
+
+    Badges that are folded already are left as they are.
+    """
+    now = resources.view_clock()
+    marks: dict[str, int] = {}
+    for removal in removals:
+        marks[removal.badge_id] = max(removal.mark, marks.get(removal.badge_id, 0))
+    fold = partial(_fold, _folder(resources))
+    outcomes = dict(zip(marks, resources.map_parallel(fold, marks.items()), strict=True))
+    states = [outcome.state for outcome in outcomes.values()]
+    telemetry.count(
+        views_folded=sum(outcome.folded for outcome in outcomes.values()),
+        folds_postponed=states.count(FoldState.POSTPONED),
+        fold_lag_seconds=_lag_seconds(removals, now),
+    )
+    return [one for one in removals if outcomes[one.badge_id].state is FoldState.FAILED]
+
+
+def _folder(resources: Resources) -> Folder:
+    windows = Windows.of(resources.settings)
+    return folding.Folder(resources.table, windows, resources.view_clock)
+
+
+def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
+    """Fold one badge. If that fails, put the marker again, so that its next removal folds again.
+
+    The same is done if the grace was not over by this clock before the fold: TTL's may be ahead
+    of it. So a badge that fails delays no other. Only if the table does not take the marker
+    either does the removal have to be delivered again.
+    """
+    badge_id, mark = removed
+    folded, is_over = 0, folder.is_over(mark)
+    try:
+        folded = folder.fold(badge_id, mark * 1000)
+        if is_over:
+            return FoldOutcome(FoldState.DONE, folded)
+    except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay others
+        telemetry.event(logging.ERROR, "badge_not_folded", badge=badge_id, reason=repr(failure))
+    try:
+        folder.postpone(badge_id, mark)
+    except StorageError:
+        return FoldOutcome(FoldState.FAILED, folded)
+    return FoldOutcome(FoldState.POSTPONED, folded)
+
+
+def _lag_seconds(removals: Iterable[MarkerRemoval], now: float) -> int:
+    """Return how long the first removed marker of a batch waited for its fold."""
+    removed = [removal.removed_at or now for removal in removals]
+    return max(0, round(now - min(removed, default=now)))

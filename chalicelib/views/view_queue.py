@@ -1,0 +1,27 @@
+"""The queue between the request that takes a view and the consumer that stores it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from chalicelib.storage.ports import Queue
+    from chalicelib.views.view import View
+
+
+class ViewQueue(Protocol):
+    """Carries views to `store_views`, each at least once."""
+
+    def send(self, view: View) -> None:
+        """Enqueue a view. Raises `StorageError`; the view may have been taken all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewMessages:
+    """A `ViewQueue` that sends each view as a message of a queue."""
+
+    queue: Queue
+
+    def send(self, view: View) -> None:
+        self.queue.send(view.to_message())

@@ -1,0 +1,288 @@
+"""The Lambda functions: what they read from AWS's events, and which parts they ask for again."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chalicelib import telemetry
+from chalicelib.aws import resources
+from chalicelib.aws.consumers import (
+    archive_entries,
+    distribute_timers,
+    fire_timers,
+    fold_views,
+    put_views,
+    sweep_timers,
+)
+from chalicelib.events import schedule
+from chalicelib.events.event import Status, message
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.writes import Write
+from chalicelib.views import keys
+from chalicelib.wallets.wallet import Entry, Posting
+from simulation import aws_events as events
+from simulation.archives import FakeArchive
+from simulation.aws_events import entry_record, marker_record
+from simulation.clocks import NOON, ulid_of
+from simulation.logs import counting_metrics, told
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.scheduled_events import AT, an_event
+from simulation.tables import FaultyTable, sqlite_table
+from simulation.views import AT_NOON, BADGE, shown, summary, ulid, view
+from simulation.views import put_views as put_items
+
+MARK = int(NOON) + 300
+OVER = MARK + 600.0
+ALICE, BOB = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
+DONE: dict[str, Any] = {"batchItemFailures": []}
+
+
+@dataclass
+class World(GivenResources):
+    """Resources whose parts a test looks at."""
+
+    timers_queue: FakeQueue
+    distribution_queue: FakeQueue
+    archive: FakeArchive
+    now: float = NOON
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with sqlite_table(tmp_path) as table:
+        world = World(
+            table=table,
+            timers_queue=FakeQueue(),
+            distribution_queue=FakeQueue(),
+            archive=FakeArchive(),
+            clock=lambda: world.now,
+        )
+        resources.use(world)
+        yield world
+        resources.use(None)
+
+
+@pytest.fixture
+def counted() -> Iterator[dict[str, dict[str, int]]]:
+    with counting_metrics() as sums:
+        yield sums
+
+
+def again(*identifiers: str) -> dict[str, Any]:
+    """Return the partial batch response that asks for these again."""
+    return {"batchItemFailures": [{"itemIdentifier": one} for one in identifiers]}
+
+
+def put(**bodies: object) -> Any:
+    return put_views(events.sqs_event(bodies), None)
+
+
+def fold(*records: Mapping[str, Any]) -> Any:
+    return fold_views(events.stream_event(records), None)
+
+
+def archive(*records: Mapping[str, Any]) -> Any:
+    return archive_entries(events.stream_event(records), None)
+
+
+def refuse(*partitions: str) -> Callable[[Any], None]:
+    """Return what refuses every write to some partitions."""
+
+    def step(writes: tuple[Write, ...]) -> None:
+        for write in writes:
+            if write.key.pk in partitions:
+                raise Refused("no right")
+
+    return step
+
+
+# ---- messages
+
+
+def test_the_views_of_messages_are_stored_and_those_that_wait_asked_for_again(
+    world: World,
+) -> None:
+    waits = view(AT_NOON - 600_000).to_message()
+    assert put(young=view().to_message(), one=waits, other=waits) == again("one", "other")
+    assert shown(world.table) == 1
+
+
+def test_a_malformed_message_alone_is_asked_for_again(
+    world: World, counted: dict[str, dict[str, int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert put(bad="{", m=view().to_message()) == again("bad")
+    assert shown(world.table) == 1
+    assert counted["put_views"]["malformed"] == 1
+    assert told(caplog) == [(logging.ERROR, "malformed_message", {"message_id": "bad"})]
+
+
+@pytest.mark.parametrize("body", ["", "[]", '{"event": 7}', "not JSON", None])
+def test_an_event_is_delivered_beside_a_malformed_message(world: World, body: object) -> None:
+    for name in ("a", "b"):
+        schedule.accept(an_event(name), world.table, FakeQueue(), AT)
+    world.table = FaultyTable(world.table, before_write=refuse("TIMER#b"))
+    bodies = {"bad": body, "m-a": message("a"), "m-b": message("b")}
+    assert fire_timers(events.sqs_event(bodies), None) == again("bad", "m-b")
+    assert schedule.read(world.table, "a").status is Status.SUCCESS
+
+
+def test_the_events_of_a_group_are_enqueued_and_a_malformed_group_alone_comes_again(
+    world: World,
+) -> None:
+    groups = {"bad": '{"events": [["a"]]}', "good": json.dumps({"events": [["a", AT]]})}
+    assert distribute_timers(events.sqs_event(groups), None) == again("bad")
+    assert world.timers_queue.bodies == [message("a")]
+    world.timers_queue.failure = Unavailable("no queue")
+    assert distribute_timers(events.sqs_event(groups), None) == again("bad", "good")
+
+
+def test_a_sweep_answers_how_much_it_found_and_fails_with_its_storage(world: World) -> None:
+    assert sweep_timers(events.tick(), None) == {"sent": 0, "overdue": 0}
+    schedule.accept(an_event("overdue", AT - 120_000), world.table, FakeQueue(), 0)
+    assert sweep_timers(events.tick(), None) == {"sent": 1, "overdue": 1}
+    schedule.accept(an_event("late", AT - 120_000), world.table, FakeQueue(), 0)
+    world.distribution_queue.failure = Unavailable("no queue")
+    with pytest.raises(Unavailable):
+        sweep_timers(events.tick(), None)
+
+
+# ---- the stream
+
+
+def test_the_badge_of_a_removed_marker_is_folded_and_other_records_are_skipped(
+    world: World, counted: dict[str, dict[str, int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    world.now = OVER
+    put_items(world.table, AT_NOON)
+    malformed: dict[str, Any] = {"eventName": "REMOVE"}
+    others = [
+        marker_record(1, BADGE, MARK) | {"eventName": "INSERT"},
+        events.removal(2, *keys.view(BADGE, ulid())),
+        malformed,
+    ]
+    assert fold(*others) == DONE
+    assert summary(world.table) == {}
+    assert fold(*others, marker_record(3, BADGE, MARK)) == DONE
+    assert summary(world.table)["count"] == 1
+    assert counted["fold_views"] == {
+        "malformed": 2,
+        "views_folded": 1,
+        "folds_postponed": 0,
+        "fold_lag_seconds": round(OVER) - 1_767_225_600,
+    }
+    logged = (logging.ERROR, "malformed_stream_record", {"record": malformed})
+    assert told(caplog) == [logged, logged]
+
+
+def test_badges_that_are_not_folded_come_again_from_the_lowest_sequence_number_on(
+    world: World,
+) -> None:
+    """Of the records 9 to 13 of a, b, c, b and c only a's is done: b's first is 10."""
+    world.now = OVER
+    for badge_id in "abc":
+        put_items(world.table, AT_NOON, badge_id=badge_id)
+    refused = [keys.partition(badge_id) for badge_id in "bc"]
+    markers = [keys.marker(badge_id, MARK).pk for badge_id in "bc"]
+    world.table = FaultyTable(world.table, before_write=refuse(*refused, *markers))
+    records = [marker_record(n, badge_id, MARK) for n, badge_id in enumerate("abcbc", 9)]
+    assert fold(*reversed(records)) == again("10")
+
+
+def entry(sequence: int, days: int = 0) -> dict[str, Any]:
+    """Return the removal of an entry that was made some days before noon."""
+    posting = Posting(f"n{sequence}", 1, BOB, ALICE)
+    at = int(NOON - days * 86_400) * 1000
+    return entry_record(Entry(ulid_of(NOON, f"{sequence:016}"), posting, at), ALICE, sequence)
+
+
+@pytest.mark.parametrize("failure", [Unavailable("slow down"), Refused("no such bucket")])
+def test_entries_that_are_not_archived_come_again_from_the_lowest_sequence_number_on(
+    world: World, failure: StorageError
+) -> None:
+    """The two of yesterday fail, and the first of them is 9: 10 is no smaller."""
+    world.archive.failure, world.archive.failing = failure, "/13/"
+    batch = [entry(8), entry(9, days=1), entry(10, days=1), entry(11)]
+    assert archive(*batch) == again("9")
+    world.archive.failure = None
+    assert archive(*batch[1:]) == DONE
+    assert {line["nonce"] for line in world.archive.lines()} == {"n8", "n9", "n10", "n11"}
+
+
+def test_a_malformed_record_is_archived_whole_beside_the_entries(
+    world: World, counted: dict[str, dict[str, int]], caplog: pytest.LogCaptureFixture
+) -> None:
+    malformed = entry(1)
+    del malformed["dynamodb"]["OldImage"]["amount"]
+    assert archive(malformed, entry(2), events.removal(3, "USER#a", "VIEW#1")) == DONE
+    entries, kept = sorted(world.archive.objects)
+    assert json.loads(gzip.decompress(world.archive.objects[kept])) == malformed
+    assert json.loads(gzip.decompress(world.archive.objects[entries]))["nonce"] == "n2"
+    sums = counted["archive_entries"]
+    assert (sums["malformed"], sums["entries_archived"]) == (1, 1)
+    assert told(caplog) == [(logging.ERROR, "malformed_stream_record", {"record": malformed})]
+
+
+def test_if_a_malformed_record_can_not_be_archived_its_whole_batch_comes_again(
+    world: World,
+) -> None:
+    """It may have no sequence number to ask for it by."""
+    world.archive.failure, world.archive.failing = Unavailable("slow down"), "malformed"
+    with pytest.raises(Unavailable):
+        archive(entry(1), {})
+    world.archive.failure = None
+    assert archive(entry(1), {}) == DONE
+    assert len(world.archive.objects) == 2
+
+
+def test_without_entries_no_archive_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a function without the setting of its bucket can take an empty batch."""
+    monkeypatch.delenv("ARCHIVE_BUCKET", raising=False)
+    resources.use(None)
+    assert archive() == DONE
+    resources.use(None)
+
+
+# ---- all
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda hands to a handler."""
+
+    function_name: str = "vu-mi-prod-a-consumer"
+    aws_request_id: str = "request-7"
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    ("consumer", "event", "name"),
+    [
+        (put_views, events.sqs_event({"bad": "{"}), "put_views"),
+        (fold_views, events.stream_event([{"eventName": "REMOVE"}]), "fold_views"),
+        (distribute_timers, events.sqs_event({"bad": "{"}), "distribute_timers"),
+        (fire_timers, events.sqs_event({"bad": "{"}), "fire_timers"),
+        (archive_entries, events.stream_event([{}]), "archive_entries"),
+    ],
+)
+def test_a_line_is_named_for_its_function_as_lambda_names_it(
+    caplog: pytest.LogCaptureFixture,
+    consumer: Callable[..., object],
+    event: dict[str, Any],
+    name: str,
+) -> None:
+    consumer(event, None)
+    consumer(event, Context())
+    lines = [vars(line)["fields"] for line in caplog.records if line.name == telemetry.log.name]
+    assert [(line["function"], line.get("request_id")) for line in lines] == [
+        (name, None),
+        ("vu-mi-prod-a-consumer", "request-7"),
+    ]

@@ -1,0 +1,41 @@
+"""The resources of one machine: all of them are in one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chalicelib.concurrency import MapParallel
+from chalicelib.events.claims import Claims
+from chalicelib.events.webhooks.sender import Sender
+from chalicelib.settings import Settings
+from chalicelib.storage.ports import Archive
+from chalicelib.views.view_queue import ViewQueue
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+from vumi.storage.view_clock import ViewClock
+
+EVENT_QUEUE = "event-"
+"""The names of the queues that events go to begin with this in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneResources:
+    """The `chalicelib.resources.Resources` of one machine."""
+
+    settings: Settings
+    clock: Callable[[], float]
+    view_clock: ViewClock
+    map_parallel: MapParallel
+    table: SqliteTable
+    views_queue: ViewQueue
+    timers_queue: SqliteQueue
+    distribution_queue: SqliteQueue
+    archive: Archive
+    claims: Claims
+    sender: Sender | None
+
+    def event_queue(self, name: str) -> SqliteQueue | None:
+        if name not in self.settings.event_queues:
+            return None
+        return self.timers_queue.sibling(EVENT_QUEUE + name)

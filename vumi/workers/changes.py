@@ -1,0 +1,80 @@
+"""The delivery of changes: what Lambda does between the table's stream and its consumers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TypeAlias
+
+from chalicelib.storage.items import text
+from vumi.storage.database import Database
+from vumi.storage.table import Change, ChangeLog
+from vumi.workers.messages import IDLE_SECONDS, InOneCommit
+
+HandleChanges: TypeAlias = Callable[[Sequence[Change]], Collection[Change]]
+"""Handles changes; returns those to deliver again."""
+
+MAX_BATCH_CHANGES = 1_000
+"""Changes in a batch at most, as many as `fold_views` is given on AWS."""
+MIN_BATCH_CHANGES = 50
+STEP_SECONDS = 0.01
+"""How long a batch of changes should take: visitors wait for it."""
+RETRY_SECONDS = 1.0
+"""How long to wait before a batch that failed is delivered again."""
+
+
+class ChangeDelivery:
+    """Delivers the changes of the table to a handler, in order, and moves its checkpoint.
+
+    Changes of items whose sort keys do not begin with `sort` are skipped, as the filter of a
+    Lambda event source does. The writes of the handler and the checkpoint are one commit of
+    `in_one_commit`, if it is given. `stopwatch`, in seconds, tells how long a batch takes: the
+    next one is as large as fits into `STEP_SECONDS`, because changes of one badge cost far less
+    than others.
+    """
+
+    def __init__(  # noqa: PLR0913  what a consumer of a stream is made of
+        self,
+        database: Database,
+        consumer: str,
+        handle: HandleChanges,
+        *,
+        sort: str = "",
+        in_one_commit: InOneCommit = lambda function: function(),
+        stopwatch: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._in_one_commit = in_one_commit
+        self._log = ChangeLog(database, consumer)
+        self._handle = handle
+        self._sort = sort
+        self._stopwatch = stopwatch
+        self._batch_changes = MIN_BATCH_CHANGES
+
+    def step(self) -> float:
+        """Deliver one batch; return how many seconds may pass until the next.
+
+        All changes from the lowest failed one on come again.
+        """
+        began = self._stopwatch()
+        changes = self._log.read(self._batch_changes)
+        if not changes:
+            return IDLE_SECONDS
+        rest = self._in_one_commit(partial(self._deliver, changes))
+        if len(changes) == self._batch_changes:
+            self._adapt(self._stopwatch() - began)
+        return rest
+
+    def _adapt(self, seconds: float) -> None:
+        """Choose how large the next batch is, by how long one took: no more than twice that."""
+        fitting = int(self._batch_changes * STEP_SECONDS / max(seconds, STEP_SECONDS / 2))
+        self._batch_changes = min(max(fitting, MIN_BATCH_CHANGES), MAX_BATCH_CHANGES)
+
+    def _deliver(self, changes: Sequence[Change]) -> float:
+        chosen = [one for one in changes if text(one.item, "SK").startswith(self._sort)]
+        failed = [change.sequence for change in self._handle(chosen)] if chosen else []
+        lowest = min(failed, default=changes[-1].sequence + 1)
+        done = [change.sequence for change in changes if change.sequence < lowest]
+        if done:
+            self._log.checkpoint(done[-1])
+        return RETRY_SECONDS if failed else 0.0

@@ -1,0 +1,82 @@
+"""The removal of expired items: what DynamoDB's TTL does."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from functools import cache, partial
+
+from chalicelib.storage.items import Key, number
+from chalicelib.views import keys
+from chalicelib.views.view import milliseconds, ulid_in
+from chalicelib.wallets.wallet import ENTRY
+from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import any_expired, fetch, remove_expired
+
+BATCH_REMOVALS = 500
+"""Removals in one transaction, so that no visitor waits long for one."""
+EXPIRY_SECONDS = 1.0
+"""How often to look for expired items."""
+
+
+class Expiry:
+    """Removes the items whose time to live is over.
+
+    A view stays until it is in the count of its badge, however late its fold comes. The items that
+    show that it is counted stay while the queue of views has a message of it. The change log gets
+    the removals that a consumer of the stream handles.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        queue: SqliteQueue,
+        clock: Callable[[], float],
+        on_removal: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._queue = queue
+        self._clock = clock
+        self._on_removal = on_removal
+
+    def step(self) -> float:
+        """Remove one batch; return how many seconds may pass until the next."""
+        now = self._clock()
+        if not any_expired(self._database, now):
+            return EXPIRY_SECONDS
+        removed = self._database.in_one_commit(partial(self._remove, now))
+        if not removed:
+            return EXPIRY_SECONDS
+        self._on_removal()
+        return 0.0
+
+    def _remove(self, now: float) -> int:
+        return self._database.write(
+            lambda connection: remove_expired(
+                connection, now, BATCH_REMOVALS, self._may_go(connection), _is_consumed
+            )
+        )
+
+    def _may_go(self, connection: sqlite3.Connection) -> Callable[[Key], bool]:
+        """Return whether an expired item may go, as the transaction sees it."""
+        waiting = set(map(ulid_in, self._queue.bodies()))
+
+        @cache
+        def watermark(partition: str) -> int:
+            return number(fetch(connection, Key(partition, keys.SUMMARY)) or {}, "watermark")
+
+        def may_go(key: Key) -> bool:
+            if key.sk == keys.SEEN:
+                return key.pk.removeprefix(f"{keys.SEEN}#") not in waiting
+            if not key.sk.startswith(keys.VIEW):
+                return True
+            ulid = key.sk.removeprefix(keys.VIEW)
+            return milliseconds(ulid) <= watermark(key.pk) and ulid not in waiting
+
+        return may_go
+
+
+def _is_consumed(key: Key) -> bool:
+    """Tell whether a consumer of the stream handles the removal of an item."""
+    return key.sk == keys.WINDOW or key.sk.startswith(ENTRY)

@@ -1,0 +1,70 @@
+"""The delivery of messages: what SQS does between a queue and a Lambda function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
+
+from vumi.storage.queue import Message, SqliteQueue
+
+Result = TypeVar("Result")
+HandleMessages: TypeAlias = Callable[[Mapping[int, str]], Collection[int]]
+"""Handles the bodies of messages by their ids; returns the ids of those to deliver again."""
+
+BATCH_MESSAGES = 100
+"""Messages in a batch, as many as `put_views` is given on AWS."""
+LINGER_SECONDS = 0.05
+"""How long a message may wait for others to share its batch."""
+IDLE_SECONDS = 5.0
+"""How long a loop rests at most: another program may have sent something, and woken nobody."""
+
+
+class InOneCommit(Protocol):
+    """Calls a function whose writes share one commit; raises `StorageError`."""
+
+    def __call__(self, function: Callable[[], Result], /) -> Result: ...
+
+
+class MessageDelivery:
+    """Delivers the messages of a queue to a handler, and deletes those that are handled.
+
+    The writes of the handler and the deletion are one commit. So a message that was handled never
+    comes again.
+    """
+
+    def __init__(
+        self,
+        queue: SqliteQueue,
+        handle: HandleMessages,
+        clock: Callable[[], float],
+        in_one_commit: InOneCommit,
+    ) -> None:
+        self._queue = queue
+        self._handle = handle
+        self._clock = clock
+        self._in_one_commit = in_one_commit
+
+    def step(self) -> float:
+        """Deliver one batch; return how many seconds may pass until the next.
+
+        A message that failed comes again after its visibility timeout.
+        """
+        messages = self._queue.receive(BATCH_MESSAGES)
+        if messages:
+            self._in_one_commit(partial(self._deliver, messages))
+        if len(messages) == BATCH_MESSAGES:
+            return 0.0
+        return seconds_until_visible(self._queue, self._clock, LINGER_SECONDS)
+
+    def _deliver(self, messages: Sequence[Message]) -> None:
+        failed = self._handle({message.id: message.body for message in messages})
+        self._queue.delete(message for message in messages if message.id not in failed)
+
+
+def seconds_until_visible(queue: SqliteQueue, clock: Callable[[], float], least: float) -> float:
+    """Return how many seconds may pass until a queue has a message to deliver."""
+    visible = queue.next_visible()
+    if visible is None:
+        return IDLE_SECONDS
+    return min(IDLE_SECONDS, max(least, visible - clock()))

@@ -1,0 +1,100 @@
+"""The consumers of views on one machine: they work in the commits that deliver views to them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from chalicelib import telemetry
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import key_of
+from chalicelib.storage.messages import handle_messages, log_malformed_records, parse_records
+from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
+from chalicelib.views.view import View
+from chalicelib.views.view_queue import ViewMessages
+from vumi.resources import StandaloneResources
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import Change
+
+Result = TypeVar("Result")
+
+
+class CommitViewQueue:
+    """The `ViewQueue` of one machine, which keeps the views of a common commit for the commit.
+
+    Other views are sent as messages of `queue`.
+    """
+
+    def __init__(self, queue: SqliteQueue) -> None:
+        self.queue = queue
+        self._messages = ViewMessages(queue)
+        self._local = threading.local()
+
+    def send(self, view: View) -> None:
+        views: list[View] | None = getattr(self._local, "views", None)
+        if views is None:
+            self._messages.send(view)
+        else:
+            views.append(view)
+
+    @contextmanager
+    def keeping(self) -> Iterator[list[View]]:
+        """Keep the views that this thread sends in a list, and in no file."""
+        self._local.views = views = list[View]()
+        try:
+            yield views
+        finally:
+            del self._local.views
+
+
+class ViewWorker:
+    """Stores and folds views; each commit that does so also keeps its time in the file."""
+
+    def __init__(self, queue: CommitViewQueue, resources: StandaloneResources) -> None:
+        self._queue = queue
+        self._resources = resources
+
+    def commit(self, function: Callable[[], Result]) -> Result:
+        """Call a function within a commit, and store the views that it sends in the same commit.
+
+        A view that is not stored becomes a message. Raises `StorageError` if the commit can't be.
+        """
+        with self._queue.keeping() as views:
+            result = function()
+        if views and (failed := self._failed(views)):
+            self._queue.queue.add_received(view.to_message() for view in views if view in failed)
+        return result
+
+    def _failed(self, views: Sequence[View]) -> set[View]:
+        """Store views; return those to deliver again."""
+        try:
+            return self._store(views)
+        except StorageError:
+            raise
+        except Exception:  # noqa: BLE001  the requests have their answers all the same
+            telemetry.event(logging.ERROR, "views_not_stored", views=len(views))
+            return set(views)
+
+    def _store(self, views: Sequence[View]) -> set[View]:
+        failed = store_views(views, self._resources)
+        self._resources.view_clock.keep()
+        return failed
+
+    def store_messages(self, bodies: Mapping[int, str]) -> list[int]:
+        """Store the views of messages; return the ids of the messages to deliver again."""
+        return handle_messages(bodies, View.from_message, self._store)
+
+    def fold(self, changes: Sequence[Change]) -> list[Change]:
+        """Fold badges whose markers were removed; return the changes to deliver again."""
+        removals, malformed = parse_records(changes, _marker_removal)
+        log_malformed_records(malformed)
+        failed = set(fold_badges([removal for _, removal in removals], self._resources))
+        self._resources.view_clock.keep()
+        return [change for change, removal in removals if removal in failed]
+
+
+def _marker_removal(change: Change) -> MarkerRemoval:
+    return MarkerRemoval.of(key_of(change.item), change.removed_at)
