@@ -13,7 +13,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types tests format bench cost scale chaos laws mutants clean
+.PHONY: help run check test lint types tests format bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold secrets restore
 
 help: ## list the targets
@@ -22,11 +22,16 @@ help: ## list the targets
 run: $(VENV)/run.stamp ## serve badges on this machine: [HOST=127.0.0.1 PORT=8000 DATA=data]
 	@exec $(BIN)/python -m vumi
 
-test: lint types tests ## check style and types, and run all tests
+check: lint types ## check style, layers and types, and run the affected unit tests: [BASE=main]
+	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
+		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n auto --maxprocesses 4 -k "not moto" $$tests; fi
+
+test: lint types tests ## check style, layers and types, and run all tests
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
@@ -99,7 +104,7 @@ restore: $(VENV)/dev.stamp ## restore the table to a time: STAGE=prod BUCKET=my-
 	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
 
 clean: ## remove generated files, but no data
-	rm -rf $(VENV) build mutants .chalice/deployments .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made.stamp:
