@@ -31,7 +31,6 @@ from chalicelib.views.summary import read
 from simulation.aws_table import create_table
 from simulation.resources import GivenResources
 from vumi.storage.database import FILE, Database
-from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 
 ROUNDS = 5

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chalicelib.storage.ports import Message, StorageError
+from chalicelib.views.view import View
 
 
 @dataclass
@@ -26,3 +27,16 @@ class FakeQueue:
             ]
         if self.failure is not None:
             raise self.failure
+
+
+@dataclass
+class FakeViewQueue:
+    """A queue of views that keeps them; `failure` is raised instead."""
+
+    failure: StorageError | None = None
+    views: list[View] = field(default_factory=list)
+
+    def send(self, view: View) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.views.append(view)

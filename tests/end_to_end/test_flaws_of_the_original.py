@@ -13,12 +13,13 @@ import pytest
 from app import app
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
-from chalicelib.settings import Settings
 from chalicelib.storage.ports import Delete, Item, Table, Unavailable, Write
 from chalicelib.views import keys
 from chalicelib.views.view import View, earliest, new_ulid
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
-from vumi.engine import VIEWS_QUEUE, StandaloneResources
+from simulation.resources import GivenResources
+from vumi.engine import VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -38,9 +39,7 @@ class Machine:
 
     def use(self, table: Table) -> None:
         resources.use(
-            StandaloneResources(
-                Settings(), self.clock, self.database.map_in_commits, table, self.queue
-            )  # type: ignore[arg-type]
+            GivenResources(clock=self.clock, table=table, views_queue=ViewMessages(self.queue))
         )
 
     def clock(self) -> float:

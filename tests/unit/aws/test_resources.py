@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
@@ -15,13 +14,11 @@ from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import SERVICES, AwsResources, aws_client
 from chalicelib.aws.s3 import S3Archive
-from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.ports import Queue, Table
-from simulation.archives import FakeArchive
+from chalicelib.views.view_queue import ViewMessages
 from simulation.logs import logging_put_back
-from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
 from simulation.tables import sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
@@ -43,28 +40,9 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> AwsResources:
     )
 
 
-@dataclass
-class PutIn:
-    """Resources as a test or the embedded engine puts them in."""
-
-    table: Table
-    views_queue: Queue
-    settings: Settings = field(default_factory=Settings)
-    clock = staticmethod(time.time)
-    map_parallel = staticmethod(map_parallel)
-
-
-@dataclass
-class ForArchive:
-    """The same for the archive."""
-
-    archive: FakeArchive
-    clock = staticmethod(time.time)
-
-
 def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
     with sqlite_table() as table:
-        mine = PutIn(table, FakeQueue())
+        mine = GivenResources(table=table)
         resources.use(mine)
         assert cast("object", resources.current()) is mine
         resources.use(None)
@@ -107,7 +85,7 @@ def test_a_wrong_environment_is_told_and_leaves_nothing_behind(
 
 def test_table_and_queue_are_made_once(aws: AwsResources) -> None:
     assert isinstance(aws.table, DynamoTable)
-    assert isinstance(aws.views_queue, SqsQueue)
+    assert isinstance(aws.views_queue, ViewMessages)
     assert aws.table is aws.table
     assert aws.views_queue is aws.views_queue
 
@@ -131,20 +109,11 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
         _ = AwsResources(Settings(table_name="views")).archive
 
 
-def test_what_was_put_in_for_the_archive_is_used_until_it_is_taken_out() -> None:
-    mine = ForArchive(FakeArchive())
-    resources.use(archive=mine)
-    assert cast("object", resources.current()) is mine
-    resources.use(None)
-    made = resources.current()
-    assert isinstance(made, AwsResources)
-    assert made is resources.current()
-
-
 @pytest.mark.parametrize("of", ["table", "views_queue", "archive"])
 def test_a_client_tries_once_and_gives_up_after_a_second(aws: AwsResources, of: str) -> None:
     """`Retry` alone decides about further tries; what a client does by itself comes on top."""
-    client = vars(getattr(aws, of))["_client"]
+    storage = getattr(aws, of)
+    client = vars(getattr(storage, "queue", storage))["_client"]
     config = client.meta.config
     assert config.retries["total_max_attempts"] == 1
     assert (config.connect_timeout, config.read_timeout) == (1.0, 1.0)
@@ -159,4 +128,4 @@ def test_botocore_is_told_which_services_there_are(aws: AwsResources) -> None:
 
 def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:
     assert aws.clock is time.time
-    assert aws.each is map_parallel
+    assert aws.map_parallel is map_parallel

@@ -12,10 +12,8 @@ import pytest
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import MapParallel
 from chalicelib.events import event as events
 from chalicelib.events import schedule
-from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.event import Status, message
 from chalicelib.events.webhooks.addresses import Allowed
 from chalicelib.events.webhooks.sender import Sender
@@ -23,9 +21,10 @@ from chalicelib.events.webhooks.signing import Signer, new_secret
 from chalicelib.events.webhooks.urls import Record
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.ports import Item, Key, Queue, Refused, Table, Unavailable, Update, Write
+from chalicelib.storage.ports import Item, Key, Queue, Refused, Unavailable, Update, Write
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
 from simulation.scheduled_events import AT
 from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
 from tests.unit.http_requests import Answer, environ
@@ -58,13 +57,11 @@ SENDER = Sender(Signer([new_secret()]), Allowed.parse("127.0.0.0/8"), resolver=r
 
 
 @dataclass
-class Use:
-    """A `resources.Resources`."""
+class Use(GivenResources):
+    """The resources of the routes, at a time that a test sets."""
 
-    table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
-    claims: Claims = field(default_factory=Leases)
     settings: Settings = field(
         default_factory=lambda: Settings(
             api_token_digests=frozenset({tokens.digest(TOKEN)}),
@@ -72,11 +69,10 @@ class Use:
         )
     )
     sender: Sender | None = SENDER
-    map_parallel: MapParallel = map
     now: float = NOON
 
-    def clock(self) -> float:
-        return self.now
+    def __post_init__(self) -> None:
+        self.clock = lambda: self.now
 
     def event_queue(self, name: str) -> Queue | None:
         raise AssertionError(f"no request sends to the queue {name}")
@@ -91,13 +87,13 @@ def gateway() -> Gateway:
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Use]:
     """What a process uses, on each engine."""
     with table_on(request.param, tmp_path) as table:
-        yield from _used(Use(table))
+        yield from _used(Use(table=table))
 
 
 @pytest.fixture
 def use(tmp_path: Path) -> Iterator[Use]:
     with sqlite_table(tmp_path) as table:
-        yield from _used(Use(table))
+        yield from _used(Use(table=table))
 
 
 def _used(used: Use) -> Iterator[Use]:

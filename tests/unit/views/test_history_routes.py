@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ import pytest
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.settings import Settings
 from chalicelib.storage.ports import Item, Key, Refused, StorageError, Table, Unavailable
 from simulation import aws_events as events
-from simulation.queues import FakeQueue
+from simulation.queues import FakeViewQueue
+from simulation.resources import MISSING, GivenResources
 from simulation.tables import FaultyTable, sqlite_table
 from simulation.views import put_summary, put_views
 
@@ -41,22 +41,18 @@ class Failing(FaultyTable):
 
 
 @dataclass
-class World:
-    """A `resources.Resources` at a fixed time."""
+class World(GivenResources):
+    """The resources of the routes at a fixed time."""
 
-    table: Failing
-    views_queue: FakeQueue = field(default_factory=FakeQueue)
-    settings: Settings = field(default_factory=Settings)
-    map_parallel = staticmethod(map)
-
-    def clock(self) -> float:
-        return NOW
+    table: Failing = MISSING
+    views_queue: FakeViewQueue = field(default_factory=FakeViewQueue)
+    clock: Callable[[], float] = lambda: NOW
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     with sqlite_table(tmp_path) as table:
-        world = World(Failing(table))
+        world = World(table=Failing(table))
         resources.use(world)
         yield world
         resources.use(None)
@@ -129,7 +125,7 @@ def test_an_id_nobody_knows_has_a_history_and_a_chart() -> None:
 def test_a_look_at_the_history_counts_nothing(world: World, path: str, method: str) -> None:
     assert ask(path, method, id="a/b")["statusCode"] == 200
     assert ask(path, method, id="a/b", days="0")["statusCode"] == (200 if path == CHART else 400)
-    assert (world.views_queue.bodies, world.table.written, world.table.put) == ([], [], [])
+    assert (world.views_queue.views, world.table.written, world.table.put) == ([], [], [])
 
 
 def test_two_ways_to_write_one_id_have_one_history(world: World) -> None:

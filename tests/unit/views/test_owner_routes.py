@@ -19,16 +19,15 @@ from hypothesis import strategies as st
 from app import app
 from chalicelib import telemetry
 from chalicelib.aws import resources
-from chalicelib.aws.consumers import put_views
 from chalicelib.badges.options import MAX_BASE
-from chalicelib.concurrency import MapParallel
 from chalicelib.http import tokens
-from chalicelib.settings import Settings
 from chalicelib.storage.ports import Item, Refused, StorageError, Table, Unavailable
 from chalicelib.views import keys
+from chalicelib.views.consumers import store_views
 from simulation import aws_events as events
 from simulation.clocks import NOON
-from simulation.queues import FakeQueue
+from simulation.queues import FakeViewQueue
+from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, raising, sqlite_table
 from simulation.views import put_summary
 
@@ -37,17 +36,14 @@ JSON = {"Content-Type": "application/json"}
 
 
 @dataclass
-class Use:
-    """A `resources.Resources`."""
+class Use(GivenResources):
+    """The resources of the routes, at a time that a test sets."""
 
-    table: Table
-    views_queue: FakeQueue = field(default_factory=FakeQueue)
-    settings: Settings = field(default_factory=Settings)
-    map_parallel: MapParallel = map
+    views_queue: FakeViewQueue = field(default_factory=FakeViewQueue)
     now: float = NOON
 
-    def clock(self) -> float:
-        return self.now
+    def __post_init__(self) -> None:
+        self.clock = lambda: self.now
 
 
 @dataclass(frozen=True)
@@ -79,7 +75,7 @@ class Answer:
 @pytest.fixture
 def use(tmp_path: Path) -> Iterator[Use]:
     with sqlite_table(tmp_path) as table:
-        used = Use(table)
+        used = Use(table=table)
         resources.use(used)
         yield used
         resources.use(None)
@@ -146,11 +142,8 @@ def look(badge_id: str = "octocat", method: str = "GET", **query: str) -> str:
 
 def deliver(use: Use) -> None:
     """Every view in the queue arrives."""
-    batch: dict[str, object] = {f"m-{i}": body for i, body in enumerate(use.views_queue.bodies)}
-    use.views_queue.bodies.clear()
-    if batch:
-        put = copy_context().run(put_views, events.sqs_event(batch), None)
-        assert put == {"batchItemFailures": []}
+    assert store_views(use.views_queue.views, use) == set()
+    use.views_queue.views.clear()
 
 
 def owner_item(use: Use, badge_id: str = "octocat") -> Item | None:
@@ -263,7 +256,7 @@ def test_a_frozen_badge_counts_nothing_until_it_thaws(use: Use) -> None:
     deliver(use)
     assert patch(secret, frozen=True).status == 200
     assert [look() for _ in range(5)] == ["1"] * 5
-    assert use.views_queue.bodies == []
+    assert use.views_queue.views == []
     assert patch(secret, frozen=False).status == 200
     look()
     deliver(use)
@@ -580,7 +573,7 @@ FIELDS = st.fixed_dictionaries(
 @given(FIELDS | ANY_JSON)
 def test_any_json_is_done_or_refused_and_never_an_error_of_ours(body: Any) -> None:
     with sqlite_table() as table:
-        resources.use(Use(table))
+        resources.use(Use(table=table))
         secret = claim()
         answers = post(json.dumps(body)), patch_with(json.dumps(body), secret)
         resources.use(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,6 @@ import pytest
 from app import app
 from chalicelib import telemetry
 from chalicelib.aws import resources
-from chalicelib.concurrency import MapParallel
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage.ports import Table, Unavailable
 from chalicelib.views import keys
@@ -23,28 +22,24 @@ from chalicelib.views.view import View
 from simulation import aws_events as events
 from simulation.clocks import NOON
 from simulation.logs import told
-from simulation.queues import FakeQueue
+from simulation.queues import FakeViewQueue
+from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, raising, sqlite_table
 from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 
 
 @dataclass
-class Use:
-    """A `resources.Resources`."""
+class Use(GivenResources):
+    """The resources of the routes at noon."""
 
-    table: Table
-    views_queue: FakeQueue = field(default_factory=FakeQueue)
-    settings: Settings = field(default_factory=Settings)
-    map_parallel: MapParallel = map
-
-    def clock(self) -> float:
-        return NOON
+    views_queue: FakeViewQueue = field(default_factory=FakeViewQueue)
+    clock: Callable[[], float] = lambda: NOON
 
     @property
     def taken(self) -> View:
         """The one view that is in the queue."""
-        [body] = self.views_queue.bodies
-        return View.from_message(body)
+        [view] = self.views_queue.views
+        return view
 
 
 def unreadable(table: Table) -> FaultyTable:
@@ -59,7 +54,7 @@ def unreadable(table: Table) -> FaultyTable:
 @pytest.fixture
 def use(tmp_path: Path) -> Iterator[Use]:
     with sqlite_table(tmp_path) as table:
-        used = Use(table)
+        used = Use(table=table)
         resources.use(used)
         yield used
         resources.use(None)
@@ -75,7 +70,7 @@ def ask(method: str = "GET", path: str = "/api/v1/views", **query: str) -> str:
 @pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views"])
 def test_head_is_answered_by_both_paths_and_counts_nothing(use: Use, path: str) -> None:
     assert ask("HEAD", path) == "0"
-    assert use.views_queue.bodies == []
+    assert use.views_queue.views == []
 
 
 def test_the_first_view_of_a_badge_asks_for_a_marker(use: Use) -> None:
@@ -122,13 +117,13 @@ def test_a_frozen_badge_takes_no_view_and_shows_its_live_ones(use: Use) -> None:
     put_summary(use.table, count=5, frozen=1)
     put_views(use.table, AT_NOON)
     assert ask() == "6"
-    assert use.views_queue.bodies == []
+    assert use.views_queue.views == []
 
 
 def test_a_peek_that_cannot_read_the_count_takes_no_view(use: Use) -> None:
     use.table = unreadable(use.table)
     assert ask(peek="1") == ask("HEAD") == "count unavailable: try again"
-    assert use.views_queue.bodies == []
+    assert use.views_queue.views == []
 
 
 def test_a_view_whose_count_cannot_be_read_is_taken_by_the_clock_with_its_marker(

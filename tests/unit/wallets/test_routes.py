@@ -14,9 +14,6 @@ from hypothesis import strategies as st
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.concurrency import MapParallel
-from chalicelib.events.claims import Claims, Leases
-from chalicelib.events.webhooks.sender import Sender
 from chalicelib.http import tokens
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.ports import (
@@ -25,7 +22,6 @@ from chalicelib.storage.ports import (
     Key,
     Queue,
     Refused,
-    Table,
     Unavailable,
     Update,
     Write,
@@ -37,6 +33,7 @@ from chalicelib.wallets.wallet import entry as entry_key
 from chalicelib.wallets.wallet import wallet
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
 from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
 from tests.unit import http_requests
 from vumi.server.gateway import Gateway
@@ -52,25 +49,21 @@ DIGESTS = {tokens.digest(token): user for token, user in ((EVAS, EVA), (BOBS, BO
 
 
 @dataclass
-class Use:
-    """A `resources.Resources`."""
+class Use(GivenResources):
+    """The resources of the routes, at a time that a test sets."""
 
-    table: Table
     timers_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
-    claims: Claims = field(default_factory=Leases)
     settings: Settings = field(
         default_factory=lambda: Settings(
             api_token_digests=frozenset({tokens.digest(OPERATOR), *DIGESTS}),
             token_users=DIGESTS,
         )
     )
-    sender: Sender | None = None
-    map_parallel: MapParallel = map
     now: float = NOON
 
-    def clock(self) -> float:
-        return self.now
+    def __post_init__(self) -> None:
+        self.clock = lambda: self.now
 
     def event_queue(self, name: str) -> Queue | None:
         raise AssertionError(f"no request sends to the queue {name}")
@@ -156,13 +149,13 @@ def desk() -> Desk:
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Use]:
     """What a process uses, on each engine."""
     with table_on(request.param, tmp_path) as table:
-        yield from _used(Use(table))
+        yield from _used(Use(table=table))
 
 
 @pytest.fixture
 def use(tmp_path: Path) -> Iterator[Use]:
     with sqlite_table(tmp_path) as table:
-        yield from _used(Use(table))
+        yield from _used(Use(table=table))
 
 
 def _used(used: Use) -> Iterator[Use]:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chalicelib.concurrency import map_parallel
 from chalicelib.storage.ports import StorageError, Table, Unavailable
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import Change, Owned
@@ -133,7 +134,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(table: Table) -> None:
     assert imported(table, given) == told
 
 
-@pytest.mark.parametrize("each", [map, concurrently])
+@pytest.mark.parametrize("each", [map, map_parallel])
 def test_more_badges_than_go_at_once_come_in_their_order(tmp_path: Path, each: Any) -> None:
     given = rows(**{f"b{n}": n + 1 for n in range(2 * AT_ONCE + 1)})
     with sqlite_table(tmp_path) as table:

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from vumi.workers.delivery import Expiry
 
 from chalicelib.events.event import Event, Kind, Target
 from chalicelib.storage.ports import Item, Put, Value
@@ -27,6 +26,7 @@ from vumi.storage.database import FILE, VERSION, Database
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.read_only import SHM, WAL, beside, reading
 from vumi.storage.table import ChangeLog, SqliteTable
+from vumi.workers.expiry import Expiry
 
 NOW = 1_800_000_000.0
 SUMMARY: dict[str, Value] = {
