@@ -56,6 +56,7 @@ class Meeting(FakeQueue):
 
     def send_all(self, messages: Sequence[Message]) -> None:
         self.barrier.wait()
+        super().send_all(messages)
 
 
 def accept(world: World, name: str, at: int = AT, target: Target | None = None) -> Event:
