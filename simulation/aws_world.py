@@ -38,6 +38,8 @@ RETENTION_OF_QUEUE = 14 * 86_400
 LONG_ID = "\N{DUCK}" * 200
 """An id of which one read unit reads three views: its visitors often need a second query."""
 LAST = keys.VIEW + "~"
+MAX_EARLY_SECONDS = 50.0
+"""How much the clock of TTL may be ahead."""
 PUT_SECONDS = 60.0
 """When Lambda ends `put_views`."""
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "first": 1}', "null"]
@@ -256,7 +258,8 @@ class AwsWorld(World):
 
     def expire(self) -> None:
         """TTL removes an item; the stream carries the removal of a marker, or does not."""
-        gone = [key for key, ttl in self.expiring.items() if ttl < self.now and self._may_go(key)]
+        late = self.now + self.random.uniform(0, MAX_EARLY_SECONDS)
+        gone = [key for key, ttl in self.expiring.items() if ttl < late and self._may_go(key)]
         if not gone:
             return
         key = self.random.choice(gone)
