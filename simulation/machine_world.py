@@ -27,7 +27,7 @@ from simulation.ledger import Moment
 from simulation.resources import MISSING
 from simulation.world import NOON, Looking, World
 from vumi.check.check import check_content
-from vumi.check.report import Kind
+from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.resources import StandaloneResources
 from vumi.storage.database import FILE, Database
@@ -178,7 +178,7 @@ class MachineWorld(World):
         self.faults = 0.0
         self.database.close()
         findings = check_content(self._path.parent)
-        assert [str(one) for one in findings if one.kind is Kind.WRONG] == []
+        assert [str(one) for one in findings if one.kind is FindingKind.WRONG] == []
 
     def restart(self) -> None:
         """Restart as after `kill -9`: whatever was not committed is gone."""

@@ -30,10 +30,10 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to,
 """Where a server that listens on every address of the machine is reached from it."""
 
 
-WRONG = (
+REPORTED_ERRORS = (
     AlreadyRunningError,
     SettingsError,
-    *commands.WRONG,
+    *commands.REPORTED_ERRORS,
 )
 """What is told in one line, in its own words."""
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> in
     try:
         settings = LocalSettings.from_environment(os.environ)
         given.run(settings, given)
-    except WRONG as error:
+    except REPORTED_ERRORS as error:
         return _fail(str(error))
     except StorageError as error:
         return _fail(f"the file in {settings.folder}/ can't be opened: {error}")

@@ -188,7 +188,7 @@ def _name(resource: Any, *, restored: bool) -> str:
             return EVENT_QUEUES
         case {"Fn::If": ["IsRestored", then, otherwise]}:
             return _name(then if restored else otherwise, restored=restored)
-        case {"Fn::If": ["EventsGoToQueues", then, _]}:
+        case {"Fn::If": ["HasEventQueues", then, _]}:
             return _name(then, restored=restored)
     raise AssertionError(f"a policy names what it is about, not {resource!r}")
 
@@ -746,7 +746,7 @@ def test_without_queues_for_events_the_right_to_them_is_one_that_fire_timers_has
     statements = {part["Sid"]: part for part in policy("fire_timers")["Statement"]}
     choice = statements["DeliverEventsToQueues"]["Resource"]["Fn::If"]
     otherwise = statements["EnqueueEventsAgain"]
-    assert choice == ["EventsGoToQueues", {"Ref": "EventQueueArns"}, otherwise["Resource"]]
+    assert choice == ["HasEventQueues", {"Ref": "EventQueueArns"}, otherwise["Resource"]]
     assert otherwise["Action"] == statements["DeliverEventsToQueues"]["Action"]
 
 

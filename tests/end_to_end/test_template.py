@@ -162,7 +162,7 @@ def test_the_template_has_no_findings(packages: dict[str, Path], stage: str) -> 
 def test_the_template_of_the_table_and_the_queues_alone_has_no_findings(tmp_path: Path) -> None:
     assert deploying.main(["resources", "--stage", "prod", "--out", str(tmp_path)]) == 0
     written = tmp_path / "resources.yaml"
-    assert yaml.safe_load(written.read_text()) == template.stand_alone(template.load())
+    assert yaml.safe_load(written.read_text()) == template.extract_standalone(template.load())
     assert lint_file(written) == []
 
 
@@ -722,7 +722,7 @@ def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
         assert alarm["TreatMissingData"] == missing
     assert stack["AlarmSubscription"] == {
         "Type": "AWS::SNS::Subscription",
-        "Condition": "SomebodyIsTold",
+        "Condition": "HasAlarmEmail",
         "Properties": {
             "TopicArn": {"Ref": "AlarmTopic"},
             "Protocol": "email",
@@ -750,7 +750,7 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
 
 
 def test_an_alarm_fires_at_the_first_of_what_should_never_be(prod: Resources) -> None:
-    for name in ("EventsGivenUpAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
+    for name in ("EventsFailedAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
         alarm = alarms(prod)[name]
         assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (0, 1)
         assert alarm["ComparisonOperator"] == "GreaterThanThreshold"

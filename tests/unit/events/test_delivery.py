@@ -225,7 +225,7 @@ def test_what_is_given_up_is_told_by_its_id_with_how_often_it_was_tried(
 ) -> None:
     given_up(world)
     fields = {"event_id": "e", "tries": 1}
-    assert told(caplog) == [(logging.WARNING, "an event is given up", fields)]
+    assert told(caplog) == [(logging.WARNING, "event_failed", fields)]
 
 
 def test_every_attempt_is_counted_by_how_it_ended(
