@@ -16,38 +16,43 @@ from collections.abc import Sequence
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 
 from bench.measuring import machine
-from bench.report import Report
-from bench.stubbed_aws import isolate
+from simulation.environment import isolate
+from simulation.report import Report
 
-MEASUREMENTS = (
-    "hits",
-    "get_cpu",
-    "cold_start",
-    "fold",
-    "lateness",
-    "accepting",
-    "sweep",
-    "wallets",
-    "hot",
-)
-LONG = ("steps", "memory")
+MEASUREMENTS = {
+    **{
+        name: f"bench.speed.{name}"
+        for name in (
+            "hits",
+            "get_cpu",
+            "cold_start",
+            "fold",
+            "lateness",
+            "accepting",
+            "sweep",
+            "wallets",
+        )
+    },
+    "hot": "bench.cost.hot",
+}
+LONG = {name: f"bench.speed.{name}" for name in ("steps", "memory")}
 
 
 def main(names: Sequence[str]) -> int:
-    """Returns the exit status."""
-    known = MEASUREMENTS + LONG
+    """Run the measurements; return the exit status."""
+    known = MEASUREMENTS | LONG
     unknown = [name for name in names if name not in known]
     if unknown:
         print(f"no {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     isolate(os.environ)
     print(f"# vu-mi, measured\n\n{machine()}", flush=True)
-    reports = [_measured(name) for name in names or MEASUREMENTS]
+    reports = [_measure(known[name]) for name in names or MEASUREMENTS]
     return int(any(report.failure for report in reports))
 
 
-def _measured(name: str) -> Report:
-    report: Report = importlib.import_module(f"bench.{name}").measure()
+def _measure(module: str) -> Report:
+    report: Report = importlib.import_module(module).measure()
     print(f"\n{report}", flush=True)
     return report
 

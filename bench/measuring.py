@@ -11,12 +11,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from importlib.metadata import version
-from pathlib import Path
 from statistics import median
 from typing import TypeVar
-
-ROOT = Path(__file__).parent.parent
-"""Where the programs that are measured start."""
 
 Figure = TypeVar("Figure")
 Side = TypeVar("Side", bound=Hashable)
@@ -54,7 +50,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 def machine() -> str:
     """What a figure depends on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "chalice", "waitress"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "chalice", "granian"))
     return (
         f"{os.cpu_count()} cores ({platform.system()} {platform.machine()}, load"
         f" {os.getloadavg()[0]:.1f} before), {platform.python_implementation()}"

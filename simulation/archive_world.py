@@ -8,7 +8,8 @@ from typing import Any
 
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import archive_entries
-from chalicelib.storage.ports import Item, StorageError, text
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Item, text
 from chalicelib.wallets.wallet import PARTITION, Entry, Posting
 from simulation import aws_events as events
 from simulation.archives import FakeArchive

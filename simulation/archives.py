@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 
 
 @dataclass

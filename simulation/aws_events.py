@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.storage.ports import Item, key_of
+from chalicelib.storage.items import Item, key_of
 from chalicelib.views import keys as views_keys
 from chalicelib.wallets.wallet import Entry
 

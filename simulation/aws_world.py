@@ -11,24 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
-from chalicelib.storage.ports import (
-    Due,
-    Item,
-    Key,
-    NotStored,
-    Put,
-    StorageError,
-    Table,
-    Update,
-    Write,
-    number,
-)
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Due, Item, Key, number
+from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.summary import read
@@ -46,6 +39,8 @@ RETENTION_OF_QUEUE = 14 * 86_400
 LONG_ID = "\N{DUCK}" * 200
 """An id of which one read unit reads three views: its visitors often need a second query."""
 LAST = keys.VIEW + "~"
+MAX_EARLY_SECONDS = 50.0
+"""How much the clock of TTL may be ahead."""
 PUT_SECONDS = 60.0
 """When Lambda ends `put_views`."""
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "first": 1}', "null"]
@@ -59,7 +54,7 @@ MALFORMED_RECORDS: list[dict[str, Any]] = [
 
 
 @dataclass(frozen=True)
-class Weather:
+class AwsScenario:
     """How bad a history is.
 
     `skew` is by how many seconds two clocks may differ, `loss` the share of removals that no
@@ -135,10 +130,12 @@ class Paused:
 class AwsWorld(World):
     """The state of the world, and what can happen in it."""
 
-    def __init__(self, seed: int, weather: Weather, engine: Table) -> None:
-        super().__init__(seed, weather.start, weather.skew, weather.ids, has_owners=weather.owners)
-        self.weather, self.engine, self.faults = weather, engine, weather.faults
-        self.settings = Settings(hot_views=weather.hot)
+    def __init__(self, seed: int, scenario: AwsScenario, engine: Table) -> None:
+        super().__init__(
+            seed, scenario.start, scenario.skew, scenario.ids, has_owners=scenario.owners
+        )
+        self.scenario, self.engine, self.faults = scenario, engine, scenario.faults
+        self.settings = Settings(hot_views=scenario.hot)
         self.messages: list[Message] = []
         self.expiring: dict[Key, int] = {}
         self.stream: list[dict[str, Any]] = []
@@ -176,7 +173,9 @@ class AwsWorld(World):
         assert looking
         self.take(looking, view.ulid)
         chance = self.random
-        late = chance.choice(self.weather.delays) if chance.random() < 0.4 else chance.uniform(0, 3)
+        late = (
+            chance.choice(self.scenario.delays) if chance.random() < 0.4 else chance.uniform(0, 3)
+        )
         for _ in range(chance.choice([1, 1, 2, 3])):
             self.deliver_at(self.now + late, body, view)
             late += chance.choice([0, 1, 100, 299, 600, 86_400, 5 * 86_400])
@@ -256,17 +255,18 @@ class AwsWorld(World):
             [lowest] = failed
             self.stream += records[numbers.index(lowest) :]
 
-    # the weather
+    # the scenario
 
     def expire(self) -> None:
-        """TTL removes an item; the stream carries the removal of a marker, or does not."""
-        gone = [key for key, ttl in self.expiring.items() if ttl < self.now and self._may_go(key)]
+        """Let TTL remove an item, if one is expired; the stream may carry a marker's removal."""
+        late = self.now + self.random.uniform(0, MAX_EARLY_SECONDS)
+        gone = [key for key, ttl in self.expiring.items() if ttl < late and self._may_go(key)]
         if not gone:
             return
         key = self.random.choice(gone)
         del self.expiring[key]
-        self.engine.write(ports.Delete(key))
-        if key.sk == keys.WINDOW and self.random.random() >= self.weather.loss:
+        self.engine.write(Delete(key))
+        if key.sk == keys.WINDOW and self.random.random() >= self.scenario.loss:
             self._sequence += 7
             record = events.removal(self._sequence, *key)
             self.stream += [record] * self.random.choice([1, 1, 2])
@@ -292,7 +292,7 @@ class AwsWorld(World):
 
     def pass_time(self) -> None:
         """Time passes; a message is delivered before its queue forgets it."""
-        jump = self.random.choice(self.weather.jumps)
+        jump = self.random.choice(self.scenario.jumps)
         self.now += 86_400 if self.random.random() < 0.01 else jump
 
     def due(self) -> list[Message]:
@@ -308,40 +308,47 @@ class AwsWorld(World):
         happens(self)
 
     def rest(self) -> None:
-        """Everything under way ends, and every message is delivered."""
+        """End all that is under way, deliver every message, and remove and fold every marker."""
         self.faults = 0.0
-        while self.scheduler.under_way or self.messages:
+        while self.scheduler.under_way or self.messages or self.stream or self._next_ttl() < inf:
             if self.scheduler.under_way:
                 self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
+            elif self.stream:
+                self.something_is_folded()
             else:
-                first = min(self.messages, key=lambda message: message.visible_at)
-                self.now = max(self.now, first.visible_at + 1)
-                batch = self.due()[:10]
-                self.messages = [one for one in self.messages if one not in batch]
-                self.deliver(batch)
+                self._deliver_or_expire()
+
+    def _deliver_or_expire(self) -> None:
+        """Go on to the next delivery, or to the next removal of a marker, if that comes first."""
+        delivery = min((message.visible_at + 1 for message in self.messages), default=inf)
+        removal = self._next_ttl() - self.random.uniform(0, MAX_EARLY_SECONDS)
+        self.now = max(self.now, min(delivery, removal))
+        if removal < delivery:
+            self.expire()
+        else:
+            batch = self.due()[:10]
+            self.messages = [one for one in self.messages if one not in batch]
+            self.deliver(batch)
+
+    def _next_ttl(self) -> float:
+        """Return when the first marker expires."""
+        return min(
+            (ttl for key, ttl in self.expiring.items() if key.sk == keys.WINDOW), default=inf
+        )
 
     def check(self) -> None:
-        """Fold what the stream tells of; if removals are lost, the operator folds all."""
-        self.now += 2 * self.windows.grace + self.windows.window
-        if self.weather.loss:
+        """Let the operator fold all badges if removals were lost, and check law 1."""
+        if self.scenario.loss:
+            self.now += 2 * self.windows.grace + self.windows.window
             folder = Folder(self.engine, self.windows, lambda: self.now)
             for badge_id in self.names():
                 folder.fold_all(badge_id)
-        else:
-            self._let_the_stream_fold()
         for badge_id in self.names():
             summary = read(self.engine, badge_id)
             first = keys.VIEW + earliest(summary.watermark + 1)
             views = self.engine.count(keys.partition(badge_id), first=first, last=LAST, limit=9)
             assert not views, f"{badge_id[:9]} has views that no fold has counted"
         super().check()
-
-    def _let_the_stream_fold(self) -> None:
-        while self.stream or any(key.sk == keys.WINDOW for key in self.expiring):
-            self.expire()
-            self.something_is_folded()
-            while self.scheduler.under_way:
-                self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
 
     # what HAPPENINGS call
 

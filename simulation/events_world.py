@@ -18,7 +18,8 @@ from chalicelib.events.claims import Claims
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Kind, Status, Target
 from chalicelib.storage import ports
-from chalicelib.storage.ports import Table, Update, Write
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Update, Write
 from simulation.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
 from simulation.scheduled_events import fire
 

@@ -6,20 +6,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from chalicelib.storage.ports import (
-    Due,
-    Item,
-    Key,
-    Message,
-    NotSent,
-    NotStored,
-    Put,
-    Queue,
-    StorageError,
-    Table,
-    Unavailable,
-    Write,
-)
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.ports import Message, NotSent, NotStored, Queue, Table
+from chalicelib.storage.writes import Put, Write
 
 Result = TypeVar("Result")
 

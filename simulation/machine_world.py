@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 from chalicelib.aws import resources
 from chalicelib.settings import Settings
-from chalicelib.storage import ports
-from chalicelib.storage.ports import Item, Key, StorageError, Update, Write
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.writes import Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.view import View
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
@@ -26,7 +27,7 @@ from simulation.ledger import Moment
 from simulation.standalone import standalone
 from simulation.world import NOON, Looking, World
 from vumi.check.check import check_content
-from vumi.check.report import Kind
+from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
@@ -42,7 +43,7 @@ RETENTION_SECONDS = 3_600
 
 
 @dataclass(frozen=True)
-class Trouble:
+class MachineScenario:
     """How bad a history is: the share of commits that fail, and how the clock is set.
 
     A badge with `hot` live views is hot. `start` is the time at which the history begins.
@@ -86,7 +87,7 @@ class Paused:
         self._world.scheduler.pause()
         return self._world.engine.query(partition, **how)
 
-    def query_due(self, batch: str, **how: Any) -> list[ports.Due]:
+    def query_due(self, batch: str, **how: Any) -> list[Due]:
         return self._world.engine.query_due(batch, **how)
 
     def count(self, partition: str, **how: Any) -> int:
@@ -113,11 +114,11 @@ class MachineWorld(World):
 
     engine: SqliteTable
 
-    def __init__(self, seed: int, trouble: Trouble, folder: Path) -> None:
-        self._latest = trouble.start
-        super().__init__(seed, trouble.start, 0.0, trouble.ids, has_owners=trouble.owners)
-        self.trouble, self.faults = trouble, 0.0
-        self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=trouble.hot)
+    def __init__(self, seed: int, scenario: MachineScenario, folder: Path) -> None:
+        self._latest = scenario.start
+        super().__init__(seed, scenario.start, 0.0, scenario.ids, has_owners=scenario.owners)
+        self.scenario, self.faults = scenario, 0.0
+        self.settings = Settings(retention_seconds=RETENTION_SECONDS, hot_views=scenario.hot)
         self._path = folder / FILE
         self._looking: Looking | None = None
         self._views: dict[str, View] = {}
@@ -156,14 +157,14 @@ class MachineWorld(World):
         self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
         resources.use(self._resources)
         self.database.world = self
-        self.faults = self.trouble.faults
+        self.faults = self.scenario.faults
 
     def close(self) -> None:
         """Close the file; whatever happened, a check finds nothing wrong with it."""
         self.faults = 0.0
         self.database.close()
         findings = check_content(self._path.parent)
-        assert [str(one) for one in findings if one.kind is Kind.WRONG] == []
+        assert [str(one) for one in findings if one.kind is FindingKind.WRONG] == []
 
     def restart(self) -> None:
         """Restart as after `kill -9`: whatever was not committed is gone."""
@@ -252,7 +253,7 @@ class MachineWorld(World):
         self._try(self.random.choice(steps))
 
     def the_clock_is_set(self) -> None:
-        self.now += self.random.choice(self.trouble.jumps)
+        self.now += self.random.choice(self.scenario.jumps)
 
     def the_process_is_killed(self) -> None:
         self.restart()
@@ -265,7 +266,7 @@ class MachineWorld(World):
 
     def rest(self) -> None:
         """Everything under way ends, every message is handled, every badge is folded."""
-        self.trouble = replace(self.trouble, faults=0.0)
+        self.scenario = replace(self.scenario, faults=0.0)
         self.restart()
         while self.scheduler.under_way:
             self.scheduler.go_on(self.scheduler.under_way[-1], self.now)

@@ -7,21 +7,16 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
-from chalicelib.storage.ports import (
-    MAX_DUE,
+from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
+from chalicelib.storage.ports import MAX_DUE
+from chalicelib.storage.writes import (
     Check,
     ConditionFailed,
     Delete,
-    Due,
-    Item,
-    Key,
     Put,
     Update,
     Write,
-    check_item,
     check_transaction,
-    key_of,
-    number,
 )
 from vumi.storage.conditions import holds
 from vumi.storage.table import updated

@@ -8,28 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from random import Random
+from typing import Protocol
 
 from chalicelib.http.tokens import digest
-from chalicelib.storage.ports import StorageError, text
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import text
+from chalicelib.storage.ports import Table
 from chalicelib.views import keys, owner
 from chalicelib.views.owner import Change
 from chalicelib.views.summary import read
 from simulation.faults import Crash
-from simulation.ledger import Span
+from simulation.ledger import Ledger, Moment, Span
 from simulation.operations import Operation
-
-if TYPE_CHECKING:
-    from simulation.world import World
 
 OWNED = ("mine", "yours")
 TRIES = 8
 
 
+class OwnersWorld(Protocol):
+    """The parts of a world that owners use."""
+
+    random: Random
+    table: Table
+    engine: Table
+    settings: Settings
+    ledger: Ledger
+
+    @property
+    def moment(self) -> Moment: ...
+    def clock(self) -> float: ...
+    def start(self, run: Callable[[Operation], None]) -> None: ...
+
+
 class Owners:
     """Who owns which badges; what was done, the table tells."""
 
-    def __init__(self, world: World, ids: tuple[str, ...]) -> None:
+    def __init__(self, world: OwnersWorld, ids: tuple[str, ...]) -> None:
         self._world = world
         self._claims = 0
         self._secrets: dict[str, str] = {}

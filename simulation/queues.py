@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chalicelib.storage.ports import Message, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import Message
 from chalicelib.views.view import View
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
-from chalicelib.storage.ports import Due, Item, Key, Table, Write
+from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Write
 from simulation.aws_table import create_table
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from zlib import crc32
 
-from chalicelib.storage.ports import Item, Put, Table, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Failures, Store

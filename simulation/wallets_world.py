@@ -18,7 +18,9 @@ from typing import TypeAlias
 
 from ulid import ULID
 
-from chalicelib.storage.ports import Delete, Item, Key, Table, key_of, number, text
+from chalicelib.storage.items import Item, Key, key_of, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
@@ -198,7 +200,7 @@ class WalletsWorld:
             try:
                 opened = opening.open_wallet(self._faulty, user, int(self.now * 1000)).wallet_id
             except opening.HasWalletError as has:
-                opened = has.wallet_id
+                opened = has.details["id"]
             assert opening.of_user(self.table, user).wallet_id == opened
 
     @property

@@ -16,7 +16,10 @@ from typing import Any, TypeVar
 from app import app
 from chalicelib.aws import resources
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import StorageError, Table, Unavailable, Update, Write, text
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Update, Write
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows

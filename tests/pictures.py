@@ -8,8 +8,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Options
-from chalicelib.badges.svg import Badge, draw
+from chalicelib.badges.svg import draw
 from chalicelib.views import chart
 from chalicelib.views.history import Bucket, By, History
 

@@ -7,46 +7,47 @@ from __future__ import annotations
 
 import argparse
 import errno
-import gc
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
+from chalicelib.api import TABLE
+from chalicelib.http.dispatch import dispatch
+from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
-from chalicelib.storage.ports import StorageError
-from vumi.cli import commands
+from chalicelib.storage.errors import StorageError
 from vumi.engine import AlreadyRunningError, Engine
-from vumi.server.gateway import Gateway
+from vumi.server.asgi import Application
+from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import LocalSettings
+
+if TYPE_CHECKING:
+    from vumi.cli import commands
+else:
+    commands = lazy("vumi.cli.commands")
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to, only named
 """Where a server that listens on every address of the machine is reached from it."""
 
 
-WRONG = (
-    AlreadyRunningError,
-    SettingsError,
-    *commands.WRONG,
-)
-"""What is told in one line, in its own words."""
-
-
 def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> int:
-    """Returns the exit status: 0 for done, 1 for not, 2 for no such command.
+    """Serve, or run the command that the arguments name, and return the exit status.
 
-    `clock`, in seconds since 1970, is the one to serve by.
+    It is 0 for success, 1 for failure and 2 for an unknown command. The server goes by `clock`, in
+    seconds since 1970.
     """
-    given = _parser(clock).parse_args(arguments)
+    given = _parse(arguments) if arguments else argparse.Namespace(run=partial(_serve, clock=clock))
     telemetry.write_to(sys.stderr, with_metrics=False)
     try:
         settings = LocalSettings.from_environment(os.environ)
         given.run(settings, given)
-    except WRONG as error:
+    except (AlreadyRunningError, SettingsError, *commands.REPORTED_ERRORS) as error:
         return _fail(str(error))
     except StorageError as error:
         return _fail(f"the file in {settings.folder}/ can't be opened: {error}")
@@ -55,30 +56,29 @@ def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> in
     return 0
 
 
-def _parser(clock: Callable[[], float]) -> argparse.ArgumentParser:
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, and as `run` the command; a server needs none of these modules."""
     parser = argparse.ArgumentParser("python -m vumi", description=_serve.__doc__)
-    parser.set_defaults(run=partial(_serve, clock=clock))
     commands.add_to(parser.add_subparsers(metavar="COMMAND"))
-    return parser
+    return parser.parse_args(arguments)
 
 
 def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
     """Serve badges until SIGINT or SIGTERM."""
-    from app import app  # noqa: PLC0415  only once the settings are known to be right
-
     engine = Engine(settings.folder, settings.product, clock)
     try:
-        gateway = Gateway(app, engine.together)
-        server = WebServer(gateway, settings.host, settings.port, engine.fair_lock)
+        commits = CommonCommits(
+            lambda request: dispatch(TABLE, request, engine.resources),
+            engine.together,
+            engine.fair_lock,
+        )
+        server = WebServer(Application(commits.answer), settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
         engine.start()
-        _greet(settings, server.port)
-        if new_token:
-            print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
-        gc.freeze()  # what was imported stays, and need not be looked through again and again
-        server.serve()
+        server.serve(partial(_greet, settings, server.port, new_token))
+        commits.close()
     finally:
         engine.stop()
     print("vu-mi stopped; nothing is lost.", flush=True)  # noqa: T201
@@ -91,11 +91,13 @@ def address(host: str, port: int) -> str:
     return f"http://{netloc}/"
 
 
-def _greet(settings: LocalSettings, port: int) -> None:
+def _greet(settings: LocalSettings, port: int, new_token: str) -> None:
     root = address(settings.host, port)
     print(f"vu-mi serves badges: make yours on {root}", flush=True)  # noqa: T201
     badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
     print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
+    if new_token:
+        print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
 
 
 def _explain(error: OSError, settings: LocalSettings) -> str:

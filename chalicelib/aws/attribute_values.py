@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from chalicelib.storage.ports import Item, Key, Refused, Value, check_value
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.items import Item, Key, Value, check_value
 
 WHOLE = re.compile(r"-?\d+")
 AttributeValue: TypeAlias = dict[str, Any]

@@ -1,29 +1,27 @@
-"""How the writes of `ports` read as DynamoDB requests: expressions, names and values."""
+"""Writes and their conditions as DynamoDB requests: expressions, names and values."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chalicelib.aws.attribute_values import encode, encode_item, encode_key
-from chalicelib.storage.ports import Check, Delete, Put, Update, Value, Write
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.conditions import ConditionBase
+from chalicelib.storage.conditions import Combination, Comparison, Condition, Presence
+from chalicelib.storage.items import Value
+from chalicelib.storage.writes import Check, Delete, Put, Update, Write
 
 OLD_ITEM = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-"""A failed condition carries the item as it stands, so that nobody need read it again."""
+"""The error of a failed condition has the item as it is stored, which saves reading it again."""
 
 
 def single_request(write: Put | Update | Delete) -> tuple[str, dict[str, Any]]:
-    """The client method for one write alone, and its arguments but for the table's name."""
+    """Return the client method for one write, and its arguments without the table's name."""
     operation = {Put: "put_item", Update: "update_item", Delete: "delete_item"}[type(write)]
     return operation, _arguments(write)
 
 
 def transaction_item(write: Write, table: str) -> dict[str, Any]:
-    """One entry of `TransactItems`."""
+    """Return the write as an entry of `TransactItems`."""
     kind = "ConditionCheck" if isinstance(write, Check) else type(write).__name__
     return {kind: {"TableName": table, **_arguments(write)}}
 
@@ -62,28 +60,30 @@ class _Expression:
         clauses = {"SET": sets, "ADD": adds, "REMOVE": [self._name(name) for name in write.remove]}
         return " ".join(f"{word} {', '.join(parts)}" for word, parts in clauses.items() if parts)
 
-    def condition(self, condition: ConditionBase) -> str:
-        # Imported here: a function that writes no condition need not pay for boto3 at cold start.
-        from boto3.dynamodb.conditions import ConditionExpressionBuilder  # noqa: PLC0415
-
-        built = ConditionExpressionBuilder().build_expression(condition)
-        self.names |= built.attribute_name_placeholders
-        values: Mapping[str, Value] = built.attribute_value_placeholders
-        self.values |= {placeholder: encode(value) for placeholder, value in values.items()}
-        expression: str = built.condition_expression
-        return expression
+    def condition(self, condition: Condition) -> str:
+        match condition:
+            case Comparison(name, operator, value):
+                return f"{self._name(name)} {operator} {self._value(value)}"
+            case Presence(name, exists):
+                function = "attribute_exists" if exists else "attribute_not_exists"
+                return f"{function}({self._name(name)})"
+            case Combination(left, operator, right):
+                return f"({self.condition(left)} {operator} {self.condition(right)})"
 
     def placeholders(self) -> dict[str, Any]:
-        """DynamoDB refuses empty maps of names or values."""
+        """Return the maps of names and values that are not empty: DynamoDB refuses empty ones."""
         maps = {"ExpressionAttributeNames": self.names, "ExpressionAttributeValues": self.values}
         return {name: content for name, content in maps.items() if content}
 
     def _assign(self, template: str, name: str, value: Value) -> str:
-        placeholder = f":u{len(self.values)}"
-        self.values[placeholder] = encode(value)
-        return template.format(self._name(name), placeholder)
+        return template.format(self._name(name), self._value(value))
 
     def _name(self, name: str) -> str:
-        placeholder = f"#u{len(self.names)}"
+        placeholder = f"#n{len(self.names)}"
         self.names[placeholder] = name
+        return placeholder
+
+    def _value(self, value: Value) -> str:
+        placeholder = f":v{len(self.values)}"
+        self.values[placeholder] = encode(value)
         return placeholder

@@ -13,7 +13,7 @@ from botocore.exceptions import (
     HTTPClientError,
 )
 
-from chalicelib.storage.ports import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
 
 TRANSIENT = frozenset(
     {

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 
 Result = TypeVar("Result")
 

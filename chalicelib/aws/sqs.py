@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from chalicelib.aws.errors import translated
 from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import Message, NotSent, StorageError, Unavailable, check_delay
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.ports import Message, NotSent, check_delay
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient

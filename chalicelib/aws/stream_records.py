@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from chalicelib.aws.attribute_values import decode_item
 from chalicelib.lazy import lazy
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.items import Key
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import Key, Refused
 from chalicelib.views import keys
 
 if TYPE_CHECKING:

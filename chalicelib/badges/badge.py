@@ -1,78 +1,84 @@
-"""A badge as shields.io's endpoint JSON.
+"""A badge: its two texts and its look, and the same as shields.io's endpoint JSON.
 
-Source: shields.io, "Endpoint Badge". Only keys of its schema may stand here: older shields refuse
-any other.
+Source: shields.io, "Endpoint Badge". The JSON has only keys of its schema: older versions of
+shields refuse any other.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from chalicelib import telemetry
-from chalicelib.badges.options import BadOptionError, Options
-from chalicelib.storage.ports import StorageError
+from chalicelib.badges.options import Options
+from chalicelib.http.errors import ClientError
+from chalicelib.storage.errors import StorageError
 
-LABEL = "views"
-COLOR = "blue"
 PLAIN = Options()
 
 
-def views(count: int, options: Options = PLAIN) -> dict[str, Any]:
-    """The badge of a count, as it is wanted."""
-    return told(LABEL, options.message(count), COLOR, options)
-
-
-def told(label: str, message: str, color: str, options: Options) -> dict[str, Any]:
-    """A badge that says this, as far as it is not wanted otherwise."""
-    given = {
-        "labelColor": options.label_color,
-        "style": options.style,
-        "namedLogo": options.logo,
-    }
-    return {
-        "schemaVersion": 1,
-        "label": label if options.label is None else options.label,
-        "message": message,
-        "color": options.color or color,
-        **{key: value for key, value in given.items() if value},
-    }
-
-
-def error(reason: str) -> dict[str, Any]:
-    """A badge that says what is wrong."""
-    return {
-        "schemaVersion": 1,
-        "label": LABEL,
-        "message": reason,
-        "color": "red",
-        "isError": True,
-    }
-
-
 @dataclass(frozen=True, slots=True)
-class Reasons:
-    """Why a badge of something else than views says what is wrong, in words for it or the log.
+class Badge:
+    """A badge to be drawn, by shields.io or as SVG.
 
-    `unknown` is raised where there is no such thing, of which the badge says `missing`; `unread`
-    and `failed` are for the log.
+    `color` is the color behind the message, `label_color` that behind the label and its logo, each
+    as `colors.parse` takes it. An empty text leaves `label_color`, `style` and `logo` to shields.
     """
 
-    unknown: type[Exception]
-    missing: str
-    unread: str
-    failed: str
+    label: str
+    message: str
+    color: str = "blue"
+    label_color: str = ""
+    style: str = ""
+    logo: str = ""
+    is_error: bool = False
 
-    def of(self, failure: Exception) -> str:
-        """What the badge says of a failure that is being handled; one of ours is logged."""
-        match failure:
-            case BadOptionError():
-                return str(failure)
-            case self.unknown():
-                return self.missing
-            case StorageError():
-                telemetry.event(logging.ERROR, self.unread)
-                return "unavailable: try again"
-        telemetry.event(logging.ERROR, self.failed)
-        return "out of order: try again"
+    @classmethod
+    def of(cls, label: str, message: str, color: str, options: Options = PLAIN) -> Badge:
+        """Return a badge with the look that its caller asks for."""
+        return cls(
+            label=label if options.label is None else options.label,
+            message=message,
+            color=options.color or color,
+            label_color=options.label_color,
+            style=options.style,
+            logo=options.logo,
+        )
+
+    @classmethod
+    def error(cls, label: str, reason: str) -> Badge:
+        """Return a badge that says what is wrong."""
+        return cls(label, reason, "red", is_error=True)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """Return the badge as shields.io's endpoint JSON."""
+        optional = {
+            "labelColor": self.label_color,
+            "style": self.style,
+            "namedLogo": self.logo,
+            "isError": self.is_error,
+        }
+        return {
+            "schemaVersion": 1,
+            "label": self.label,
+            "message": self.message,
+            "color": self.color,
+            **{name: value for name, value in optional.items() if value},
+        }
+
+
+def explain(
+    failure: Exception,
+    unavailable: str = "unavailable: try again",
+    internal: str = "out of order: try again",
+) -> str:
+    """Return the text of a badge for an exception that is being handled.
+
+    Log the exception unless it is the caller's.
+    """
+    if isinstance(failure, ClientError):
+        return str(failure)
+    telemetry.event(logging.ERROR, "badge_failed")
+    return unavailable if isinstance(failure, StorageError) else internal

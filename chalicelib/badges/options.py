@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from chalicelib.views.ids import REFUSED_CATEGORIES
+from chalicelib.http.messages import Query
+from chalicelib.http.query import check_characters, one, shown
+from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
-    from chalice.app import Request
-
-Query = Mapping[str, Sequence[str]]
-"""The values of each query parameter."""
+    from chalicelib.badges import colors
+else:
+    colors = lazy("chalicelib.badges.colors")
 
 FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 MAX_LABEL = 100
 MAX_LOGO = 50
 MAX_BASE = 10**15
-SHOWN = 20
-"""So much of a wrong value stands in the refusal, which has to fit on a badge."""
 THOUSANDS = ("", "k", "M", "B", "T")
-
-
-class BadOptionError(ValueError):
-    """An option is wrong; the message names it and says what to give, short enough for a badge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +42,18 @@ class Options:
     base: int = 0
 
     def message(self, count: int) -> str:
-        """A count as it is shown: 1234, 1,234 or 1.2k."""
+        """Return a count as it is shown: 1234, 1,234 or 1.2k."""
         count += self.base
         if self.format == "comma":
             return f"{count:,}"
         return short(count) if self.format == "short" else str(count)
 
 
-def query_of(request: Request) -> Query:
-    """The query of a request."""
-    return request.to_original_event().get("multiValueQueryStringParameters") or {}
-
-
 def parse(query: Query) -> Options:
-    """The options in a query. Raises `BadOptionError`."""
+    """Return the options in a query. Raises `BadRequestError`."""
     return Options(
         peek=one(query, "peek", _flag, default=False),
-        label=one(query, "label", _label, default=None),
+        label=one(query, "label", _label, default=None, may_be_empty=True),
         color=one(query, "color", _color, default=""),
         label_color=one(query, "labelColor", _color, default=""),
         style=one(query, "style", partial(_among, STYLES), default=""),
@@ -75,28 +64,12 @@ def parse(query: Query) -> Options:
 
 
 def short(count: int) -> str:
-    """1.2k for 1234, 12k for 12345: cut off, so that it never says more than there is."""
+    """Return 1.2k for 1234, 12k for 12345: cut off, so that it never says more than there is."""
     power = min((len(str(count)) - 1) // 3, len(THOUSANDS) - 1)
     whole, rest = divmod(count, 1000**power)
     tenths = rest * 10 // 1000**power
     point = f".{tenths}" if whole < len("0123456789") and tenths else ""
     return f"{whole}{point}{THOUSANDS[power]}"
-
-
-def one(query: Query, name: str, read: Callable[[str], Any], *, default: Any) -> Any:
-    """The option `name`, or its default where the query has none; an option is given once.
-
-    Empty is as good as not given, but for the label. Raises `BadOptionError`.
-    """
-    values = query.get(name, ())
-    if len(values) > 1:
-        raise BadOptionError(f"{name}: give one, not {len(values)}")
-    if not values or (values[0] == "" and name != "label"):
-        return default
-    try:
-        return read(values[0])
-    except ValueError as wrong:
-        raise BadOptionError(f"{name}: {wrong}") from None
 
 
 def _flag(given: str) -> bool:
@@ -108,15 +81,11 @@ def _flag(given: str) -> bool:
 def _label(given: str) -> str:
     if len(given) > MAX_LABEL:
         raise ValueError(f"give at most {MAX_LABEL} characters, not {len(given)}")
-    for category in map(unicodedata.category, given):
-        if category in REFUSED_CATEGORIES:
-            raise ValueError(f"it has {REFUSED_CATEGORIES[category]}: leave it out")
+    check_characters(given, "it")
     return given
 
 
 def _color(given: str) -> str:
-    from chalicelib.badges import colors  # noqa: PLC0415  most badges ask for none
-
     return colors.parse(given)
 
 
@@ -135,13 +104,8 @@ def _logo(given: str) -> str:
 
 
 def base(given: str) -> int:
-    """A count to start from. Raises `ValueError`, which says what to give."""
+    """Return a count to start from. Raises `ValueError`, which says what to give."""
     decimal = given.isascii() and given.isdecimal() and len(given) <= len(str(MAX_BASE))
     if not (decimal and int(given) <= MAX_BASE):
         raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {shown(given)}")
     return int(given)
-
-
-def shown(given: str) -> str:
-    """The beginning of a wrong value as it is written out, where one character may take ten."""
-    return repr(given)[:SHOWN]

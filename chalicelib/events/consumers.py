@@ -14,7 +14,7 @@ from chalicelib.events.event import Event
 from chalicelib.events.sweep import Swept, SweptGroup
 from chalicelib.events.targets import TargetSender
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import StorageError
+from chalicelib.storage.errors import StorageError
 
 Result = TypeVar("Result")
 

@@ -20,16 +20,10 @@ from chalicelib import telemetry
 from chalicelib.events.claims import LEASE_SECONDS, Claims
 from chalicelib.events.event import KEPT_SECONDS, Attempt, Event, Status, attempts_value, batch, key
 from chalicelib.events.schedule import enqueue_soon
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Queue,
-    Table,
-    Update,
-    Value,
-    attribute,
-    text,
-    unchanged,
-)
+from chalicelib.storage.conditions import attr, unchanged
+from chalicelib.storage.items import Value, text
+from chalicelib.storage.ports import Queue, Table
+from chalicelib.storage.writes import ConditionFailed, Update
 
 DELIVERY_SECONDS = 20
 """The longest that a delivery may take, with room; a claim older than the rest does not begin."""
@@ -125,7 +119,7 @@ class EventDelivery:
             "tries": claimed.tries,
             "attempts": attempts_value(claimed.attempts),
         }
-        active = attribute("status").eq(str(Status.ACTIVE))
+        active = attr("status") == str(Status.ACTIVE)
         condition = active & unchanged("tries", tries)
         try:
             self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
@@ -176,7 +170,7 @@ class EventDelivery:
         settled = self._settle(event, values)
         if settled and status is Status.ERROR:
             telemetry.event(
-                logging.WARNING, "event_given_up", event_id=event.event_id, tries=event.tries
+                logging.WARNING, "event_failed", event_id=event.event_id, tries=event.tries
             )
             telemetry.count(events_failed=1)
         return settled
@@ -193,7 +187,7 @@ class EventDelivery:
             key(event.event_id),
             values={**values, "attempts": attempts},
             remove=("claim", "lease"),
-            condition=attribute("status").eq(str(Status.ACTIVE)) & unchanged("claim", event.claim),
+            condition=(attr("status") == str(Status.ACTIVE)) & unchanged("claim", event.claim),
         )
         try:
             self.table.write(update)
@@ -229,7 +223,7 @@ def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
             "round": event.tries,
         },
         remove=("ttl",),
-        condition=attribute("status").eq(str(Status.ERROR)) & unchanged("tries", event.tries),
+        condition=(attr("status") == str(Status.ERROR)) & unchanged("tries", event.tries),
     )
     try:
         table.write(update)

@@ -15,8 +15,8 @@ from enum import StrEnum
 from typing import Any, TypeVar
 from zlib import crc32
 
+from chalicelib.storage.items import Item, Key, Value, number, text
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import Item, Key, Value, number, text
 
 Part = TypeVar("Part", str, int)
 
@@ -54,7 +54,7 @@ class Target:
     kind: Kind
     address: str = ""
 
-    def document(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {str(self.kind): True if self.kind is Kind.LOG else self.address}
 
 

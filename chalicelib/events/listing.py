@@ -10,14 +10,12 @@ from heapq import merge
 from itertools import islice
 
 from chalicelib.events.event import ID, PARTITION, SHARDS, Event, Status, batches, key
-from chalicelib.storage.ports import MAX_DUE, Due, Table
+from chalicelib.http.errors import BadRequestError
+from chalicelib.storage.items import Due
+from chalicelib.storage.ports import MAX_DUE, Table
 
 PAGE = 50
 SHARD_NAMES = frozenset(map(str, range(SHARDS)))
-
-
-class BadCursorError(ValueError):
-    """What was given is no cursor of this list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,7 @@ class Page:
 
 
 def read(table: Table, status: Status, cursor: str = "") -> Page:
-    """A page of the events of a status. Raises `BadCursorError` and `StorageError`.
+    """A page of the events of a status. Raises `BadRequestError` and `StorageError`.
 
     Each shard is in order, so the merged ones are; the cursor has the place in each.
     """
@@ -68,7 +66,7 @@ def _places(cursor: str, status: Status) -> dict[int, Due]:
     except (AttributeError, TypeError, ValueError, RecursionError):
         of, places = "", {}
     if of != status:
-        raise BadCursorError(f"cursor: give the one that the page of {status} before answered")
+        raise BadRequestError(f"cursor: give the one that the page of {status} before answered")
     return places
 
 

@@ -16,7 +16,8 @@ from typing import Any
 from ulid import ULID
 
 from chalicelib.events.event import ID, Event, Kind, Target
-from chalicelib.http.bodies import BadRequestError, read_fields
+from chalicelib.http.bodies import read_fields
+from chalicelib.http.errors import BadRequestError, ClientError
 
 MAX_AHEAD_SECONDS = 366 * 86_400
 MAX_PAYLOAD_BYTES = 65_536
@@ -39,12 +40,18 @@ SINCE_1970 = "give seconds since 1970, such as 1767225600 or 1767225600.5"
 UTF_8 = {"utf-8", "us-ascii"}
 
 
-class TooLargeError(BadRequestError):
+class TooLargeError(ClientError):
     """A request has more than fits into an event."""
 
+    status = 413
+    code = "too_large"
 
-class UnsupportedTypeError(BadRequestError):
+
+class UnsupportedTypeError(ClientError):
     """A body is of a type that is not read."""
+
+    status = 415
+    code = "unsupported_media_type"
 
 
 @dataclass(frozen=True, slots=True)

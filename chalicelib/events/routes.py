@@ -1,177 +1,139 @@
-"""What the doors to events answer, whatever happens."""
+"""Routes of scheduled events: three endpoints create them, and each has a badge."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
-from chalice.app import Request, Response
-
-from chalicelib import telemetry
-from chalicelib.aws import resources
-from chalicelib.badges.badge import Reasons
-from chalicelib.badges.options import Options, parse, query_of
-from chalicelib.badges.picture import picture
-from chalicelib.events import listing, requests, schedule, serializers
-from chalicelib.events.event import Kind, Status
-from chalicelib.events.requests import Wanted
-from chalicelib.events.schedule import Accepted
-from chalicelib.events.targets import NO_SECRET
-from chalicelib.events.webhooks import urls
+from chalicelib.badges.badge import Badge, explain
+from chalicelib.badges.options import parse
+from chalicelib.badges.responses import badge_json, badge_svg
 from chalicelib.http import responses
-from chalicelib.http.bodies import BadRequestError, body_of
-from chalicelib.http.responses import answer, error, unavailable
+from chalicelib.http.errors import BadRequestError, NotFoundError
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.query import one
+from chalicelib.http.routing import Authentication, Route
+from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import StorageError
 
-REFUSALS: tuple[tuple[type[Exception], int, str], ...] = (
-    (requests.TooLargeError, 413, "too_large"),
-    (requests.UnsupportedTypeError, 415, "unsupported_media_type"),
-    (BadRequestError, 400, "bad_request"),
-    (listing.BadCursorError, 400, "bad_request"),
-    (urls.BadUrlError, 400, "bad_url"),
-    (urls.Unreachable, 400, "bad_url"),
-    (schedule.UnknownEventError, 404, "not_found"),
-    (schedule.IdTakenError, 409, "id_taken"),
-    (schedule.TooLateError, 409, "too_late"),
-)
-"""What is wrong with a request, the status and the code; the first that fits."""
-REASONS = Reasons(
-    schedule.UnknownEventError,
-    "no such event",
-    "an event can't be read",
-    "a countdown failed",
-)
+if TYPE_CHECKING:
+    from chalicelib.events import event, listing, requests, schedule, serializers, targets
+    from chalicelib.events.webhooks import urls
+else:
+    event = lazy("chalicelib.events.event")
+    listing = lazy("chalicelib.events.listing")
+    requests = lazy("chalicelib.events.requests")
+    schedule = lazy("chalicelib.events.schedule")
+    serializers = lazy("chalicelib.events.serializers")
+    targets = lazy("chalicelib.events.targets")
+    urls = lazy("chalicelib.events.webhooks.urls")
+
+LABEL = "event"
 
 
-def accept(request: Request) -> Response:
-    """`POST /api/v1/events`."""
-
-    def do(use: Resources, now: int) -> Response:
-        wanted = requests.read_event(body_of(request), use.settings.event_queues, now)
-        accepted = _schedule(use, wanted, now)
-        return answer(serializers.document(accepted.event), 201 if accepted.is_new else 200)
-
-    return _answered(do)
+def post_event(request: Request, resources: Resources) -> Response:
+    """Accept an event; the same request again changes nothing."""
+    now = _now(resources)
+    wanted = requests.read_event(request.body, resources.settings.event_queues, now)
+    accepted = _schedule(wanted, resources, now)
+    status = 201 if accepted.is_new else 200
+    return responses.json(serializers.to_json(accepted.event), status)
 
 
-def start_timer(request: Request) -> Response:
-    """`POST /timers`."""
-
-    def do(use: Resources, now: int) -> Response:
-        accepted = _schedule(use, requests.read_timer(body_of(request), now), now)
-        return answer({"id": accepted.event.event_id})
-
-    return _answered(do)
-
-
-def echo(request: Request) -> Response:
-    """`POST /echoAtTime`."""
-
-    def do(use: Resources, now: int) -> Response:
-        requests.check_text(request.headers.get("content-type", "text/plain"))
-        wanted = requests.read_echo(body_of(request), _one(request, "ts"), now)
-        accepted = _schedule(use, wanted, now)
-        return answer({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
-
-    return _answered(do)
+def get_events(request: Request, resources: Resources) -> Response:
+    """List the events of a status, a page at a time."""
+    status = one(request.query, "status", str, default=str(event.Status.ACTIVE))
+    if status not in set(event.Status):
+        raise BadRequestError(f"status: give {', '.join(event.Status)}, not {status[:20]!r}")
+    cursor = one(request.query, "cursor", str, default="")
+    page = listing.read(resources.table, event.Status(status), cursor)
+    events = {"events": [serializers.to_json(listed) for listed in page.events]}
+    return responses.json({**events, **({"cursor": page.cursor} if page.cursor else {})})
 
 
-def listed(request: Request) -> Response:
-    """`GET /api/v1/events`."""
-
-    def do(use: Resources, _: int) -> Response:
-        status = _one(request, "status") or str(Status.ACTIVE)
-        if status not in set(Status):
-            raise BadRequestError(f"status: give {', '.join(Status)}, not {status[:20]!r}")
-        page = listing.read(use.table, Status(status), _one(request, "cursor") or "")
-        told = {"events": [serializers.document(one) for one in page.events]}
-        return answer(told | ({"cursor": page.cursor} if page.cursor else {}))
-
-    return _answered(do)
+def get_event(request: Request, resources: Resources) -> Response:
+    """Answer an event."""
+    found = schedule.read(resources.table, request.path_parameters["event_id"])
+    return responses.json(serializers.to_json(found))
 
 
-def event(event_id: str) -> Response:
-    """`GET /api/v1/events/{id}`."""
-    return _answered(
-        lambda use, _: answer(serializers.document(schedule.read(use.table, event_id)))
-    )
+def delete_event(request: Request, resources: Resources) -> Response:
+    """Cancel an event."""
+    event_id = request.path_parameters["event_id"]
+    cancelled = schedule.cancel(resources.table, resources.claims, event_id, _now(resources))
+    return responses.json(serializers.to_json(cancelled))
 
 
-def cancel(event_id: str) -> Response:
-    """`DELETE /api/v1/events/{id}`."""
-    return _answered(
-        lambda use, now: answer(
-            serializers.document(schedule.cancel(use.table, use.claims, event_id, now))
-        )
-    )
+def post_timer(request: Request, resources: Resources) -> Response:
+    """Start a timer; when it elapses, its URL gets a POST."""
+    now = _now(resources)
+    accepted = _schedule(requests.read_timer(request.body, now), resources, now)
+    return responses.json({"id": accepted.event.event_id})
 
 
-def timer(timer_id: str) -> Response:
-    """`GET /timers/{id}`."""
-    return _answered(
-        lambda use, now: answer(serializers.timer(schedule.read(use.table, timer_id), now))
-    )
+def get_timer(request: Request, resources: Resources) -> Response:
+    """Answer how long a timer still takes."""
+    found = schedule.read(resources.table, request.path_parameters["timer_id"])
+    return responses.json(serializers.timer(found, _now(resources)))
 
 
-def countdown(request: Request, event_id: str) -> Response:
-    """`GET /api/v1/events/{id}/badge`."""
-    body, _ = _badge(request, event_id)
-    return responses.badge(body)
+def post_echo(request: Request, resources: Resources) -> Response:
+    """Print a text to the log at a time."""
+    now = _now(resources)
+    requests.check_text(request.headers.get("content-type", "text/plain"))
+    ts = one(request.query, "ts", str, default=None, may_be_empty=True)
+    accepted = _schedule(requests.read_echo(request.body, ts, now), resources, now)
+    return responses.json({"id": accepted.event.event_id}, 201 if accepted.is_new else 200)
 
 
-def countdown_svg(request: Request, event_id: str) -> Response:
-    """`GET /api/v1/events/{id}/badge.svg`."""
-    return responses.svg(picture(*_badge(request, event_id)))
+def get_badge(request: Request, resources: Resources) -> Response:
+    """Answer the countdown of an event as a badge."""
+    return badge_json(_badge(request, resources))
 
 
-def _answered(do: Callable[[Resources, int], Response]) -> Response:
+def get_badge_svg(request: Request, resources: Resources) -> Response:
+    """Answer the countdown of an event as an image."""
+    return badge_svg(_badge(request, resources))
+
+
+def _badge(request: Request, resources: Resources) -> Badge:
     try:
-        use = resources.current()
-        return do(use, int(use.clock() * 1000))
-    except Exception as failure:  # noqa: BLE001  Chalice would answer it in a form of its own
-        return _refused(failure)
-
-
-def _refused(failure: Exception) -> Response:
-    for kind, status, code in REFUSALS:
-        if isinstance(failure, kind):
-            return error(status, code, str(failure))
-    telemetry.event(logging.ERROR, "a request about an event failed")
-    if isinstance(failure, StorageError):
-        return unavailable("the table does not answer: ask again, with the same id")
-    return error(500, "internal", "an internal error, see the log")
-
-
-def _schedule(use: Resources, wanted: Wanted, now: int) -> Accepted:
-    """Accept what is wanted; a URL must be one that may be called, now as well as then."""
-    if wanted.target.kind is Kind.URL:
-        _check_url(use, wanted.target.address)
-    return schedule.accept(wanted.event(now), use.table, use.timers_queue, now)
-
-
-def _check_url(use: Resources, url: str) -> None:
-    if use.sender is None:
-        raise BadRequestError(f"url: no event can go to one here, for {NO_SECRET}")
-    allowed = use.sender.allowed
-    urls.permitted(urls.check_url(url, allowed), allowed, use.sender.resolver)
-
-
-def _badge(request: Request, event_id: str) -> tuple[dict[str, Any], Options]:
-    """A badge in any case: shields.io and GitHub draw nothing for a status but 200."""
-    try:
-        options = parse(query_of(request))
-        use = resources.current()
-        event = schedule.read(use.table, event_id)
-        return serializers.badge(event, int(use.clock() * 1000), options), options
+        options = parse(request.query)
+        found = schedule.read(resources.table, request.path_parameters["event_id"])
+        return serializers.badge(found, _now(resources), options)
+    except NotFoundError:
+        return Badge.error(LABEL, "no such event")
     except Exception as failure:  # noqa: BLE001  a badge is drawn whatever happens
-        return serializers.error(REASONS.of(failure)), Options()
+        return Badge.error(LABEL, explain(failure))
 
 
-def _one(request: Request, name: str) -> str | None:
-    """A query parameter that is given once or not at all."""
-    values = query_of(request).get(name, [])
-    if len(values) > 1:
-        raise BadRequestError(f"{name}: give one, not {len(values)}")
-    return values[0] if values else None
+def _schedule(wanted: requests.Wanted, resources: Resources, now: int) -> schedule.Accepted:
+    """Accept an event; its URL must be allowed now, and is checked again when it is called."""
+    if wanted.target.kind is event.Kind.URL:
+        _check_url(wanted.target.address, resources)
+    return schedule.accept(wanted.event(now), resources.table, resources.timers_queue, now)
+
+
+def _check_url(url: str, resources: Resources) -> None:
+    if resources.sender is None:
+        raise BadRequestError(f"url: no event can go to one here, because {targets.NO_SECRET}")
+    allowed = resources.sender.allowed
+    urls.permitted(urls.check_url(url, allowed), allowed, resources.sender.resolver)
+
+
+def _now(resources: Resources) -> int:
+    """Return milliseconds since 1970."""
+    return int(resources.clock() * 1000)
+
+
+OPERATOR = Authentication.OPERATOR
+ROUTES = (
+    Route("POST", "/timers", post_timer, OPERATOR),
+    Route("GET", "/timers/{timer_id}", get_timer, OPERATOR),
+    Route("GET", "/api/v1/events", get_events, OPERATOR),
+    Route("POST", "/api/v1/events", post_event, OPERATOR),
+    Route("GET", "/api/v1/events/{event_id}", get_event, OPERATOR),
+    Route("DELETE", "/api/v1/events/{event_id}", delete_event, OPERATOR),
+    Route("POST", "/echoAtTime", post_echo, OPERATOR),
+    Route("GET", "/api/v1/events/{event_id}/badge", get_badge, with_head=True),
+    Route("GET", "/api/v1/events/{event_id}/badge.svg", get_badge_svg, with_head=True),
+)

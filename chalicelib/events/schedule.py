@@ -13,17 +13,11 @@ from dataclasses import dataclass
 from chalicelib import telemetry
 from chalicelib.events.claims import Claims
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, batch, key, message
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Message,
-    Put,
-    Queue,
-    StorageError,
-    Table,
-    Update,
-    attribute,
-    unchanged,
-)
+from chalicelib.http.errors import ClientError, NotFoundError
+from chalicelib.storage.conditions import attr, unchanged
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import Message, Queue, Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update
 
 DIRECT_SECONDS = 420
 """What is due within this time goes to the queue at once, the rest when the sweep comes to it.
@@ -33,20 +27,26 @@ lack an event before one is late.
 """
 
 
-class EventError(Exception):
+class EventError(ClientError):
     """A request about an event can't be done; the message says why."""
 
 
-class UnknownEventError(EventError):
-    """There is no such event, or it was done more than 30 days ago."""
+class UnknownEventError(NotFoundError, EventError):
+    """There is no such event, or it was done so long ago that it is deleted."""
 
 
 class IdTakenError(EventError):
     """Another request has made an event of this id."""
 
+    status = 409
+    code = "id_taken"
+
 
 class TooLateError(EventError):
     """The event can't be cancelled any more."""
+
+    status = 409
+    code = "too_late"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def accept(event: Event, table: Table, queue: Queue, now: int) -> Accepted:
 
 def _store(event: Event, table: Table) -> Accepted:
     try:
-        table.write(Put(event.new_item(), condition=attribute("SK").not_exists()))
+        table.write(Put(event.new_item(), condition=attr("SK").missing()))
     except ConditionFailed as failed:
         [item] = failed.items.values()
         if item is None:
@@ -136,5 +136,5 @@ def _cancelled(event: Event, now: int) -> Update:
             "ttl": now // 1000 + KEPT_SECONDS,
         },
         remove=("claim", "lease"),
-        condition=attribute("status").eq(str(Status.ACTIVE)) & unchanged("tries", event.tries),
+        condition=(attr("status") == str(Status.ACTIVE)) & unchanged("tries", event.tries),
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from typing import Any
 
-from chalicelib.badges import badge as badges
+from chalicelib.badges.badge import PLAIN, Badge
 from chalicelib.badges.options import Options
 from chalicelib.events.event import Attempt, Event, Status
+from chalicelib.http.times import to_iso8601
 
 LABEL = "event"
 COLORS = {
@@ -17,73 +17,62 @@ COLORS = {
     Status.ERROR: "red",
     Status.CANCELLED: "lightgrey",
 }
-SAID = {Status.SUCCESS: "fired", Status.ERROR: "failed", Status.CANCELLED: "cancelled"}
+OUTCOMES = {Status.SUCCESS: "fired", Status.ERROR: "failed", Status.CANCELLED: "cancelled"}
 UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
-ENOUGH = 2
-"""From so many of a unit on it is the unit to tell: 47 hours, then 2 days."""
+MIN_AMOUNT = 2
+"""The largest unit with this amount is shown: 47 hours, then 2 days."""
 
 
-def document(event: Event) -> dict[str, Any]:
-    """All there is to know of an event; what it has not is left out."""
-    told: dict[str, Any] = {
+def to_json(event: Event) -> dict[str, Any]:
+    """Return an event as JSON, without the fields that it has no value for."""
+    document: dict[str, Any] = {
         "id": event.event_id,
         "status": str(event.status),
-        "at": moment(event.at),
-        "created": moment(event.created),
-        "target": event.target.document(),
+        "at": to_iso8601(event.at),
+        "created": to_iso8601(event.created),
+        "target": event.target.to_json(),
         "attempts": [_attempt(attempt) for attempt in event.attempts],
         "attempt_count": event.tries,
     }
     if event.payload:
-        told["payload"] = json.loads(event.payload)
+        document["payload"] = json.loads(event.payload)
     if event.status is Status.ACTIVE:
-        told["next_attempt"] = moment(event.next_at)
+        document["next_attempt"] = to_iso8601(event.next_at)
     if event.claim:
-        told["claim"] = {"by": event.claim, "until": moment(event.lease)}
+        document["claim"] = {"by": event.claim, "until": to_iso8601(event.lease)}
     if event.last_error:
-        told["last_error"] = event.last_error
-    return told
+        document["last_error"] = event.last_error
+    return document
 
 
 def timer(event: Event, now: int) -> dict[str, Any]:
-    """An event as a timer: whole seconds until it elapses, never below 0."""
+    """Return an event as a timer: whole seconds until it elapses, never below 0."""
     left = max(0, -(-(event.at - now) // 1000)) if event.status is Status.ACTIVE else 0
     return {"id": event.event_id, "time_left": left, "status": str(event.status)}
 
 
-def moment(milliseconds: int) -> str:
-    """A time in UTC, as ISO 8601 has it."""
-    when = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def badge(event: Event, now: int, options: Options = badges.PLAIN) -> dict[str, Any]:
-    """The countdown as shields.io's endpoint JSON, as it is wanted."""
-    message = SAID.get(event.status) or countdown(event.at - now)
-    return badges.told(LABEL, message, COLORS[event.status], options)
-
-
-def error(reason: str) -> dict[str, Any]:
-    """A badge that says what is wrong."""
-    return badges.error(reason) | {"label": LABEL}
+def badge(event: Event, now: int, options: Options = PLAIN) -> Badge:
+    """Return the countdown as a badge."""
+    message = OUTCOMES.get(event.status) or countdown(event.at - now)
+    return Badge.of(LABEL, message, COLORS[event.status], options)
 
 
 def countdown(milliseconds: int) -> str:
-    """How long until then: `in 3 days`, `in 47 hours`; `due now` from then on."""
+    """Return how long it is until then: `in 3 days`, `in 47 hours`, at last `due now`."""
     seconds = -(-milliseconds // 1000)
     for name, length in UNITS:
         amount = seconds // length
-        if amount >= ENOUGH or (amount == 1 and name == "second"):
+        if amount >= MIN_AMOUNT or (amount == 1 and name == "second"):
             return f"in {amount} {name}{'s' if amount > 1 else ''}"
     return "due now"
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:
-    told: dict[str, Any] = {"started": moment(attempt.started)}
+    document: dict[str, Any] = {"started": to_iso8601(attempt.started)}
     if attempt.ended:
-        told["ended"] = moment(attempt.ended)
+        document["ended"] = to_iso8601(attempt.ended)
     if attempt.code:
-        told["status"] = attempt.code
+        document["status"] = attempt.code
     if attempt.error:
-        told["error"] = attempt.error
-    return told
+        document["error"] = attempt.error
+    return document

@@ -15,30 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from chalicelib import telemetry
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.event import PARTITION, Status, batches, checked, message
+from chalicelib.storage.conditions import Condition, attr, unchanged
+from chalicelib.storage.items import Due, Key, Value, number
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import (
-    MAX_DELAY_SECONDS,
-    MAX_DUE,
-    ConditionFailed,
-    Due,
-    Key,
-    Message,
-    Queue,
-    Table,
-    Update,
-    Value,
-    attribute,
-    number,
-    unchanged,
-)
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.conditions import ConditionBase
+from chalicelib.storage.ports import MAX_DELAY_SECONDS, MAX_DUE, Message, Queue, Table
+from chalicelib.storage.writes import ConditionFailed, Update
 
 AHEAD_SECONDS = 300
 OVERDUE_SECONDS = 60
@@ -154,11 +140,11 @@ def _rescue(
 
 def _look_at(table: Table, batch: str, time: int, due: Due) -> None:
     """Move an event in the index, unless it has changed since it was found there."""
-    there = attribute("batch").eq(batch) & attribute("due").eq(due.due)
+    there = (attr("batch") == batch) & (attr("due") == due.due)
     _change(table, due.key, {"due": time}, there)
 
 
-def _change(table: Table, key: Key, values: Mapping[str, Value], condition: ConditionBase) -> None:
+def _change(table: Table, key: Key, values: Mapping[str, Value], condition: Condition) -> None:
     """Write values on a condition; where that does not hold, somebody else has written."""
     with suppress(ConditionFailed):
         table.write(Update(key, values=values, condition=condition))
@@ -181,7 +167,7 @@ def _send(found: Iterable[Due], distribution: Queue) -> int:
 
 def _move(table: Table, horizon: int) -> None:
     """Move the cursor, but never back, for a sweep may be late or come twice."""
-    later = attribute("swept").not_exists() | attribute("swept").lt(horizon)
+    later = attr("swept").missing() | (attr("swept") < horizon)
     _change(table, CURSOR, {"swept": horizon}, later)
 
 

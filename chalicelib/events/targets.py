@@ -12,7 +12,8 @@ from chalicelib import telemetry
 from chalicelib.events.delivery import DeliveryResult
 from chalicelib.events.event import Event, Kind
 from chalicelib.settings import SettingsError
-from chalicelib.storage.ports import Queue, StorageError
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.ports import Queue
 
 if TYPE_CHECKING:
     from chalicelib.events.webhooks.sender import PostOutcome, Sender
@@ -39,7 +40,7 @@ class TargetSender:
                 return self._enqueue(event)
             case Kind.LOG:
                 telemetry.event(
-                    logging.INFO, "an event", event_id=event.event_id, payload=printed(event)
+                    logging.INFO, "event_logged", event_id=event.event_id, payload=printed(event)
                 )
                 return DeliveryResult()
 

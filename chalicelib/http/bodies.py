@@ -1,36 +1,19 @@
-"""Bodies of requests: JSON objects, read so that nothing in them is passed over."""
+"""Bodies of requests: JSON objects, in which nothing is ignored."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from chalice.app import Request
+from chalicelib.http.errors import BadRequestError
 
 MAX_DEPTH = 100
-"""Deeper JSON could be taken here and not be read back where more calls lie on the stack."""
-
-
-class BadRequestError(ValueError):
-    """A request is wrong; the message says what to give."""
-
-
-NOT_UTF_8 = b"\xff"
-
-
-def body_of(request: Request) -> bytes:
-    """The body of a request; of one that no UTF-8 can hold, something that is none either."""
-    try:
-        body = request.raw_body
-    except UnicodeEncodeError:
-        return NOT_UTF_8
-    return body if isinstance(body, bytes) else body.encode()
+"""Levels of JSON: a deeper value could be stored here and not be read where the stack is deeper."""
 
 
 def read_fields(body: bytes, known: set[str]) -> Mapping[str, Any]:
-    """The fields of a body, of which none may be another. Raises `BadRequestError`."""
+    """Return the fields of a body, all of them `known`. Raises `BadRequestError`."""
     try:
         fields = json.loads(body, object_pairs_hook=_once)
     except BadRequestError:
@@ -46,7 +29,7 @@ def read_fields(body: bytes, known: set[str]) -> Mapping[str, Any]:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """An object none of whose names is given twice: which of them is meant, JSON leaves open."""
+    """Return an object; JSON leaves open which value is meant if a name is given twice."""
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TypeAlias
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
 """The values of each query parameter, percent-decoded, in the order in which they were given."""
-NOTHING: Mapping[str, str] = MappingProxyType({})
-EMPTY_QUERY: Query = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +32,9 @@ class Request:
 
     method: str
     path: str
-    path_parameters: Mapping[str, str] = NOTHING
-    query: Query = EMPTY_QUERY
-    headers: Mapping[str, str] = NOTHING
+    path_parameters: Mapping[str, str] = field(default_factory=dict)
+    query: Query = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     caller: Caller | None = None
 

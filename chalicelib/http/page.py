@@ -1,24 +1,30 @@
-"""`api_handler`'s page at `/`: choose a badge, see it, copy its line; one file, no other host."""
+"""The page at `/`: choose a badge, see it, copy its line. It is one file, of no other host."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from chalice.app import Blueprint, Response
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Route
+from chalicelib.lazy import lazy
 
-from chalicelib.http.responses import ANY_TYPE
+if TYPE_CHECKING:
+    import base64
+    import hashlib
 
-blueprint = Blueprint(__name__)
+    from chalicelib.resources import Resources
+else:
+    base64, hashlib = lazy("base64"), lazy("hashlib")
 
 FILE = Path(__file__).with_name("page.html")
 SECONDS_KEPT = 300
-"""How long a cache may keep the page: a new version is seen by all after that."""
+"""A cache may keep the page this long: all see a new version after that."""
 
 
-@blueprint.route("/", methods=["GET", "HEAD"], content_types=ANY_TYPE)
-def get_page() -> Response:
-    """The page, which may run and load nothing but what stands in it and the badges it shows."""
+def get_page(_: Request, __: Resources) -> Response:
+    """Answer the page, which can run and load nothing but its own content and badges."""
     page = text()
     headers = {
         "Content-Type": "text/html;charset=utf-8",
@@ -27,18 +33,18 @@ def get_page() -> Response:
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",
     }
-    return Response(page, headers=dict(headers))
+    return Response(200, headers, page.encode())
 
 
 @cache
 def text() -> str:
-    """The page as it is sent."""
+    """Read the page when it is first asked for."""
     return FILE.read_text(encoding="utf-8")
 
 
 @cache
 def policy(page: str) -> str:
-    """The Content-Security-Policy that lets the page's own style and script through, by hash.
+    """Return the Content-Security-Policy that allows the page's own style and script, by hash.
 
     Source: W3C, "Content Security Policy Level 3".
     """
@@ -57,10 +63,10 @@ def policy(page: str) -> str:
 
 
 def _hash(page: str, element: str) -> str:
-    """Of all that stands in the page's one element of this name."""
-    from base64 import b64encode  # noqa: PLC0415  a badge's cold start does not pay for it
-    from hashlib import sha256  # noqa: PLC0415
-
+    """Hash the content of the page's one element of this name."""
     _, _, opened = page.partition(f"<{element}>")
     inside, _, _ = opened.partition(f"</{element}>")
-    return f"sha256-{b64encode(sha256(inside.encode()).digest()).decode()}"
+    return f"sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}"
+
+
+ROUTES = (Route("GET", "/", get_page, with_head=True),)

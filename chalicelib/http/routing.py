@@ -39,6 +39,11 @@ class Route:
     authentication: Authentication = Authentication.NONE
     with_head: bool = False
 
+    @property
+    def methods(self) -> list[str]:
+        """Return the methods that the route answers."""
+        return [self.method, "HEAD"] if self.with_head else [self.method]
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -57,7 +62,7 @@ class RouteTable:
         self._templates: dict[tuple[str, ...], dict[str, Route]] = {}
         for route in self.routes:
             methods = self._methods_of(route.path)
-            for method in (route.method, "HEAD") if route.with_head else (route.method,):
+            for method in route.methods:
                 if method in methods:
                     raise ValueError(f"two routes answer {method} {route.path}")
                 methods[method] = route

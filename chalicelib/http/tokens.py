@@ -1,36 +1,56 @@
-"""The tokens that open the token routes, known by their digests alone."""
+"""The tokens of operators and users, of which only digests are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from chalicelib.http.authorization import NO_TOKEN
+from chalicelib.http.errors import ForbiddenError, UnauthorizedError
+from chalicelib.http.messages import Caller
+from chalicelib.lazy import lazy
+
+if TYPE_CHECKING:
+    import hashlib
+    import hmac
+    import secrets
+
+    from chalicelib.settings import Settings
+else:
+    hashlib, hmac, secrets = lazy("hashlib"), lazy("hmac"), lazy("secrets")
 
 TOKEN_BYTES = 32
 
 
 def new_token() -> str:
-    """A token, for whoever is to have it; only its digest is kept."""
-    import secrets  # noqa: PLC0415  no request makes one
-
+    """Make a token."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def digest(token: str) -> str:
-    """SHA-256: 24 random bytes or more need no slow hash."""
-    import hashlib  # noqa: PLC0415  no badge needs it
-
+    """Return the SHA-256 of a token: 24 random bytes or more need no slow hash."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
 def holder(authorization: str, digests: Collection[str]) -> str | None:
-    """The digest of the bearer token in a header, if it is one of these; else None.
+    """Return the digest of the bearer token in a header if it is among `digests`, else None.
 
-    In a time that tells nothing of the right tokens.
+    The time that it takes says nothing about the right tokens.
     """
-    import hmac  # noqa: PLC0415  no badge needs it
-
     kind, _, token = authorization.partition(" ")
     if kind.lower() != "bearer":
         return None
     given = digest(token.strip())
     known = [one for one in digests if hmac.compare_digest(one, given)]
     return known[0] if known else None
+
+
+def authenticate(headers: Mapping[str, str], settings: Settings) -> Caller:
+    """Return whose token a request carries. Raises `UnauthorizedError` and `ForbiddenError`."""
+    authorization = headers.get("authorization", "")
+    if not authorization:
+        raise UnauthorizedError(NO_TOKEN)
+    held = holder(authorization, settings.api_token_digests)
+    if held is None:
+        raise ForbiddenError("this token opens nothing here")
+    return Caller(settings.token_users.get(held, ""))

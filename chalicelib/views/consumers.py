@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
 from chalicelib.lazy import lazy
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import Key, StorageError
 from chalicelib.views.windows import Windows
 
 if TYPE_CHECKING:

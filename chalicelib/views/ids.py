@@ -5,17 +5,18 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.query import check_characters
+
 MAX_CHARACTERS = 200
-REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
-"""Unicode general categories; the second can't be written as UTF-8."""
 
 
-class BadIdError(ValueError):
-    """The id is missing or wrong; the message says what to give, short enough for a badge."""
+class BadIdError(BadRequestError):
+    """An id is missing or malformed. The message says what to give, and fits on a badge."""
 
 
 def parse(given: Sequence[str]) -> str:
-    """The one id among the values of a query parameter. Raises `BadIdError`."""
+    """Return the only value of a query parameter as an id. Raises `BadIdError`."""
     if not given:
         raise BadIdError("give an id: ?id=owner/name")
     if len(given) > 1:
@@ -24,13 +25,14 @@ def parse(given: Sequence[str]) -> str:
 
 
 def normalise(raw: str) -> str:
-    """An id as it is stored. Raises `BadIdError`."""
+    """Return an id in the form in which it is stored. Raises `BadIdError`."""
     badge_id = unicodedata.normalize("NFC", raw)
     if not badge_id:
         raise BadIdError("the id is empty: give one like owner/name")
     if len(badge_id) > MAX_CHARACTERS:
         raise BadIdError(f"the id has {len(badge_id)} characters: give at most {MAX_CHARACTERS}")
-    for category in map(unicodedata.category, badge_id):
-        if category in REFUSED_CATEGORIES:
-            raise BadIdError(f"the id has {REFUSED_CATEGORIES[category]}: leave it out")
+    try:
+        check_characters(badge_id, "the id")
+    except ValueError as wrong:
+        raise BadIdError(str(wrong)) from None
     return badge_id

@@ -1,99 +1,65 @@
-"""`api_handler`'s routes for who owns a badge: claim, change, delete."""
+"""Routes for the owner of a badge: claim, change, delete. Their secret is the authentication."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
-from chalice.app import Blueprint, Response
-
-from chalicelib import telemetry
-from chalicelib.aws import resources
 from chalicelib.badges.options import MAX_BASE
-from chalicelib.http.bodies import BadRequestError, body_of, read_fields
-from chalicelib.http.responses import ANY_TYPE, answer, error, unavailable
+from chalicelib.http import responses
+from chalicelib.http.bodies import read_fields
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Route
+from chalicelib.lazy import lazy
+from chalicelib.resources import Resources
 from chalicelib.settings import DIGEST
-from chalicelib.storage.ports import StorageError, Table
 from chalicelib.views import ids
 
-blueprint = Blueprint(__name__)
+if TYPE_CHECKING:
+    from chalicelib.views import owner
+else:
+    owner = lazy("chalicelib.views.owner")
 
 CLAIM = {"id", "base", "digest"}
 CHANGE = {"base", "reset", "frozen", "rename"}
 
 
-@blueprint.route("/api/v1/badges", methods=["POST"], content_types=ANY_TYPE)
-def post_badge() -> Response:
-    """Claim an id that has no views; answer its secret, unless the owner has one."""
-    return _answered(_claim)
-
-
-@blueprint.route("/api/v1/badges/{badge_id}", methods=["PATCH"], content_types=ANY_TYPE)
-def patch_badge(badge_id: str) -> Response:
-    """Set the base, reset, freeze, rename."""
-    return _answered(lambda table, now: _change(table, now, unquote(badge_id)))
-
-
-@blueprint.route("/api/v1/badges/{badge_id}", methods=["DELETE"], content_types=ANY_TYPE)
-def delete_badge(badge_id: str) -> Response:
-    """Remove a badge and all it has."""
-    return _answered(lambda table, now: _delete(table, now, unquote(badge_id)))
-
-
-def _answered(do: Callable[[Table, float], Response]) -> Response:
-    from chalicelib.views import owner  # noqa: PLC0415  no view needs it
-
-    telemetry.begin("api_handler", blueprint.lambda_context)
-    use = resources.current()
-    try:
-        return do(use.table, use.view_clock())
-    except (BadRequestError, ids.BadIdError) as wrong:
-        return error(400, "bad_request", str(wrong))
-    except owner.OwnerError as refusal:
-        return _refused(refusal)
-    except StorageError:
-        telemetry.event(logging.ERROR, "an owner's request failed")
-        return unavailable("the table does not answer; nothing is half-done: try again")
-    except Exception:  # noqa: BLE001  Chalice would answer it in a form of its own
-        telemetry.event(logging.ERROR, "an owner's request failed")
-        return error(500, "internal", "an internal error, see the log")
-
-
-def _refused(refusal: Exception) -> Response:
-    from chalicelib.views import owner  # noqa: PLC0415
-
-    match refusal:
-        case owner.TakenError():
-            return error(409, "taken", str(refusal))
-        case owner.NotClaimedError():
-            return error(404, "not_claimed", str(refusal))
-        case owner.NoSecretError():
-            refused = error(401, "unauthorized", str(refusal))
-            refused.headers["WWW-Authenticate"] = "Bearer"
-            return refused
-        case _:
-            return error(403, "wrong_secret", str(refusal))
-
-
-def _claim(table: Table, now: float) -> Response:
-    from chalicelib.views import owner  # noqa: PLC0415
-
-    fields = read_fields(body_of(blueprint.current_request), CLAIM)
+def post_badge(request: Request, resources: Resources) -> Response:
+    """Claim an id that has no views; answer its secret, unless the owner chose one."""
+    fields = read_fields(request.body, CLAIM)
     badge_id = _id(fields.get("id"), "id")
     own_digest = _digest(fields["digest"]) if "digest" in fields else ""
-    claimed = owner.claim(table, badge_id, _base(fields.get("base", 0)), now, own_digest)
-    told = {"id": badge_id} | ({"secret": claimed.secret} if claimed.secret else {})
-    return answer(told, 201)
+    base = _base(fields.get("base", 0))
+    claimed = owner.claim(resources.table, badge_id, base, resources.view_clock(), own_digest)
+    secret = {"secret": claimed.secret} if claimed.secret else {}
+    return responses.json({"id": badge_id, **secret}, 201)
 
 
-def _change(table: Table, now: float, badge_id: str) -> Response:
-    from chalicelib.views import owner  # noqa: PLC0415
-
-    owned = owner.authenticate(table, ids.normalise(badge_id), _secret())
+def patch_badge(request: Request, resources: Resources) -> Response:
+    """Set the base, reset, freeze, rename."""
+    owned = _authenticate(request, resources)
     if owned.deleted:
-        raise owner.NotClaimedError(f"{badge_id} was deleted")
-    fields = read_fields(body_of(blueprint.current_request), CHANGE)
+        raise owner.NotClaimedError(f"{request.path_parameters['badge_id']} was deleted")
+    wanted = _read_change(request.body)
+    owner.change(resources.table, owned, wanted, resources.view_clock())
+    return responses.json({"id": wanted.name or owned.names[-1]})
+
+
+def delete_badge(request: Request, resources: Resources) -> Response:
+    """Remove a badge and all it has."""
+    owned = _authenticate(request, resources)
+    retention = resources.settings.retention_seconds
+    owner.delete(resources.table, owned, resources.view_clock(), retention)
+    return responses.no_content()
+
+
+def _authenticate(request: Request, resources: Resources) -> owner.Owned:
+    badge_id = ids.normalise(request.path_parameters["badge_id"])
+    return owner.authenticate(resources.table, badge_id, _secret(request))
+
+
+def _read_change(body: bytes) -> owner.Change:
+    fields = read_fields(body, CHANGE)
     wanted = owner.Change(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),
@@ -102,16 +68,7 @@ def _change(table: Table, now: float, badge_id: str) -> Response:
     )
     if wanted == owner.Change():
         raise BadRequestError(f"give at least one of {', '.join(sorted(CHANGE))}")
-    owner.change(table, owned, wanted, now)
-    return answer({"id": wanted.name or owned.names[-1]})
-
-
-def _delete(table: Table, now: float, badge_id: str) -> Response:
-    from chalicelib.views import owner  # noqa: PLC0415
-
-    owned = owner.authenticate(table, ids.normalise(badge_id), _secret())
-    owner.delete(table, owned, now, resources.current().settings.retention_seconds)
-    return Response("", status_code=204, headers={"Cache-Control": "no-store"})
+    return wanted
 
 
 def _id(given: object, name: str) -> str:
@@ -121,7 +78,7 @@ def _id(given: object, name: str) -> str:
 
 
 def _base(given: object) -> int:
-    """A whole number, however it is written: 5.0 is 5 (JSON Schema, "Numeric Types")."""
+    """Return a whole number, however it is written: 5.0 is 5 (JSON Schema, "Numeric Types")."""
     if isinstance(given, float) and given.is_integer():
         given = int(given)
     if type(given) is not int or not 0 <= given <= MAX_BASE:
@@ -143,12 +100,16 @@ def _flag(given: object, name: str) -> bool:
     return given
 
 
-def _secret() -> str:
+def _secret(request: Request) -> str:
     """Return the secret after `Authorization: Bearer`. Raises `NoSecretError`."""
-    from chalicelib.views import owner  # noqa: PLC0415
-
-    given: str = blueprint.current_request.headers.get("authorization", "")
-    kind, _, secret = given.partition(" ")
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
         raise owner.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
     return secret.strip()
+
+
+ROUTES = (
+    Route("POST", "/api/v1/badges", post_badge),
+    Route("PATCH", "/api/v1/badges/{badge_id}", patch_badge),
+    Route("DELETE", "/api/v1/badges/{badge_id}", delete_badge),
+)

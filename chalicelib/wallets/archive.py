@@ -20,8 +20,9 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.messages import MalformedError, log_malformed_records
-from chalicelib.storage.ports import Item, StorageError, key_of
 from chalicelib.wallets.wallet import PARTITION, Entry
 
 if TYPE_CHECKING:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.ports import Table
 from chalicelib.wallets.wallet import ENTRY, ID, PARTITION, Entry
 
 PAGE = 50
 AFTER_EVERY_ID = "~"
-
-
-class BadCursorError(ValueError):
-    """A text is no cursor of a journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +21,13 @@ class Page:
 
 
 def read(table: Table, wallet_id: str, cursor: str = "", *, size: int = PAGE) -> Page:
-    """Read a page of up to `size` entries. Raises `BadCursorError` and `StorageError`.
+    """Read a page of up to `size` entries. Raises `BadRequestError` and `StorageError`.
 
     A cursor is the id of the last entry before. New entries are later than all that were read, so a
     reader misses none and sees none twice.
     """
     if cursor and ID.fullmatch(cursor) is None:
-        raise BadCursorError("cursor: give the one that the page before answered")
+        raise BadRequestError("cursor: give the one that the page before answered")
     last = _before(cursor) if cursor else AFTER_EVERY_ID
     found = table.query(
         PARTITION + wallet_id, first=ENTRY, last=ENTRY + last, descending=True, limit=size

@@ -15,30 +15,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ulid import ULID
 
-from chalicelib.storage.ports import (
-    Check,
-    ConditionFailed,
-    Item,
-    Key,
-    Put,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-    attribute,
-    number,
-    text,
-)
+from chalicelib.http.errors import ClientError, NotFoundError
+from chalicelib.storage.conditions import Condition, attr
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Key, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Check, ConditionFailed, Put, Update, Write
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
-
-if TYPE_CHECKING:
-    from boto3.dynamodb.conditions import ConditionBase
 
 MAX_WRITES = 10
 """Writes of one posting, before its caller is asked to try again.
@@ -53,30 +41,45 @@ STEP_BITS = 60
 """Random bits of the distance to an id that a clock is behind: a millisecond has room for 2^20."""
 
 
-class PostingError(Exception):
+class PostingError(ClientError):
     """A posting was not made, and nothing moved; the message says why."""
 
 
-class UnknownWalletError(PostingError):
+class UnknownWalletError(NotFoundError, PostingError):
     """There is no such wallet."""
 
 
 class SameWalletError(PostingError):
     """A wallet can't transfer to itself."""
 
+    code = "same_wallet"
+
 
 class NonceReusedError(PostingError):
     """The wallet has used the nonce for another posting."""
 
+    status = 422
+    code = "nonce_reused"
+
 
 class RefusedError(PostingError):
-    """The posting was impossible; every retry with its nonce gets the same answer."""
+    """The posting was impossible; every retry with its nonce gets the same answer.
+
+    The error says the balance of the asker's wallet, never that of a transfer's target.
+    """
+
+    status = 409
 
     def __init__(self, answer: Answer) -> None:
-        super().__init__(REASONS[answer.outcome].format(balance=answer.balance))
+        is_target = answer.outcome is Outcome.BALANCE_LIMIT and answer.entry.posting.source
+        reason = TARGET_FULL if is_target else REASONS[answer.outcome]
+        super().__init__(reason.format(balance=answer.balance))
         self.answer = answer
+        self.code = str(answer.outcome)
+        self.details = {} if is_target else {"balance": str(answer.balance)}
 
 
+TARGET_FULL = "the target has no room for so much"
 REASONS = {
     Outcome.INSUFFICIENT_FUNDS: "the wallet has {balance} millionths, which is not enough",
     Outcome.BALANCE_LIMIT: f"a balance is {MOST} millionths at most, and this has {{balance}}",
@@ -97,7 +100,7 @@ class _Side:
             self.key,
             values={"last": entry_id},
             add={"balance": self.change},
-            condition=self._possible & attribute("last").lt(entry_id),
+            condition=self._possible & (attr("last") < entry_id),
         )
 
     def allows(self, item: Item) -> bool:
@@ -105,16 +108,16 @@ class _Side:
         return 0 <= number(item, "balance") + self.change <= MOST
 
     @property
-    def _possible(self) -> ConditionBase:
+    def _possible(self) -> Condition:
         if self.change < 0:
-            return attribute("balance").gte(-self.change)
-        return attribute("balance").lte(MOST - self.change)
+            return attr("balance") >= -self.change
+        return attr("balance") <= MOST - self.change
 
     @property
-    def impossible(self) -> ConditionBase:
+    def impossible(self) -> Condition:
         if self.change < 0:
-            return attribute("balance").lt(-self.change)
-        return attribute("balance").gt(MOST - self.change)
+            return attr("balance") < -self.change
+        return attr("balance") > MOST - self.change
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +229,7 @@ def _check(posting: Posting) -> None:
 
 def _put_nonce(answer: Answer) -> Put:
     """Put the nonce on the condition that makes a posting happen once: there is none yet."""
-    return Put(answer.item, condition=attribute("SK").not_exists())
+    return Put(answer.item, condition=attr("SK").missing())
 
 
 def _first(posting: Posting, item: Item | None) -> Answer:

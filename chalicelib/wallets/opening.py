@@ -6,26 +6,25 @@ from dataclasses import dataclass
 
 from ulid import ULID
 
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Item,
-    Put,
-    Table,
-    Update,
-    attribute,
-    number,
-    text,
-)
+from chalicelib.http.errors import ClientError
+from chalicelib.storage.conditions import attr
+from chalicelib.storage.items import Item, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update
 from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
 
 
-class HasWalletError(Exception):
+class HasWalletError(ClientError):
     """The user has a wallet already."""
+
+    status = 409
+    code = "wallet_exists"
 
     def __init__(self, wallet_id: str) -> None:
         super().__init__(f"the user has a wallet: {wallet_id}")
         self.wallet_id = wallet_id
+        self.details = {"id": wallet_id}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ def open_wallet(table: Table, user_id: str, now: int) -> Wallet:
     }
     mark: Item = {"PK": owned.pk, "SK": owned.sk, "wallet": wallet_id}
     try:
-        table.write(Put(mark, condition=attribute("SK").not_exists()), Put(made))
+        table.write(Put(mark, condition=attr("SK").missing()), Put(made))
     except ConditionFailed as failed:
         there = text(failed.items[0] or {}, "wallet")
         # Where an answer was lost, the wallet that stands is this one.
@@ -88,7 +87,7 @@ def publish(table: Table, wallet_id: str, *, is_public: bool) -> None:
             Update(
                 wallet(wallet_id),
                 values={"public": int(is_public)},
-                condition=attribute("SK").exists(),
+                condition=attr("SK").exists(),
             )
         )
     except ConditionFailed:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from uuid import UUID
 
-from chalicelib.http.bodies import BadRequestError, read_fields
+from chalicelib.http.bodies import read_fields
+from chalicelib.http.errors import BadRequestError
 from chalicelib.wallets import amounts
 from chalicelib.wallets.wallet import Posting
 

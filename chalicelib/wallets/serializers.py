@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.badges import badge as badges
+from chalicelib.badges.badge import PLAIN, Badge
 from chalicelib.badges.options import Options
-from chalicelib.events.serializers import moment
+from chalicelib.http.times import to_iso8601
 from chalicelib.wallets import amounts
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
@@ -17,47 +17,42 @@ COLOR = "blue"
 
 
 def balance(wallet: Wallet) -> dict[str, Any]:
-    """A wallet, and what it has."""
+    """Return a wallet and its balance as JSON."""
     return {"id": wallet.wallet_id, "balance": str(wallet.balance)}
 
 
 def own(wallet: Wallet) -> dict[str, Any]:
-    """A wallet as its user sees it."""
+    """Return a wallet as its user sees it."""
     return {**balance(wallet), "user_id": wallet.user_id, "badge": wallet.is_public}
 
 
 def transactions(page: Page, wallet_id: str, now: int) -> dict[str, Any]:
-    """What moved, newest first; what is older than `archived_before` goes to the archive.
+    """Return a page of a journal, newest first; older entries than `archived_before` are archived.
 
-    It may still be here, for TTL takes its time, or be on its way there for some minutes.
+    TTL moves them some minutes later, so they may be here still, or in neither place.
     """
-    told = {
+    journal = {
         "transactions": [_transaction(entry, wallet_id) for entry in page.entries],
-        "archived_before": moment(now - HOT_SECONDS * 1000),
+        "archived_before": to_iso8601(now - HOT_SECONDS * 1000),
     }
-    return told | ({"cursor": page.cursor} if page.cursor else {})
+    return journal | ({"cursor": page.cursor} if page.cursor else {})
 
 
 def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
     posting = entry.posting
-    told = {
+    transaction = {
         "id": entry.entry_id,
         "kind": str(posting.kind),
         "amount": str(posting.amount),
-        "at": moment(entry.at),
+        "at": to_iso8601(entry.at),
         "to": posting.target,
     }
     if posting.kind is Kind.TRANSFER:
-        told["from"] = posting.source
-    # A nonce is its wallet's own affair.
-    return told | ({"nonce": posting.nonce} if wallet_id == posting.asker else {})
+        transaction["from"] = posting.source
+    # Only the wallet that used a nonce sees it.
+    return transaction | ({"nonce": posting.nonce} if wallet_id == posting.asker else {})
 
 
-def badge(wallet: Wallet, options: Options = badges.PLAIN) -> dict[str, Any]:
-    """The balance in units as shields.io's endpoint JSON, as it is wanted."""
-    return badges.told(LABEL, amounts.units(wallet.balance), COLOR, options)
-
-
-def error(reason: str) -> dict[str, Any]:
-    """A badge that says what is wrong."""
-    return badges.error(reason) | {"label": LABEL}
+def badge(wallet: Wallet, options: Options = PLAIN) -> Badge:
+    """Return the balance in units as a badge."""
+    return Badge.of(LABEL, amounts.units(wallet.balance), COLOR, options)

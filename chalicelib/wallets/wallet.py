@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chalicelib.storage.ports import Item, Key, number, text
+from chalicelib.storage.items import Item, Key, number, text
 
 PARTITION = "WALLET#"
 OWNERS = "OWNER#"

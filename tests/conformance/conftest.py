@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table

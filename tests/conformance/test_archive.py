@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.storage.ports import MAX_OBJECT_NAME, Refused
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.ports import MAX_OBJECT_NAME
 from tests.conformance.conftest import ArchiveUnderTest
 
 NAME = "journal/2026/03/14/0001-ab.jsonl.gz"

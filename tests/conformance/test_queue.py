@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from chalicelib.storage.ports import Message, Refused
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.ports import Message
 from tests.conformance.conftest import QueueUnderTest
 
 

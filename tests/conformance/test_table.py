@@ -6,22 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from chalicelib.storage.ports import (
-    MAX_DUE,
-    Check,
-    ConditionFailed,
-    Delete,
-    Due,
-    Item,
-    Key,
-    Put,
-    Refused,
-    Table,
-    Update,
-    Value,
-    attribute,
-    key_of,
-)
+from chalicelib.storage.conditions import Condition, attr
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.items import Due, Item, Key, Value, key_of
+from chalicelib.storage.ports import MAX_DUE, Table
+from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update
 
 NOT_THREAD_SAFE = "moto loses updates of concurrent threads"
 KEY = Key("USER#a", "USER")
@@ -199,7 +188,7 @@ def test_an_update_creates_replaces_defaults_adds_and_removes(table: Table) -> N
 
 def test_an_update_may_name_reserved_words(table: Table) -> None:
     table.write(Update(KEY, values={"name": "n", "status": "s"}, add={"count": 1, "size": 1}))
-    table.write(Update(KEY, values={"name": "m"}, condition=attribute("status").eq("s")))
+    table.write(Update(KEY, values={"name": "m"}, condition=attr("status") == "s"))
     assert table.get(KEY) == item("USER", name="m", status="s", count=1, size=1)
 
 
@@ -222,10 +211,10 @@ def test_a_delete_removes_and_may_be_repeated(table: Table) -> None:
 def test_a_failed_condition_changes_nothing_and_carries_the_item(table: Table) -> None:
     table.write(Put(item("USER", count=3, folded="x")))
     for write in (
-        Put(item("USER", count=9), condition=attribute("count").lt(3)),
-        Update(KEY, add={"count": 1}, condition=attribute("folded").not_exists()),
-        Delete(KEY, condition=attribute("folded").eq("y")),
-        Check(KEY, condition=attribute("count").gt(3)),
+        Put(item("USER", count=9), condition=attr("count") < 3),
+        Update(KEY, add={"count": 1}, condition=attr("folded").missing()),
+        Delete(KEY, condition=attr("folded") == "y"),
+        Check(KEY, condition=attr("count") > 3),
     ):
         with pytest.raises(ConditionFailed) as failed:
             table.write(write)
@@ -235,55 +224,38 @@ def test_a_failed_condition_changes_nothing_and_carries_the_item(table: Table) -
 
 def test_a_failed_condition_on_no_item_carries_none(table: Table) -> None:
     with pytest.raises(ConditionFailed) as failed:
-        table.write(Update(KEY, add={"count": 1}, condition=attribute("PK").exists()))
+        table.write(Update(KEY, add={"count": 1}, condition=attr("PK").exists()))
     assert failed.value.items == {0: None}
     assert table.get(KEY) is None
 
 
 PRESENT = {"n": 5, "t": "héllo", "l": [1, "x"], "m": {"a": {"b": 7}}}
-CONDITIONS = {
-    "n = 5": (attribute("n").eq(5), True),
-    "n = 6": (attribute("n").eq(6), False),
-    "n = '5'": (attribute("n").eq("5"), False),
-    "n <> 6": (attribute("n").ne(6), True),
-    "n <> '5'": (attribute("n").ne("5"), True),
-    "missing = 5": (attribute("missing").eq(5), False),
-    "missing <> 5": (attribute("missing").ne(5), True),
-    "missing < 5": (attribute("missing").lt(5), False),
-    "n < 6": (attribute("n").lt(6), True),
-    "n < 5": (attribute("n").lt(5), False),
-    "n <= 5": (attribute("n").lte(5), True),
-    "n > 4": (attribute("n").gt(4), True),
-    "n > 5": (attribute("n").gt(5), False),
-    "n >= 5": (attribute("n").gte(5), True),
-    "n > 'a'": (attribute("n").gt("a"), False),
-    "t < 'hz'": (attribute("t").lt("hz"), False),
-    "t > 'hz'": (attribute("t").gt("hz"), True),
-    "n between 5 and 6": (attribute("n").between(5, 6), True),
-    "n between 6 and 7": (attribute("n").between(6, 7), False),
-    "missing between": (attribute("missing").between(0, 9), False),
-    "n in (4, 5)": (attribute("n").is_in([4, 5]), True),
-    "n in (4, 6)": (attribute("n").is_in([4, 6]), False),
-    "t begins hé": (attribute("t").begins_with("hé"), True),
-    "t begins e": (attribute("t").begins_with("e"), False),
-    "t contains ll": (attribute("t").contains("ll"), True),
-    "l contains x": (attribute("l").contains("x"), True),
-    "l contains 2": (attribute("l").contains(2), False),
-    "exists n": (attribute("n").exists(), True),
-    "exists missing": (attribute("missing").exists(), False),
-    "not exists n": (attribute("n").not_exists(), False),
-    "not exists missing": (attribute("missing").not_exists(), True),
-    "type n N": (attribute("n").attribute_type("N"), True),
-    "type n S": (attribute("n").attribute_type("S"), False),
-    "m.a.b = 7": (attribute("m.a.b").eq(7), True),
-    "m.a.c exists": (attribute("m.a.c").exists(), False),
-    "l[1] = x": (attribute("l[1]").eq("x"), True),
-    "l[2] exists": (attribute("l[2]").exists(), False),
-    "and": (attribute("n").eq(5) & attribute("t").eq("x"), False),
-    "or": (attribute("n").eq(6) | attribute("t").eq("héllo"), True),
-    "not": (~attribute("n").eq(6), True),
-    "not missing": (~attribute("missing").lt(9), True),
-    "nested": (~(attribute("n").eq(5) & (attribute("n").lt(3) | attribute("n").gt(4))), False),
+CONDITIONS: dict[str, tuple[Condition, bool]] = {
+    "n = 5": (attr("n") == 5, True),
+    "n = 6": (attr("n") == 6, False),
+    "n = '5'": (attr("n") == "5", False),
+    "n <> 6": (attr("n") != 6, True),
+    "n <> '5'": (attr("n") != "5", True),
+    "missing = 5": (attr("missing") == 5, False),
+    "missing <> 5": (attr("missing") != 5, True),
+    "missing < 5": (attr("missing") < 5, False),
+    "n < 6": (attr("n") < 6, True),
+    "n < 5": (attr("n") < 5, False),
+    "n <= 5": (attr("n") <= 5, True),
+    "n > 4": (attr("n") > 4, True),
+    "n > 5": (attr("n") > 5, False),
+    "n >= 5": (attr("n") >= 5, True),
+    "n > 'a'": (attr("n") > "a", False),
+    "t < 'hz'": (attr("t") < "hz", False),
+    "t > 'hz'": (attr("t") > "hz", True),
+    "exists n": (attr("n").exists(), True),
+    "exists missing": (attr("missing").exists(), False),
+    "and": ((attr("n") == 5) & (attr("t") == "x"), False),
+    "nested": ((attr("n") == 5) & ((attr("n") < 3) | (attr("n") > 4)), True),
+    "not nested": ((attr("n") == 6) & ((attr("n") < 6) | (attr("n") > 4)), False),
+    "a number and a list": (attr("n") == [5], False),
+    "l = l": (attr("l") == [1, "x"], True),
+    "or": ((attr("n") == 6) | (attr("t") == "héllo"), True),
 }
 
 
@@ -320,7 +292,7 @@ def test_a_transaction_writes_all(table: Table) -> None:
         Update(KEY, add={"count": 1}),
         Update(other, add={"count": 2}),
         Delete(Key("USER#a", "VIEW#1")),
-        Check(Key("USER#a", "VIEW#2"), condition=attribute("PK").exists()),
+        Check(Key("USER#a", "VIEW#2"), condition=attr("PK").exists()),
     )
     assert table.get(KEY) == item("USER", count=1)
     assert table.get(other) == item("USER", pk="USER#b", count=2)
@@ -332,8 +304,8 @@ def test_a_transaction_with_a_failed_condition_writes_nothing_and_says_which(tab
     with pytest.raises(ConditionFailed) as failed:
         table.write(
             Put(item("VIEW#1")),
-            Update(KEY, add={"count": 1}, condition=attribute("count").gt(1)),
-            Check(Key("USER#b", "USER"), condition=attribute("PK").exists()),
+            Update(KEY, add={"count": 1}, condition=attr("count") > 1),
+            Check(Key("USER#b", "USER"), condition=attr("PK").exists()),
         )
     assert failed.value.items == {1: item("USER", count=1), 2: None}
     assert table.query("USER#a", limit=9) == [item("USER", count=1)]
@@ -341,7 +313,7 @@ def test_a_transaction_with_a_failed_condition_writes_nothing_and_says_which(tab
 
 def test_conditions_are_judged_by_the_items_before_the_transaction(table: Table) -> None:
     with pytest.raises(ConditionFailed):
-        table.write(Put(item("VIEW#1")), Check(Key("USER#a", "VIEW#2"), attribute("PK").exists()))
+        table.write(Put(item("VIEW#1")), Check(Key("USER#a", "VIEW#2"), attr("PK").exists()))
     assert table.query("USER#a", limit=9) == []
 
 
@@ -369,7 +341,7 @@ def test_concurrent_updates_all_count(table: Table) -> None:
 
 @pytest.mark.wrong_on("moto", NOT_THREAD_SAFE)
 def test_of_concurrent_writes_under_one_condition_one_wins(table: Table) -> None:
-    first = attribute("winner").not_exists()
+    first = attr("winner").missing()
 
     def attempt(number: int) -> bool:
         try:
@@ -391,7 +363,7 @@ def test_concurrent_transactions_move_without_loss(table: Table) -> None:
     def move(_: int) -> bool:
         try:
             table.write(
-                Update(KEY, add={"balance": -1}, condition=attribute("balance").gte(1)),
+                Update(KEY, add={"balance": -1}, condition=attr("balance") >= 1),
                 Update(other, add={"balance": 1}),
             )
         except ConditionFailed:

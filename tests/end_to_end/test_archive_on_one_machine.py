@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from chalicelib.storage.ports import Item
+from chalicelib.storage.items import Item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
 from vumi.storage.archive import FOLDER

@@ -17,18 +17,14 @@ import moto  # noqa: F401  it answers only sessions of botocore that are made af
 import pytest
 import yaml
 
-from bench import deployed as deploying
-from bench import life
-from bench.bill import PRICES, Bill, Prices, interpolated, per_view, together
-from bench.cost import BEGIN, END, put_into
-from bench.cost_tables import SERVICES
-from bench.counted import get_with_folded
-from bench.counted_events import CountedEvents, Rush
-from bench.counted_wallets import Bank, bank_of
-from bench.day import START, Badge, Lag, badge_of, view_item
-from bench.deployed import Deployed
-from bench.event_tables import EVENT_SERVICES
-from bench.invoking import (
+from bench.cost import deployed as deploying
+from bench.cost import simulate_events
+from bench.cost.__main__ import BEGIN
+from bench.cost.bill import PRICES, Bill, Prices, interpolated, per_view, together
+from bench.cost.deployed import Deployed
+from bench.cost.event_tables import EVENT_SERVICES
+from bench.cost.event_usage import CountedEvents, Rush
+from bench.cost.invocations import (
     ACCEPT,
     API,
     ARCHIVE,
@@ -42,13 +38,20 @@ from bench.invoking import (
     Invocation,
     Mailbox,
 )
-from bench.life import LOG, QUEUE, Timers, timers_of
-from bench.metering import Request, Written
-from bench.stubbed_aws import BADGE_ID, ENVIRONMENT
-from chalicelib.aws.resources import aws_client
+from bench.cost.metering import Request, Written
+from bench.cost.simulate_events import LOG, QUEUE, EventRun, event_run_of
+from bench.cost.simulate_views import START, Badge, Lag, badge_of, view_item
+from bench.cost.view_tables import SERVICES
+from bench.cost.view_usage import get_with_folded
+from bench.cost.wallet_usage import Bank, bank_of
+from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.ports import Key, StorageError, number
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Key, number
+from simulation.environment import ENVIRONMENT
 from simulation.logs import logging_put_back
+from simulation.report import END, put_into
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "COST.md"
@@ -114,8 +117,8 @@ def test_the_page_reads_no_figure_into_its_tables() -> None:
 
 def test_tables_take_the_place_of_those_that_stand_in_a_page() -> None:
     page = f"before\n{BEGIN}old\n{END}after\n"
-    assert put_into(page, "new\n") == f"before\n{BEGIN}new\n{END}after\n"
-    assert put_into(put_into(page, "a\n"), "b\n") == put_into(page, "b\n")
+    assert put_into(page, "new\n", BEGIN) == f"before\n{BEGIN}new\n{END}after\n"
+    assert put_into(put_into(page, "a\n", BEGIN), "b\n", BEGIN) == put_into(page, "b\n", BEGIN)
 
 
 def test_one_view_is_one_get_one_put_and_one_fold(badge: Badge) -> None:
@@ -249,8 +252,8 @@ def test_a_design_that_loses_views_is_not_billed(badge: Badge) -> None:
 
 
 @pytest.fixture
-def timers(deployed: Deployed) -> Iterator[Timers]:
-    with timers_of(deployed) as timers:
+def timers(deployed: Deployed) -> Iterator[EventRun]:
+    with event_run_of(deployed) as timers:
         yield timers
 
 
@@ -271,9 +274,9 @@ READ, CLAIMED, MOVED = ("GetItem", 1, 0, 0), ("UpdateItem", 0, 1, 0), ("UpdateIt
 """An event is read and claimed; done or put off it has another key in the index."""
 
 
-def test_an_event_due_soon_is_one_request_and_one_run(timers: Timers) -> None:
-    life.soon(timers, LOG)
-    life.check_fired(timers, ["event"])
+def test_an_event_due_soon_is_one_request_and_one_run(timers: EventRun) -> None:
+    simulate_events.soon(timers, LOG)
+    simulate_events.check_fired(timers, ["event"])
     [accept], [fire] = timers.invocations[ACCEPT], timers.invocations[FIRE]
     assert set(timers.invocations) == {ACCEPT, FIRE}
     assert units_of(accept) == [("PutItem", 0, 1, 1)]
@@ -281,12 +284,12 @@ def test_an_event_due_soon_is_one_request_and_one_run(timers: Timers) -> None:
     assert (accept.sends, fire.sends) == (1, 0)
 
 
-def test_an_event_far_ahead_is_swept_and_distributed_too(timers: Timers) -> None:
+def test_an_event_far_ahead_is_swept_and_distributed_too(timers: EventRun) -> None:
     """What it adds to a sweep is a message, and half a unit to see that none comes behind it."""
     timers.sweep()
     [idle] = timers.invocations.pop(SWEEP)
-    life.far_ahead(timers, LOG)
-    life.check_fired(timers, ["event"])
+    simulate_events.far_ahead(timers, LOG)
+    simulate_events.check_fired(timers, ["event"])
     runs = [
         run
         for function in (ACCEPT, SWEEP, DISTRIBUTE, FIRE)
@@ -302,25 +305,27 @@ def test_an_event_far_ahead_is_swept_and_distributed_too(timers: Timers) -> None
     assert units_of(fire) == [READ, CLAIMED, MOVED]
 
 
-def test_an_event_to_a_queue_is_one_message_more(timers: Timers) -> None:
-    life.soon(timers, QUEUE)
-    life.check_fired(timers, ["event"])
+def test_an_event_to_a_queue_is_one_message_more(timers: EventRun) -> None:
+    simulate_events.soon(timers, QUEUE)
+    simulate_events.check_fired(timers, ["event"])
     [fire] = timers.invocations[FIRE]
     assert fire.sends == 1
     assert units_of(fire) == [READ, CLAIMED, MOVED]
 
 
-def test_an_attempt_that_fails_costs_what_the_last_one_does(timers: Timers) -> None:
+def test_an_attempt_that_fails_costs_what_the_last_one_does(timers: EventRun) -> None:
     """It sends two messages: the one that the queue refuses, and the one that lets it try again."""
-    life.failed_once(timers, QUEUE)
-    life.check_fired(timers, ["event"], tries=2)
+    simulate_events.failed_once(timers, QUEUE)
+    simulate_events.check_fired(timers, ["event"], tries=2)
     failed, succeeded = timers.invocations[FIRE]
     assert units_of(failed) == units_of(succeeded) == [READ, CLAIMED, MOVED]
     assert (failed.sends, succeeded.sends) == (2, 1)
     assert "attempts_failed" in failed.metrics
 
 
-def test_a_sweep_that_finds_nothing_asks_each_shard_twice_and_moves_on(timers: Timers) -> None:
+def test_a_sweep_that_finds_nothing_asks_each_shard_twice_and_moves_on(
+    timers: EventRun,
+) -> None:
     """8 shards x 2 queries x 0.5 and the cursor's 1 are 9 units; nothing is sent or logged."""
     timers.sweep()
     [idle] = timers.invocations[SWEEP]
@@ -333,20 +338,24 @@ def test_a_sweep_that_finds_nothing_asks_each_shard_twice_and_moves_on(timers: T
     assert (idle.sends, idle.log_bytes) == (0, 0)
 
 
-def test_events_due_together_are_fired_by_tens(timers: Timers) -> None:
+def test_events_due_together_are_fired_by_tens(timers: EventRun) -> None:
     for place in range(25):
-        timers.accept(f"e{place}", life.SOON, LOG)
+        timers.accept(f"e{place}", simulate_events.SOON, LOG)
     timers.run()
-    life.check_fired(timers, [f"e{place}" for place in range(25)])
+    simulate_events.check_fired(timers, [f"e{place}" for place in range(25)])
     fired = timers.invocations[FIRE]
     assert [run.records for run in fired] == [10, 10, 5]
     assert [len(run.requests) for run in fired] == [30, 30, 15]
 
 
-def test_a_group_of_a_hundred_is_put_on_the_queue_by_tens(timers: Timers) -> None:
+def test_a_group_of_a_hundred_is_put_on_the_queue_by_tens(timers: EventRun) -> None:
     at = int((timers.agenda.now + 240) * 1000) + 1
-    [shard] = {event["batch"] for event in [life.far_off(0, at)]}
-    same = [item for item in (life.far_off(n, at) for n in range(900)) if item["batch"] == shard]
+    [shard] = {event["batch"] for event in [simulate_events.far_off(0, at)]}
+    same = [
+        item
+        for item in (simulate_events.far_off(n, at) for n in range(900))
+        if item["batch"] == shard
+    ]
     timers.runner.table.put_all(same[:100])
     [group] = timers.sweep(found=100)
     timers.distribute(group)
@@ -354,15 +363,15 @@ def test_a_group_of_a_hundred_is_put_on_the_queue_by_tens(timers: Timers) -> Non
     assert (sweep.sends, distribute.sends, distribute.records) == (1, 10, 100)
 
 
-def test_an_event_that_was_not_delivered_is_not_billed(timers: Timers) -> None:
+def test_an_event_that_was_not_delivered_is_not_billed(timers: EventRun) -> None:
     timers.runner.mailbox.closed.add("https://sqs.us-east-1.amazonaws.com/000000000000/orders")
-    timers.accept("event", life.SOON, QUEUE)
+    timers.accept("event", simulate_events.SOON, QUEUE)
     timers.run()
     with pytest.raises(RuntimeError, match="was not delivered"):
-        life.check_fired(timers, ["event"])
+        simulate_events.check_fired(timers, ["event"])
 
 
-def test_a_token_is_checked_without_any_request(timers: Timers) -> None:
+def test_a_token_is_checked_without_any_request(timers: EventRun) -> None:
     timers.authorize()
     [authorize] = timers.invocations[AUTHORIZE]
     assert (authorize.requests, authorize.sends, authorize.log_bytes) == ((), 0, 0)

@@ -12,11 +12,12 @@ from moto import mock_aws
 
 from app import app
 from chalicelib.aws import resources
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.ports import Delete, Item, Key
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
 from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events

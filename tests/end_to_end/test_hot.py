@@ -9,13 +9,13 @@ from typing import TypeAlias
 import pytest
 from moto import mock_aws
 
-from bench.day import Agenda
-from bench.hot import MANY, MOST_LIVE, VISITORS, Hour, lived
-from bench.in_process import handlers_over
-from bench.machine import Machine, Requests, Sent, machine_of
-from bench.metering import Meter
+from bench.cost.hot import MANY, MOST_LIVE, VISITORS, Hour, lived
+from bench.cost.metered_handlers import Machine, Requests, Sent, machine_of
+from bench.cost.metering import Meter
+from bench.cost.simulate_views import Agenda
+from bench.handlers import handlers_over
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting
 from chalicelib.views.view_queue import ViewMessages

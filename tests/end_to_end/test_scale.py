@@ -13,16 +13,17 @@ from unittest.mock import patch
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 import pytest
 
-from bench import events, hot, scale
-from bench.day import START, Agenda, badge_of
-from bench.deployed import Deployed
-from bench.events import WINDOWS
-from bench.hot import Hour, lived
-from bench.invoking import API, Design
-from bench.machine import Machine, Requests, machine_of
-from bench.scale import BEGIN, END
-from bench.scale_counted import transactions
-from bench.scale_model import (
+from bench import aws_events as events
+from bench.aws_events import WINDOWS
+from bench.cost import hot
+from bench.cost.deployed import Deployed
+from bench.cost.hot import Hour, lived
+from bench.cost.invocations import API, Design
+from bench.cost.metered_handlers import Machine, Requests, machine_of
+from bench.cost.simulate_views import START, Agenda, badge_of
+from bench.scale import __main__ as scale
+from bench.scale.__main__ import BEGIN
+from bench.scale.model import (
     HOTTEST,
     Model,
     Traffic,
@@ -36,12 +37,14 @@ from bench.scale_model import (
     stages,
     tiers,
 )
-from bench.scale_tables import SIZES, traffic_of, used
+from bench.scale.tables import SIZES, traffic_of, used
+from bench.scale.usage import transactions
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.views import keys
 from simulation.logs import logging_put_back
+from simulation.report import END
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "SCALE.md"

@@ -25,6 +25,7 @@ from app import app
 from chalicelib import telemetry
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
+from chalicelib.http import authorization
 from chalicelib.settings import Settings
 from chalicelib.views import keys, windows
 from chalicelib.wallets import archive as archive_module
@@ -35,7 +36,6 @@ from deploy.completion import FUNCTIONS
 from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
-from vumi.server import gateway
 
 STAGES = ["prod", "dev"]
 MOST_BYTES = 400_000
@@ -164,7 +164,7 @@ def test_the_template_has_no_findings(packages: dict[str, Path], stage: str) -> 
 def test_the_template_of_the_table_and_the_queues_alone_has_no_findings(tmp_path: Path) -> None:
     assert deploying.main(["resources", "--stage", "prod", "--out", str(tmp_path)]) == 0
     written = tmp_path / "resources.yaml"
-    assert yaml.safe_load(written.read_text()) == template.stand_alone(template.load())
+    assert yaml.safe_load(written.read_text()) == template.extract_standalone(template.load())
     assert lint_file(written) == []
 
 
@@ -512,7 +512,7 @@ def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources
         "INVALID_SIGNATURE": not_found,
         "EXPIRED_TOKEN": not_found,
         "RESOURCE_NOT_FOUND": not_found,
-        "UNAUTHORIZED": ("401", "unauthorized", gateway.NO_TOKEN),
+        "UNAUTHORIZED": ("401", "unauthorized", authorization.NO_TOKEN),
         "ACCESS_DENIED": ("403", "forbidden", "this token opens nothing here"),
         "AUTHORIZER_FAILURE": unchecked,
         "AUTHORIZER_CONFIGURATION_ERROR": unchecked,
@@ -735,7 +735,7 @@ def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
         assert alarm["TreatMissingData"] == missing
     assert stack["AlarmSubscription"] == {
         "Type": "AWS::SNS::Subscription",
-        "Condition": "SomebodyIsTold",
+        "Condition": "HasAlarmEmail",
         "Properties": {
             "TopicArn": {"Ref": "AlarmTopic"},
             "Protocol": "email",
@@ -763,7 +763,7 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
 
 
 def test_an_alarm_fires_at_the_first_of_what_should_never_be(prod: Resources) -> None:
-    for name in ("EventsGivenUpAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
+    for name in ("EventsFailedAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
         alarm = alarms(prod)[name]
         assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (0, 1)
         assert alarm["ComparisonOperator"] == "GreaterThanThreshold"

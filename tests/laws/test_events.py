@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from moto import mock_aws
 
+from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import aws_client
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.delivery import DeliveryResult
 from chalicelib.storage.ports import Table

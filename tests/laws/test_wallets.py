@@ -21,7 +21,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.ledger import Ledger

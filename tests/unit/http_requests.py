@@ -1,32 +1,35 @@
-"""Asking the routes that need a token, over the gateway of one machine."""
+"""Requests to the table of routes, as a server without a router of its own makes them."""
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any
 
-from vumi.server.gateway import Gateway
+from chalicelib.api import TABLE
+from chalicelib.http import query
+from chalicelib.http.dispatch import dispatch
+from chalicelib.http.messages import Request, Response
+from chalicelib.resources import Resources
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the caller gets; `MORE` is what an error may tell beside its code and message."""
+    """A response as its caller reads it."""
 
-    status: int
-    headers: dict[str, str]
-    text: str
+    response: Response
 
-    MORE: ClassVar[frozenset[str]] = frozenset()
+    @property
+    def status(self) -> int:
+        return self.response.status
 
-    @classmethod
-    def of(cls, gateway: Gateway, request: dict[str, Any]) -> Self:
-        """What a request is answered."""
-        begun: list[tuple[str, list[tuple[str, str]]]] = []
-        sent = b"".join(gateway(request, lambda *head: begun.append(head)))
-        [(status, headers)] = begun
-        return cls(int(status[:3]), dict(headers), sent.decode())
+    @property
+    def headers(self) -> dict[str, str]:
+        return dict(self.response.headers)
+
+    @property
+    def text(self) -> str:
+        return self.response.body.decode()
 
     @property
     def body(self) -> Any:
@@ -35,28 +38,40 @@ class Answer:
     @property
     def refusal(self) -> tuple[int, str]:
         """The status and the code of an error in the product's form, whose message is not empty."""
-        error = self.body["error"]
         assert set(self.body) == {"error"}
-        assert {"code", "message"} <= set(error) <= {"code", "message"} | self.MORE
-        assert error["message"]
+        assert self.says
         assert self.headers["Content-Type"] == "application/json"
-        return self.status, str(error["code"])
+        assert self.headers["Cache-Control"] == "no-store"
+        return self.status, str(self.body["error"]["code"])
 
     @property
     def says(self) -> str:
         return str(self.body["error"]["message"])
 
+    @property
+    def details(self) -> dict[str, str]:
+        """The fields of an error beside its code and message."""
+        error = self.body["error"]
+        return {name: error[name] for name in error.keys() - {"code", "message"}}
 
-def environ(
-    method: str, target: str, body: object, kind: str, authorization: str
-) -> dict[str, Any]:
-    """A request as a WSGI server hands it on; a body that is not bytes is sent as JSON."""
-    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return {
-        "REQUEST_METHOD": method,
-        "REQUEST_URI": target,
-        "CONTENT_LENGTH": str(len(raw)),
-        "CONTENT_TYPE": kind,
-        "wsgi.input": io.BytesIO(raw),
-        **({"HTTP_AUTHORIZATION": authorization} if authorization else {}),
-    }
+
+def ask(  # noqa: PLR0913  what a request has
+    resources: Resources,
+    method: str,
+    target: str,
+    body: object = b"",
+    *,
+    kind: str = "application/json",
+    authorization: str = "",
+) -> Answer:
+    """Send a request to its route; a body that is not bytes is sent as JSON."""
+    path, _, raw_query = target.partition("?")
+    headers = {"content-type": kind, "authorization": authorization}
+    request = Request(
+        method,
+        path,
+        query=query.parse(raw_query),
+        headers={name: value for name, value in headers.items() if value},
+        body=body if isinstance(body, bytes) else json.dumps(body).encode(),
+    )
+    return Answer(dispatch(TABLE, request, resources))

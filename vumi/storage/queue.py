@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from chalicelib import telemetry
 from chalicelib.storage import ports
-from chalicelib.storage.ports import NotSent, Unavailable, check_delay
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import NotSent, check_delay
 from vumi.storage.database import Database
 
 DEAD_LETTERS = "-dead-letters"

@@ -10,22 +10,16 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
-from chalicelib.storage.ports import (
-    MAX_DUE,
+from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
+from chalicelib.storage.ports import MAX_DUE
+from chalicelib.storage.writes import (
     Check,
     ConditionFailed,
     Delete,
-    Due,
-    Item,
-    Key,
     Put,
     Update,
-    Value,
     Write,
-    check_item,
     check_transaction,
-    key_of,
-    number,
 )
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database

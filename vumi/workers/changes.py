@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from chalicelib.storage.ports import text
+from chalicelib.storage.items import text
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog
 from vumi.workers.messages import IDLE_SECONDS, InOneCommit

@@ -18,8 +18,8 @@ from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute,
 from chalicelib.events.event import Event, event_id_in
 from chalicelib.events.sweep import group_in
 from chalicelib.resources import Resources
+from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_messages, parse_records
-from chalicelib.storage.ports import StorageError
 from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from functools import cache, partial
 
-from chalicelib.storage.ports import Key, number
+from chalicelib.storage.items import Key, number
 from chalicelib.views import keys
 from chalicelib.views.view import milliseconds, ulid_in
 from chalicelib.wallets.wallet import ENTRY

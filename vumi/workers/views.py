@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from chalicelib import telemetry
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import key_of
 from chalicelib.storage.messages import handle_messages, log_malformed_records, parse_records
-from chalicelib.storage.ports import StorageError, key_of
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.view import View
 from chalicelib.views.view_queue import ViewMessages

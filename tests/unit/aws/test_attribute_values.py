@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.aws.attribute_values import decode, decode_item, encode, encode_item
-from chalicelib.storage.ports import Item, Refused, Value
+from chalicelib.storage.errors import Refused
+from chalicelib.storage.items import Item, Value
 
 NUMBERS = st.integers(min_value=-(10**38) + 1, max_value=10**38 - 1)
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -66,7 +67,7 @@ def test_what_no_table_holds_is_refused_however_deep_it_lies(value: Any) -> None
 
 def test_a_map_whose_keys_are_no_texts_is_refused() -> None:
     numbered: Any = {1: "x"}
-    with pytest.raises(Refused, match="keys are texts, not 1"):
+    with pytest.raises(Refused, match="keys of a map are texts, not 1"):
         encode([numbered])
 
 

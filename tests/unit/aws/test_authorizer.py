@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from chalice.app import AuthRequest
@@ -15,8 +15,8 @@ from app import app
 from chalicelib.aws import resources
 from chalicelib.aws.authorizer import SECONDS_KEPT, authorize
 from chalicelib.http import tokens
-from chalicelib.resources import Resources
 from chalicelib.settings import Settings
+from simulation.resources import GivenResources
 
 TOKEN = tokens.new_token()
 DIGEST = tokens.digest(TOKEN)
@@ -32,7 +32,7 @@ def _known() -> Iterator[None]:
         api_token_digests=frozenset({DIGEST, USERS_DIGEST, tokens.digest("another")}),
         token_users={USERS_DIGEST: USER},
     )
-    resources.use(cast("Resources", SimpleNamespace(settings=settings)))
+    resources.use(GivenResources(settings=settings))
     yield
     resources.use(None)
 
@@ -58,7 +58,7 @@ def test_who_has_a_token_may_do_everything_since_the_answer_is_kept_for_all_rout
         policy = asked(f"Bearer {TOKEN}", arn)
         assert opened(policy) == ["arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/*"]
         assert policy["principalId"] == DIGEST
-        assert policy["context"] == {"user": ""}
+        assert policy["context"] == {"role": "operator", "user": ""}
 
 
 def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
@@ -70,7 +70,7 @@ def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
         for method in ("GET", "PATCH", "POST", "PUT")
     ]
     assert policy["principalId"] == USERS_DIGEST
-    assert policy["context"] == {"user": USER}
+    assert policy["context"] == {"role": "user", "user": USER}
 
 
 def test_a_users_token_opens_no_path_that_merely_ends_as_a_wallets() -> None:
@@ -93,8 +93,8 @@ def test_who_has_none_may_do_nothing_and_it_is_told_without_what_was_given(
         policy = asked(header)
     assert opened(policy) == []
     assert policy["principalId"] == "nobody"
-    assert policy["context"] == {"user": ""}
-    assert caplog.messages == ["a token was refused"]
+    assert policy["context"] == {}
+    assert caplog.messages == ["token_refused"]
     assert vars(caplog.records[0])["fields"] == {"function": "authorize"}
     assert not header or header not in str(caplog.records[0].__dict__)
 
@@ -103,7 +103,7 @@ def test_a_token_is_in_no_answer_and_no_log_line(caplog: pytest.LogCaptureFixtur
     with caplog.at_level(logging.DEBUG):
         assert TOKEN not in str(asked(f"Bearer {TOKEN}"))
     assert TOKEN not in caplog.text
-    assert "a token was refused" not in caplog.messages
+    assert "token_refused" not in caplog.messages
 
 
 def test_every_route_of_events_and_wallets_but_the_badges_is_behind_it() -> None:

@@ -24,7 +24,8 @@ from chalicelib.aws.consumers import (
 )
 from chalicelib.events import schedule
 from chalicelib.events.event import Status, message
-from chalicelib.storage.ports import Refused, StorageError, Unavailable, Write
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.writes import Write
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation import aws_events as events

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, cast
 
 import pytest
-from boto3.dynamodb.conditions import Attr
 from botocore.exceptions import (
     BotoCoreError,
     ConnectionClosedError,
@@ -21,22 +20,11 @@ from types_boto3_dynamodb import DynamoDBClient
 
 from chalicelib.aws.attribute_values import decode_item, encode_item, encode_key
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.storage.ports import (
-    Check,
-    ConditionFailed,
-    Delete,
-    Item,
-    Key,
-    NotStored,
-    Put,
-    Refused,
-    StorageError,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-    key_of,
-)
+from chalicelib.storage.conditions import attr
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Key, key_of
+from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update, Write
 from simulation.aws_clients import FakeClient, Request, cancelled, client_error, script
 from simulation.clocks import FakeTime
 
@@ -343,7 +331,7 @@ def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
         defaults={"created": 1},
         add={"count": 2},
         remove=("floor",),
-        condition=Attr("folded").not_exists() | Attr("folded").lt("w"),
+        condition=attr("folded").missing() | (attr("folded") < "w"),
     )
     table_on(client).write(update)
     assert client.calls == [
@@ -352,23 +340,23 @@ def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
             {
                 "TableName": NAME,
                 "Key": WIRE_KEY,
-                "UpdateExpression": "SET #u0 = :u0, #u1 = if_not_exists(#u1, :u1)"
-                " ADD #u2 :u2 REMOVE #u3",
-                "ConditionExpression": "(attribute_not_exists(#n0) OR #n1 < :v0)",
+                "UpdateExpression": "SET #n0 = :v0, #n1 = if_not_exists(#n1, :v1)"
+                " ADD #n2 :v2 REMOVE #n3",
+                "ConditionExpression": "(attribute_not_exists(#n4) OR #n5 < :v3)",
                 "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
                 "ExpressionAttributeNames": {
-                    "#u0": "folded",
-                    "#u1": "created",
-                    "#u2": "count",
-                    "#u3": "floor",
                     "#n0": "folded",
-                    "#n1": "folded",
+                    "#n1": "created",
+                    "#n2": "count",
+                    "#n3": "floor",
+                    "#n4": "folded",
+                    "#n5": "folded",
                 },
                 "ExpressionAttributeValues": {
-                    ":u0": {"S": "x"},
-                    ":u1": {"N": "1"},
-                    ":u2": {"N": "2"},
-                    ":v0": {"S": "w"},
+                    ":v0": {"S": "x"},
+                    ":v1": {"N": "1"},
+                    ":v2": {"N": "2"},
+                    ":v3": {"S": "w"},
                 },
             },
         )
@@ -378,7 +366,7 @@ def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
 def test_a_request_holds_no_empty_maps_for_dynamodb_refuses_them() -> None:
     client = script(OK, OK)
     table_on(client).write(Delete(KEY))
-    table_on(client).write(Delete(KEY, condition=Attr("count").not_exists()))
+    table_on(client).write(Delete(KEY, condition=attr("count").missing()))
     assert client.requests[0] == {"TableName": NAME, "Key": WIRE_KEY}
     assert "ExpressionAttributeNames" in client.requests[1]
     assert "ExpressionAttributeValues" not in client.requests[1]
@@ -387,9 +375,9 @@ def test_a_request_holds_no_empty_maps_for_dynamodb_refuses_them() -> None:
 @pytest.mark.parametrize(
     "write",
     [
-        Put(view(1), condition=Attr("PK").not_exists()),
-        Update(KEY, values={"x": 1}, condition=Attr("x").lt(1)),
-        Delete(KEY, condition=Attr("x").eq(1)),
+        Put(view(1), condition=attr("PK").missing()),
+        Update(KEY, values={"x": 1}, condition=attr("x") < 1),
+        Delete(KEY, condition=attr("x") == 1),
     ],
 )
 def test_a_failed_condition_carries_the_item_as_it_stands(write: Write) -> None:
@@ -404,24 +392,24 @@ def test_a_failed_condition_carries_the_item_as_it_stands(write: Write) -> None:
 def test_a_condition_that_failed_for_want_of_an_item_carries_none() -> None:
     client = script(client_error("ConditionalCheckFailedException"))
     with pytest.raises(ConditionFailed) as raised:
-        table_on(client).write(Delete(KEY, condition=Attr("x").eq(1)))
+        table_on(client).write(Delete(KEY, condition=attr("x") == 1))
     assert raised.value.items == {0: None}
 
 
 def test_a_condition_that_fails_after_a_throttle_has_failed() -> None:
     client = script(THROTTLED, client_error("ConditionalCheckFailedException", **FOUND))
     with pytest.raises(ConditionFailed):
-        table_on(client).write(Delete(KEY, condition=Attr("x").eq(1)))
+        table_on(client).write(Delete(KEY, condition=attr("x") == 1))
     assert len(client.calls) == 2
 
 
 # Transactions.
 
 FOUR: tuple[Write, ...] = (
-    Put(view(1), condition=Attr("PK").not_exists()),
-    Update(KEY, add={"count": 1}, condition=Attr("folded").not_exists()),
+    Put(view(1), condition=attr("PK").missing()),
+    Update(KEY, add={"count": 1}, condition=attr("folded").missing()),
     Delete(Key("USER#octocat", "OWNER")),
-    Check(Key("USER#hubot", "USER"), condition=Attr("PK").exists()),
+    Check(Key("USER#hubot", "USER"), condition=attr("PK").exists()),
 )
 
 
@@ -445,7 +433,7 @@ def test_several_writes_are_one_transaction_in_their_order() -> None:
 
 def test_a_check_alone_is_a_transaction_for_there_is_no_other_way_to_ask() -> None:
     client = script(OK)
-    table_on(client).write(Check(KEY, condition=Attr("PK").exists()))
+    table_on(client).write(Check(KEY, condition=attr("PK").exists()))
     assert client.operations == ["transact_write_items"]
 
 

@@ -17,7 +17,9 @@ from botocore.exceptions import (
 )
 
 from chalicelib.aws.errors import code_of, meaning, translated
-from chalicelib.storage.ports import ConditionFailed, NotStored, Refused, StorageError, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.ports import NotStored
+from chalicelib.storage.writes import ConditionFailed
 from simulation.aws_clients import client_error
 
 URL = "https://dynamodb.us-east-1.amazonaws.com/"

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from typing import cast
 
 import pytest
-from botocore.exceptions import UnknownServiceError
 
 from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import SERVICES, AwsResources, aws_client
+from chalicelib.aws.resources import AwsResources
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.concurrency import map_parallel
 from chalicelib.settings import Settings, SettingsError
@@ -107,23 +106,6 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
     assert aws.archive is aws.archive
     with pytest.raises(SettingsError, match="ARCHIVE_BUCKET is not set; it must be the name of an"):
         _ = AwsResources(Settings(table_name="views")).archive
-
-
-@pytest.mark.parametrize("of", ["table", "views_queue", "archive"])
-def test_a_client_tries_once_and_gives_up_after_a_second(aws: AwsResources, of: str) -> None:
-    """`Retry` alone decides about further tries; what a client does by itself comes on top."""
-    storage = getattr(aws, of)
-    client = vars(getattr(storage, "queue", storage))["_client"]
-    config = client.meta.config
-    assert config.retries["total_max_attempts"] == 1
-    assert (config.connect_timeout, config.read_timeout) == (1.0, 1.0)
-
-
-def test_botocore_is_told_which_services_there_are(aws: AwsResources) -> None:
-    """It would look for them in its hundreds of folders, at each cold start."""
-    assert isinstance(aws.table, DynamoTable)
-    with pytest.raises(UnknownServiceError, match=f"service names are: {', '.join(SERVICES)}$"):
-        aws_client("ec2")
 
 
 def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:

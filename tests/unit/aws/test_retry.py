@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import ConditionFailed, Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.writes import ConditionFailed
 from simulation.clocks import FakeTime
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.aws.s3 import S3Archive
-from chalicelib.storage.ports import Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
 from simulation.aws_clients import client_error, script
 from simulation.clocks import FakeTime
 

@@ -9,7 +9,7 @@ from botocore.exceptions import ConnectTimeoutError, NoCredentialsError, ReadTim
 from types_boto3_sqs import SQSClient
 
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.storage.ports import Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
 from simulation.aws_clients import FakeClient, client_error, script
 from simulation.clocks import FakeTime
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.badges import badge, colors
-from chalicelib.badges.options import FORMATS, MAX_BASE, STYLES, BadOptionError, Options, parse
+from chalicelib.badges import colors
+from chalicelib.badges.badge import Badge, explain
+from chalicelib.badges.options import FORMATS, MAX_BASE, STYLES, Options, parse
+from chalicelib.http.errors import BadRequestError
+from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.views import ids
 from chalicelib.views.ids import BadIdError
 
@@ -17,7 +21,7 @@ TEXTS = {"label", "message", "color", "labelColor", "style", "namedLogo", "logoS
 KEYS = TEXTS | {"schemaVersion", "isError", "logoSize", "cacheSeconds"}
 
 
-def check_schema(body: dict[str, Any]) -> None:
+def check_schema(body: Mapping[str, Any]) -> None:
     """Source: shields.io, "Endpoint Badge"; older shields refuse a key that is not in it."""
     assert set(body) <= KEYS
     assert type(body["schemaVersion"]) is int
@@ -30,26 +34,15 @@ def check_schema(body: dict[str, Any]) -> None:
     assert type(body.get("isError", False)) is bool
 
 
-@given(st.integers(min_value=0))
-def test_a_count_is_a_badge_of_shields_schema(count: int) -> None:
-    body = badge.views(count)
+def test_a_badge_of_two_texts_and_a_color_has_only_these() -> None:
+    body = Badge.of("views", "0", "blue").to_json()
+    assert body == {"schemaVersion": 1, "label": "views", "message": "0", "color": "blue"}
     check_schema(body)
-    assert body["message"] == str(count)
-    assert "isError" not in body
-
-
-def test_a_new_badge_says_0() -> None:
-    assert badge.views(0) == {
-        "schemaVersion": 1,
-        "label": "views",
-        "message": "0",
-        "color": "blue",
-    }
 
 
 @given(st.text(min_size=1))
 def test_an_error_is_a_red_badge_that_says_why(reason: str) -> None:
-    body = badge.error(reason)
+    body = Badge.error("views", reason).to_json()
     check_schema(body)
     assert (body["message"], body["color"], body["isError"]) == (reason, "red", True)
 
@@ -58,15 +51,9 @@ def test_an_error_is_a_red_badge_that_says_why(reason: str) -> None:
 def test_every_refusal_of_an_id_can_be_drawn(given_ids: list[str]) -> None:
     with pytest.raises(BadIdError) as refusal:
         ids.parse(given_ids)
-    body = badge.error(str(refusal.value))
+    body = Badge.error("views", str(refusal.value)).to_json()
     check_schema(body)
     assert body["message"].encode()
-
-
-def test_badges_are_made_anew_so_that_changing_one_changes_no_other() -> None:
-    badge.views(1)["label"] = "changed"
-    badge.error("x")["label"] = "changed"
-    assert badge.views(1)["label"] == badge.error("x")["label"] == "views"
 
 
 def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
@@ -79,7 +66,7 @@ def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
         format="comma",
         base=1_200,
     )
-    assert badge.views(34, options) == {
+    assert Badge.of("views", options.message(34), "blue", options).to_json() == {
         "schemaVersion": 1,
         "label": "Besuche",
         "message": "1,234",
@@ -90,9 +77,26 @@ def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
     }
 
 
-def test_an_empty_label_stays_empty_and_one_that_is_not_given_says_views() -> None:
-    assert badge.views(0, Options(label=""))["label"] == ""
-    assert badge.views(0, Options())["label"] == "views"
+def test_an_empty_label_stays_empty_and_one_that_is_not_given_is_the_badges() -> None:
+    assert Badge.of("views", "0", "blue", Options(label="")).label == ""
+    assert Badge.of("views", "0", "blue", Options()).label == "views"
+
+
+@pytest.mark.parametrize(
+    ("failure", "text"),
+    [
+        (BadRequestError("style: give flat"), "style: give flat"),
+        (Unavailable("no answer"), "unavailable: try again"),
+        (Refused("no right"), "unavailable: try again"),
+        (KeyError("id"), "out of order: try again"),
+    ],
+)
+def test_a_failure_is_explained_and_logged_unless_it_is_the_callers(
+    failure: Exception, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert explain(failure) == text
+    is_callers = isinstance(failure, BadRequestError)
+    assert caplog.messages == ([] if is_callers else ["badge_failed"])
 
 
 COLORS = ["green", "4c1", "#4C1", "007ec6", " Blue ", "rebeccapurple", "lightgrey"]
@@ -118,11 +122,11 @@ def test_whatever_options_are_accepted_the_badge_keeps_the_schema(
 ) -> None:
     try:
         options = parse({name: [text] for name, text in query.items()})
-    except BadOptionError as refused:
+    except BadRequestError as refused:
         assert str(refused).startswith("label: ")  # noqa: PT017  all other values are good
-        check_schema(badge.error(str(refused)))
+        check_schema(Badge.error("views", str(refused)).to_json())
         return
-    body = badge.views(count, options)
+    body = Badge.of("views", options.message(count), "blue", options).to_json()
     check_schema(body)
     assert body["label"] == query.get("label", "views")
     assert body["message"]
@@ -137,9 +141,10 @@ def test_whatever_options_are_accepted_the_badge_keeps_the_schema(
 def test_every_refusal_of_an_option_can_be_drawn(query: dict[str, str]) -> None:
     try:
         options = parse({name: [text] for name, text in query.items()})
-    except BadOptionError as refused:
-        body = badge.error(str(refused))
+    except BadRequestError as refused:
+        badge = Badge.error("views", str(refused))
     else:
-        body = badge.views(0, options)
+        badge = Badge.of("views", options.message(0), "blue", options)
+    body = badge.to_json()
     check_schema(body)
     assert body["message"].encode()

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.badges import colors, logos
+from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
-from chalicelib.badges.svg import Badge, draw
+from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
 
 MAX_DATA = 60_000

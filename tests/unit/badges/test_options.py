@@ -14,11 +14,11 @@ from chalicelib.badges.options import (
     MAX_LABEL,
     MAX_LOGO,
     STYLES,
-    BadOptionError,
     Options,
     parse,
     short,
 )
+from chalicelib.http.errors import BadRequestError
 
 FITS = 120
 """So many characters can still be read on a badge."""
@@ -26,7 +26,7 @@ NAMES = ("peek", "label", "color", "labelColor", "style", "logo", "format", "bas
 
 
 def refusal(**query: list[str]) -> str:
-    with pytest.raises(BadOptionError) as refused:
+    with pytest.raises(BadRequestError) as refused:
         parse(query)
     return str(refused.value)
 
@@ -164,7 +164,7 @@ def test_any_text_is_an_option_or_refused_in_words_that_fit_on_a_badge(
 ) -> None:
     try:
         parse({name: [text]})
-    except BadOptionError as refused:
+    except BadRequestError as refused:
         said = str(refused)
         assert said.startswith(f"{name}: ")
         assert len(said) <= FITS

@@ -84,12 +84,12 @@ def test_what_is_compiled_is_what_python_runs_whatever_its_source_says(tmp_path:
 @pytest.mark.parametrize("before", ["", "NAME = 'tea'; exec(compile(s, 'x', 'exec'))"])
 def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
     """Neither on the seed of hashes nor on what the process has compiled before."""
-    program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compiled\n"
-    program += "print(compiled('tea.py', s).hex())"
+    program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compile_source\n"
+    program += "print(compile_source('tea.py', s).hex())"
     seen = {run(template.ROOT, program, PYTHONHASHSEED=seed) for seed in ("0", "1")}
-    assert seen == {bytecode.compiled("tea.py", SOURCE).hex() + "\n"}
+    assert seen == {bytecode.compile_source("tea.py", SOURCE).hex() + "\n"}
 
 
 def test_a_source_that_is_no_python_is_an_error() -> None:
     with pytest.raises(SyntaxError):
-        bytecode.compiled("tea.py", b"no python")
+        bytecode.compile_source("tea.py", b"no python")

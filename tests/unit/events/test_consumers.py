@@ -17,7 +17,8 @@ from chalicelib.events.event import Event, Kind, Status, Target, message
 from chalicelib.events.sweep import CURSOR, Swept
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Message, Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.ports import Message
 from simulation.clocks import NOON
 from simulation.logs import counting_metrics, told
 from simulation.queues import FakeQueue

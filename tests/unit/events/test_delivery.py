@@ -21,7 +21,10 @@ from chalicelib.events.delivery import (
 )
 from chalicelib.events.event import Attempt, Event, Status, batch, key, message
 from chalicelib.events.webhooks.sender import SEND_SECONDS
-from chalicelib.storage.ports import Delete, Key, StorageError, Table, Unavailable, Update, Write
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Key
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import told
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
@@ -222,7 +225,7 @@ def test_what_is_given_up_is_told_by_its_id_with_how_often_it_was_tried(
 ) -> None:
     given_up(world)
     fields = {"event_id": "e", "tries": 1}
-    assert told(caplog) == [(logging.WARNING, "event_given_up", fields)]
+    assert told(caplog) == [(logging.WARNING, "event_failed", fields)]
 
 
 def test_every_attempt_is_counted_by_how_it_ended(

@@ -16,8 +16,11 @@ from hypothesis import strategies as st
 from chalicelib.events import schedule
 from chalicelib.events.claims import Leases
 from chalicelib.events.event import Event, Status, batch, key
-from chalicelib.events.listing import PAGE, BadCursorError, Page, read
-from chalicelib.storage.ports import MAX_DUE, Delete, Item, Key, Put, Table
+from chalicelib.events.listing import PAGE, Page, read
+from chalicelib.http.errors import BadRequestError
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.ports import MAX_DUE, Table
+from chalicelib.storage.writes import Delete, Put
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
 from simulation.tables import ENGINES, sqlite_table, table_on
@@ -194,7 +197,7 @@ PLACE = [AT, "e"]
     ],
 )
 def test_what_is_no_cursor_of_the_list_is_refused(table: Table, wrong: str) -> None:
-    with pytest.raises(BadCursorError) as refusal:
+    with pytest.raises(BadRequestError) as refusal:
         read(table, Status.ACTIVE, wrong)
     assert str(refusal.value) == "cursor: give the one that the page of ACTIVE before answered"
 
@@ -206,7 +209,7 @@ def test_whatever_is_given_as_cursor_is_answered_or_refused(wrong: str) -> None:
     with sqlite_table() as table:
         try:
             page = read(table, Status.ACTIVE, wrong)
-        except BadCursorError:
+        except BadRequestError:
             return
     assert page == Page([], "")
 

@@ -24,7 +24,8 @@ from chalicelib.events.requests import (
     read_event,
     read_timer,
 )
-from chalicelib.http.bodies import MAX_DEPTH, BadRequestError
+from chalicelib.http.bodies import MAX_DEPTH
+from chalicelib.http.errors import BadRequestError
 from simulation.scheduled_events import AT
 
 QUEUES = ("orders", "mails")
@@ -260,7 +261,7 @@ def test_whatever_at_is_it_is_a_time_within_bounds_or_refused_by_name(at: object
 def test_a_target_is_one_of_three(target: dict[str, Any], meant: Target) -> None:
     wanted = event(target=target)
     assert wanted.target == meant
-    assert meant.document() == target
+    assert meant.to_json() == target
 
 
 @pytest.mark.parametrize(

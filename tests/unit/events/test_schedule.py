@@ -21,7 +21,10 @@ from chalicelib.events.schedule import (
     read,
 )
 from chalicelib.events.sweep import AHEAD_SECONDS
-from chalicelib.storage.ports import ConditionFailed, Put, Table, Unavailable, Update, Value, Write
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
 from simulation.tables import ENGINES, FaultyTable, table_on

@@ -36,17 +36,11 @@ from chalicelib.events.sweep import (
     group_in,
     sweep,
 )
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.items import Due
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import (
-    MAX_DELAY_SECONDS,
-    Due,
-    Message,
-    StorageError,
-    Table,
-    Unavailable,
-    Update,
-    Write,
-)
+from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
+from chalicelib.storage.writes import Update, Write
 from simulation.logs import told
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event

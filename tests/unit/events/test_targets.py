@@ -16,7 +16,7 @@ from chalicelib.events.event import Event, Kind, Target
 from chalicelib.events.targets import NO_SECRET, TargetSender
 from chalicelib.events.webhooks.sender import PostOutcome, Sender
 from chalicelib.settings import SettingsError
-from chalicelib.storage.ports import Refused
+from chalicelib.storage.errors import Refused
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT
 
@@ -124,5 +124,5 @@ def test_the_log_gets_the_payload(
         )
     [record] = caplog.records
     fields = vars(record)["fields"]
-    assert (record.getMessage(), record.levelname) == ("an event", "INFO")
+    assert (record.getMessage(), record.levelname) == ("event_logged", "INFO")
     assert (fields["event_id"], fields["payload"]) == ("e", printed)

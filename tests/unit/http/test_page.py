@@ -12,6 +12,8 @@ from html.parser import HTMLParser
 import pytest
 
 from chalicelib.http import page
+from chalicelib.http.messages import Request, Response
+from simulation.resources import GivenResources
 
 
 class Elements(HTMLParser):
@@ -38,23 +40,27 @@ class Elements(HTMLParser):
         return [attrs[attribute] or "" for _, attrs in self.tags if attribute in attrs]
 
 
+def answer() -> Response:
+    return page.get_page(Request("GET", "/"), GivenResources())
+
+
 def elements() -> Elements:
     return Elements(page.text())
 
 
 def directives() -> dict[str, str]:
-    policy = page.get_page().headers["Content-Security-Policy"]
+    policy = answer().headers["Content-Security-Policy"]
     return dict(each.split(" ", 1) for each in str(policy).split("; "))
 
 
 def test_it_is_html_that_a_cache_may_keep_for_minutes() -> None:
-    answer = page.get_page()
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "text/html;charset=utf-8"
-    assert answer.headers["Cache-Control"] == "public, max-age=300"
-    assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert answer.body == page.FILE.read_text(encoding="utf-8")
+    response = answer()
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "text/html;charset=utf-8"
+    assert response.headers["Cache-Control"] == "public, max-age=300"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Referrer-Policy"] == "no-referrer"
+    assert response.body == page.FILE.read_bytes()
 
 
 @pytest.mark.parametrize("element", ["script", "style"])

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Refused, Unavailable, Write
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.writes import Write
 from chalicelib.views import keys
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.view import View

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from bench.metering import item_bytes
+from bench.cost.metering import item_bytes
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.settings import HOT_VIEWS as HOT
-from chalicelib.storage.ports import Item, Put, Refused, StorageError, Unavailable, Value
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.writes import Put
 from chalicelib.views import counting, ids, keys
 from chalicelib.views.counting import READ_UNIT_BYTES, Count, page_size
 from chalicelib.views.storing import Store

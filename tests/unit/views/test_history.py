@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.storage.ports import Item, Put, Table, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
 from chalicelib.views import counting, history, keys
 from chalicelib.views.counting import MAX_LIVE
 from chalicelib.views.history import By, History
@@ -332,7 +334,7 @@ def test_the_hours_of_a_day_add_up_to_the_day(
 
 def test_a_history_by_day_as_json(table: Table) -> None:
     counted(table, {"2026-11-20": {"h00": 2}})
-    assert history.document("octocat", read(table, days=2)) == {
+    assert history.to_json("octocat", read(table, days=2)) == {
         "id": "octocat",
         "by": "day",
         "days": 2,
@@ -344,7 +346,7 @@ def test_a_history_by_day_as_json(table: Table) -> None:
 
 def test_a_history_by_hour_as_json(table: Table) -> None:
     table.put_all(live(NOW))
-    document = history.document("octocat", read(table, days=1, by=By.HOUR))
+    document = history.to_json("octocat", read(table, days=1, by=By.HOUR))
     assert {name: document[name] for name in ("id", "by", "days", "since", "total")} == {
         "id": "octocat",
         "by": "hour",
@@ -359,4 +361,4 @@ def test_a_history_by_hour_as_json(table: Table) -> None:
 
 
 def test_a_history_without_views_says_so_in_json(table: Table) -> None:
-    assert history.document("octocat", read(table))["since"] is None
+    assert history.to_json("octocat", read(table))["since"] is None

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from chalicelib.concurrency import map_parallel
-from chalicelib.storage.ports import Item, NotStored, Refused, Table, Unavailable, Write, key_of
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.ports import NotStored, Table
+from chalicelib.storage.writes import Write
 from chalicelib.views import counting, keys
 from chalicelib.views.storing import InBetween, Store
 from simulation.clocks import NOON
@@ -67,7 +70,7 @@ def test_a_view_in_between_is_neither_stored_nor_counted_and_comes_again(
     [(failed, reason)] = store(watched, one, now=NOON + age).items()
     assert failed == one
     assert isinstance(reason, InBetween)
-    assert str(reason) == "the view is neither young nor old"
+    assert str(reason) == "the view is between young and old; deliver it again"
     assert (watched.put, watched.written) == ([], [])
 
 

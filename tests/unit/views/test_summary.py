@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Check, ConditionFailed, Item, Put, Update, Value
+from chalicelib.storage.items import Item, Value
+from chalicelib.storage.writes import Check, ConditionFailed, Put, Update
 from chalicelib.views import keys
 from chalicelib.views.summary import Day, Hour, Summary, hour_of, read
 from simulation.clocks import NOON

@@ -13,15 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Value
 from chalicelib.storage.messages import MalformedError
-from chalicelib.storage.ports import (
-    Item,
-    Refused,
-    StorageError,
-    Unavailable,
-    Value,
-    check_object_name,
-)
+from chalicelib.storage.ports import check_object_name
 from chalicelib.wallets import archive
 from chalicelib.wallets.archive import (
     EntryBatch,

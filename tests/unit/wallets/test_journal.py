@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from chalicelib.storage.ports import Delete, Item, Put, Table
+from chalicelib.http.errors import BadRequestError
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete, Put
 from chalicelib.wallets import journal
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.journal import PAGE, BadCursorError, Page
+from chalicelib.wallets.journal import PAGE, Page
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
 from simulation.clocks import NOON, ulid_of
 from simulation.tables import ENGINES, FaultyTable, table_on
@@ -141,5 +144,5 @@ def test_what_is_no_cursor_is_refused_and_the_table_not_asked(table: Table, curs
         def query(self, partition: str, **how: Any) -> list[Item]:
             raise AssertionError(f"asked for {partition}, {how}")
 
-    with pytest.raises(BadCursorError, match=r"^cursor: give the one that the page before answer"):
+    with pytest.raises(BadRequestError, match=r"^cursor: give the one that the page before answer"):
         journal.read(Unasked(table), A, cursor)

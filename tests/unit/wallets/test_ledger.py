@@ -11,15 +11,10 @@ import pytest
 from ulid import ULID
 
 from chalicelib.aws.retry import Retry
-from chalicelib.storage.ports import (
-    ConditionFailed,
-    Delete,
-    Item,
-    Table,
-    Unavailable,
-    Write,
-    key_of,
-)
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, key_of
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Delete, Write
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MOST

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Options
 from chalicelib.wallets import serializers
 from chalicelib.wallets.amounts import MOST
@@ -68,22 +69,7 @@ def test_a_page_tells_where_the_next_is_unless_it_is_the_last() -> None:
 
 
 def test_a_badge_tells_units() -> None:
-    assert serializers.badge(Wallet("a", "eva", 12_500_000)) == {
-        "schemaVersion": 1,
-        "label": "balance",
-        "message": "12.5",
-        "color": "blue",
-    }
+    assert serializers.badge(Wallet("a", "eva", 12_500_000)) == Badge("balance", "12.5", "blue")
     said = serializers.badge(RICH, Options(label="tips", color="#000000"))
-    assert (said["label"], said["color"]) == ("tips", "#000000")
-    assert said["message"] == "9,223,372,036,854.775807"
-
-
-def test_an_error_is_a_badge_of_the_same_label() -> None:
-    assert serializers.error("no such badge") == {
-        "schemaVersion": 1,
-        "label": "balance",
-        "message": "no such badge",
-        "color": "red",
-        "isError": True,
-    }
+    assert (said.label, said.color) == ("tips", "#000000")
+    assert said.message == "9,223,372,036,854.775807"

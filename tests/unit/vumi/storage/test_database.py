@@ -18,7 +18,9 @@ from typing import Any
 
 import pytest
 
-from chalicelib.storage.ports import Delete, Key, Put, Refused, StorageError, Unavailable, Update
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Key
+from chalicelib.storage.writes import Delete, Put, Update
 from vumi.storage.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
 from vumi.storage.table import SqliteTable
 
@@ -502,7 +504,8 @@ def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
 WRITE_UNTIL_KILLED = """
 import os, sys, threading
 from pathlib import Path
-from chalicelib.storage.ports import Key, Put, Update
+from chalicelib.storage.items import Key
+from chalicelib.storage.writes import Put, Update
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

@@ -12,7 +12,7 @@ from typing import TypeVar
 import pytest
 
 from chalicelib.storage import ports
-from chalicelib.storage.ports import Refused, Unavailable
+from chalicelib.storage.errors import Refused, Unavailable
 from vumi.storage.commits import Job
 from vumi.storage.database import Database
 from vumi.storage.queue import Message, SqliteQueue

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Item, Key, Put, Update
+from chalicelib.storage.items import Item, Key
+from chalicelib.storage.writes import Put, Update
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog, SqliteTable, remove_expired, row_of
 

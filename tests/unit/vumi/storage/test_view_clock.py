@@ -22,7 +22,7 @@ from chalicelib.views.windows import Windows
 from simulation import aws_events as events
 from simulation.standalone import standalone
 from vumi.check import check
-from vumi.check.report import Kind
+from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_QUEUE
 from vumi.storage import backup
 from vumi.storage.database import FILE, Database
@@ -243,5 +243,5 @@ def test_a_file_is_right_after_a_clock_that_was_ahead_is_set_right_and_the_owner
         right.pass_time(DAY + 2 * 3_600)
         assert right.folded == right.visit(peek=True) == 2
     findings = check.check_content(tmp_path / "data")
-    assert [str(one) for one in findings if one.kind is Kind.WRONG] == []
+    assert [str(one) for one in findings if one.kind is FindingKind.WRONG] == []
     backup.make(tmp_path / "data", tmp_path / "two")

@@ -20,7 +20,8 @@ from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Kind, Status, Target, message
-from chalicelib.storage.ports import Message, Queue, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue
 from simulation.resources import MISSING, GivenResources

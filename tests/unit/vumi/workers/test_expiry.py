@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from chalicelib.storage.ports import Key, key_of
+from chalicelib.storage.items import Key, key_of
 from chalicelib.views import keys
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import marker_item

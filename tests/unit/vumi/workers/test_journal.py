@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from chalicelib.storage.ports import Unavailable
+from chalicelib.storage.errors import Unavailable
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation.archives import FakeArchive
 from simulation.clocks import NOON, ulid_of

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.storage.ports import Key
+from chalicelib.storage.items import Key
 from simulation.clocks import Clock
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
@@ -211,7 +211,8 @@ def test_what_a_handler_wrote_before_it_raised_is_undone(
 DELIVER_UNTIL_KILLED = """
 import os, signal, sys
 from pathlib import Path
-from chalicelib.storage.ports import Key, Update
+from chalicelib.storage.items import Key
+from chalicelib.storage.writes import Update
 from vumi.storage.database import Database
 from vumi.workers.messages import MessageDelivery
 from vumi.storage.queue import SqliteQueue

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Key, Unavailable
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Key
 from chalicelib.views import keys
 from chalicelib.views.view import View
 from chalicelib.views.windows import marker_item

@@ -1,0 +1,160 @@
+"""The events that AWS would send to the handlers that are measured."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from ulid import ULID
+
+from chalicelib.storage.items import Item
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import Windows, marker_item
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
+from simulation.aws_events import item_removal, sqs_event, stream_event
+
+PATH = "/api/v1/views"
+WINDOWS = Windows()
+EVENTS_PATH = "/api/v1/events"
+
+
+def get_views(badge_id: str) -> dict[str, Any]:
+    """A GET of a badge, as API Gateway's REST API hands it to Lambda."""
+    return {
+        "resource": PATH,
+        "path": PATH,
+        "httpMethod": "GET",
+        "headers": {"Accept": "*/*", "Host": "badges.example", "User-Agent": "github-camo"},
+        "multiValueHeaders": {
+            "Accept": ["*/*"],
+            "Host": ["badges.example"],
+            "User-Agent": ["github-camo"],
+        },
+        "queryStringParameters": {"id": badge_id},
+        "multiValueQueryStringParameters": {"id": [badge_id]},
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {
+            "resourcePath": PATH,
+            "httpMethod": "GET",
+            "path": f"/api{PATH}",
+            "stage": "api",
+            "identity": {"sourceIp": "192.0.2.1", "userAgent": "github-camo"},
+        },
+        "body": None,
+        "isBase64Encoded": False,
+    }
+
+
+def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """A POST of an event, as API Gateway hands it to Lambda once the authorizer has let it in."""
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Host": "badges.example",
+    }
+    return {
+        "resource": EVENTS_PATH,
+        "path": EVENTS_PATH,
+        "httpMethod": "POST",
+        "headers": headers,
+        "multiValueHeaders": {name: [value] for name, value in headers.items()},
+        "queryStringParameters": None,
+        "multiValueQueryStringParameters": None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {
+            "resourcePath": EVENTS_PATH,
+            "httpMethod": "POST",
+            "path": f"/api{EVENTS_PATH}",
+            "stage": "api",
+            "identity": {"sourceIp": "192.0.2.1", "userAgent": "curl"},
+            "authorizer": {"principalId": "somebody", "role": "operator", "user": ""},
+        },
+        "body": json.dumps(document),
+        "isBase64Encoded": False,
+    }
+
+
+def put_posting(resource: str, names: Mapping[str, str], body: Mapping[str, str]) -> dict[str, Any]:
+    """A PUT of a deposit or a transfer, by a token that names no user."""
+    event, path = post_event(body, "token"), resource.format(**names)
+    event |= {"resource": resource, "path": path, "httpMethod": "PUT", "pathParameters": names}
+    event["requestContext"] |= {"resourcePath": resource, "httpMethod": "PUT"}
+    return event
+
+
+def get_of_a_wallet(resource: str, wallet_id: str) -> dict[str, Any]:
+    """A GET of what a wallet has, or of its journal."""
+    event = put_posting(resource, {"wallet_id": wallet_id}, {})
+    event["requestContext"] |= {"httpMethod": "GET"}
+    return event | {"httpMethod": "GET", "body": None}
+
+
+def authorization(token: str) -> dict[str, Any]:
+    """What API Gateway asks an authorizer before the first request of a token."""
+    return {
+        "type": "TOKEN",
+        "authorizationToken": f"Bearer {token}",
+        "methodArn": f"arn:aws:execute-api:us-east-1:000000000000:api/api/POST{EVENTS_PATH}",
+    }
+
+
+def messages(bodies: Sequence[str]) -> dict[str, Any]:
+    """A batch of SQS messages, each received for the first time."""
+    return sqs_event({str(place): body for place, body in enumerate(bodies)})
+
+
+def views(
+    badge_ids: Sequence[str], now: float, *, hot: bool = False, fold: bool = False
+) -> dict[str, Any]:
+    """Return a batch of SQS messages, a view of each badge, the first of its window if it is one.
+
+    In reality a few more are: visitors who come at the same time see the same.
+    """
+    seen: set[str] = set()
+    bodies = []
+    for badge_id in badge_ids:
+        first = badge_id not in seen
+        seen.add(badge_id)
+        view = View(badge_id, new_ulid(int(now * 1000)), first, hot, fold)
+        bodies.append(view.to_message())
+    return messages(bodies)
+
+
+def removals(badge_ids: Sequence[str], now: float, first: int = 1) -> dict[str, Any]:
+    """Return a batch of stream records: the last marker of each badge whose grace is over.
+
+    `first` is the first sequence number.
+    """
+    mark = WINDOWS.foldable(now) // 1000
+    items = [marker_item(badge_id, mark, WINDOWS.marker_ttl(mark)) for badge_id in badge_ids]
+    return removed(items, now, first)
+
+
+def removed(items: Sequence[Item], now: float, first: int = 1) -> dict[str, Any]:
+    """Return the stream records of the removal of items by TTL."""
+    return stream_event(item_removal(item, place, now) for place, item in enumerate(items, first))
+
+
+def removed_entries(count: int) -> dict[str, Any]:
+    """A batch of stream records: so many entries removed, two to each transfer of the same day.
+
+    Wallets, nonces and amounts are as various as those of many users, and the same each time.
+    """
+    some, now = random.Random(count), time.time()  # noqa: S311  nothing hangs on it
+    at = int(now - HOT_SECONDS) * 1000
+    wallets = [str(ULID.from_bytes(some.randbytes(15).rjust(16, b"\0"))) for _ in range(count)]
+    items: list[Item] = []
+    while len(items) < count:
+        source, target = some.sample(wallets, 2) if count > 1 else (wallets[0], wallets[0][::-1])
+        entry_id = str(ULID.from_timestamp(at / 1000))[:10] + some.choice(wallets)[10:]
+        nonce = str(UUID(bytes=some.randbytes(16)))
+        posting = Posting(nonce, some.randrange(1, 10**9), target, source)
+        entry = Entry(entry_id, posting, at + len(items))
+        items += [entry.item(source), entry.item(target)]
+    return removed(items[:count], now)

@@ -1,0 +1,1 @@
+"""What views, events and wallets cost on AWS."""

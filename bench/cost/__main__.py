@@ -1,0 +1,81 @@
+"""`python -m bench.cost [FILE]`: what all of it costs on AWS, counted, as Markdown tables.
+
+The real handlers run over a simulated time, `metering` counts the units that they consume, and
+`prices.json` has what a unit costs; beside it the same for the design of the original. The tables
+take the place of those that stand in a FILE.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+
+from bench.cost import event_tables, view_tables, wallet_tables
+from bench.cost.bill import Prices
+from bench.cost.deployed import Deployed
+from bench.cost.event_usage import count_events
+from bench.cost.invocations import Design
+from bench.cost.view_usage import FOLDED_VIEWS, OURS, RUNS, count, get_with_folded, take
+from bench.cost.wallet_usage import count_wallets
+from simulation.environment import isolate
+from simulation.report import put_into
+
+SIDES = {Design.vu_mi: OURS, Design.original: RUNS}
+"""What is run of each design."""
+BEGIN = "<!-- printed by make cost -->\n"
+
+
+def main(files: Sequence[str]) -> int:
+    """Returns the exit status."""
+    isolate(os.environ)
+    printed = tables()
+    print(printed, end="")
+    for file in map(Path, files):
+        file.write_text(put_into(file.read_text(), printed, BEGIN))
+    return 0
+
+
+def tables() -> str:
+    """All of them, with what they rest on."""
+    prices, deployed = Prices.read(), Deployed.read()
+    with ProcessPoolExecutor() as pool:
+        taken = {
+            (design_of, run): pool.submit(take, design_of, run, deployed)
+            for design_of, runs in SIDES.items()
+            for run in runs
+        }
+        of_events = pool.submit(count_events, prices, deployed)
+        of_wallets = pool.submit(count_wallets, prices, deployed)
+        with_folded = pool.map(get_with_folded, FOLDED_VIEWS)
+        designs = [
+            pool.submit(
+                count,
+                design_of,
+                {run: taken[design_of, run].result() for run in runs},
+                prices,
+                deployed,
+            )
+            for design_of, runs in SIDES.items()
+        ]
+        events, wallets = of_events.result(), of_wallets.result()
+        views = [design.result() for design in designs]
+        folded = dict(zip(FOLDED_VIEWS, with_folded, strict=True))
+    basis = (
+        f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted;"
+        f" processor time measured on {prices.measured['as_of']}; waiting assumed."
+    )
+    reports = [
+        *view_tables.reports(views, folded, events),
+        *event_tables.reports(events),
+        *wallet_tables.reports(wallets),
+    ]
+    return "\n\n".join([basis, *(str(report).strip() for report in reports)]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,126 @@
+"""What runs of the lambdas used, as AWS bills it, and what that costs by `prices.json`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from bench.cost.deployed import Deployed
+from bench.cost.invocations import ACCEPT, API, DISTRIBUTE, FIRE, PUT, Invocation
+from chalicelib.concurrency import THREADS
+
+PRICES = Path(__file__).parent / "prices.json"
+GB, MB_IN_GB = 2**30, 1_024
+RECEIVED_AT_ONCE = 10
+"""Messages that one request to SQS receives or deletes at most (SQS API reference)."""
+
+Usage: TypeAlias = Mapping[str, float]
+"""Quantities by the names of their prices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """Dollars by unit, what is free of it each month, and what was measured or is assumed."""
+
+    region: str
+    as_of: str
+    usd: Mapping[str, float]
+    free: Mapping[str, float]
+    measured: Mapping[str, Any]
+    assumed: Mapping[str, Any]
+
+    @classmethod
+    def read(cls) -> Prices:
+        content = json.loads(PRICES.read_text())
+        usd = {name: price["usd"] / price["per"] for name, price in content["prices"].items()}
+        free = {name: most for name, most in content["free_each_month"].items() if name in usd}
+        measured, assumed = content["measured"], content["assumed"]
+        return cls(content["region"], content["as_of"], usd, free, measured, assumed)
+
+    def cost(self, usage: Usage) -> float:
+        return sum(quantity * self.usd[name] for name, quantity in usage.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Turns what a design's runs used into what AWS bills."""
+
+    prices: Prices
+    deployed: Deployed
+    design: str
+
+    def usage(self, invocations: Iterable[Invocation]) -> Usage:
+        total: Counter[str] = Counter()
+        for invocation in invocations:
+            total.update(self._usage(invocation))
+        return total
+
+    def _usage(self, run: Invocation) -> dict[str, float]:
+        return {
+            "rest_api_request": float(run.function in (API, ACCEPT)),
+            "lambda_request": 1.0,
+            f"lambda_{self.deployed.architecture}_gb_second": self.gb_seconds(run),
+            "sqs_request": float(run.sends + _polls(run)),
+            "read_unit": sum(request.read_units for request in run.requests),
+            "write_unit": float(sum(request.write_units for request in run.requests)),
+            "log_gb": run.log_bytes / GB,
+            "s3_put_request": float(len(run.objects)),
+        }
+
+    def gb_seconds(self, run: Invocation) -> float:
+        """The memory, for as long as it ran."""
+        return self.billed_ms(run) / 1000 * self.deployed.memory_mb / MB_IN_GB
+
+    def billed_ms(self, run: Invocation) -> int:
+        """Whole milliseconds, its processor at its share."""
+        assumed = self.prices.assumed
+        share: float = self.deployed.memory_mb / assumed["vcpu_mb"]
+        waiting: float = len(run.requests) * assumed["waiting_ms"]["dynamodb"]
+        waiting += run.sends * assumed["waiting_ms"]["sqs"]
+        waiting += len(run.objects) * assumed["waiting_ms"]["s3"]
+        return math.ceil(self._cpu_ms(run) / share + waiting * _share_of_waiting(run))
+
+    def _cpu_ms(self, run: Invocation) -> float:
+        measured = self.prices.measured["cpu_ms"][run.function][self.design]
+        return interpolated({int(size): ms for size, ms in measured.items()}, run.records)
+
+
+def _polls(run: Invocation) -> int:
+    """To receive a batch and to delete it; a group of events is a message of its own."""
+    messages = {PUT: run.records, FIRE: run.records, DISTRIBUTE: 1}.get(run.function, 0)
+    return 2 * math.ceil(messages / RECEIVED_AT_ONCE)
+
+
+def _share_of_waiting(run: Invocation) -> float:
+    """Events are fired at once, as many as are claimed at once: they wait together."""
+    if run.function != FIRE:
+        return 1.0
+    return math.ceil(run.records / THREADS) / run.records
+
+
+def interpolated(measured: Mapping[int, float], at: int) -> float:
+    """What was measured at two sizes on both sides of a third, on the straight line between."""
+    points = sorted(measured.items())
+    above = next((place for place, (size, _) in enumerate(points) if size >= at), len(points) - 1)
+    if len(points) == 1:
+        return points[0][1]
+    (low, first), (high, second) = points[max(above, 1) - 1 : max(above, 1) + 1]
+    return first + (second - first) * (at - low) / (high - low)
+
+
+def per_view(usage: Usage, views: int) -> Usage:
+    """The share of one view."""
+    return {name: quantity / views for name, quantity in usage.items()}
+
+
+def together(*usages: Usage) -> Usage:
+    """What all of them used."""
+    total: Counter[str] = Counter()
+    for usage in usages:
+        total.update(usage)
+    return total

@@ -1,0 +1,152 @@
+"""What of `.chalice/` a bill depends on: memory, batches, logs, alarms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from bench.cost.invocations import (
+    ACCEPT,
+    API,
+    ARCHIVE,
+    AUTHORIZE,
+    DISTRIBUTE,
+    FIRE,
+    FOLD,
+    PUT,
+    SWEEP,
+)
+from simulation.environment import ROOT
+
+FOLDER = ROOT / ".chalice"
+STACK = "vu-mi-prod"
+LOGICAL_IDS = {
+    API: "APIHandler",
+    PUT: "PutViews",
+    FOLD: "FoldViews",
+    AUTHORIZE: "Authorize",
+    ACCEPT: "APIHandler",
+    SWEEP: "SweepTimers",
+    DISTRIBUTE: "DistributeTimers",
+    FIRE: "FireTimers",
+    ARCHIVE: "ArchiveEntries",
+}
+"""Chalice's names of the functions in the template."""
+ALARM, COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
+DASHBOARD = "AWS::CloudWatch::Dashboard"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A stack as `chalice package` makes it."""
+
+    memory_mb: int
+    architecture: str
+    function_names: Mapping[str, str]
+    put_batch: int
+    put_window_seconds: int
+    fold_batch: int
+    fold_window_seconds: int
+    fold_batches_of_a_shard: int
+    fire_batch: int
+    archive_batch: int
+    archive_window_seconds: int
+    most_at_once: Mapping[str, int]
+    most_requests_a_second: int
+    sweep_timeout_seconds: int
+    polled_queues: int
+    alarm_metrics: int
+    dashboards: int
+
+    @classmethod
+    def read(cls) -> Deployed:
+        """From the files that deploy it. Raises `RuntimeError` as `of` does."""
+        config = json.loads((FOLDER / "config.json").read_text())
+        return cls.of(config, yaml.safe_load((FOLDER / "resources.yaml").read_text()))
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any], template: Mapping[str, Any]) -> Deployed:
+        """Raises `RuntimeError` for a stack whose cost is not the one that is counted here."""
+        resources = template["Resources"]
+        _check(resources)
+        put, fold, archive = (_event_source(resources, name) for name in (PUT, FOLD, ARCHIVE))
+        return cls(
+            memory_mb=int(config["lambda_memory_size"]),
+            architecture=config["lambda_architecture"],
+            function_names={function: _name(resources, function) for function in LOGICAL_IDS},
+            put_batch=put["BatchSize"],
+            put_window_seconds=put["MaximumBatchingWindowInSeconds"],
+            fold_batch=fold["BatchSize"],
+            fold_window_seconds=fold["MaximumBatchingWindowInSeconds"],
+            fold_batches_of_a_shard=fold["ParallelizationFactor"],
+            fire_batch=_event_source(resources, FIRE)["BatchSize"],
+            archive_batch=archive["BatchSize"],
+            archive_window_seconds=archive["MaximumBatchingWindowInSeconds"],
+            most_at_once={
+                function: _event_source(resources, function)["ScalingConfig"]["MaximumConcurrency"]
+                for function in (PUT, DISTRIBUTE, FIRE)
+            },
+            most_requests_a_second=template["Parameters"]["RequestsPerSecond"]["Default"],
+            sweep_timeout_seconds=config["lambda_functions"][SWEEP]["lambda_timeout"],
+            polled_queues=sum(map(_is_queue, _event_sources(resources))),
+            alarm_metrics=sum(map(_metrics_of, _of_type(resources, ALARM))),
+            dashboards=len(_of_type(resources, DASHBOARD)),
+        )
+
+
+def _check(resources: Mapping[str, Any]) -> None:
+    """Each write would run the consumers of the stream once more, and Lambda would log each run."""
+    if _of_type(resources, COMPOSITE_ALARM):
+        raise RuntimeError("composite alarms have no price in prices.json")
+    for function in (FOLD, ARCHIVE):
+        if "FilterCriteria" not in _event_source(resources, function):
+            raise RuntimeError(f"the stream is not filtered for {function}")
+    if _event_source(resources, DISTRIBUTE)["BatchSize"] != 1:
+        raise RuntimeError("groups of events are distributed together")
+    for function in LOGICAL_IDS:
+        logging = _properties(resources, function).get("LoggingConfig", {})
+        if logging.get("SystemLogLevel") != "WARN":
+            raise RuntimeError(f"Lambda logs each run of {function}")
+
+
+def _properties(resources: Mapping[str, Any], function: str) -> dict[str, Any]:
+    properties: dict[str, Any] = resources[LOGICAL_IDS[function]]["Properties"]
+    return properties
+
+
+def _event_source(resources: Mapping[str, Any], function: str) -> dict[str, Any]:
+    [source] = _properties(resources, function)["Events"].values()
+    properties: dict[str, Any] = source["Properties"]
+    return properties
+
+
+def _event_sources(resources: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        source["Properties"]
+        for resource in resources.values()
+        for source in resource.get("Properties", {}).get("Events", {}).values()
+    ]
+
+
+def _is_queue(event_source: Mapping[str, Any]) -> bool:
+    return "Queue" in event_source
+
+
+def _name(resources: Mapping[str, Any], function: str) -> str:
+    template: str = _properties(resources, function)["FunctionName"]["Fn::Sub"]
+    return template.replace("${AWS::StackName}", STACK)
+
+
+def _of_type(resources: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [
+        resource["Properties"] for resource in resources.values() if resource.get("Type") == kind
+    ]
+
+
+def _metrics_of(alarm: Mapping[str, Any]) -> int:
+    """An alarm on an expression costs by the metrics in it (CloudWatch pricing, "Alarms")."""
+    return sum("MetricStat" in metric for metric in alarm.get("Metrics", ())) or 1

@@ -1,0 +1,220 @@
+"""`python -m bench.cost.handler_cpu`: what `measured` in `prices.json` says, measured here and now.
+
+The processor time of one run of each handler, warm, with AWS stubbed in this process: boto builds
+and signs each request, parses each answer, and nothing waits for a network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+
+from bench import aws_events as events
+from bench.cost import simulate_events
+from bench.cost.invocations import (
+    ACCEPT,
+    API,
+    ARCHIVE,
+    AUTHORIZE,
+    DISTRIBUTE,
+    FIRE,
+    FOLD,
+    FOLD_EACH,
+    PUT,
+    PUT_EACH,
+    SWEEP,
+    TOKEN,
+    Design,
+    Handler,
+    given_on_aws,
+)
+from bench.cost.simulate_views import START
+from bench.handlers import Shelf, handlers_over
+from bench.measuring import cpu_seconds, interleaved, machine, medians
+from bench.stubbed_aws import BADGE_ID, LATER, Answer, StubbedAws, count_of_the_original, summary
+from chalicelib.aws.attribute_values import encode, encode_item, encode_key
+from chalicelib.concurrency import map_parallel
+from chalicelib.events.event import Status, batches, key, message
+from chalicelib.views import keys
+from simulation.aws_events import tick
+from simulation.environment import isolate
+
+LIVE_VIEWS = {0: 400, 10: 400, 1_000: 60, 7_999: 12}
+"""Rounds by live views; the more one costs, the fewer are enough."""
+RECORDS = {1: 400, 10: 400, 100: 100}
+"""Rounds by views in a batch or a fold, all of one badge."""
+EACH = {10: 100, 100: 40, 1_000: 6}
+EACH_PUT = {10: 100, 100: 40}
+"""Rounds by views in a batch, each of a badge of its own."""
+WARM_UP = 5
+
+EVENTS = {0: 200, 1: 200, 10: 100, 100: 60}
+"""Rounds by events in a batch or a group; an event that is accepted is put on the queue or not."""
+ENTRIES = {1: 100, 1_000: 10, 10_000: 5}
+"""Rounds by entries in a batch; the object is put on a shelf, without a request."""
+SWEPT = {0: 100, 100: 40, 1_000: 10, 10_000: 5}
+"""Rounds by events that a sweep finds."""
+
+
+class StubbedTable(StubbedAws):
+    """With what the fold of the original reads and writes, and events: those that are due."""
+
+    def hold_events(self, found: int) -> None:
+        """Have an event of any name, and so many in the first part of the index."""
+        self.event = encode_item(simulate_events.far_off(0, int(START * 1000)))
+        self.found = found
+
+    def answer(self, target: str, body: bytes) -> Answer:
+        match target.rpartition(".")[2]:
+            case "GetItem" if b"TIMER" in body:
+                return Answer.of({"Item": self.event} if b"TIMER#" in body else {})
+            case "Query" if b"IndexName" in body:
+                return self._due(json.loads(body))
+            case "SendMessageBatch":
+                return Answer.of({"Successful": []})
+            case "GetItem":
+                is_ours = keys.SUMMARY.encode() in body
+                return Answer.of({"Item": summary() if is_ours else count_of_the_original()})
+            case "PutItem":
+                return Answer.of({})
+            case _:
+                return super().answer(target, body)
+
+    def _due(self, request: Mapping[str, Any]) -> Answer:
+        """Pages of the first part of the index, which is asked for all that becomes due."""
+        values = request["ExpressionAttributeValues"]
+        overdue = values[":first"]["N"] == "0"
+        first = values[":batch"]["S"] == batches(Status.ACTIVE)[0] and not overdue
+        start = int(request.get("ExclusiveStartKey", {}).get("due", {"N": "0"})["N"])
+        end = min(self.found if first else 0, start + request["Limit"])
+        items = [
+            {
+                **encode_key(key(f"{place:026}")),
+                "batch": values[":batch"],
+                "due": encode(place + 1),
+            }
+            for place in range(start, end)
+        ]
+        return Answer.of({"Items": items, "Count": len(items), "ScannedCount": len(items)})
+
+
+def main() -> int:
+    """Print the block as JSON."""
+    isolate(os.environ)
+    aws = StubbedTable()
+    designs = [Design.vu_mi(), Design.original()]
+    for design in designs:
+        aws.attach(design.dynamodb)
+        aws.attach(design.sqs)
+    # Threads work through what is of several badges, and through events.
+    with handlers_over(given_on_aws(designs[0], map_parallel, Shelf(), lambda: LATER)):
+        cpu_ms = {
+            API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
+            PUT: _by_size(designs, PUT, RECORDS, lambda n: events.views([BADGE_ID] * n, LATER)),
+            FOLD: _of_folds(designs, aws),
+            PUT_EACH: _by_size(
+                designs[:1], PUT, EACH_PUT, lambda n: events.views(_badges(n), LATER)
+            ),
+            FOLD_EACH: _by_size(designs[:1], FOLD, EACH, partial(_folds, aws, 1)),
+            **_of_events(designs[:1], aws),
+            ARCHIVE: _by_size(designs[:1], ARCHIVE, ENTRIES, events.removed_entries),
+        }
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    print(json.dumps({"as_of": today, "machine": machine(), "cpu_ms": cpu_ms}, indent=2))
+    return 0
+
+
+def _of_folds(designs: Sequence[Design], aws: StubbedTable) -> dict[str, dict[str, float]]:
+    """The fold of one badge: of its marker, or in the original of each of its views."""
+    ours, original = designs
+    return _by_size([ours], FOLD, RECORDS, partial(_fold, aws)) | _by_size(
+        [original], FOLD, RECORDS, lambda n: events.removals([BADGE_ID] * n, LATER)
+    )
+
+
+def _fold(aws: StubbedTable, views: int) -> dict[str, Any]:
+    return _folds(aws, views, 1)
+
+
+def _folds(aws: StubbedTable, views: int, badges: int) -> dict[str, Any]:
+    """The markers of badges that have this many views to fold."""
+    aws.hold(views)
+    return events.removals([BADGE_ID] if badges == 1 else _badges(badges), LATER)
+
+
+def _badges(count: int) -> list[str]:
+    return [f"{BADGE_ID}/{place}" for place in range(count)]
+
+
+def _of_events(
+    designs: Sequence[Design], aws: StubbedTable
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The functions of events, by those that they put on the queue, send on, or fire."""
+    aws.hold_events(0)
+    delays = {0: simulate_events.FAR, 1: simulate_events.SOON}
+    of_one = {size: EVENTS[size] for size in delays}
+    return {
+        AUTHORIZE: _by_size(designs, AUTHORIZE, {0: 200}, lambda _: events.authorization(TOKEN)),
+        ACCEPT: _by_size(designs, ACCEPT, of_one, lambda n: _posted(delays[n])),
+        SWEEP: _by_size(designs, SWEEP, SWEPT, partial(_swept, aws)),
+        DISTRIBUTE: _by_size(designs, DISTRIBUTE, {n: EVENTS[n] for n in (1, 100)}, _group),
+        FIRE: _by_size(designs, FIRE, {n: EVENTS[n] for n in (1, 10)}, _due),
+    }
+
+
+def _posted(delay: int) -> dict[str, Any]:
+    document = {"delay": delay, "target": simulate_events.LOG, "payload": simulate_events.PAYLOAD}
+    return events.post_event(document, TOKEN)
+
+
+def _swept(aws: StubbedTable, found: int) -> dict[str, Any]:
+    aws.hold_events(found)
+    return tick()
+
+
+def _group(size: int) -> dict[str, Any]:
+    due = [[f"{place:026}", int(START * 1000)] for place in range(size)]
+    return events.messages([json.dumps({"events": due})])
+
+
+def _due(size: int) -> dict[str, Any]:
+    bodies = [message(f"{place:026}") for place in range(size)]
+    return events.messages(bodies)
+
+
+def _get(aws: StubbedAws, live_views: int) -> dict[str, Any]:
+    aws.hold(live_views)
+    return events.get_views(BADGE_ID)
+
+
+def _by_size(
+    designs: Sequence[Design],
+    function: str,
+    rounds: Mapping[int, int],
+    event_of: Callable[[int], dict[str, Any]],
+) -> dict[str, dict[str, float]]:
+    """The milliseconds of each design by the size of what it works on."""
+    found: dict[str, dict[str, float]] = {design.name: {} for design in designs}
+    for size, times in rounds.items():
+        event = event_of(size)
+        handlers = {design.name: design.handlers[function] for design in designs}
+        calls = {name: partial(_seconds, handle, event) for name, handle in handlers.items()}
+        interleaved(WARM_UP, calls)
+        for name, seconds in medians(interleaved(times, calls)).items():
+            found[name][str(size)] = round(seconds * 1000, 2)
+    return found
+
+
+def _seconds(handle: Handler, event: dict[str, Any]) -> float:
+    return cpu_seconds(lambda: handle(event, None))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

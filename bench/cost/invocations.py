@@ -1,0 +1,300 @@
+"""Runs of the lambdas, and what each used: requests, units, messages, bytes of its log.
+
+moto is DynamoDB, behind a `Meter`; what is sent to SQS is kept for who delivers it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from botocore.awsrequest import AWSResponse
+from moto import mock_aws
+
+from app import app
+from bench.cost.metering import Meter, Request
+from bench.handlers import Shelf, handlers_over
+from chalicelib import telemetry
+from chalicelib.aws.authorizer import authorize
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.consumers import (
+    archive_entries,
+    distribute_timers,
+    fire_timers,
+    fold_views,
+    put_views,
+    sweep_timers,
+)
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.sqs import SqsQueue
+from chalicelib.concurrency import MapParallel
+from chalicelib.http import tokens
+from chalicelib.settings import Settings
+from chalicelib.storage.ports import Archive
+from chalicelib.views import keys
+from chalicelib.views.view_queue import ViewMessages
+from simulation.aws_table import create_table
+from simulation.environment import ENVIRONMENT
+from simulation.resources import GivenResources
+
+API, PUT, FOLD = "api_handler", "put_views", "fold_views"
+AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
+PUT_EACH, FOLD_EACH = "put_views, a badge each", "fold_views, a badge each"
+"""A batch of as many badges as views; the names above are measured with one badge."""
+SWEEP, DISTRIBUTE, FIRE = "sweep_timers", "distribute_timers", "fire_timers"
+ARCHIVE = "archive_entries"
+TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL = (
+    f"https://sqs.us-east-1.amazonaws.com/000000000000/{name}"
+    for name in ("vu-mi-timers", "vu-mi-distribution", "orders")
+)
+COUNT_OF_THE_ORIGINAL = "USER"
+"""The sort key of the count of a badge in the design of the original."""
+ORDERS = "orders"
+"""A queue that events may go to."""
+TOKEN = "a-token-that-opens-the-routes-of-events"  # noqa: S105  of nothing but this
+SQS_REQUEST_BYTES = 65_536
+"""What a message or a batch has more than that is billed as another request (SQS pricing)."""
+REQUEST_ID = "00000000-0000-4000-8000-000000000000"
+PLATFORM_LINES = (
+    f"START RequestId: {REQUEST_ID} Version: $LATEST\n",
+    f"END RequestId: {REQUEST_ID}\n",
+    (
+        f"REPORT RequestId: {REQUEST_ID}\tDuration: 12.34 ms\tBilled Duration: 13 ms\t"
+        "Memory Size: 512 MB\tMax Memory Used: 90 MB\t\n"
+    ),
+)
+"""What Lambda itself logs of each run, unless it is told not to (Lambda developer guide, "Viewing
+CloudWatch logs for Lambda")."""
+
+Handler: TypeAlias = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One run of a function.
+
+    `records` are those of its batch; of a GET, the live views that it read; of a fold, the views
+    that it counted; the events that it put on the queue where it accepted one, swept or
+    distributed. `sends` are its requests to SQS.
+    `metrics` are the names of its custom metrics, `objects` the bytes of those that it put.
+    """
+
+    function: str
+    records: int
+    requests: tuple[Request, ...] = ()
+    sends: int = 0
+    log_bytes: int = 0
+    metrics: frozenset[str] = frozenset()
+    objects: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A way to count: its handlers, what Lambda logs beside them, and the clients they use.
+
+    `summary` is the sort key of a badge's count. `expires` is how the sort keys of those items
+    begin whose removal by TTL runs the fold.
+    """
+
+    name: str
+    summary: str
+    expires: str
+    handlers: Mapping[str, Handler]
+    platform_lines: tuple[str, ...]
+    dynamodb: Any
+    sqs: Any
+
+    @classmethod
+    def vu_mi(cls) -> Design:
+        """This project; `.chalice/resources.yaml` has Lambda log nothing of its own."""
+        handlers = {
+            API: app,
+            PUT: put_views,
+            FOLD: fold_views,
+            AUTHORIZE: authorize,
+            ACCEPT: app,
+            SWEEP: sweep_timers,
+            DISTRIBUTE: distribute_timers,
+            FIRE: fire_timers,
+            ARCHIVE: archive_entries,
+        }
+        clients = aws_client("dynamodb"), aws_client("sqs")
+        return cls("vu-mi", keys.SUMMARY, keys.WINDOW, handlers, (), *clients)
+
+    @classmethod
+    def original(cls) -> Design:
+        """Imported when it is run, because it makes its clients at import."""
+        module = importlib.import_module("bench.original")
+        handlers = {API: module.app, PUT: module.put_views, FOLD: module.fold_by_get_and_put}
+        items = COUNT_OF_THE_ORIGINAL, keys.VIEW
+        clients = module.table.meta.client, module.queue
+        return cls("original", *items, handlers, PLATFORM_LINES, *clients)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What Lambda hands to a handler beside the event: both stand in each line of its log."""
+
+    function_name: str
+    aws_request_id: str = REQUEST_ID
+
+
+class Sent(NamedTuple):
+    """A message that was sent; `delay` in seconds."""
+
+    queue: str
+    body: str
+    delay: int
+
+
+@dataclass
+class Mailbox:
+    """Takes the messages that a client sends to SQS, in place of the network.
+
+    `closed` are the queues that refuse what is sent to them.
+    """
+
+    closed: set[str] = field(default_factory=set)
+    _sent: list[Sent] = field(default_factory=list)
+    _requests: int = 0
+
+    @contextmanager
+    def receiving(self, client: Any) -> Iterator[None]:
+        calls = {"SendMessage": self._receive, "SendMessageBatch": self._receive_all}
+        for call, receive in calls.items():
+            client.meta.events.register(f"before-call.sqs.{call}", receive)
+        try:
+            yield
+        finally:
+            for call, receive in calls.items():
+                client.meta.events.unregister(f"before-call.sqs.{call}", receive)
+
+    def _receive(self, params: Mapping[str, Any], **_: object) -> tuple[AWSResponse, Any]:
+        request = json.loads(params["body"])
+        return self._taken(request["QueueUrl"], [request], {"MessageId": "0"})
+
+    def _receive_all(self, params: Mapping[str, Any], **_: object) -> tuple[AWSResponse, Any]:
+        request = json.loads(params["body"])
+        return self._taken(request["QueueUrl"], request["Entries"], {"Successful": []})
+
+    def _taken(
+        self, queue: str, entries: Sequence[Mapping[str, Any]], answer: dict[str, Any]
+    ) -> tuple[AWSResponse, Any]:
+        size = sum(len(entry["MessageBody"].encode()) for entry in entries)
+        self._requests += max(1, math.ceil(size / SQS_REQUEST_BYTES))
+        if queue in self.closed:
+            refusal = {"Code": "AccessDenied", "Message": "the queue is closed"}
+            return AWSResponse("", 403, {}, None), {"Error": refusal}  # type: ignore[arg-type]
+        self._sent += [
+            Sent(queue, entry["MessageBody"], entry.get("DelaySeconds", 0)) for entry in entries
+        ]
+        return AWSResponse("", 200, {}, None), answer  # type: ignore[arg-type]
+
+    def take(self) -> tuple[list[Sent], int]:
+        """What was sent since the last time, and in how many requests as they are billed."""
+        taken = self._sent, self._requests
+        self._sent, self._requests = [], 0
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs the lambdas of a design. `table` is read and written without being metered."""
+
+    design: Design
+    function_names: Mapping[str, str]
+    table: DynamoTable
+    meter: Meter
+    mailbox: Mailbox
+    shelf: Shelf
+    log: io.StringIO
+
+    def invoke(
+        self, function: str, records: int, event: Mapping[str, Any], status: int = 0
+    ) -> tuple[Invocation, list[Sent]]:
+        """Run a function; returns what it used, and the messages it sent.
+
+        Raises `RuntimeError` where it fails, or does not answer the status that is given.
+        """
+        context = Context(self.function_names[function])
+        check(self.design.handlers[function](event, context), status)
+        (sent, sends), lines = self.mailbox.take(), self._logged()
+        log_bytes = sum(len(line.encode()) for line in (*lines, *self.design.platform_lines))
+        requests, metrics = self.meter.take(), frozenset(_metrics(lines))
+        objects = self.shelf.take()
+        return Invocation(function, records, requests, sends, log_bytes, metrics, objects), sent
+
+    def _logged(self) -> list[str]:
+        lines = self.log.getvalue().splitlines(keepends=True)
+        self.log.seek(0)
+        self.log.truncate()
+        return lines
+
+
+@contextmanager
+def running(
+    design_of: Callable[[], Design], function_names: Mapping[str, str], clock: Callable[[], float]
+) -> Iterator[Runner]:
+    """A design on AWS as far as that is metered, with an empty table."""
+    name = ENVIRONMENT["TABLE_NAME"]
+    with ExitStack() as stack:
+        stack.enter_context(mock_aws())
+        weigher = aws_client("dynamodb")
+        create_table(weigher, name)
+        design, meter, mailbox, log = design_of(), Meter(weigher), Mailbox(), io.StringIO()
+        shelf = Shelf()
+        stack.enter_context(meter.watching(design.dynamodb))
+        stack.enter_context(mailbox.receiving(design.sqs))
+        stack.enter_context(handlers_over(given_on_aws(design, map, shelf, clock)))
+        telemetry.write_to(log, with_metrics=True)
+        table = DynamoTable(weigher, name)
+        yield Runner(design, function_names, table, meter, mailbox, shelf, log)
+
+
+def given_on_aws(
+    design: Design,
+    map_parallel: MapParallel,
+    archive: Archive,
+    clock: Callable[[], float] = time.time,
+) -> GivenResources:
+    """What the handlers use, over the clients of a design."""
+    views = SqsQueue(design.sqs, ENVIRONMENT["VIEWS_QUEUE_URL"])
+    timers, distribution, orders = (
+        SqsQueue(design.sqs, url) for url in (TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL)
+    )
+    settings = Settings(
+        event_queues={ORDERS: ORDERS_URL}, api_token_digests=frozenset([tokens.digest(TOKEN)])
+    )
+    return GivenResources(
+        table=DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"]),
+        views_queue=ViewMessages(views),
+        timers_queue=timers,
+        distribution_queue=distribution,
+        event_queues={ORDERS: orders},
+        archive=archive,
+        map_parallel=map_parallel,
+        settings=settings,
+        clock=clock,
+    )
+
+
+def check(answer: Mapping[str, Any] | None, status: int) -> None:
+    """Raise `RuntimeError` where a handler did not do what it was called for."""
+    answer = answer or {}
+    answered = answer.get("statusCode", 200)
+    is_wrong = answered != status if status else answered >= 400  # noqa: PLR2004
+    if is_wrong or answer.get("batchItemFailures") or "isError" in answer.get("body", ""):
+        raise RuntimeError(f"a handler answered {answer}")
+
+
+def _metrics(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        for directive in json.loads(line).get("_aws", {}).get("CloudWatchMetrics", ()):
+            yield from (metric["Name"] for metric in directive["Metrics"])

@@ -1,0 +1,94 @@
+"""The handlers over a table in memory that is weighed, for long simulations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol, TypeAlias
+
+from app import app
+from bench import aws_events as events
+from bench.cost.invocations import Handler, check
+from bench.cost.metered_table import MeteredTable
+from bench.cost.metering import Request
+from bench.handlers import handlers_over
+from bench.stubbed_aws import BADGE_ID
+from chalicelib.settings import HOT_VIEWS, Settings
+from chalicelib.storage import ports
+from chalicelib.storage.ports import Table
+from chalicelib.views.view_queue import ViewMessages
+from simulation.resources import GivenResources
+from vumi.storage.database import Database
+from vumi.storage.table import SqliteTable
+
+MEMORY = next((place for place in (Path("/dev/shm"),) if place.is_dir()), None)  # noqa: S108
+
+Requests: TypeAlias = tuple[Request, ...]
+"""What one run of a handler asked of the table."""
+
+
+@dataclass
+class Sent:
+    """A `Queue` that keeps the bodies of its messages."""
+
+    bodies: list[str] = field(default_factory=list)
+
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        self.send_all([ports.Message(body, delay)])
+
+    def send_all(self, messages: Sequence[ports.Message]) -> None:
+        self.bodies += [message.body for message in messages]
+
+
+class RequestMeter(Protocol):
+    """Who knows what was asked of a table."""
+
+    def take(self) -> Requests:
+        """The requests since the last time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The handlers over a table that is weighed, and a queue whose messages somebody else delivers.
+
+    `table` is the same without being weighed.
+    """
+
+    table: Table
+    weigher: RequestMeter
+    sent: list[str]
+
+    def run(self, handler: Handler, event: Mapping[str, Any]) -> Requests:
+        """Run a handler; returns what it asked of the table. Raises `RuntimeError`."""
+        check(handler(event, None), 0)
+        return self.weigher.take()
+
+    def get(self) -> tuple[int, Requests]:
+        """Run a GET; return what it shows and what it asked of the table."""
+        answer = app(events.get_views(BADGE_ID), None)
+        check(answer, 0)
+        return int(json.loads(answer["body"])["message"]), self.weigher.take()
+
+
+@contextmanager
+def machine_of(clock: Callable[[], float], hot_views: int = HOT_VIEWS) -> Iterator[Machine]:
+    """Make one with an empty table, in memory if there is a file system for it.
+
+    A badge with `hot_views` live views is hot.
+    """
+    with TemporaryDirectory(dir=MEMORY) as folder:
+        database = Database(Path(folder) / "table.sqlite3")
+        table, queue = SqliteTable(database), Sent()
+        weighed = MeteredTable(table)
+        settings = Settings(hot_views=hot_views)
+        with handlers_over(
+            GivenResources(
+                table=weighed, views_queue=ViewMessages(queue), settings=settings, clock=clock
+            )
+        ):
+            yield Machine(table, weighed, queue.bodies)
+        database.close()

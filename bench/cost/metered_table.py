@@ -1,0 +1,138 @@
+"""A table in memory that weighs what is asked of it by DynamoDB's rules, for long simulations.
+
+moto behind a `Meter` is held to DynamoDB's expressions, and takes milliseconds a request. This is
+the SQLite engine, and knows the rules of `metering` by the port alone; a test holds the two to the
+same figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bench.cost.metering import TRANSACTIONAL, Request, Written, item_bytes, read_units, write_units
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.storage.items import Due, Item, Key, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put, Write
+
+PAGE_BYTES = 1_048_576
+"""A page of a Query ends there (DynamoDB API reference), and each page is rounded by itself."""
+
+
+class MeteredTable:
+    """A `Table` over another; `take` tells what was asked of it since the last time.
+
+    Of indexes it knows nothing: no view is in one. What was written through it is weighed then.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._requests: list[Request] = []
+        self._sizes: dict[str, int] = {}
+
+    def take(self) -> tuple[Request, ...]:
+        """The requests since the last time, in their order."""
+        requests, self._requests = tuple(self._requests), []
+        return requests
+
+    def get(self, key: Key) -> Item | None:
+        item = self._table.get(key)
+        self._read("GetItem", [_size(item)])
+        return item
+
+    def get_all(self, keys: Sequence[Key]) -> list[Item]:
+        found = {key: self._table.get(key) for key in keys}
+        if found:
+            units = sum(read_units(_size(item), consistent=True) for item in found.values())
+            self._requests.append(Request("BatchGetItem", units))
+        return [item for item in found.values() if item]
+
+    def query(  # noqa: PLR0913  what a query has
+        self,
+        partition: str,
+        *,
+        limit: int,
+        first: str = "",
+        last: str = "",
+        attributes: Sequence[str] = (),
+        descending: bool = False,
+    ) -> list[Item]:
+        items = self._table.query(
+            partition, limit=limit, first=first, last=last, descending=descending
+        )
+        self._read("Query", map(_size, items))
+        wanted = attributes or None
+        return [
+            item if wanted is None else {name: item[name] for name in wanted if name in item}
+            for item in items
+        ]
+
+    def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
+        items = self._table.query(
+            partition, limit=limit, first=first, last=last, attributes=("SK",)
+        )
+        self._read("Query", (self._sizes[partition + text(item, "SK")] for item in items))
+        return len(items)
+
+    def query_due(self, batch: str, **how: object) -> list[Due]:
+        raise NotImplementedError("no view is due")
+
+    def write(self, *writes: Write) -> None:
+        before = [self._table.get(write.key) for write in writes]
+        try:
+            self._table.write(*writes)
+        except ConditionFailed:
+            self._written(writes, before, before)
+            raise
+        self._written(writes, before, [self._table.get(write.key) for write in writes])
+
+    def _weigh(self, key: Key, item: Item | None) -> int:
+        """The size of an item that was written just now."""
+        self._sizes[key.pk + key.sk] = size = _size(item)
+        return size
+
+    def put_all(self, items: Sequence[Item]) -> None:
+        writes = [Put(item) for item in items]
+        before = [self._table.get(write.key) for write in writes]
+        self._table.put_all(items)
+        if items:
+            self._requests.append(
+                Request("BatchWriteItem", 0.0, self._units(1, writes, before, items))
+            )
+
+    def _read(self, operation: str, sizes: Iterable[int]) -> None:
+        """Pages of 1 MB, each rounded up."""
+        pages = [0]
+        for size in sizes:
+            if pages[-1] >= PAGE_BYTES:
+                pages.append(0)
+            pages[-1] += size
+        units = sum(read_units(page, consistent=True) for page in pages)
+        self._requests.append(Request(operation, units))
+
+    def _written(
+        self,
+        writes: Sequence[Write],
+        before: Sequence[Item | None],
+        after: Sequence[Item | None],
+    ) -> None:
+        times = TRANSACTIONAL if len(writes) > 1 else 1
+        operation = "TransactWriteItems" if len(writes) > 1 else "UpdateItem"
+        units = self._units(times, writes, before, after)
+        self._requests.append(Request(operation, 0.0, units))
+
+    def _units(
+        self,
+        times: int,
+        writes: Sequence[Write],
+        before: Sequence[Item | None],
+        after: Sequence[Item | None],
+    ) -> tuple[Written, ...]:
+        return tuple(
+            Written(w.key, times * write_units(_size(one), self._weigh(w.key, other)))
+            for w, one, other in zip(writes, before, after, strict=True)
+        )
+
+
+def _size(item: Item | None) -> int:
+    return item_bytes(encode_item(item)) if item else 0

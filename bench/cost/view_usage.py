@@ -1,0 +1,148 @@
+"""What a view of a badge uses on AWS: counted from runs of the handlers of a design."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
+
+from bench.aws_events import WINDOWS
+from bench.cost.bill import GB, Bill, Prices, Usage, per_view, together
+from bench.cost.deployed import Deployed
+from bench.cost.event_usage import STORED_OVERHEAD_BYTES
+from bench.cost.invocations import API, COUNT_OF_THE_ORIGINAL, Design, Invocation
+from bench.cost.metered_handlers import machine_of
+from bench.cost.metering import Request, item_bytes, read_units
+from bench.cost.simulate_views import MINUTES, START, TWO_DAYS, UNEVEN, Lag, badge_of, view_item
+from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.storage.items import Item, text
+from chalicelib.views import keys
+from chalicelib.views.counting import page_size
+
+LIVE_VIEWS = (10, 1_000, 7_999)
+FOLDED_VIEWS = (0, 100, 10_000, 100_000)
+HOUR, DAY = 3_600, 86_400
+HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Views that are simulated: this many in these seconds, TTL this late."""
+
+    views_a_day: int
+    views: int
+    seconds: int
+    lag: Lag = MINUTES
+
+    @property
+    def label(self) -> str:
+        return f"{self.views_a_day:,}{LATE[self.lag]}"
+
+
+LATE = {MINUTES: "", UNEVEN: ", TTL 10 to 30 min late", TWO_DAYS: ", TTL two days late"}
+QUIET = Run(1, 3, 3 * DAY)
+BUSY = Run(1_000, 125, DAY // 8)
+"""1,000 views a day do the same after an eighth of it: 125 x 86.4 s = 36 x 300 s."""
+RUNS = (QUIET, BUSY)
+OURS = (*RUNS, replace(BUSY, lag=UNEVEN), replace(BUSY, lag=TWO_DAYS))
+"""What is run of vu-mi. The original folds what it is given, whenever that comes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What was counted of a design.
+
+    `gets` are by live views, `folded_gets` by folded views that are still in the table. `taken` has
+    every run of the functions. `sizes` are bytes, one of each kind of item.
+    """
+
+    bill: Bill
+    gets: Mapping[int, Invocation]
+    taken: Mapping[Run, Sequence[Invocation]]
+    sizes: Mapping[str, int]
+
+    def of_a_view(self, get: Invocation, run: Run) -> Usage:
+        """Return what one view uses, from its GET until it is no longer kept."""
+        return together(self.bill.usage([get]), self.after_the_get(run), self.kept())
+
+    def after_the_get(self, run: Run) -> Usage:
+        """Return what one view uses in the two consumers."""
+        return per_view(self.bill.usage(self.consumed(run)), run.views)
+
+    def consumed(self, run: Run) -> list[Invocation]:
+        """Return the runs of the two consumers."""
+        return [one for one in self.taken[run] if one.function != API]
+
+    def reads_of_get(self, run: Run) -> float:
+        """Return the read units of a GET on average."""
+        gets = [one for one in self.taken[run] if one.function == API]
+        return mean(sum(request.read_units for request in get.requests) for get in gets)
+
+    def kept(self) -> Usage:
+        """Return what it costs to keep a view; the original removes it within the hour."""
+        if self.bill.design != "vu-mi":
+            return {}
+        hours = WINDOWS.retention / HOUR
+        size = self.sizes[keys.VIEW] + STORED_OVERHEAD_BYTES
+        month = size / GB * hours / float(self.bill.prices.assumed["hours_a_month"])
+        return {"stored_gb_month": month, "pitr_gb_month": month}
+
+    def get_of(self, live_views: int) -> Invocation:
+        """Return a GET of any number of live views, by the sizes of the items that it reads."""
+        view, sample = self.sizes[keys.VIEW], self.gets[min(LIVE_VIEWS)]
+        if self.bill.design == "vu-mi":
+            page = page_size(BADGE_ID) - 1
+            pages = [self.sizes[keys.SUMMARY] + page * view]
+            pages += [(live_views - page + 1) * view] if live_views >= page else []
+        else:
+            pages = [self.sizes[COUNT_OF_THE_ORIGINAL] + live_views * view]
+        requests = [Request("Query", read_units(page, consistent=True)) for page in pages]
+        return Invocation(API, live_views, tuple(requests), sample.sends, sample.log_bytes)
+
+
+def count(
+    design_of: Callable[[], Design],
+    taken: Mapping[Run, Sequence[Invocation]],
+    prices: Prices,
+    deployed: Deployed,
+) -> Counted:
+    """Count what a design uses. Raises `RuntimeError` if a GET reads other than its items say."""
+    with badge_of(design_of, deployed) as badge:
+        badge.take(2 * HOURS, 2 * DAY)
+        gets = {live_views: badge.get_with(live_views) for live_views in LIVE_VIEWS}
+        bill = Bill(prices, deployed, badge.runner.design.name)
+        items = badge.runner.table.query(keys.partition(BADGE_ID), limit=9_999)
+    sizes = {_kind(text(item, "SK")): item_bytes(encode_item(item)) for item in items}
+    counted = Counted(bill, gets, taken, sizes)
+    for live_views, get in gets.items():
+        if counted.get_of(live_views).requests != get.requests:
+            raise RuntimeError(f"{get} is not {counted.get_of(live_views)}")
+    return counted
+
+
+def take(design_of: Callable[[], Design], run: Run, deployed: Deployed) -> list[Invocation]:
+    """Simulate a run, on the day after a first view, so that there is a day that ends."""
+    with badge_of(design_of, deployed, run.lag) as badge:
+        badge.take(1, DAY)
+        badge.agenda.now += DAY - badge.agenda.now % DAY
+        return badge.take(run.views, run.seconds)
+
+
+def _kind(sort_key: str) -> str:
+    kinds = (keys.DAY, keys.SUMMARY, keys.VIEW, COUNT_OF_THE_ORIGINAL)
+    return next(kind for kind in kinds if sort_key.startswith(kind))
+
+
+def get_with_folded(folded_views: int) -> Sequence[Request]:
+    """Return what a GET reads while this many folded views are in the table, and no live one."""
+    with machine_of(lambda: START) as machine:
+        watermark = int(START * 1000) - WINDOWS.grace * 1000
+        pk, sk = keys.summary(BADGE_ID)
+        summary: Item = {"PK": pk, "SK": sk, "count": folded_views, "watermark": watermark}
+        views = [view_item(watermark - place) for place in range(folded_views)]
+        machine.table.put_all([summary, *views])
+        shown, requests = machine.get()
+    if shown != folded_views:
+        raise RuntimeError(f"{folded_views:,} were shown as {shown:,}")
+    return requests

@@ -1,0 +1,119 @@
+"""What a movement of money uses on AWS: counted from runs of the handler over moto."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bench import aws_events as events
+from bench.cost.bill import Prices
+from bench.cost.deployed import Deployed
+from bench.cost.invocations import API, ARCHIVE, Design, Invocation, Runner, running
+from bench.cost.metering import item_bytes
+from bench.cost.simulate_views import Agenda
+from chalicelib.aws.attribute_values import encode_item
+from chalicelib.storage.items import Item, text
+from chalicelib.wallets import opening
+from chalicelib.wallets.journal import PAGE
+from chalicelib.wallets.routes import WALLET
+from chalicelib.wallets.wallet import Posting, entry, nonce
+
+DEPOSIT, TRANSFER = "a deposit", "a transfer"
+AGAIN, REFUSED = "the same transfer again", "a transfer that is refused"
+BALANCE, JOURNAL = "a balance", f"a page of {PAGE} transactions"
+USERS = ("6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12")
+NONCE_LENGTH = 36
+"""That of a UUID, which is what most clients will make."""
+AMOUNT = 12_500_000
+
+
+@dataclass
+class Bank:
+    """Two wallets of a stack, and who asks for what they have."""
+
+    runner: Runner
+    agenda: Agenda
+    wallets: tuple[str, str]
+    _nonces: int = 0
+
+    def deposit(self) -> Invocation:
+        """A deposit into the first."""
+        names = {"wallet_id": self.wallets[0]}
+        return self._ask(events.put_posting(f"{WALLET}/deposit", names, self._body(AMOUNT)))
+
+    def transfer(
+        self, amount: int = AMOUNT, status: int = 204, *, again: bool = False
+    ) -> Invocation:
+        """A transfer from the first to the second, maybe by the last nonce again."""
+        names = dict(zip(("wallet_id", "target_id"), self.wallets, strict=True))
+        body = self._body(amount, again=again)
+        resource = f"{WALLET}/transfer/{{target_id}}"
+        return self._ask(events.put_posting(resource, names, body), status)
+
+    def get(self, what: str) -> Invocation:
+        """The `balance` or the `transactions` of the first."""
+        return self._ask(events.get_of_a_wallet(f"{WALLET}/{what}", self.wallets[0]), 200)
+
+    def archive(self, count: int) -> Invocation:
+        """A batch of the stream with so many entries, of wallets that are not theirs."""
+        return self.runner.invoke(ARCHIVE, count, events.removed_entries(count))[0]
+
+    def items(self) -> tuple[Item, Item]:
+        """The nonce of the last transfer, and its entry in the journal of the second."""
+        first, second = self.wallets
+        table = self.runner.table
+        answered = table.get(nonce(Posting(self._nonce(), AMOUNT, second, first))) or {}
+        return answered, table.get(entry(second, text(answered, "entry"))) or {}
+
+    def _body(self, amount: int, *, again: bool = False) -> dict[str, str]:
+        self._nonces += not again
+        return {"amount": str(amount), "nonce": self._nonce()}
+
+    def _nonce(self) -> str:
+        return f"{self._nonces:0{NONCE_LENGTH}}"
+
+    def _ask(self, event: Mapping[str, Any], status: int = 204) -> Invocation:
+        self.agenda.now += 1
+        return self.runner.invoke(API, 0, event, status)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class CountedWallets:
+    """What was counted: the run of each request, and the bytes of a nonce and of an entry.
+
+    `archived` is a full batch of the stream; `archived_alone` one of a single entry.
+    """
+
+    prices: Prices
+    deployed: Deployed
+    runs: Mapping[str, Invocation]
+    nonce_bytes: int
+    entry_bytes: int
+    archived: Invocation
+    archived_alone: Invocation
+
+
+@contextmanager
+def bank_of(deployed: Deployed) -> Iterator[Bank]:
+    """A stack with two wallets that are empty."""
+    agenda = Agenda()
+    with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
+        ids = [opening.open_wallet(runner.table, user, 0).wallet_id for user in USERS]
+        yield Bank(runner, agenda, (ids[0], ids[1]))
+
+
+def count_wallets(prices: Prices, deployed: Deployed) -> CountedWallets:
+    """Run every request. Raises `RuntimeError` where one is answered in another way."""
+    with bank_of(deployed) as bank:
+        runs = {DEPOSIT: bank.deposit(), TRANSFER: bank.transfer()}
+        nonce_bytes, entry_bytes = (item_bytes(encode_item(item)) for item in bank.items())
+        runs[AGAIN] = bank.transfer(again=True)
+        runs[REFUSED] = bank.transfer(AMOUNT + 1, 409)
+        runs[BALANCE] = bank.get("balance")
+        for _ in range(PAGE):
+            bank.deposit()
+        runs[JOURNAL] = bank.get("transactions")
+        full, alone = (bank.archive(count) for count in (deployed.archive_batch, 1))
+    return CountedWallets(prices, deployed, runs, nonce_bytes, entry_bytes, full, alone)

@@ -1,0 +1,1 @@
+"""A model of how far the stack on AWS scales."""

@@ -1,0 +1,57 @@
+"""`python -m bench.scale [FILE]`: how far it scales on AWS, as Markdown tables.
+
+A model of the way of a view, whose units are counted from runs of the handlers, beside the quotas
+of AWS in `quotas.json`. The tables take the place of those that stand in a FILE.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+
+from bench.cost.bill import Bill, Prices
+from bench.cost.deployed import Deployed
+from bench.scale.model import QUOTAS, Model
+from bench.scale.tables import reports
+from bench.scale.usage import count_units
+from simulation.environment import isolate
+from simulation.report import put_into
+
+BEGIN = "<!-- printed by make scale -->\n"
+
+
+def main(files: Sequence[str]) -> int:
+    """Returns the exit status."""
+    isolate(os.environ)
+    printed = tables()
+    print(printed, end="")
+    for file in map(Path, files):
+        file.write_text(put_into(file.read_text(), printed, BEGIN))
+    return 0
+
+
+def model() -> Model:
+    """Of what is deployed, with units that are counted now."""
+    deployed = Deployed.read()
+    return Model(count_units(deployed), Bill(Prices.read(), deployed, "vu-mi"))
+
+
+def tables() -> str:
+    """All of them, with what they rest on."""
+    of_now = model()
+    prices = of_now.prices
+    checked = json.loads(QUOTAS.read_text())["checked"]
+    basis = (
+        f"Prices of {prices.region} as of {prices.as_of}; units counted; processor time measured on"
+        f" {prices.measured['as_of']}; waiting assumed. Quotas: {checked}."
+    )
+    return "\n\n".join([basis, *(str(report).strip() for report in reports(of_now))]) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

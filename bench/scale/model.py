@@ -1,0 +1,521 @@
+"""A model of the way of a view at any size: what each stage is asked for a second, and may take.
+
+Its inputs are named: traffic, what was counted of the handlers, what is deployed, and what is
+assumed. Nothing in it knows a capacity unit or a batch by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from bench.aws_events import WINDOWS
+from bench.cost.bill import Bill, Prices, interpolated
+from bench.cost.deployed import Deployed
+from bench.cost.invocations import API, FOLD, FOLD_EACH, PUT, PUT_EACH, Invocation
+from bench.cost.metering import Request
+from bench.cost.view_usage import DAY
+from bench.scale.usage import Units, transactions
+from chalicelib.concurrency import THREADS
+from chalicelib.settings import HOT_VIEWS
+from chalicelib.views.count_at_once import HOT_SECONDS
+from chalicelib.views.counting import MAX_LIVE
+
+QUOTAS = Path(__file__).parent / "quotas.json"
+EXACT_RANKS = 100
+RANK_STEP = 1.05
+"""Badges behind the first hundred are taken in groups, the last of each a twentieth further on."""
+TRANSACTION_ROUNDS = 2
+"""A transaction is prepared, then committed: as long as two requests."""
+PUT_AT_ONCE = 25
+"""Items of one BatchWriteItem (DynamoDB API reference)."""
+STREAM_RECORDS_OF_AN_ITEM = 2
+"""It comes and it goes: a view, a marker of a window, a marker of a view that was counted."""
+FOLD_ROUNDS = 3
+"""A fold reads the summary, then the views, and writes the summary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """What AWS lets an account or a resource have, and where it says so."""
+
+    service: str
+    name: str
+    default: float
+    most: str
+    source: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.service}: {self.name}"
+
+
+def quotas() -> dict[str, Quota]:
+    """By the names that the model has for them."""
+    content = json.loads(QUOTAS.read_text())["quotas"]
+    return {name: Quota(**quota) for name, quota in content.items()}
+
+
+def tiers(price: str) -> list[tuple[float, float]]:
+    """From how many requests a month on a request costs how many dollars."""
+    content = json.loads(QUOTAS.read_text())["tiers"]
+    return [(millions * 1e6, usd / 1e6) for millions, usd in content[price]]
+
+
+def in_tiers(requests: float, steps: Sequence[tuple[float, float]]) -> float:
+    """Dollars: each step is paid for by its own price."""
+    ends = [*(start for start, _ in steps[1:]), math.inf]
+    return sum(
+        max(0.0, min(requests, end) - start) * usd
+        for (start, usd), end in zip(steps, ends, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Badges that are seen alike: each has this share of all views."""
+
+    share: float
+    badges: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Views, and how they spread: by Zipf, the badge of rank k has k^-exponent of the first's.
+
+    `peak` is how much more come at the busiest time than on average.
+    """
+
+    views_a_day: int
+    badges: int
+    exponent: float = 1.0
+    peak: float = 3.0
+
+    @property
+    def mean(self) -> float:
+        """Views a second."""
+        return self.views_a_day / DAY
+
+    @property
+    def at_peak(self) -> float:
+        return self.mean * self.peak
+
+    def groups(self) -> tuple[Group, ...]:
+        """All badges, from the hottest on."""
+        return _groups(self.badges, self.exponent)
+
+    @property
+    def hottest(self) -> float:
+        """Its share."""
+        return self.groups()[0].share
+
+
+@cache
+def _groups(badges: int, exponent: float) -> tuple[Group, ...]:
+    parts = [(rank**-exponent, 1.0) for rank in range(1, min(badges, EXACT_RANKS) + 1)]
+    first = EXACT_RANKS + 1
+    while first <= badges:
+        last = min(badges, max(first, int(first * RANK_STEP)))
+        parts.append((((first + last) / 2) ** -exponent, last - first + 1.0))
+        first = last + 1
+    total = sum(weight * number for weight, number in parts)
+    return tuple(Group(weight / total, number) for weight, number in parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """How a hot badge lives, in seconds, and what a GET reads meanwhile.
+
+    It is warming while views are stored. These stand until their grace is over and they are folded.
+    Then it is quiet: nothing but its summary is read, until it is hot no more.
+    """
+
+    warming: float
+    standing: float
+    quiet: float
+    warming_reads: float
+    standing_reads: float
+    quiet_reads: float
+
+    @property
+    def seconds(self) -> float:
+        return self.warming + self.standing + self.quiet
+
+    @property
+    def stored(self) -> float:
+        """The share of its views that are."""
+        return self.warming / self.seconds
+
+    def read_of_get(self, seconds: float = math.inf) -> float:
+        """Read units on average, over the first seconds of the cycle."""
+        spans = (
+            (self.warming, self.warming_reads),
+            (self.standing, self.standing_reads),
+            (self.quiet, self.quiet_reads),
+        )
+        left, total, most = min(seconds, self.seconds), 0.0, min(seconds, self.seconds)
+        for span, units in spans:
+            total += min(left, span) * units
+            left -= min(left, span)
+        return total / most
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a rate of views asks for, a second; `batch` is views in one of `put_views`.
+
+    `badges` are the badges of all batches, `stored` the views that are, `folds` the markers that
+    TTL removes, each of which is the fold of a badge.
+    """
+
+    rate: float
+    batch: float
+    badges: float
+    writes: float
+    reads: float
+    stored: float
+    folds: float
+    records: float
+    hot_batches: float
+
+    @property
+    def batches(self) -> float:
+        return self.rate / self.batch
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """`units` are counted, `bill` has what is deployed, measured and assumed."""
+
+    units: Units
+    bill: Bill
+
+    @property
+    def deployed(self) -> Deployed:
+        return self.bill.deployed
+
+    @property
+    def prices(self) -> Prices:
+        return self.bill.prices
+
+    @property
+    def life(self) -> float:
+        """Seconds until a view is folded: until its grace is over, and TTL is late."""
+        return self.until_over + float(self.prices.assumed["ttl_delay_seconds"])
+
+    @property
+    def until_over(self) -> float:
+        """Seconds until the grace of a view is over: half a window on average, and the grace."""
+        return WINDOWS.window / 2 + WINDOWS.grace
+
+    # ---- a batch, a badge
+
+    def batch(self, rate: float) -> float:
+        """Views in a batch: each poller collects for a window, and no more than a batch takes."""
+        pollers = float(self.prices.assumed["pollers"])
+        collected = rate * self.deployed.put_window_seconds / pollers
+        return min(float(self.deployed.put_batch), max(1.0, collected))
+
+    def load(self, traffic: Traffic, rate: float) -> Load:
+        """Of all badges together, at so many views a second."""
+        batch = self.batch(rate)
+        parts = [(group, self._of_badge(rate, group.share, batch)) for group in traffic.groups()]
+        sums = {
+            name: sum(getattr(load, name) * group.badges for group, load in parts)
+            for name in Load.__dataclass_fields__
+            if name not in ("rate", "batch")
+        }
+        return Load(rate=rate, batch=batch, **sums)
+
+    def _of_badge(self, all_rate: float, share: float, batch: float) -> Load:
+        """What one badge adds; where its views are many enough it is hot."""
+        rate = all_rate * share
+        batches = all_rate / batch * in_a_batch(share, batch)
+        if rate * self.life >= HOT_VIEWS:
+            return self._of_hot(rate, batches)
+        units, folds = self.units, occupied(rate, WINDOWS.window)
+        writes = rate * units.view + folds * (units.marker + units.count)
+        writes += occupied(rate, DAY) * units.day
+        return Load(
+            rate=rate,
+            batch=batch,
+            badges=batches,
+            writes=writes,
+            reads=rate * units.read_of_get(rate * self.life)
+            + folds * units.read_of_fold(rate / folds),
+            stored=rate,
+            folds=folds,
+            records=(rate + folds) * STREAM_RECORDS_OF_AN_ITEM + folds,
+            hot_batches=0.0,
+        )
+
+    def _of_hot(self, rate: float, batches: float) -> Load:
+        units, cycle = self.units, self.cycle(rate)
+        stored = rate * cycle.stored
+        at_once = batches * (1 - cycle.stored)
+        of_a_batch = rate / batches
+        folds = (cycle.warming / WINDOWS.window + 1) / cycle.seconds
+        writes = stored * units.view + folds * (units.marker + units.count) + units.day / DAY
+        writes += at_once * units.hot_batch(of_a_batch)
+        reads = (
+            rate * cycle.read_of_get()
+            + folds * units.read_of_fold(stored / folds)
+            + at_once * units.look * transactions(of_a_batch)
+        )
+        reads += batches * cycle.standing / cycle.seconds * units.overdue
+        return Load(
+            rate=rate,
+            batch=of_a_batch,
+            badges=batches,
+            writes=writes,
+            reads=reads,
+            stored=stored,
+            folds=folds,
+            records=(rate + folds) * STREAM_RECORDS_OF_AN_ITEM + at_once,
+            hot_batches=at_once,
+        )
+
+    def cycle(self, rate: float, standing: float = 0.0) -> Cycle:
+        """Of a badge that is seen so often; `standing` where it is known."""
+        read = self.units.read_of_get
+        standing = standing or self.until_over
+        reads = [read(live) for live in range(HOT_VIEWS)]
+        return Cycle(
+            warming=HOT_VIEWS / rate,
+            standing=standing,
+            quiet=HOT_SECONDS - standing,
+            warming_reads=sum(reads) / HOT_VIEWS,
+            standing_reads=read(min(HOT_VIEWS, rate * self.until_over)),
+            quiet_reads=read(0),
+        )
+
+    # ---- the functions
+
+    def get_ms(self, live: int = 0) -> float:
+        """A GET of a cool badge."""
+        return self.bill.billed_ms(Invocation(API, live, (Request("Query"),), sends=1))
+
+    def put_ms(self, views: float, badges: float, hot: float = 0.0) -> float:
+        """A batch; hot badges are counted concurrently, items are put by 25.
+
+        Each badge that is not hot is taken to have a marker put too, which is the most there is.
+        """
+        waiting = self._rounds(hot) * (TRANSACTION_ROUNDS + 1)
+        if badges > hot:
+            waiting += math.ceil(views / PUT_AT_ONCE) + math.ceil((badges - hot) / PUT_AT_ONCE)
+        return self._ms(PUT, PUT_EACH, views, badges, waiting)
+
+    def fold_ms(self, views: float, badges: float) -> float:
+        """A batch of markers, of a badge each; several badges are folded concurrently."""
+        return self._ms(FOLD, FOLD_EACH, views, badges, self._rounds(badges) * FOLD_ROUNDS)
+
+    def fold_a_second(self, views_of_a_fold: float) -> float:
+        """Markers that one full batch after the other takes, at `ParallelizationFactor` 1."""
+        full = self.deployed.fold_batch
+        return full * 1000 / self.fold_ms(full * views_of_a_fold, full)
+
+    def _rounds(self, badges: float) -> int:
+        return math.ceil(badges / THREADS)
+
+    def _ms(
+        self, function: str, of_each: str, records: float, badges: float, waiting: float
+    ) -> float:
+        """Whole milliseconds; a badge more takes what a hundred badges took more than one."""
+        one, each = (_measured(self.prices, name) for name in (function, of_each))
+        cpu = interpolated(one, math.ceil(records))
+        cpu += (max(badges, 1) - 1) * (each[100] - one[100]) / 99
+        share = self.deployed.memory_mb / float(self.prices.assumed["vcpu_mb"])
+        return math.ceil(cpu / share + waiting * self.request_ms)
+
+    @property
+    def request_ms(self) -> float:
+        return float(self.prices.assumed["waiting_ms"]["dynamodb"])
+
+    @property
+    def transaction_ms(self) -> float:
+        return TRANSACTION_ROUNDS * self.request_ms
+
+    # ---- one id
+
+    @property
+    def lag(self) -> float:
+        """Seconds from a GET until its view is in the table."""
+        batch = self.deployed.put_batch
+        return self.deployed.put_window_seconds + self.put_ms(batch, 1) / 1000
+
+    def live_when_hot(self, rate: float) -> float:
+        """Until it is seen, and the first message that says so is put."""
+        return HOT_VIEWS + rate * self.lag
+
+    def becoming_hot(self, most_reads: float) -> int:
+        """Views a second whose GETs a partition still reads while the old views stand."""
+        return highest(
+            lambda rate: rate * self.units.read_of_get(self.live_when_hot(rate)) <= most_reads
+        )
+
+    def serial_ms(self, views_of_a_batch: float) -> float:
+        """For which one batch holds the summary of a hot badge: it reads it, then writes it."""
+        return transactions(views_of_a_batch) * (self.request_ms + self.transaction_ms)
+
+    def among_others(self, rate: float, most_writes: float) -> float:
+        """Views a second of one hot id among so many: its batches wait for each other."""
+        batch = self.batch(rate)
+
+        def fits(share: float) -> bool:
+            batches = rate / batch * in_a_batch(share, batch)
+            views = share * rate / batches
+            in_time = batches * self.serial_ms(views) <= 1000  # noqa: PLR2004  ms of a second
+            return in_time and batches * self.units.own_of_hot_batch(views) <= most_writes
+
+        low, high = 0.0, 1.0
+        if fits(high):
+            return rate
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+        return low * rate
+
+    def exact_if_stored(self) -> float:
+        """Views a second of which no more are live than a GET counts."""
+        return MAX_LIVE / self.life
+
+
+def occupied(rate: float, seconds: float) -> float:
+    """Return how many spans of time a second have a view, if views come by chance."""
+    return (1 - math.exp(-rate * seconds)) / seconds
+
+
+def in_a_batch(share: float, batch: float) -> float:
+    """How likely a badge of such a share is in a batch of so many views."""
+    return 1.0 - (1.0 - share) ** batch if share < 1 else 1.0
+
+
+def highest(fits: Callable[[int], bool]) -> int:
+    """The largest whole number that fits, where every smaller one does."""
+    low, high = 0, 1
+    while fits(high):
+        low, high = high, high * 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _measured(prices: Prices, function: str) -> dict[int, float]:
+    of_size: Mapping[str, float] = prices.measured["cpu_ms"][function]["vu-mi"]
+    return {int(size): ms for size, ms in of_size.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is asked of one stage at peak, what it may have as deployed, and by default at most.
+
+    `setting` is what to raise of the stack or its table where the second is not enough, `asks` the
+    quota of AWS where the third is not.
+    """
+
+    name: str
+    need: float
+    deployed: float
+    quota: float
+    setting: str
+    asks: str
+
+    @property
+    def over(self) -> float:
+        """How many times more than there is, as deployed."""
+        return self.need / self.deployed
+
+    @property
+    def over_quota(self) -> float:
+        return self.need / self.quota
+
+
+HOTTEST = "views a second of the hottest id"
+NEW_TABLE = "warm throughput of the table, "
+
+
+def stages(model: Model, traffic: Traffic) -> list[Stage]:
+    """Every stage of the way of a view, at the peak of traffic; the last is the hottest id."""
+    return list(_stages(model, traffic))
+
+
+def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
+    known = quotas()
+    rate, load, deployed = traffic.at_peak, model.load(traffic, traffic.at_peak), model.deployed
+    at_once = seconds_of_functions(model, load)
+
+    def stage(name: str, need: float, quota: str, now: float = 0.0, setting: str = "") -> Stage:
+        of_aws = known[quota]
+        return Stage(name, need, now or of_aws.default, of_aws.default, setting, of_aws.label)
+
+    requests = deployed.most_requests_a_second
+    yield stage("requests a second to the API", rate, "api_requests", requests, "RequestsPerSecond")
+    yield stage("functions at once", sum(at_once.values()), "concurrent_executions")
+    each = known["invocations_of_each"].default
+    yield stage(
+        "functions at once, by ten requests a second each", rate / each, "concurrent_executions"
+    )
+    most, put = deployed.most_at_once[PUT], "MaximumConcurrency of PutViews"
+    yield stage("put_views at once", at_once[PUT], "put_views_at_once", most, put)
+    waiting = load.rate * deployed.put_window_seconds + at_once[PUT] * load.batch
+    yield stage("messages in flight", waiting, "in_flight")
+    new = {what: known[f"new_table_{what}"].default for what in ("writes", "reads")}
+    write, read = (NEW_TABLE + what for what in new)
+    yield stage("write units a second", load.writes, "table_writes", new["writes"], write)
+    yield stage("read units a second", load.reads, "table_reads", new["reads"], read)
+    yield stage(
+        "fold_views at once, of a shard",
+        folds_of_a_shard(load) / model.fold_a_second(load.stored / load.folds),
+        "fold_at_once",
+        deployed.fold_batches_of_a_shard,
+        "ParallelizationFactor of FoldViews",
+    )
+    carried = most_of_one_id(model, rate)
+    yield Stage(HOTTEST, traffic.hottest * rate, carried, carried, "", "")
+
+
+def most_of_one_id(model: Model, rate: float) -> float:
+    """Views a second that one id carries exactly among so many: the fewest of its bounds."""
+    most = quotas()
+    reading = model.becoming_hot(most["partition_reads"].default)
+    others = model.among_others(max(rate, reading), most["partition_writes"].default)
+    return min(float(reading), others)
+
+
+def shards(load: Load) -> int:
+    """As many as the table has partitions: those of a new one, or what its units need."""
+    most = {name: quota.default for name, quota in quotas().items()}
+    return max(
+        math.ceil(most["new_table_writes"] / most["partition_writes"]),
+        math.ceil(load.writes / most["partition_writes"]),
+        math.ceil(load.reads / most["partition_reads"]),
+    )
+
+
+def folds_of_a_shard(load: Load) -> float:
+    """A second; markers are spread evenly."""
+    return load.folds / shards(load)
+
+
+def fold_batches(model: Model, load: Load) -> float:
+    """A second: each shard's window collects, where that is less than a batch."""
+    of_a_shard = folds_of_a_shard(load)
+    by_window = min(of_a_shard, 1 / model.deployed.fold_window_seconds)
+    return shards(load) * max(by_window, of_a_shard / model.deployed.fold_batch)
+
+
+def seconds_of_functions(model: Model, load: Load) -> dict[str, float]:
+    """Seconds of each function in a second, which is also how many run at once."""
+    folds = fold_batches(model, load)
+    fold_ms = model.fold_ms(load.stored / folds, max(1.0, load.folds / folds))
+    badges, hot = load.badges / load.batches, load.hot_batches / load.batches
+    return {
+        API: load.rate * model.get_ms() / 1000,
+        PUT: load.batches * model.put_ms(load.batch, badges, hot) / 1000,
+        FOLD: folds * fold_ms / 1000,
+    }

@@ -1,0 +1,399 @@
+"""The tables of `scale`: what gives way first at each size, the hottest id, dollars, quotas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from bench.cost.bill import GB, MB_IN_GB, RECEIVED_AT_ONCE, Usage
+from bench.cost.invocations import API
+from bench.scale.model import (
+    HOTTEST,
+    Model,
+    Stage,
+    Traffic,
+    fold_batches,
+    folds_of_a_shard,
+    in_tiers,
+    most_of_one_id,
+    quotas,
+    seconds_of_functions,
+    shards,
+    stages,
+    tiers,
+)
+from bench.scale.usage import transactions
+from chalicelib.settings import HOT_VIEWS
+from chalicelib.views.count_at_once import AT_ONCE
+from chalicelib.views.counting import MAX_LIVE
+from simulation.report import Report
+
+SIZES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
+"""Views a day."""
+VIEWS_OF_A_BADGE = 100
+"""A day, on average: so many fewer badges are there than views."""
+FLATTER = 0.8
+"""The exponent of Zipf beside 1."""
+DAY_SECONDS = 86_400
+BUSY = 0.7
+"""More than this share of what there is should not be used."""
+
+
+def traffic_of(views_a_day: int, exponent: float = 1.0) -> Traffic:
+    """Of a size, by the assumptions of all tables."""
+    return Traffic(views_a_day, views_a_day // VIEWS_OF_A_BADGE, exponent)
+
+
+def reports(model: Model) -> Iterator[Report]:
+    """All of them."""
+    yield _first(model)
+    yield _stages(model)
+    yield _to_raise(model)
+    yield _hottest(model)
+    yield _one_id(model)
+    yield _of_one_transaction(model)
+    yield _dollars(model)
+    yield _alternatives(model)
+    yield _of_a_view(model)
+    yield _quotas()
+    yield _inputs(model)
+
+
+def _first(model: Model) -> Report:
+    return Report(
+        title="What gives way first",
+        head=(
+            "views a day",
+            "a second",
+            "at peak",
+            "first as deployed",
+            "first by the default quotas",
+            "the hottest id",
+        ),
+        rows=[_first_row(model, size) for size in SIZES],
+        notes=(
+            "times what there is, at peak",
+            "as deployed: by the settings of the stack, and a table that is new",
+            "the hottest id: times what one carries exactly, which no quota raises",
+        ),
+    )
+
+
+def _first_row(model: Model, size: int) -> Sequence[str]:
+    traffic = traffic_of(size)
+    *of_aws, hottest = stages(model, traffic)
+    first = max(of_aws, key=lambda stage: stage.over)
+    by_quota = max(of_aws, key=lambda stage: stage.over_quota)
+    return (
+        f"{size:,}",
+        f"{traffic.mean:,.1f}",
+        f"{traffic.at_peak:,.1f}",
+        f"{first.name}: {_times(first.over)}",
+        f"{by_quota.name}: {_times(by_quota.over_quota)}",
+        _times(hottest.over),
+    )
+
+
+def _times(number: float) -> str:
+    return f"{number:,.2f}" if number > 0.1 else f"{number:,.3f}"  # noqa: PLR2004
+
+
+def _stages(model: Model) -> Report:
+    columns = [stages(model, traffic_of(size)) for size in SIZES]
+    rows = [_stage_row(of_all) for of_all in zip(*columns, strict=True)]
+    loads = [model.load(traffic_of(size), traffic_of(size).at_peak) for size in SIZES]
+    more: Mapping[str, Sequence[float]] = {
+        "batches of put_views a second": [load.batches for load in loads],
+        "views of a batch": [load.batch for load in loads],
+        "batches of fold_views a second": [fold_batches(model, load) for load in loads],
+        "shards of the stream, as many as partitions": [float(shards(load)) for load in loads],
+        "records a second of a shard": [load.records / shards(load) for load in loads],
+        "markers removed a second of a shard": [folds_of_a_shard(load) for load in loads],
+    }
+    rows += [(what, *map(_figure, figures), "", "") for what, figures in more.items()]
+    return Report(
+        title="What each stage is asked for at peak",
+        head=("", *(f"{size:,}" for size in SIZES), "as deployed", "default quota"),
+        rows=rows,
+        notes=("by views a day; what is more than there is stands in bold",),
+    )
+
+
+def _stage_row(of_all: Sequence[Stage]) -> Sequence[str]:
+    cells = [_bold(_figure(stage.need), bold=stage.over > 1) for stage in of_all]
+    if of_all[0].name == HOTTEST:
+        return (HOTTEST, *cells, "see below", "see below")
+    return (of_all[0].name, *cells, _figure(of_all[0].deployed), _figure(of_all[0].quota))
+
+
+def _bold(text: str, *, bold: bool) -> str:
+    return f"**{text}**" if bold else text
+
+
+def _figure(number: float) -> str:
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:,.2f}"  # noqa: PLR2004
+
+
+def _to_raise(model: Model) -> Report:
+    """Settings of the stack first, then quotas of AWS, each with the value it is to have."""
+    columns = [stages(model, traffic_of(size)) for size in SIZES]
+    of_stack: dict[str, list[float]] = {}
+    of_aws: dict[str, list[float]] = {}
+    for place, column in enumerate(columns):
+        for stage in column:
+            if stage.setting and stage.over > BUSY:
+                of_stack.setdefault(stage.setting, [0.0] * len(SIZES))[place] = stage.need / BUSY
+            if stage.asks and stage.over_quota > BUSY:
+                values = of_aws.setdefault(stage.asks, [0.0] * len(SIZES))
+                values[place] = max(values[place], stage.need / BUSY)
+    return Report(
+        title="What to raise, and to what",
+        head=("", *(f"{size:,}" for size in SIZES)),
+        rows=[
+            (name, *(_rounded_up(value) for value in values))
+            for name, values in (of_stack | of_aws).items()
+        ],
+        notes=(
+            f"by views a day: where more than {BUSY} of it is used at peak, so that no more is",
+            "a new account may have fewer concurrent executions than the default",
+        ),
+    )
+
+
+def _rounded_up(value: float) -> str:
+    """To two digits."""
+    if not value:
+        return ""
+    step = 10 ** max(0, math.floor(math.log10(value)) - 1)
+    return f"{math.ceil(value / step) * step:,}"
+
+
+def _quotas() -> Report:
+    return Report(
+        title="What AWS says",
+        head=("", "default", "can be raised"),
+        rows=[(quota.label, f"{quota.default:,.0f}", quota.most) for quota in quotas().values()],
+        notes=[f"{quota.name}: {quota.source}" for quota in quotas().values()],
+    )
+
+
+def _hottest(model: Model) -> Report:
+    rows = []
+    for size in SIZES:
+        cells = [f"{size:,}"]
+        for exponent in (1.0, FLATTER):
+            traffic = traffic_of(size, exponent)
+            cells += [
+                f"{traffic.hottest:.2%}",
+                _figure(traffic.hottest * traffic.at_peak),
+            ]
+        carried = most_of_one_id(model, traffic_of(size).at_peak)
+        rows.append((*cells, _figure(carried), _share(carried / traffic_of(size).at_peak)))
+    return Report(
+        title="The hottest id",
+        head=(
+            "views a day",
+            "its share",
+            "a second at peak",
+            f"share by exponent {FLATTER}",
+            "a second at peak then",
+            "one id carries",
+            "which is a share of",
+        ),
+        rows=rows,
+        notes=("shares by Zipf, exponent 1 but where it is named",),
+    )
+
+
+def _share(of_all: float) -> str:
+    return f"{of_all:.2%}" if of_all < 1 else "all"
+
+
+def _one_id(model: Model) -> Report:
+    """Until it is hot, while the views from before stand, then, and without counting at once."""
+    units, most, batch = model.units, quotas(), model.deployed.put_batch
+    reads, writes = most["partition_reads"].default, most["partition_writes"].default
+    becoming = model.becoming_hot(reads)
+    live = (HOT_VIEWS - 1, model.live_when_hot(becoming), 0.0, float(MAX_LIVE))
+    of_get = [units.read_of_get(views) for views in live]
+    stored, counted = batch * units.view, units.own_of_hot_batch(batch)
+    own = [stored, stored, counted, stored]
+    by_reads = [
+        reads / of_get[0],
+        float(becoming),
+        reads / (of_get[2] + transactions(batch) * units.look / batch),
+    ]
+    by_reads.append(reads / of_get[3])
+    by_writes = [writes * batch / units_of for units_of in own]
+    at_once = model.serial_ms(batch)
+    by_time = batch * 1000 / at_once
+    exact = model.exact_if_stored()
+    fewest = [min(pair) for pair in zip(by_reads, by_writes, strict=True)]
+    fewest[2], fewest[3] = min(fewest[2], by_time), min(fewest[3], exact)
+    rows = [
+        ("live views", *map(_figure, live)),
+        ("read units of a GET", *map(_figure, of_get)),
+        ("GETs a second, by the reads of a partition", *map(_figure, by_reads)),
+        (f"write units of its partition for {batch} views", *map(_figure, own)),
+        ("views a second, by the writes of a partition", *map(_figure, by_writes)),
+        ("views a second, by transactions one after the other", "", "", _figure(by_time), ""),
+        ("views a second of which all live ones are seen", "", "", "", _figure(exact)),
+        ("views a second that it carries exactly", *map(_figure, fewest)),
+        ("views a day", *(f"{views * DAY_SECONDS:,.0f}" for views in fewest)),
+    ]
+    return Report(
+        title="One id, alone in its batches",
+        head=("", "not hot yet", "becoming hot", "hot", "if nothing were counted at once"),
+        rows=rows,
+        notes=(
+            f"hot from {HOT_VIEWS:,} live views on: {HOT_VIEWS / model.life:.2f} a second or more",
+            f"becoming hot lasts {model.until_over:,.0f} s, and comes again after each hot hour",
+        ),
+    )
+
+
+def _of_one_transaction(model: Model) -> Report:
+    units, batch = model.units, model.deployed.put_batch
+    sizes = (1, 10, AT_ONCE, batch)
+    return Report(
+        title="A batch of a hot badge",
+        head=("", *(f"of {views}" for views in sizes)),
+        rows=[
+            ("write units", *(_figure(units.hot_batch(views)) for views in sizes)),
+            (
+                "of these, of its own partition",
+                *(_figure(units.own_of_hot_batch(views)) for views in sizes),
+            ),
+            ("a view", *(f"{units.hot_batch(views) / views:.2f}" for views in sizes)),
+            ("ms for which it holds its item", *(_figure(model.serial_ms(n)) for n in sizes)),
+        ],
+        notes=(f"a stored view costs {units.view} unit, and its share of a marker and of a fold",),
+    )
+
+
+SERVICES = ("API Gateway", "Lambda", "SQS", "reads", "writes", "logs")
+
+
+def _dollars(model: Model) -> Report:
+    rows = []
+    for size in SIZES:
+        costs = dollars(model, traffic_of(size))
+        total = sum(costs.values())
+        month = size * _days(model)
+        cells = (*(f"{costs[name]:,.0f}" for name in SERVICES), f"{total:,.0f}")
+        rows.append((f"{size:,}", *cells, f"{total / month * 1e6:,.2f}"))
+    return Report(
+        title="$ a month",
+        head=("views a day", *SERVICES, "together", "$ per million views"),
+        rows=rows,
+        notes=("reads and writes are DynamoDB's; of API Gateway each tier by its own price",),
+    )
+
+
+def _days(model: Model) -> float:
+    return float(model.prices.assumed["hours_a_month"]) / 24
+
+
+def dollars(model: Model, traffic: Traffic, api: str = "rest_api_request") -> dict[str, float]:
+    """A month of average traffic, by who bills it."""
+    seconds = _days(model) * DAY_SECONDS
+    usage = {name: much * seconds for name, much in used(model, traffic).items()}
+    prices, gb_seconds = model.prices, f"lambda_{model.deployed.architecture}_gb_second"
+    return {
+        "API Gateway": in_tiers(traffic.mean * seconds, tiers(api)),
+        "Lambda": prices.cost({name: usage[name] for name in ("lambda_request", gb_seconds)}),
+        "SQS": prices.cost({"sqs_request": usage["sqs_request"]}),
+        "reads": prices.cost({"read_unit": usage["read_unit"]}),
+        "writes": prices.cost({"write_unit": usage["write_unit"]}),
+        "logs": prices.cost({"log_gb": usage["log_gb"]}),
+    }
+
+
+def used(model: Model, traffic: Traffic) -> Usage:
+    """A second of average traffic, but for the requests to the API."""
+    load, units = model.load(traffic, traffic.mean), model.units
+    folds = fold_batches(model, load)
+    polls = 2 * max(1.0, load.batch / RECEIVED_AT_ONCE)
+    memory = model.deployed.memory_mb / MB_IN_GB
+    log = load.rate * units.get_log + load.batches * units.put_log + folds * units.fold_log
+    return {
+        "lambda_request": load.rate + load.batches + folds,
+        f"lambda_{model.deployed.architecture}_gb_second": memory
+        * sum(seconds_of_functions(model, load).values()),
+        "sqs_request": load.rate + load.batches * polls,
+        "read_unit": load.reads,
+        "write_unit": load.writes,
+        "log_gb": log / GB,
+    }
+
+
+def _alternatives(model: Model) -> Report:
+    rows: dict[str, list[float]] = {
+        "as deployed": [],
+        "behind an HTTP API": [],
+        "and without the metrics line of each GET": [],
+        f"as deployed, the exponent of Zipf {FLATTER}": [],
+    }
+    for size in SIZES:
+        traffic = traffic_of(size)
+        http = sum(dollars(model, traffic, "http_api_request").values())
+        lines = traffic.mean * _days(model) * DAY_SECONDS * model.units.get_log / GB
+        figures = (
+            sum(dollars(model, traffic).values()),
+            http,
+            http - model.prices.cost({"log_gb": lines}),
+            sum(dollars(model, traffic_of(size, FLATTER)).values()),
+        )
+        for name, figure in zip(rows, figures, strict=True):
+            rows[name].append(figure)
+    return Report(
+        title="$ a month, with alternatives",
+        head=("", *(f"{size:,}" for size in SIZES)),
+        rows=[(name, *(f"{figure:,.0f}" for figure in row)) for name, row in rows.items()],
+    )
+
+
+def _of_a_view(model: Model) -> Report:
+    """On average, which is what costs."""
+    loads = {size: model.load(traffic_of(size), traffic_of(size).mean) for size in SIZES}
+    rows = {
+        "write units": [load.writes / load.rate for load in loads.values()],
+        "read units": [load.reads / load.rate for load in loads.values()],
+        "views of a batch": [load.batch for load in loads.values()],
+        "folds of a view that is stored": [load.folds / load.stored for load in loads.values()],
+        "share of views that are stored": [load.stored / load.rate for load in loads.values()],
+    }
+    return Report(
+        title="A view, on average",
+        head=("", *(f"{size:,}" for size in SIZES)),
+        rows=[(what, *(f"{figure:,.3f}" for figure in row)) for what, row in rows.items()],
+    )
+
+
+def _inputs(model: Model) -> Report:
+    assumed, deployed, full = model.prices.assumed, model.deployed, model.deployed.fold_batch
+    rows = {
+        "views of a badge a day": VIEWS_OF_A_BADGE,
+        "times the average at peak": traffic_of(SIZES[0]).peak,
+        "exponent of Zipf": traffic_of(SIZES[0]).exponent,
+        "seconds that TTL is late": assumed["ttl_delay_seconds"],
+        "seconds that a view is live": model.life,
+        "pollers of the queue": assumed["pollers"],
+        "ms of a request to DynamoDB": assumed["waiting_ms"]["dynamodb"],
+        "ms of a transaction": model.transaction_ms,
+        "seconds from a GET to its view in the table": model.lag,
+        "ms of a GET": seconds_of_functions(model, model.load(traffic_of(SIZES[0]), 1))[API] * 1000,
+        f"ms of put_views, {deployed.put_batch} views of one badge": model.put_ms(100, 1),
+        f"ms of put_views, {deployed.put_batch} badges": model.put_ms(100, 100),
+        f"ms of fold_views, {full:,} views of one badge": model.fold_ms(full, 1),
+        f"ms of fold_views, {full:,} badges with a view each": model.fold_ms(full, full),
+        "folds a second of a shard, of a view each": model.fold_a_second(1.0),
+        "folds a second of a shard, of ten views each": model.fold_a_second(10.0),
+        "$ per million of the first tier, REST API": tiers("rest_api_request")[0][1] * 1e6,
+        "$ per million of the first tier, HTTP API": tiers("http_api_request")[0][1] * 1e6,
+    }
+    return Report(
+        title="What goes in",
+        head=("", ""),
+        rows=[(what, _figure(float(figure))) for what, figure in rows.items()],
+    )

@@ -1,0 +1,1 @@
+"""How fast one machine and the handlers are."""

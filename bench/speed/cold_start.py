@@ -1,0 +1,140 @@
+"""Cold starts: processor time of a fresh process until its clients are made, and one event on.
+
+vu-mi and the libraries that it ships are those of the package, unpacked: with the compiled files
+that the Python of Lambda makes for it, and without. The original is one module with the same
+libraries, and nothing compiled, as Chalice packs it.
+
+The event goes to an endpoint on this machine that gives stubbed answers, so that everything a
+first event imports is in the figure. TLS, alike on all sides, is not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench import aws_events as events
+from bench.measuring import interleaved, medians
+from bench.stubbed_aws import BADGE_ID, StubbedAws, serving
+from deploy import package
+from simulation.environment import ROOT
+from simulation.report import Report, judged
+
+ROUNDS = 9
+BADGES = (BADGE_ID, "octocat/another")
+AIM = 0.8
+OURS, PLAIN, ORIGINAL = "", "plain ", "original "
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A lambda to start: where it is, which resources it makes clients of, its first event."""
+
+    module: str
+    handler: str
+    resources: tuple[str, ...]
+    event: Mapping[str, Any]
+
+    def run(self, task: Path, endpoint: str) -> tuple[float, float]:
+        """The processor seconds until its clients are made, and until the event is handled.
+
+        `task` is the folder of the unpacked package.
+        """
+        program = ("-P", "-m", "bench.speed.first_event", self.module, self.handler)
+        finished = subprocess.run(  # noqa: S603  it is a module of this project
+            [sys.executable, *program, *self.resources],
+            input=json.dumps(self.event),
+            cwd=task,
+            env={
+                **os.environ,
+                "AWS_ENDPOINT_URL": endpoint,
+                "PYTHONPATH": f"{task}{os.pathsep}{ROOT}",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            },
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        ready, handled = json.loads(finished.stdout.splitlines()[-1])
+        return ready, handled
+
+
+def measure() -> Report:
+    """Start each lambda of vu-mi and of the original, turn by turn."""
+    ours, originals = _ours(), _originals()
+    with tempfile.TemporaryDirectory() as folder, serving(StubbedAws()) as endpoint:
+        compiled, plain = _unpacked(Path(folder))
+        sides = {
+            **{f"{OURS}{name}": partial(ours[name].run, compiled, endpoint) for name in ours},
+            **{f"{PLAIN}{name}": partial(ours[name].run, plain, endpoint) for name in ours},
+            **{f"{ORIGINAL}{name}": partial(originals[name].run, plain, endpoint) for name in ours},
+        }
+        interleaved(1, sides)
+        figures = interleaved(ROUNDS, sides)
+    ready = medians({name: [first for first, _ in runs] for name, runs in figures.items()})
+    handled = medians({name: [second for _, second in runs] for name, runs in figures.items()})
+    return Report(
+        title="cold_start: processor time of a fresh process",
+        head=("lambda", *_heads("clients made"), *_heads("first event handled"), "aim"),
+        rows=[_row(name, ready, handled) for name in ours],
+        notes=(f"median of {ROUNDS} processes each; the interpreter's own start is left out",),
+    )
+
+
+def _heads(moment: str) -> Sequence[str]:
+    return f"{moment} ms", "not compiled ms", "original ms", "ratio"
+
+
+def _unpacked(folder: Path) -> tuple[Path, Path]:
+    """The package with compiled files, of whatever Python this is, and without."""
+    package.package("dev", folder)
+    made = {"compiled": str(sys.implementation.cache_tag), "plain": ""}
+    for name, runtime in made.items():
+        package.normalize(folder / "deployment.zip", folder / f"{name}.zip", runtime)
+        shutil.unpack_archive(folder / f"{name}.zip", folder / name)
+    return folder / "compiled", folder / "plain"
+
+
+def _ours() -> dict[str, Start]:
+    get, put, fold = _first_events()
+    return {
+        "api_handler": Start("app", "app", ("table", "views_queue"), get),
+        "put_views": Start("chalicelib.aws.consumers", "put_views", ("table",), put),
+        "fold_views": Start("chalicelib.aws.consumers", "fold_views", ("table",), fold),
+    }
+
+
+def _originals() -> dict[str, Start]:
+    """One module is behind all three, and it makes its clients at import."""
+    get, put, fold = _first_events()
+    return {
+        "api_handler": Start("bench.original", "app", (), get),
+        "put_views": Start("bench.original", "put_views", (), put),
+        "fold_views": Start("bench.original", "fold_views", (), fold),
+    }
+
+
+def _first_events() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    now = time.time()
+    return events.get_views(BADGE_ID), events.views(BADGES, now), events.removals(BADGES, now)
+
+
+def _row(name: str, ready: Mapping[str, float], handled: Mapping[str, float]) -> Sequence[str]:
+    ratio = ready[OURS + name] / ready[ORIGINAL + name]
+    aim = judged(f"at most {AIM} when clients are made", met=ratio <= AIM)
+    return name, *_cells(name, ready), *_cells(name, handled), aim
+
+
+def _cells(name: str, spent: Mapping[str, float]) -> Sequence[str]:
+    ours, plain, original = (spent[side + name] for side in (OURS, PLAIN, ORIGINAL))
+    return *(f"{one * 1000:.0f}" for one in (ours, plain, original)), f"{ours / original:.2f}"

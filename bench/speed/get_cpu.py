@@ -1,0 +1,90 @@
+"""The GET lambda: processor time of one request by how many live views its badge has.
+
+Both sides go through Chalice, boto's request and parser, and end at stubbed answers in place of
+the network.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from app import app
+from bench import aws_events as events
+from bench import original
+from bench.handlers import handlers_over
+from bench.measuring import cpu_seconds, interleaved, medians
+from bench.stubbed_aws import BADGE_ID, FOLDED, StubbedAws
+from chalicelib.aws import clients
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.sqs import SqsQueue
+from chalicelib.concurrency import map_parallel
+from chalicelib.views.view_queue import ViewMessages
+from simulation.environment import ENVIRONMENT
+from simulation.report import Report, judged
+from simulation.resources import GivenResources
+
+ROUNDS = {0: 600, 100: 300, 1_000: 80, 7_999: 20}
+"""Requests of each side by live views; the more one costs, the fewer are enough."""
+WARM_UP = 5
+AIMS = {0: ("no more", 1.0), 7_999: ("at most 1/40", 1 / 40)}
+"""The share of the original's time that vu-mi may take."""
+SIDES: Mapping[str, Callable[[Any, Any], Any]] = {"vu-mi": app, "original": original.app}
+
+
+def measure() -> Report:
+    """Answer the same requests, turn by turn."""
+    aws = StubbedAws()
+    aws.attach(original.table.meta.client)
+    aws.attach(original.queue)
+    with handlers_over(_given(aws)):
+        rows = [_row(aws, live_views, rounds) for live_views, rounds in ROUNDS.items()]
+    return Report(
+        title="get_cpu: processor time of a GET on Lambda",
+        head=("live views", "vu-mi ms", "original ms", "vu-mi / original", "aim"),
+        rows=rows,
+        notes=("the original decodes every item with boto3.resource; both enqueue one message",),
+    )
+
+
+def _given(aws: StubbedAws) -> GivenResources:
+    return GivenResources(
+        table=DynamoTable(_stubbed("dynamodb", aws), ENVIRONMENT["TABLE_NAME"]),
+        views_queue=ViewMessages(SqsQueue(_stubbed("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"])),
+        map_parallel=map_parallel,
+    )
+
+
+def _stubbed(service: str, aws: StubbedAws) -> Any:
+    stubbed = clients.aws_client(service)
+    aws.attach(stubbed)
+    return stubbed
+
+
+def _row(aws: StubbedAws, live_views: int, rounds: int) -> Sequence[str]:
+    aws.hold(live_views)
+    requests = {side: partial(_request, handler) for side, handler in SIDES.items()}
+    for request in requests.values():
+        _check(request(), FOLDED + live_views)
+    calls = {side: partial(cpu_seconds, request) for side, request in requests.items()}
+    interleaved(WARM_UP, calls)
+    spent = medians(interleaved(rounds, calls))
+    ratio = spent["vu-mi"] / spent["original"]
+    return (
+        f"{live_views:,}",
+        *(f"{spent[side] * 1000:.2f}" for side in SIDES),
+        f"{ratio:.3f}",
+        judged(AIMS[live_views][0], met=ratio <= AIMS[live_views][1]) if live_views in AIMS else "",
+    )
+
+
+def _request(handler: Callable[[Any, Any], Any]) -> Any:
+    return handler(events.get_views(BADGE_ID), None)
+
+
+def _check(response: Mapping[str, Any], expected: int) -> None:
+    shown = json.loads(response["body"]).get("message")
+    if shown != str(expected):
+        raise RuntimeError(f"the badge shows {shown!r} instead of {expected}")

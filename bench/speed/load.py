@@ -1,0 +1,156 @@
+"""A load client: one process, many keep-alive connections, each with one request under way.
+
+It does as little as it can, for it shares the machine with the server it measures. `run` works
+within this process, `run_apart` in one of its own, which shares no interpreter with anybody.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+from simulation.environment import ROOT
+from simulation.raw_http import complete
+
+SILENCE_SECONDS = 30.0
+"""A server that answers nobody for so long hangs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came of it: `seconds` from first request to last answer, `waits` of each in seconds.
+
+    An answer that is not 2xx, or is the badge of an error, is a failed one.
+    """
+
+    answered: int
+    failed: int
+    seconds: float
+    waits: Sequence[float]
+
+    @property
+    def per_second(self) -> float:
+        return self.answered / self.seconds
+
+
+def percentile(waits: Sequence[float], share: float) -> float:
+    """The wait that `share` of the requests did not exceed."""
+    return sorted(waits)[min(len(waits) - 1, int(share * len(waits)))]
+
+
+class Request(NamedTuple):
+    """What to ask for; with a body it is a POST where no method is given."""
+
+    path: str
+    body: str = ""
+    token: str = ""
+    method: str = ""
+
+    def encoded(self, host: str) -> bytes:
+        token = f"Authorization: Bearer {self.token}\r\n" if self.token else ""
+        content = self.body.encode()
+        length = f"Content-Length: {len(content)}\r\n" if content else ""
+        method = self.method or ("POST" if content else "GET")
+        head = f"{method} {self.path} HTTP/1.1\r\nHost: {host}\r\n{token}{length}\r\n"
+        return head.encode() + content
+
+
+def run(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
+    """Make every request once, over so many connections.
+
+    Raises `ConnectionError` where the server hangs up, `TimeoutError` where it hangs.
+    """
+    encoded = (request.encoded(host) for request in requests)
+    open_connections = [_Connection(host, port) for _ in range(min(connections, len(requests)))]
+    waits: list[float] = []
+    failed = 0
+    started = time.perf_counter()
+    for answer, wait in _exchange(open_connections, encoded):
+        waits.append(wait)
+        failed += not answer.startswith(b"HTTP/1.1 2") or b'"isError"' in answer
+    return Load(len(waits) - failed, failed, time.perf_counter() - started, waits)
+
+
+def run_apart(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
+    """As `run`, in a process of its own."""
+    finished = subprocess.run(
+        [sys.executable, "-m", "bench.speed.load"],
+        input=json.dumps([host, port, requests, connections]),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return Load(**json.loads(finished.stdout))
+
+
+class _Connection:
+    """A keep-alive connection with at most one request under way."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._received = b""
+        self.sent_at = 0.0
+
+    def ask(self, request: bytes) -> None:
+        self.sent_at, self._received = time.perf_counter(), b""
+        self._socket.sendall(request)
+
+    def receive(self) -> bytes | None:
+        """The answer, None while a part of it is missing."""
+        part = self._socket.recv(65_536)
+        if not part:
+            raise ConnectionError("the server closed a connection with a request under way")
+        self._received += part
+        return self._received if complete(self._received) else None
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def _exchange(
+    connections: Sequence[_Connection], requests: Iterator[bytes]
+) -> Iterator[tuple[bytes, float]]:
+    """Every answer and how long it took, in the order in which they come."""
+    with selectors.DefaultSelector() as selector:
+        for connection in connections:
+            selector.register(connection, selectors.EVENT_READ, connection)
+            connection.ask(next(requests))
+        while selector.get_map():
+            for connection in _readable(selector):
+                if (answer := connection.receive()) is None:
+                    continue
+                yield answer, time.perf_counter() - connection.sent_at
+                if request := next(requests, None):
+                    connection.ask(request)
+                else:
+                    selector.unregister(connection)
+                    connection.close()
+
+
+def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
+    ready = selector.select(SILENCE_SECONDS)
+    if not ready:
+        raise TimeoutError(f"no answer for {SILENCE_SECONDS:.0f} s")
+    return [key.data for key, _ in ready]
+
+
+def main() -> None:
+    """Read the arguments of `run` from standard input as JSON, and write its `Load` to output."""
+    host, port, requests, connections = json.load(sys.stdin)
+    print(json.dumps(asdict(run(host, port, [Request(*one) for one in requests], connections))))
+
+
+if __name__ == "__main__":
+    main()

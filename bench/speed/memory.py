@@ -1,0 +1,82 @@
+"""One machine: what the server needs of memory over a million views, and of the disk.
+
+The views are of 2,000 badges and live a second or two, so that a million of them go the whole way
+meanwhile: stored, expired, folded.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.speed.hits import CONNECTIONS, IDS, SHORT_LIVED
+from bench.speed.load import Load, Request, run_apart
+from bench.speed.server import Server, running
+from simulation.report import Report, judged
+from vumi.storage.database import FILE
+
+VIEWS = 1_000_000
+PARTS = 20
+WARM_UP = 4
+"""Parts after which everything has been done once; from there on nothing should grow."""
+AIM_GROWTH = 1.05
+MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the server held behind so many views, in bytes, and how the last part of them went."""
+
+    views: int
+    resident: int
+    file: int
+    load: Load
+
+
+def measure() -> Report:
+    """Load the server part by part, and look at it in between."""
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder), **SHORT_LIVED) as server:
+        seen = [_after(server, part) for part in range(1, PARTS + 1)]
+        settled = server.settle()
+        shown = server.shown([f"bench%2F{number}" for number in range(IDS)])
+    failed = sum(part.load.failed for part in seen)
+    wrong = {number for number in shown.values() if number != VIEWS // IDS}
+    growth = seen[-1].resident / seen[WARM_UP - 1].resident
+    aim = judged(f"at most {AIM_GROWTH} times from there on", met=growth <= AIM_GROWTH)
+    return Report(
+        title=f"memory: {VIEWS:,} views on one machine, {CONNECTIONS} keep-alive connections",
+        head=("views", "resident MB", "file MB", "per second", "aim"),
+        rows=[_row(part, aim if part is seen[-1] else "") for part in _told(seen)],
+        notes=(
+            f"from {seen[WARM_UP - 1].views:,} views to {VIEWS:,} it grew {growth:.3f} times",
+            f"all folded {settled:.1f} s after the last view; {len(wrong)} counts wrong",
+        ),
+        failure=f"{failed} failed, counts {sorted(wrong)}" if failed or wrong else "",
+    )
+
+
+def _after(server: Server, part: int) -> Seen:
+    number = VIEWS // PARTS
+    requests = [Request(f"/api/v1/views?id=bench%2F{place % IDS}") for place in range(number)]
+    load = run_apart(server.host, server.port, requests, CONNECTIONS)
+    file = sum(path.stat().st_size for path in server.folder.glob(f"{FILE}*"))
+    return Seen(part * number, _resident(server.process_id), file, load)
+
+
+def _resident(process_id: int) -> int:
+    """Bytes of memory that a process holds. Source: proc(5), `/proc/pid/statm`."""
+    pages = int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _told(seen: Sequence[Seen]) -> Sequence[Seen]:
+    """The first part, the one that ends the warming up, and every fourth from there on."""
+    return [seen[0], *seen[WARM_UP - 1 :: WARM_UP]]
+
+
+def _row(part: Seen, aim: str) -> Sequence[str]:
+    sizes = (f"{size / MEGABYTE:,.1f}" for size in (part.resident, part.file))
+    return (f"{part.views:,}", *sizes, f"{part.load.per_second:,.0f}", aim)

@@ -1,0 +1,102 @@
+"""`python -m vumi` as a process, on a port of its own and a folder that is given."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+from simulation.environment import ROOT
+from vumi.storage.database import FILE
+
+STOP_SECONDS = 15.0
+SETTLE_SECONDS = 60.0
+"""How long putting, expiry and fold of a round may take; the views themselves live two seconds."""
+POLL_SECONDS = 0.05
+UNDER_WAY = (
+    "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM items WHERE ttl IS NOT NULL),"
+    " (SELECT count(*) FROM changes)"
+)
+"""Messages to put, markers and views to remove, and removals to fold, seen at one moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that runs."""
+
+    host: str
+    port: int
+    folder: Path
+    process_id: int
+
+    def shown(self, ids: Sequence[str]) -> dict[str, int]:
+        """What badges show, by their encoded ids; nothing is counted by that."""
+        connection = HTTPConnection(self.host, self.port)
+        counts = {}
+        for badge_id in ids:
+            connection.request("GET", f"/api/v1/views?id={badge_id}&peek=1")
+            counts[badge_id] = int(json.load(connection.getresponse())["message"])
+        connection.close()
+        return counts
+
+    def settle(self) -> float:
+        """Wait until every view is folded; returns for how long, in seconds.
+
+        Raises `TimeoutError`.
+        """
+        started = time.monotonic()
+        while any(left := self._under_way()):
+            if time.monotonic() - started > SETTLE_SECONDS:
+                raise TimeoutError(f"messages, views and removals still under way: {left}")
+            time.sleep(POLL_SECONDS)
+        return time.monotonic() - started
+
+    def _under_way(self) -> tuple[int, int, int]:
+        with closing(sqlite3.connect(f"file:{self.folder / FILE}?mode=ro", uri=True)) as file:
+            messages, views, removals = file.execute(UNDER_WAY).fetchone()
+        return messages, views, removals
+
+
+@contextmanager
+def running(folder: Path, program: Sequence[str] = ("vumi",), **settings: str) -> Iterator[Server]:
+    """A server with these settings; `program` is its module, and arguments."""
+    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
+    with subprocess.Popen(  # noqa: S603  a module of this project
+        [sys.executable, "-m", *program],
+        cwd=ROOT,
+        env=os.environ | own | settings,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            host, port = _address(process)
+            yield Server(host, port, folder, process.pid)
+        finally:
+            _stop(process)
+
+
+def _address(process: subprocess.Popen[str]) -> tuple[str, int]:
+    """Where it listens, from the first line that it prints."""
+    line = process.stdout.readline() if process.stdout else ""
+    found = re.search(r"http://([^:/]+):(\d+)/", line)
+    if not found:
+        raise RuntimeError(f"python -m vumi did not start, it printed {line!r}")
+    return found[1], int(found[2])
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()

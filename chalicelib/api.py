@@ -1,0 +1,52 @@
+"""The one table of routes, of all features, and the description of it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from chalicelib.events import routes as events
+from chalicelib.http import page
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Route, RouteTable
+from chalicelib.lazy import lazy
+from chalicelib.views import history_routes, owner_routes
+from chalicelib.views import routes as views
+from chalicelib.wallets import routes as wallets
+
+if TYPE_CHECKING:
+    from chalicelib import description
+    from chalicelib.resources import Resources
+else:
+    description = lazy("chalicelib.description")
+
+DESCRIPTION_HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": f"public, max-age={page.SECONDS_KEPT}",
+    "Access-Control-Allow-Origin": "*",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def get_description(_: Request, __: Resources) -> Response:
+    """Return the OpenAPI description, which a page of any host may read."""
+    return Response(200, DESCRIPTION_HEADERS, _description())
+
+
+@cache
+def _description() -> bytes:
+    """Generate the description when it is first asked for: no badge pays for it."""
+    return description.text(TABLE.routes).encode()
+
+
+TABLE = RouteTable(
+    (
+        *views.ROUTES,
+        *history_routes.ROUTES,
+        *owner_routes.ROUTES,
+        *page.ROUTES,
+        Route("GET", "/openapi.json", get_description, with_head=True),
+        *events.ROUTES,
+        *wallets.ROUTES,
+    )
+)

@@ -1,0 +1,26 @@
+"""The caller of a request, as the authorizer has told API Gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.http.messages import Caller
+from chalicelib.settings import UUID
+
+OPERATOR, USER = "operator", "user"
+
+
+def to_context(user: str) -> dict[str, str]:
+    """Return the authorizer's context for a known token; `user` is empty for an operator's."""
+    return {"role": USER if user else OPERATOR, "user": user}
+
+
+def from_context(context: Mapping[str, Any] | None) -> Caller | None:
+    """Return the caller that a context is of; None if it is missing or its role is unknown."""
+    role, user = (str((context or {}).get(name) or "") for name in ("role", "user"))
+    if role == OPERATOR and not user:
+        return Caller()
+    if role == USER and UUID.fullmatch(user):
+        return Caller(user)
+    return None

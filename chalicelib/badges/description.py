@@ -1,0 +1,122 @@
+"""The description of a badge: its options, and the operations that return it as JSON and as SVG.
+
+An option of every badge is a `query_parameter` here and a field of `options.Options`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from chalicelib.badges import options, responses
+from chalicelib.badges.badge import Badge
+from chalicelib.http.description import ANY_ORIGIN, NO_CONTROL_CHARACTERS
+from chalicelib.http.openapi import (
+    Component,
+    Json,
+    Operation,
+    enum,
+    header,
+    integer,
+    json_content,
+    query_parameter,
+    record,
+    schema,
+    string,
+)
+
+LOGO = string(re.compile("[a-z0-9]+"))
+COLOR = schema("Color", string(re.compile("(#?([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]+)")))
+A_COLOR = "A name of CSS or shields.io, or hex digits."
+HEX_COLOR = "#[0-9a-f]{6}"
+STYLE = schema("Style", enum(options.STYLES))
+BASE = schema("Base", integer(0, options.MAX_BASE))
+
+
+def options_of(label: str, component: str) -> tuple[Component, ...]:
+    """Return the options of a badge whose label is `label` if none is given."""
+    label_text = string(NO_CONTROL_CHARACTERS, maxLength=options.MAX_LABEL, default=label)
+    return (
+        query_parameter(
+            "label",
+            label_text,
+            "The text on the left. An empty one leaves the badge without a label.",
+            component=component,
+            example="visitors",
+            allowEmptyValue=False,
+        ),
+        query_parameter("color", COLOR, f"Of the message. {A_COLOR}", example="green"),
+        query_parameter("labelColor", COLOR, f"Of the label. {A_COLOR}", example="#555"),
+        query_parameter("style", STYLE, f"{options.STYLES[0]} if none is given."),
+        query_parameter(
+            "logo",
+            LOGO | {"maxLength": options.MAX_LOGO},
+            "A simple-icons name. The SVG draws the common ones and leaves out others.",
+            example="github",
+        ),
+    )
+
+
+SHIELDS_BADGE = record(
+    "Badge",
+    {
+        "schemaVersion": {"const": 1},
+        "label": string(),
+        "message": string(description="The count, or the error.", minLength=1),
+        "color": string(re.compile(f"(blue|red|brightgreen|lightgrey|{HEX_COLOR})")),
+    },
+    {
+        "labelColor": string(re.compile(HEX_COLOR)),
+        "style": STYLE,
+        "namedLogo": LOGO,
+        "isError": {"const": True},
+    },
+    description='The schema of shields.io, "Endpoint Badge".',
+)
+HEADERS = {
+    "Cache-Control": header(
+        "NeverStored",
+        "No cache may store a badge. GitHub's image proxy stores it for a year unless told so.",
+        {"const": responses.HEADERS["Cache-Control"]},
+    ),
+    "Access-Control-Allow-Origin": ANY_ORIGIN,
+}
+
+
+def _response(name: str, description: str, content: Json) -> Component:
+    response = {"description": description, "headers": HEADERS, "content": content}
+    return Component("responses", name, response)
+
+
+EXAMPLES = {
+    "count": Badge("views", "1234").to_json(),
+    "error": Badge.error("views", "give an id: ?id=owner/name").to_json(),
+}
+JSON_BADGE = _response(
+    "Badge",
+    "A badge, for an error too: then it has `isError`.",
+    json_content(SHIELDS_BADGE, **EXAMPLES),
+)
+IMAGE = _response("Picture", "An image, for an error too.", {"image/svg+xml": {}})
+
+
+def badge_operations(
+    path: str, name: str, parameters: tuple[Component, ...], description: str
+) -> dict[str, Operation]:
+    """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`."""
+    return {
+        f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
+        f"GET {path}.svg": always_drawn(f"{name}Svg", description, parameters),
+    }
+
+
+def always_drawn(
+    name: str,
+    description: str,
+    parameters: tuple[Component, ...],
+    response: Component = IMAGE,
+    **more: Any,
+) -> Operation:
+    """Return an operation that returns a badge or an image whatever happens."""
+    drawn = {200: response}
+    return Operation(name, description, parameters, responses=drawn, can_fail=False, **more)

@@ -1,0 +1,56 @@
+"""Dispatch of a request to its route, for servers without a router of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from chalicelib import telemetry
+from chalicelib.http import authorization, errors, tokens
+from chalicelib.http.errors import MethodNotAllowedError, NotFoundError
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Authentication, Route, RouteTable
+
+if TYPE_CHECKING:
+    from chalicelib.resources import Resources
+
+
+def dispatch(
+    table: RouteTable, request: Request, resources: Resources, context: Any = None
+) -> Response:
+    """Find the route of a request and answer it; every failure is a response too.
+
+    `request.path` is percent-encoded, as it was sent, and `path_parameters` is empty. Without a
+    `caller` the token in the request is checked, if the route needs one. `context` is Lambda's.
+    """
+    telemetry.begin("api_handler", context)
+    try:
+        route, request = _resolve(table, request)
+        if route.authentication is not Authentication.NONE and request.caller is None:
+            caller = tokens.authenticate(request.headers, resources.settings)
+            request = replace(request, caller=caller)
+    except Exception as failure:  # noqa: BLE001  the connection must get an answer
+        return errors.to_response(failure)
+    return handle(route, request, resources)
+
+
+def handle(route: Route, request: Request, resources: Resources) -> Response:
+    """Call the handler of a route if the caller may; every failure is a response too."""
+    try:
+        authorization.check(route.authentication, request)
+        return route.handler(request, resources)
+    except Exception as failure:  # noqa: BLE001  the connection must get an answer
+        return errors.to_response(failure)
+
+
+def _resolve(table: RouteTable, request: Request) -> tuple[Route, Request]:
+    """Return the route of a request, and the request with its path decoded."""
+    match = table.find(request.path)
+    if match is None:
+        raise NotFoundError("there is no such route")
+    route = match.routes.get(request.method)
+    if route is None:
+        raise MethodNotAllowedError(", ".join(sorted(match.routes)))
+    parameters = {name: unquote(value) for name, value in match.parameters.items()}
+    return route, replace(request, path=unquote(request.path), path_parameters=parameters)

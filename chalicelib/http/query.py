@@ -1,0 +1,60 @@
+"""Parameters of a query: each is given once, and read by a function that says what to give."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable
+from typing import TypeVar
+from urllib.parse import parse_qs
+
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.messages import Query
+
+SHOWN = 20
+"""Characters of a wrong value in an error message, which has to fit on a badge."""
+REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
+"""Unicode general categories; the second can't be written as UTF-8."""
+
+Value = TypeVar("Value")
+Default = TypeVar("Default")
+
+
+def parse(raw: str) -> Query:
+    """Return the parameters of a query as it was sent, without the question mark."""
+    return parse_qs(raw, keep_blank_values=True)
+
+
+def one(
+    query: Query,
+    name: str,
+    read: Callable[[str], Value],
+    *,
+    default: Default,
+    may_be_empty: bool = False,
+) -> Value | Default:
+    """Return the value of a parameter, or its default if it is missing or empty.
+
+    An empty text is a value where it `may_be_empty`. Raises `BadRequestError` for a parameter that
+    is given twice, or that `read` refuses with a `ValueError`.
+    """
+    values = query.get(name, ())
+    if len(values) > 1:
+        raise BadRequestError(f"{name}: give one, not {len(values)}")
+    if not values or (values[0] == "" and not may_be_empty):
+        return default
+    try:
+        return read(values[0])
+    except ValueError as wrong:
+        raise BadRequestError(f"{name}: {wrong}") from None
+
+
+def shown(given: str) -> str:
+    """Return the beginning of a wrong value as it is written out."""
+    return repr(given)[:SHOWN]
+
+
+def check_characters(given: str, name: str) -> None:
+    """Raise `ValueError` for a text with a character that no badge can show."""
+    for category in map(unicodedata.category, given):
+        if category in REFUSED_CATEGORIES:
+            raise ValueError(f"{name} has {REFUSED_CATEGORIES[category]}: leave it out")

@@ -1,0 +1,100 @@
+"""Conditions of writes: a small syntax tree, which each engine of storage reads in its own way.
+
+    attr("status") == "active"
+    attr("version").missing() | (attr("version") <= 3)
+
+`chalicelib.aws.dynamodb_writes` renders a condition for DynamoDB, `vumi.storage.conditions`
+evaluates it. A missing attribute is unequal to every value, and in no order with any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from chalicelib.storage.items import Value
+
+
+class _Combinable:
+    """The operators `&` and `|` of every condition."""
+
+    __slots__ = ()
+
+    def __and__(self: Any, other: Condition) -> Combination:
+        return Combination(self, "AND", other)
+
+    def __or__(self: Any, other: Condition) -> Combination:
+        return Combination(self, "OR", other)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("a condition is neither true nor false: combine conditions by & and |")
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(_Combinable):
+    """An attribute compared with a value, by an operator in DynamoDB's notation."""
+
+    name: str
+    operator: Literal["=", "<>", "<", "<=", ">", ">="]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Presence(_Combinable):
+    """An attribute exists, or it is missing."""
+
+    name: str
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Combination(_Combinable):
+    """Two conditions of which both, or at least one, must hold."""
+
+    left: Condition
+    operator: Literal["AND", "OR"]
+    right: Condition
+
+
+Condition: TypeAlias = Comparison | Presence | Combination
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribute:  # noqa: PLW1641  its == makes a condition
+    """An attribute of an item, to make a condition of."""
+
+    name: str
+
+    def exists(self) -> Presence:
+        return Presence(self.name, exists=True)
+
+    def missing(self) -> Presence:
+        return Presence(self.name, exists=False)
+
+    def __eq__(self, value: Value) -> Comparison:  # type: ignore[override]
+        return Comparison(self.name, "=", value)
+
+    def __ne__(self, value: Value) -> Comparison:  # type: ignore[override]
+        return Comparison(self.name, "<>", value)
+
+    def __lt__(self, value: Value) -> Comparison:
+        return Comparison(self.name, "<", value)
+
+    def __le__(self, value: Value) -> Comparison:
+        return Comparison(self.name, "<=", value)
+
+    def __gt__(self, value: Value) -> Comparison:
+        return Comparison(self.name, ">", value)
+
+    def __ge__(self, value: Value) -> Comparison:
+        return Comparison(self.name, ">=", value)
+
+
+def attr(name: str) -> Attribute:
+    """Return the attribute of this name, to make a condition of."""
+    return Attribute(name)
+
+
+def unchanged(name: str, value: Value) -> Condition:
+    """Return the condition that an attribute is as it was read: missing, if that was 0 or empty."""
+    return attr(name) == value if value else attr(name).missing()

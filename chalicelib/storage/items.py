@@ -1,0 +1,96 @@
+"""Items, the values in them, and the keys that they are stored under."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from chalicelib.storage.errors import Refused
+
+Value: TypeAlias = "str | int | list[Value] | dict[str, Value]"
+Item: TypeAlias = dict[str, Value]
+
+MAX_PARTITION_KEY_BYTES = 2048
+MAX_SORT_KEY_BYTES = 1024
+MAX_DIGITS = 38
+"""Digits of a number (DynamoDB developer guide, "Data types")."""
+
+
+class Key(NamedTuple):
+    """The primary key of an item: partition key `PK` and sort key `SK`."""
+
+    pk: str
+    sk: str
+
+
+class Due(NamedTuple):
+    """The position of an item in a batch of the index `due`: its `due`, and its primary key."""
+
+    due: int
+    key: Key
+
+
+def key_of(item: Mapping[str, Value]) -> Key:
+    """Return the primary key of an item. Raises `Refused` if it has none."""
+    pk, sk = item.get("PK"), item.get("SK")
+    if not isinstance(pk, str) or not isinstance(sk, str):
+        raise Refused(f"an item needs the texts PK and SK, this one has {pk!r} and {sk!r}")
+    return Key(pk, sk)
+
+
+def number(item: Mapping[str, Value], name: str) -> int:
+    """Return the whole number `name` of an item, 0 if it has none."""
+    value = item.get(name, 0)
+    if not isinstance(value, int):
+        raise TypeError(f"{name} is {value!r}, expected a whole number")
+    return value
+
+
+def text(item: Mapping[str, Value], name: str) -> str:
+    """Return the text `name` of an item, empty if it has none."""
+    value = item.get(name, "")
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {value!r}, expected a text")
+    return value
+
+
+def check_item(item: Mapping[str, Value]) -> None:
+    """Raise `Refused` for an item that no table can hold."""
+    check_key(key_of(item))
+    check_value(item)
+
+
+def check_key(key: Key) -> None:
+    """Raise `Refused` for a key that no table can hold."""
+    _check_length("PK", key.pk, MAX_PARTITION_KEY_BYTES)
+    _check_length("SK", key.sk, MAX_SORT_KEY_BYTES)
+
+
+def _check_length(name: str, value: str, most: int) -> None:
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise Refused(f"{name} must be text that UTF-8 can hold, not {value!r}") from None
+    if not 1 <= size <= most:
+        raise Refused(f"{name} must be 1 to {most} bytes of UTF-8, this one has {size}")
+
+
+def check_value(value: object) -> None:
+    """Raise `Refused` unless the value is a str, an int, or a list or map of such values."""
+    match value:
+        case bool() | None | float():
+            raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
+        case int() if abs(value) >= 10**MAX_DIGITS:
+            raise Refused(f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}")
+        case str() | int():
+            return
+        case list():
+            for part in value:
+                check_value(part)
+        case dict():
+            for name, part in value.items():
+                check_value(part)
+                if not isinstance(name, str):
+                    raise Refused(f"the keys of a map are texts, not {name!r}")
+        case _:
+            raise Refused(f"a table holds str, int, lists and maps, not {value!r}")

@@ -1,0 +1,250 @@
+"""The description of the routes for views: the badge, its history and its owner."""
+
+from __future__ import annotations
+
+import re
+
+from chalicelib.badges import options
+from chalicelib.badges.description import (
+    A_COLOR,
+    BASE,
+    COLOR,
+    JSON_BADGE,
+    always_drawn,
+    badge_operations,
+    options_of,
+)
+from chalicelib.http.description import NO_CONTROL_CHARACTERS
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.openapi import (
+    Component,
+    Json,
+    Operation,
+    Section,
+    array,
+    enum,
+    fields,
+    integer,
+    json_content,
+    link,
+    path_parameter,
+    query_parameter,
+    record,
+    schema,
+    string,
+    success,
+)
+from chalicelib.settings import DIGEST
+from chalicelib.views import history_routes, ids, owner, routes
+from chalicelib.views.chart import Look
+from chalicelib.views.history import By
+from chalicelib.views.summary import HOURS_OF_DAY
+
+ID = schema("Id", string(NO_CONTROL_CHARACTERS, minLength=1, maxLength=ids.MAX_CHARACTERS))
+ID_PARAMETER = query_parameter(
+    "id",
+    ID,
+    "The badge. Any text without control characters, percent-encoded as UTF-8. Two spellings of one"
+    " Unicode text are one id (NFC). Letters of different case are different ids.",
+    required=True,
+    allowEmptyValue=False,
+    example="owner/name",
+)
+
+# ---- the badge
+
+DEFAULTS = options.Options()
+PEEK = {"type": "integer", "enum": [0, 1], "default": 0}
+FORMAT = enum(options.FORMATS, default=DEFAULTS.format)
+OPTIONS = (
+    ID_PARAMETER,
+    query_parameter("peek", PEEK, "1 counts no view."),
+    *options_of(routes.LABEL, "Label"),
+    query_parameter("format", FORMAT, "Of the count: 1234, 1,234 or 1.2k."),
+    query_parameter(
+        "base", BASE.reference(default=DEFAULTS.base), "Added to the shown count.", example=1200
+    ),
+)
+BADGE = Section(
+    "badge",
+    "Show and count views. An option is given once. An empty one counts as not given, except"
+    " `label`.",
+    {
+        **badge_operations(
+            "/api/v1/views",
+            "getViews",
+            OPTIONS,
+            "A visitor sees the count before their own view, so a new badge shows 0. The first view"
+            " creates the badge. Requests of GitHub's image proxy count too.",
+        ),
+        "GET /v1/api/views": always_drawn(
+            "getViewsByOldPath", "", OPTIONS, JSON_BADGE, is_deprecated=True
+        ),
+    },
+)
+
+# ---- the history
+
+
+def history(by: By, bucket: str, beginning: Json, least: int, most: int) -> Component:
+    """Return the schema of a history by day or by hour."""
+    first = {"type": ["string", "null"], "format": "date"}
+    buckets = fields({bucket: beginning, "views": integer()})
+    return record(
+        f"HistoryBy{by.title()}",
+        {
+            "id": ID,
+            "by": {"const": by},
+            "days": integer(1, by.most_days),
+            "since": first | {"description": "The first day that has a view; null if none has."},
+            "total": integer(description="The sum over `views`."),
+            "views": array(buckets, most, minItems=least),
+        },
+    )
+
+
+HOUR = string(re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00Z"))
+HISTORIES = (
+    history(By.DAY, "day", string(format="date"), 1, By.DAY.most_days),
+    history(By.HOUR, "hour", HOUR, HOURS_OF_DAY, By.HOUR.most_days * HOURS_OF_DAY),
+)
+DAYS = query_parameter(
+    "days",
+    integer(1, By.DAY.most_days, default=history_routes.DAYS),
+    f"The number of days, up to today; with `by=hour` at most {By.HOUR.most_days}.",
+)
+BY = query_parameter("by", enum(By, default=By.DAY), "The length of a bucket, in UTC.")
+CHART_COLOR = query_parameter(
+    "color",
+    COLOR,
+    f"Of the bars, blue if none is given. {A_COLOR} One that could not be seen is made darker or"
+    " lighter.",
+    component="ChartColor",
+    example="green",
+)
+
+
+def pixels(name: str, known: range, default: int) -> Component:
+    """Return a parameter for a length of the chart."""
+    length = integer(known[0], known[-1], default=default)
+    return query_parameter(name, length, "Of the chart, in pixels.")
+
+
+WIDTH = pixels("width", history_routes.WIDTHS, Look().width)
+HEIGHT = pixels("height", history_routes.HEIGHTS, Look().height)
+HISTORY = Section(
+    "history",
+    "Views by day and by hour. These routes count no view.",
+    {
+        "GET /api/v1/views/history": Operation(
+            "getHistory",
+            "Returns every bucket up to the present one, without gaps.",
+            (ID_PARAMETER, DAYS, BY),
+            responses={200: success(schema("History", {"oneOf": HISTORIES}))},
+        ),
+        "GET /api/v1/views/history.svg": always_drawn(
+            "getHistorySvg", "", (ID_PARAMETER, DAYS, CHART_COLOR, WIDTH, HEIGHT)
+        ),
+    },
+)
+
+# ---- the owner
+
+SECRET_LENGTH = owner.SECRET_BYTES * 4 // 3  # in Base64
+CLAIM = record(
+    "Claim",
+    {"id": ID},
+    {
+        "base": BASE.reference(description="The count to start from.", default=0),
+        "digest": string(
+            DIGEST,
+            description="The SHA-256 digest of a secret that the owner chose, in hex. Only the"
+            " digest is stored.",
+        ),
+    },
+)
+NEW_SECRET = string(
+    minLength=SECRET_LENGTH,
+    maxLength=SECRET_LENGTH,
+    description="Returned this once, and only if the claim had no `digest`.",
+)
+CHANGE = record(
+    "Change",
+    {},
+    {
+        "base": BASE.reference(description="The count to start from."),
+        "reset": {
+            "type": "boolean",
+            "description": "Count from 0. Earlier views do not count any more. The base becomes 0"
+            " unless it is given too.",
+        },
+        "frozen": {"type": "boolean", "description": "Stop counting, or count again."},
+        "rename": ID.reference(
+            description=f"A new name. The old names stay valid, {owner.MAX_NAMES} in all."
+        ),
+    },
+    description="At least one field; `reset` alone must be true.",
+    anyOf=[
+        *({"required": [name]} for name in ("base", "frozen", "rename")),
+        {"required": ["reset"], "properties": {"reset": {"const": True}}},
+    ],
+)
+CHANGED = record("Changed", {"id": ID.reference(description="The badge's present name.")})
+
+SECRET = Component(
+    "securitySchemes",
+    "secret",
+    {"type": "http", "scheme": "bearer", "description": "The badge's secret, from its claim."},
+)
+OF_SECRET = (owner.NoSecretError, owner.WrongSecretError, owner.NotClaimedError)
+OWNER_LINKS = {
+    "change": link("changeBadge", "badge_id", "With the badge's secret."),
+    "delete": link("deleteBadge", "badge_id", "With the badge's secret."),
+}
+VIEW_LINKS = {"show": link("getViews", "id"), "history": link("getHistory", "id")}
+OWNER = Section(
+    "owner",
+    "Own a badge. An id counts without an owner too.",
+    {
+        "POST /api/v1/badges": Operation(
+            "claimBadge",
+            "Without `digest`, the response has a new secret, and no other response has it: if the"
+            " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"
+            " their own and may send the same claim again, which has the same response.",
+            body=json_content(CLAIM, {"id": "owner/name", "base": 1200}),
+            responses={
+                201: success(
+                    record("Claimed", {"id": ID}, {"secret": NEW_SECRET}),
+                    links=OWNER_LINKS | VIEW_LINKS,
+                )
+            },
+            refusals=(owner.TakenError,),
+        ),
+        "PATCH /api/v1/badges/{badge_id}": Operation(
+            "changeBadge",
+            "Changes everything that is given, or nothing. A badge that is renamed shows and counts"
+            " under both names. If the response is lost, the same request may be sent again.",
+            body=json_content(CHANGE, {"base": 1200}),
+            responses={200: success(CHANGED, links=OWNER_LINKS)},
+            refusals=(*OF_SECRET, owner.TakenError),
+            security=SECRET,
+        ),
+        "DELETE /api/v1/badges/{badge_id}": Operation(
+            "deleteBadge",
+            "Later views count from 0. The same request may be sent again: it has the same response"
+            " until somebody else claims the id.",
+            responses={204: success()},
+            refusals=(*OF_SECRET, BadRequestError),
+            security=SECRET,
+        ),
+    },
+    (
+        path_parameter(
+            "badge_id",
+            ID,
+            "The badge's id or any name that it has had, percent-encoded as one segment.",
+            "owner/name",
+        ),
+    ),
+)
+SECTIONS = (BADGE, HISTORY, OWNER)

@@ -1,0 +1,35 @@
+"""What the machine logged: an error is expected of a full disk alone, a bare traceback never."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+DISK_FULL_ERRORS = ("Unavailable: SQLite: ", "NotStored: ", "NotSent: ")
+"""What storage raises while the disk is full; the reason behind it is SQLite's."""
+SHOWN = 500
+
+
+def errors(folder: Path) -> list[str]:
+    """The lines of all starts that should not be there."""
+    return [
+        f"{log.name}: {line[-SHOWN:]}"
+        for log in sorted(folder.glob("server-*.log"))
+        for line in _unexpected(log.read_text(errors="replace"))
+    ]
+
+
+def _unexpected(text: str) -> Iterator[str]:
+    """A killed process may leave its last line unfinished."""
+    *lines, unfinished = text.split("\n")
+    del unfinished
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            yield line
+            continue
+        wrong = entry.get("level") == "ERROR" and entry.get("message") != "dead_letters"
+        if wrong and not any(expected in entry.get("error", "") for expected in DISK_FULL_ERRORS):
+            yield line

@@ -1,0 +1,264 @@
+"""The checker: whether a history can be that of an exact counter, in the manner of Jepsen's.
+
+    acknowledged <= shown <= attempted
+
+A badge shows the views that were put; an acknowledged view is put a moment later. A badge has
+lives: a reset ends one and begins the next. A hit that was answered before the reset began belongs
+to the old life, one that was asked for after its answer to the new one, and one in between to
+either. So for each answer, with the operations of its life:
+
+- OVER: it shows no more than the hits that were attempted before it ended, its own apart, because a
+  visitor sees the count before their view. Otherwise a view was doubled, belongs to an earlier
+  life, or is from the future.
+- DOWN: it shows no less than any answer that ended before it began. A hit that was put counts for
+  one more than it was shown.
+- LOST: it shows no less than the acknowledged hits whose put was done before it began.
+- UNEQUAL: once all is quiet, acknowledged <= shown <= acknowledged and unknown, and every answer
+  shows the same, before the fold of the last views and after it.
+
+The last two together say that no view was lost and none counted twice.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import accumulate
+
+from chaos.checker.history import Kind, Operation, Outcome, in_order
+
+EXCERPT = 12
+"""Operations of an excerpt, at most."""
+
+
+class Flaw(StrEnum):
+    """What is wrong; the docstring of the module has the rules."""
+
+    OVER = "over"
+    DOWN = "down"
+    LOST = "lost"
+    UNEQUAL = "unequal"
+    UNREAD = "unread"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """An answer that no exact counter gives, and operations of its badge that show it."""
+
+    flaw: Flaw
+    operation: Operation
+    says: str
+    excerpt: tuple[Operation, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.flaw}: {self.says}", *(f"    {one}" for one in self.excerpt)]
+        return "\n".join([*lines, f"  > {self.operation}"])
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found; `lost` and `doubled` are views at the end."""
+
+    violations: tuple[Violation, ...]
+    answers: int
+    lost: int = 0
+    doubled: int = 0
+
+    def of(self, *flaws: Flaw) -> int:
+        """Return how many violations are of these kinds."""
+        return sum(violation.flaw in flaws for violation in self.violations)
+
+    def plus(self, other: Verdict) -> Verdict:
+        """Return the verdict of two histories."""
+        return Verdict(
+            self.violations + other.violations,
+            self.answers + other.answers,
+            self.lost + other.lost,
+            self.doubled + other.doubled,
+        )
+
+
+CLEAN = Verdict((), 0)
+
+
+def check(operations: Iterable[Operation]) -> Verdict:
+    """Judge a history, each badge by itself."""
+    badges: defaultdict[str, list[Operation]] = defaultdict(list)
+    for operation in in_order(operations):
+        badges[operation.badge_id].append(operation)
+    verdict = CLEAN
+    for own in badges.values():
+        verdict = verdict.plus(_Badge(own).verdict())
+    return verdict
+
+
+class _Highest:
+    """The highest of some values up to a time, or 0."""
+
+    def __init__(self, values: Iterable[tuple[float, int]] = ()) -> None:
+        ordered = sorted(values)
+        self._times = [at for at, _ in ordered]
+        self._highest = list(accumulate((value for _, value in ordered), max))
+
+    def by(self, time: float) -> int:
+        place = bisect_right(self._times, time)
+        return self._highest[place - 1] if place else 0
+
+
+class _Lives:
+    """The lives of a badge, by the resets between them, which come one after another."""
+
+    def __init__(self, resets: Iterable[Operation]) -> None:
+        ordered = sorted(resets, key=lambda reset: reset.invoked)
+        self._begun = [reset.invoked for reset in ordered]
+        self._ended = [
+            reset.completed if reset.outcome is Outcome.ACKNOWLEDGED else float("inf")
+            for reset in ordered
+        ]
+
+    def of(self, operation: Operation) -> int | None:
+        """Return the number of the life that an operation belongs to, None between two."""
+        number = self.least(operation)
+        later = bisect_left(self._begun, operation.completed)
+        return number if number == later else None
+
+    def least(self, operation: Operation) -> int:
+        """Return the first life that an operation may belong to."""
+        return bisect_right(self._ended, operation.invoked)
+
+    def begun(self, number: int) -> float:
+        """Return a time: no hit that was answered before it belongs to a life."""
+        return self._begun[number - 1] if number else float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """What is certain of one life: acknowledged hits, when they were put, and what was shown."""
+
+    acknowledged: int = 0
+    put: Sequence[float] = ()
+    shown: _Highest = field(default_factory=_Highest)
+    promised: _Highest = field(default_factory=_Highest)
+
+    @classmethod
+    def of(cls, operations: Sequence[Operation], *, first: bool) -> _Life:
+        """Return what operations that belong to the life show.
+
+        A hit without a count was taken while the table could not be read. Its view has the time of
+        the clock alone, and may belong to the life before, unless it is the first.
+        """
+        hits = [op for op in operations if op.acknowledged and (first or op.shown is not None)]
+        put = [(op.put_by, op) for op in hits if op.put_by is not None]
+        return cls(
+            len(hits),
+            sorted(at for at, _ in put),
+            _Highest((op.completed, op.shown) for op in operations if op.shown is not None),
+            _Highest((at, op.shown + 1) for at, op in put if op.shown is not None),
+        )
+
+
+NOTHING = _Life()
+
+
+class _Badge:
+    """The operations of one badge by their ends, and the bounds that follow from them."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._operations = operations
+        self._lives = _Lives(op for op in operations if op.kind is Kind.RESET)
+        self._attempted = sorted(op.invoked for op in operations if op.attempted)
+        self._answered = [op.completed for op in operations if op.acknowledged]
+        self._answers = [op for op in operations if op.shown is not None]
+        self._final = [op for op in self._answers if op.kind is Kind.FINAL]
+        own: defaultdict[int | None, list[Operation]] = defaultdict(list)
+        for op in operations:
+            own[self._lives.of(op)].append(op)
+        own.pop(None, None)
+        self._certain = {number: _Life.of(ops, first=number == 0) for number, ops in own.items()}
+
+    def verdict(self) -> Verdict:
+        lost = doubled = 0
+        if self._final:
+            final = self._final[-1]
+            lost = max(0, self._life(final).acknowledged - (final.shown or 0))
+            doubled = max(0, (final.shown or 0) - self._most(final))
+        return Verdict(tuple(self._violations()), len(self._answers), lost, doubled)
+
+    def _violations(self) -> Iterator[Violation]:
+        for operation in self._answers:
+            shown, life = operation.shown or 0, self._life(operation)
+            yield from self._over(operation, shown)
+            yield from self._down(operation, shown, life)
+            yield from self._lost(operation, shown, life)
+        yield from self._at_the_end()
+
+    def _life(self, operation: Operation) -> _Life:
+        """Return what is certain of the life of an operation: nothing, if that is not certain."""
+        return self._certain.get(self._lives.of(operation), NOTHING)
+
+    def _most(self, operation: Operation) -> int:
+        """Return how many hits may be in an answer: all but those of earlier lives."""
+        begun = self._lives.begun(self._lives.least(operation))
+        earlier = bisect_left(self._answered, begun)
+        attempted = bisect_left(self._attempted, operation.completed) - operation.attempted
+        return attempted - earlier
+
+    def _over(self, operation: Operation, shown: int) -> Iterator[Violation]:
+        most = self._most(operation)
+        if shown > most:
+            says = f"{shown} shown, {most} attempted before"
+            yield self._violation(Flaw.OVER, operation, says, lambda op: op.attempted)
+
+    def _down(self, operation: Operation, shown: int, life: _Life) -> Iterator[Violation]:
+        before, promised = (
+            highest.by(operation.invoked) for highest in (life.shown, life.promised)
+        )
+        if shown < before:
+            says = f"{shown} shown, {before} before"
+            yield self._violation(Flaw.DOWN, operation, says, lambda op: op.shown == before)
+        elif shown < promised:
+            says = f"{shown} shown, after the put of a hit that was shown {promised - 1}"
+            yield self._violation(Flaw.DOWN, operation, says, lambda op: op.shown == promised - 1)
+
+    def _lost(self, operation: Operation, shown: int, life: _Life) -> Iterator[Violation]:
+        put = bisect_right(life.put, operation.invoked)
+        if shown < put:
+            says = f"{shown} shown, {put} acknowledged and put before"
+            yield self._violation(Flaw.LOST, operation, says, lambda op: op.acknowledged)
+
+    def _at_the_end(self) -> Iterator[Violation]:
+        if not self._final:
+            if self._attempted:
+                says = f"{len(self._attempted)} attempted, never read at the end"
+                yield self._violation(Flaw.UNREAD, self._operations[-1], says, lambda _: False)
+            return
+        for operation in self._final:
+            least, most = self._life(operation).acknowledged, self._most(operation)
+            if not least <= (operation.shown or 0) <= most:
+                says = f"{operation.shown} at the end, {least} acknowledged, {most} attempted"
+                yield self._violation(Flaw.UNEQUAL, operation, says, lambda op: op.attempted)
+            elif operation.shown != self._final[0].shown:
+                says = f"{operation.shown} at the end, {self._final[0].shown} before"
+                yield self._violation(
+                    Flaw.UNEQUAL, operation, says, lambda op: op.kind is Kind.FINAL
+                )
+
+    def _violation(
+        self,
+        flaw: Flaw,
+        operation: Operation,
+        says: str,
+        relevant: Callable[[Operation], bool],
+    ) -> Violation:
+        """Add the last operations before it that bear on it, as few as show it, and the resets."""
+        before = [
+            other
+            for other in self._operations
+            if other is not operation
+            and other.invoked <= operation.completed
+            and (other.kind is Kind.RESET or relevant(other))
+        ]
+        return Violation(flaw, operation, says, tuple(before[-EXCERPT:]))

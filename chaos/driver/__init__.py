@@ -1,0 +1,1 @@
+"""Real load on one machine, and simulated worlds on AWS."""

@@ -1,0 +1,168 @@
+"""The faults of one machine: what happens to it and when, all of it from the seed.
+
+The clock may be set forward for good. One that was ahead and is set right makes folds wait until
+it is there again, so it is ahead by less than a run mostly takes, or than it is set forward next.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chaos.driver.server import Server
+from chaos.faults import crash_injection
+from chaos.faults.clock import OffsetClock
+from chaos.faults.disk import Disk, limit, unlimit
+from chaos.faults.fault_state import FaultState
+
+SPARE_BYTES = 400_000
+"""A full disk has up to so much left, so that a write fails now here, now there."""
+TIMES = 12
+"""How often writes begin to fail, now and again: each time something else is the first to."""
+LOG_BYTES = 4_200_000
+"""The write-ahead log begins anew after a thousand pages. What it has once been given it keeps when
+the disk gets full, so a limit within it fails more."""
+
+
+class Fault(StrEnum):
+    """What can happen to a machine."""
+
+    KILLED = "killed with SIGKILL and started again"
+    KILLED_BETWEEN = "killed between two commits of one step"
+    KILLED_FULL = "killed while the disk was full"
+    KILLED_TWICE = "killed again while it started"
+    DISK_FULL = "disk full"
+    WRITES_FAIL = "writes failed now and again"
+    FORWARD = "clock set forward"
+    AHEAD = "clock ahead, then set right"
+    BACK = "clock set back, then set right"
+    PAUSED = "stood still"
+
+
+WEIGHTS = {
+    Fault.KILLED: 5,
+    Fault.KILLED_BETWEEN: 9,
+    Fault.KILLED_FULL: 2,
+    Fault.KILLED_TWICE: 2,
+    Fault.DISK_FULL: 2,
+    Fault.WRITES_FAIL: 4,
+    Fault.FORWARD: 4,
+    Fault.AHEAD: 3,
+    Fault.BACK: 3,
+    Fault.PAUSED: 2,
+}
+FORWARD_SECONDS = (1.5, 31.0, 61.0, 3_700.0, 90_000.0)
+AHEAD_SECONDS = (1.5, 4.0, 31.0, 3_600.0)
+BACK_SECONDS = (0.4, 2.0, 45.0, 3_700.0, 90_000.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A fault, how many seconds after the one before, and for how many seconds.
+
+    `size` is how far the clock is set, how many bytes a full disk has left, a seed of which writes
+    fail, or the number of a thread and of its transactions.
+    """
+
+    fault: Fault
+    after: float
+    lasts: float
+    size: float = 0.0
+
+
+def plan(seed: object) -> Iterator[Planned]:
+    """Faults without end: each kind at first, in any order, then by their weights."""
+    chance = random.Random(f"{seed}/faults")
+    kinds = chance.sample(list(Fault), len(Fault))
+    while True:
+        for fault in kinds:
+            yield Planned(
+                fault, chance.uniform(0.3, 3.0), chance.uniform(0.5, 3.0), _size(fault, chance)
+            )
+        kinds = chance.choices(list(WEIGHTS), list(WEIGHTS.values()), k=10)
+
+
+def _size(fault: Fault, chance: random.Random) -> float:
+    match fault:
+        case Fault.FORWARD:
+            return chance.choice(FORWARD_SECONDS)
+        case Fault.AHEAD:
+            return chance.choice(AHEAD_SECONDS)
+        case Fault.BACK:
+            return chance.choice(BACK_SECONDS)
+        case Fault.DISK_FULL | Fault.WRITES_FAIL | Fault.KILLED_FULL:
+            return chance.randrange(SPARE_BYTES)
+        case Fault.KILLED_BETWEEN:
+            return chance.randrange(len(crash_injection.THREADS) * crash_injection.MAX_TRANSACTIONS)
+    return 0.0
+
+
+class Faults:
+    """Does planned faults to a machine, one after another, and counts those it survived."""
+
+    def __init__(
+        self, server: Server, disk: Disk, clock: OffsetClock, fault_state: FaultState
+    ) -> None:
+        self.survived: Counter[Fault] = Counter()
+        self._server, self._disk, self._clock, self._fault_state = server, disk, clock, fault_state
+
+    def run(self, planned: Iterator[Planned], deadline: float) -> None:
+        """Until a time. Raises `DiedError` where the machine does not survive one."""
+        for one in planned:
+            time.sleep(max(0.0, min(one.after, deadline - time.monotonic())))
+            if time.monotonic() >= deadline:
+                return
+            self._server.check()
+            with self._fault_state.fault():
+                self._do(one)
+            self.survived[one.fault] += 1
+
+    def _do(self, one: Planned) -> None:
+        match one.fault:
+            case Fault.KILLED | Fault.KILLED_BETWEEN | Fault.KILLED_TWICE | Fault.KILLED_FULL:
+                self._kill(one)
+                self._server.start()
+            case Fault.DISK_FULL:
+                self._disk.fill(self._server.pid, int(one.size))
+                time.sleep(one.lasts)
+                self._disk.free(self._server.pid)
+            case Fault.WRITES_FAIL:
+                for size in random.Random(one.size).choices(range(LOG_BYTES), k=TIMES):
+                    limit(self._server.pid, size)
+                    time.sleep(one.lasts / TIMES)
+                    unlimit(self._server.pid)
+                    time.sleep(one.lasts / TIMES)
+            case Fault.FORWARD:
+                self._clock.jump(one.size)
+            case Fault.AHEAD:
+                self._jump_and_return(one.size, one.lasts)
+            case Fault.BACK:
+                self._jump_and_return(-one.size, one.lasts)
+            case Fault.PAUSED:
+                self._server.pause(one.lasts)
+
+    def _jump_and_return(self, size: float, lasts: float) -> None:
+        self._clock.jump(size)
+        time.sleep(lasts)
+        self._clock.jump(-size)
+
+    def _kill(self, one: Planned) -> None:
+        match one.fault:
+            case Fault.KILLED_BETWEEN:
+                thread, begins = divmod(int(one.size), crash_injection.MAX_TRANSACTIONS)
+                self._server.kill_between(crash_injection.THREADS[thread], begins + 1)
+            case Fault.KILLED_FULL:
+                pid = self._server.pid
+                self._disk.fill(pid, int(one.size))
+                time.sleep(one.lasts)
+                self._server.kill()
+                self._disk.free(pid)
+            case Fault.KILLED_TWICE:
+                self._server.kill()
+                self._server.start_and_kill(one.lasts / 3)
+            case _:
+                self._server.kill()

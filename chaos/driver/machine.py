@@ -1,0 +1,203 @@
+"""One machine under load while everything happens to it, and what was seen of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from chaos.checker import history, logs
+from chaos.checker.db_probe import DbProbe, annotated, left, look
+from chaos.checker.history import Kind, Operation, Outcome, Recorder
+from chaos.driver import fault_plan
+from chaos.driver.fault_plan import Fault, Faults
+from chaos.driver.owners import Owners
+from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
+from chaos.driver.slow import SlowClients
+from chaos.driver.visitors import Visits
+from chaos.faults.clock import OffsetClock
+from chaos.faults.disk import Disk, small_disk
+from chaos.faults.fault_state import FaultState
+from chaos.fuzz import fuzz_cases
+from chaos.fuzz.bad_input import BadInput, Tried
+from simulation.environment import ROOT
+
+BADGES = 40
+OWNED = tuple(f"chaos/owned {number}" for number in range(6))
+BADGE_IDS = ("chaos/hot", *(f"chaos/ü {number}" for number in range(1, BADGES)), *OWNED)
+CONNECTIONS = 24
+END_SECONDS = 100_000.0
+"""Set forward so far, the clock is later than every time that was ever folded by."""
+POLL_SECONDS = 0.1
+DISK = "disk"
+"""Where in the run's folder the machine keeps its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survived:
+    """What a run did to the machine, and what came of it."""
+
+    history: Sequence[Operation]
+    seconds: float
+    disk: str
+    faults: dict[Fault, int]
+    starts: int
+    slow_clients: int
+    tried: Tried
+    log_errors: Sequence[str]
+    refused_owners: Sequence[str]
+
+
+class Machine:
+    """A run on one machine, in a folder that is its own."""
+
+    def __init__(self, seed: str, folder: Path, disk: Disk) -> None:
+        self._seed, self._folder, self._disk = seed, folder, disk
+        self._clock = OffsetClock(folder / "clock")
+        port = free_port(seed)
+        self._server = Server(disk.folder, folder / "clock", folder, port)
+        self._fault_state = FaultState()
+
+    def run(self, seconds: float, inputs: int) -> Survived:
+        """Load and faults for a time, then quiet. Raises `DiedError`, and `TimeoutError`."""
+        with ExitStack() as cleanup:
+            cleanup.callback(self._server.close)
+            self._server.start()
+            recorder = Recorder(self._folder / "others.jsonl")
+            cleanup.callback(recorder.close)
+            probe = DbProbe(self._disk.folder)
+            cleanup.callback(probe.stop)
+            done = self._under_load(seconds, inputs, recorder, cleanup)
+            self._come_to_rest(recorder)
+            probe.stop()
+            recorder.close()
+            self._server.close()
+            seen = annotated(self._operations(), probe.looks)
+            faults, starts, held, tried, refused = done
+            errors = logs.errors(self._folder)
+            return Survived(
+                seen, seconds, self._disk.name, faults, starts, held, tried, errors, refused
+            )
+
+    def _under_load(
+        self, seconds: float, inputs: int, recorder: Recorder, cleanup: ExitStack
+    ) -> tuple[dict[Fault, int], int, int, Tried, Sequence[str]]:
+        owners = Owners(HOST, self._server.port, self._seed, OWNED, recorder)
+        cleanup.callback(owners.stop)
+        deadline = time.monotonic() + seconds
+        visits = Visits(
+            HOST,
+            self._server.port,
+            self._seed,
+            seconds,
+            CONNECTIONS,
+            BADGE_IDS,
+            str(self._folder / "visitors.jsonl"),
+        )
+        visitors = cleanup.enter_context(visits.start())
+        cleanup.callback(_end, visitors)
+        slow = SlowClients(HOST, self._server.port, self._seed, BADGE_IDS, recorder)
+        cleanup.callback(slow.stop)
+        cases = fuzz_cases.cases(self._seed, inputs, BADGE_IDS)
+        latest = deadline + seconds + PATIENCE_SECONDS
+        bad_input = BadInput(HOST, self._server.port, cases, self._fault_state, latest)
+        cleanup.callback(bad_input.stop)
+        doing = Faults(self._server, self._disk, self._clock, self._fault_state)
+        doing.run(fault_plan.plan(self._seed), deadline)
+        if visitors.wait(PATIENCE_SECONDS):
+            raise DiedError("the visitors ended early")
+        slow.stop()
+        owners.stop()
+        bad_input.wait()
+        survived = dict(doing.survived)
+        return survived, self._server.starts, slow.held, bad_input.tried, owners.wrong
+
+    def _come_to_rest(self, recorder: Recorder) -> None:
+        """Every view put, and read; then every view folded and removed, and read again."""
+        self._server.kill()
+        self._redrive()
+        self._server.start()
+        self._wait(lambda: look(self._disk.folder).all_put)
+        self._read_all(recorder, Kind.FINAL, "put")
+        self._clock.jump(END_SECONDS)
+
+        def folded() -> bool:
+            self._read_all(recorder, Kind.READ, "while they are folded")
+            return not any(left(self._disk.folder))
+
+        self._wait(folded)
+        self._read_all(recorder, Kind.FINAL, "folded")
+        self._server.kill()
+        self._server.start()
+        self._read_all(recorder, Kind.FINAL, "folded, after a restart")
+        for badge_id in BADGE_IDS:
+            self._read_history(recorder, badge_id)
+
+    def _redrive(self) -> None:
+        """What failed too often while the disk was full goes on its way again."""
+        subprocess.run(
+            [sys.executable, "-m", "vumi", "redrive"],
+            cwd=ROOT,
+            env=os.environ | {"DATA": str(self._disk.folder)},
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    def _wait(self, is_done: Callable[[], bool]) -> None:
+        """Look at the file until all is done. Raises `TimeoutError`."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            with suppress(sqlite3.Error):  # it can't be read just now
+                if is_done():
+                    return
+            time.sleep(POLL_SECONDS)
+        folder = self._disk.folder
+        raise TimeoutError(
+            f"not at rest after {PATIENCE_SECONDS:.0f} s: {look(folder)}, {left(folder)}"
+        )
+
+    def _read_all(self, recorder: Recorder, kind: Kind, note: str) -> None:
+        for badge_id in BADGE_IDS:
+            invoked = time.monotonic()
+            body = self._server.get(f"/api/v1/views?peek=1&id={quote(badge_id, safe='')}")
+            said = json.loads(body)["message"]
+            recorder.add(_read(badge_id, kind, invoked, int(said), note))
+
+    def _read_history(self, recorder: Recorder, badge_id: str) -> None:
+        """The days of a badge have every view of it too."""
+        invoked = time.monotonic()
+        body = self._server.get(f"/api/v1/views/history?days=400&id={quote(badge_id, safe='')}")
+        views = json.loads(body)["total"]
+        recorder.add(_read(badge_id, Kind.FINAL, invoked, views, "all days together"))
+
+    def _operations(self) -> Iterator[Operation]:
+        for name in ("visitors.jsonl", "others.jsonl"):
+            yield from history.read(self._folder / name)
+
+
+def _read(badge_id: str, kind: Kind, invoked: float, shown: int, note: str) -> Operation:
+    completed = time.monotonic()
+    return Operation(badge_id, kind, invoked, completed, Outcome.ACKNOWLEDGED, shown, None, note)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()
+
+
+def run(seed: str, seconds: float, inputs: int, folder: Path, *, mounted: bool = True) -> Survived:
+    """Run one machine in a new folder. Raises `DiedError` and `TimeoutError`."""
+    disk = small_disk(folder / DISK, mounted=mounted)
+    try:
+        return Machine(seed, folder, disk).run(seconds, inputs)
+    finally:
+        disk.close()

@@ -1,0 +1,166 @@
+"""The machine under test: a real process on a port that stays, killed and started again."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from chaos.faults import crash_injection
+from simulation.environment import ROOT
+
+HOST = "127.0.0.1"
+PORTS = range(20_000, 30_000)
+"""Below the ports that a system gives to clients: while the server is down, one of those could else
+connect to itself."""
+PATIENCE_SECONDS = 60.0
+POLL_SECONDS = 0.02
+DOOM_SECONDS = 3.0
+"""How long a thread may take to begin the transaction that the process is to end at."""
+SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
+"""Windows end on whole seconds: views are folded after a second or two, and removed soon after."""
+
+
+class DiedError(Exception):
+    """The server ended although nobody ended it, or does not start."""
+
+
+def free_port(seed: object) -> int:
+    """A port that nobody listens on."""
+    ports = random.Random(str(seed)).sample(PORTS, 100)
+    for port in ports:
+        with socket.socket() as candidate:
+            candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                candidate.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise DiedError(f"no free port among {ports}")
+
+
+class Server:
+    """`python -m chaos.driver.launch`, with a log of its own for each start."""
+
+    def __init__(self, data: Path, clock: Path, logs: Path, port: int) -> None:
+        self.data, self.port = data, port
+        self.starts = 0
+        self._clock, self._logs = clock, logs
+        self._doom = clock.with_name("doom")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._logging = threading.Thread()
+
+    @property
+    def pid(self) -> int:
+        """The process that runs. Raises `DiedError` where none does."""
+        self.check()
+        return self._process.pid if self._process else 0
+
+    def start(self) -> None:
+        """Start it, and wait until it answers. Raises `DiedError`."""
+        self._begin()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not self._answers():
+            self.check()
+            if time.monotonic() > deadline:
+                raise DiedError(f"no answer for {PATIENCE_SECONDS:.0f} s after a start")
+            time.sleep(POLL_SECONDS)
+
+    def start_and_kill(self, seconds: float) -> None:
+        """Kill it in the midst of its start, or just behind it."""
+        self._begin()
+        time.sleep(seconds)
+        self.kill()
+
+    def _begin(self) -> None:
+        self.starts += 1
+        own = {"HOST": HOST, "PORT": str(self.port), "DATA": str(self.data)}
+        self._process = subprocess.Popen(  # noqa: S603  our own words
+            [sys.executable, "-m", "chaos.driver.launch", str(self._clock), str(self._doom)],
+            cwd=ROOT,
+            env=os.environ | own | SETTINGS,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        log = (self._logs / f"server-{self.starts:03}.log").open("wb")
+        self._logging = threading.Thread(target=_copy, args=[self._process.stderr, log])
+        self._logging.start()
+
+    def check(self) -> None:
+        """Raises `DiedError` where it does not run."""
+        if self._process is None or self._process.poll() is not None:
+            status = self._process and self._process.returncode
+            raise DiedError(f"the server ended by itself, exit status {status}: {self._last_log()}")
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of its own runs any more."""
+        os.kill(self.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait(PATIENCE_SECONDS)
+        self._logging.join()
+
+    def kill_between(self, thread: str, begins: int) -> None:
+        """Let it end itself when a thread begins a transaction, or kill it where none does."""
+        crash_injection.write(self._doom, thread, begins)
+        os.kill(self.pid, signal.SIGUSR1)
+        if self._process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(DOOM_SECONDS)
+            self._process.kill()
+            self._process.wait(PATIENCE_SECONDS)
+        self._logging.join()
+
+    def pause(self, seconds: float) -> None:
+        """It stands still, as when the machine is out of memory or asleep."""
+        os.kill(self.pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        os.kill(self.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """End it, if it runs."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+            self._logging.join()
+
+    def get(self, target: str) -> bytes:
+        """The body of an answer with status 200. Raises `OSError` for any other."""
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=PATIENCE_SECONDS)
+        try:
+            connection.request("GET", target)
+            answer = connection.getresponse()
+            body = answer.read()
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+        if answer.status != http.client.OK:
+            raise ConnectionError(f"{answer.status}: {body!r}")
+        return body
+
+    def _answers(self) -> bool:
+        try:
+            self.get("/healthz")
+        except OSError:
+            return False
+        return True
+
+    def _last_log(self) -> str:
+        log = self._logs / f"server-{self.starts:03}.log"
+        return log.read_text(errors="replace")[-1_000:] if log.exists() else ""
+
+
+def _copy(stderr: IO[bytes], log: IO[bytes]) -> None:
+    """What it logs, until it ends: by a pipe, for its own files may be under a quota."""
+    with stderr, log:
+        shutil.copyfileobj(stderr, log)

@@ -1,0 +1,209 @@
+"""`python -m chaos.driver.visitors`: the load, over many keep-alive connections.
+
+Most visitors look and are counted, as JSON or SVG; some peek; some hang up, in the middle of their
+request or of its answer. Each request is recorded with what is known of it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from enum import Enum, auto
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+from chaos.checker.history import Kind, Operation, Outcome, Recorder
+from simulation.environment import ROOT
+from simulation.raw_http import receive
+
+SILENCE_SECONDS = 30.0
+"""A request that gets no answer for so long hangs."""
+HUNG = "no answer"
+RETRY_SECONDS = 0.02
+HOT_SHARE = 0.3
+SAID = re.compile(rb'"message":"([^"]*)"|<title>[^:<]*: ([^<]*)</title>')
+AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER: what is closed is reset."""
+
+
+class ClientBehaviour(Enum):
+    """How a visitor behaves."""
+
+    JSON = auto()
+    OLD_ROUTE = auto()
+    SVG = auto()
+    PEEK = auto()
+    HEAD = auto()
+    CUT_REQUEST = auto()
+    CUT_ANSWER = auto()
+
+    @property
+    def kind(self) -> Kind:
+        return Kind.READ if self in (ClientBehaviour.PEEK, ClientBehaviour.HEAD) else Kind.HIT
+
+    def request(self, badge_id: str) -> bytes:
+        route = {
+            ClientBehaviour.SVG: "/api/v1/views.svg",
+            ClientBehaviour.OLD_ROUTE: "/v1/api/views",
+        }
+        method = "HEAD" if self is ClientBehaviour.HEAD else "GET"
+        peek = "&peek=1" if self is ClientBehaviour.PEEK else ""
+        target = f"{route.get(self, '/api/v1/views')}?id={quote(badge_id, safe='')}{peek}"
+        return f"{method} {target} HTTP/1.1\r\nHost: chaos\r\n\r\n".encode()
+
+
+CLIENT_BEHAVIOURS = {
+    ClientBehaviour.JSON: 65,
+    ClientBehaviour.OLD_ROUTE: 4,
+    ClientBehaviour.SVG: 8,
+    ClientBehaviour.PEEK: 13,
+    ClientBehaviour.HEAD: 2,
+    ClientBehaviour.CUT_REQUEST: 4,
+    ClientBehaviour.CUT_ANSWER: 4,
+}
+"""How many of a hundred visits are of each."""
+
+
+class Answer(NamedTuple):
+    """What an answer says of a request."""
+
+    outcome: Outcome
+    shown: int | None = None
+    note: str = ""
+
+
+def understood(received: bytes) -> Answer:
+    """Read an answer, JSON or SVG. An error says itself whether the view counts."""
+    if not received.startswith(b"HTTP/1.1 200 "):
+        return Answer(Outcome.UNKNOWN, note=received[:40].decode("latin-1"))
+    found = SAID.search(received)
+    said = (found[1] or found[2] or b"").decode() if found else ""
+    if said.isdecimal():
+        return Answer(Outcome.ACKNOWLEDGED, int(said))
+    if "not counted" in said:
+        return Answer(Outcome.REFUSED, note=said)
+    taken = "view taken" in said or not found
+    return Answer(Outcome.ACKNOWLEDGED if taken else Outcome.UNKNOWN, note=said)
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """What to do: `connections` visitors of these badges, the first of them hot, for a time."""
+
+    host: str
+    port: int
+    seed: str
+    seconds: float
+    connections: int
+    badge_ids: Sequence[str]
+    path: str
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Begin, in a process of its own, which ends by itself."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "chaos.driver.visitors"], cwd=ROOT, stdin=subprocess.PIPE
+        )
+        assert process.stdin is not None  # noqa: S101  it was asked for
+        process.stdin.write(json.dumps(asdict(self)).encode())
+        process.stdin.close()
+        return process
+
+
+class Visitor:
+    """One connection, with at most one request under way."""
+
+    def __init__(self, visits: Visits, number: int, recorder: Recorder) -> None:
+        self._visits = visits
+        self._random = random.Random(f"{visits.seed}/visitor/{number}")
+        self._recorder = recorder
+        self._socket: socket.socket | None = None
+
+    def visit_until(self, deadline: float) -> None:
+        while time.monotonic() < deadline:
+            connected = self._socket or self._connect()
+            if connected is None:
+                time.sleep(RETRY_SECONDS)
+            else:
+                self._visit(connected)
+        self._hang_up()
+
+    def _visit(self, connected: socket.socket) -> None:
+        [behaviour] = self._random.choices(
+            list(CLIENT_BEHAVIOURS), list(CLIENT_BEHAVIOURS.values())
+        )
+        hot = self._random.random() < HOT_SHARE
+        badge_id = self._visits.badge_ids[0] if hot else self._random.choice(self._visits.badge_ids)
+        invoked = time.monotonic()
+        try:
+            answer = self._ask(connected, behaviour, behaviour.request(badge_id))
+        except TimeoutError:
+            answer = Answer(Outcome.UNKNOWN, note=HUNG)
+        except OSError as error:
+            answer = Answer(Outcome.UNKNOWN, note=type(error).__name__)
+        completed = time.monotonic()
+        if answer.outcome is Outcome.UNKNOWN or behaviour is ClientBehaviour.CUT_REQUEST:
+            self._hang_up()
+        self._recorder.add(
+            Operation(badge_id, behaviour.kind, invoked, completed, *answer[:2], None, answer.note)
+        )
+
+    def _ask(self, connected: socket.socket, behaviour: ClientBehaviour, request: bytes) -> Answer:
+        if behaviour is ClientBehaviour.CUT_REQUEST:
+            with suppress(OSError):
+                connected.sendall(request[: self._random.randrange(1, len(request))])
+            return Answer(Outcome.REFUSED, note="cut mid-request")
+        connected.sendall(request)
+        if behaviour is ClientBehaviour.CUT_ANSWER:
+            if self._random.random() < 0.5:  # noqa: PLR2004  else it hangs up at once
+                connected.recv(self._random.randrange(1, 100))
+            return Answer(Outcome.UNKNOWN, note="cut mid-answer")
+        received = receive(connected, without_body=behaviour is ClientBehaviour.HEAD)
+        return understood(received)
+
+    def _connect(self) -> socket.socket | None:
+        try:
+            self._socket = socket.create_connection(
+                (self._visits.host, self._visits.port), SILENCE_SECONDS
+            )
+        except OSError:
+            return None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._socket
+
+    def _hang_up(self) -> None:
+        """Half of the time as one does who is gone: with a reset."""
+        if self._socket is None:
+            return
+        if self._random.random() < 0.5:  # noqa: PLR2004
+            with suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        self._socket.close()
+        self._socket = None
+
+
+def run(visits: Visits) -> None:
+    """Let every visitor visit, and record what they see."""
+    recorder = Recorder(Path(visits.path))
+    deadline = time.monotonic() + visits.seconds
+    visitors = [Visitor(visits, number, recorder) for number in range(visits.connections)]
+    threads = [threading.Thread(target=one.visit_until, args=[deadline]) for one in visitors]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    recorder.close()
+
+
+if __name__ == "__main__":
+    run(Visits(**json.load(sys.stdin)))

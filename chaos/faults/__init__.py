@@ -1,0 +1,1 @@
+"""Faults: kills, full disks, clocks that jump."""

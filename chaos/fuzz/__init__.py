@@ -1,0 +1,1 @@
+"""Malformed input."""

@@ -1,0 +1,26 @@
+"""The folder of the project, and an environment without anybody's account."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+"""The folder in which programs of the project start."""
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_CONFIG_FILE": "/dev/null",
+    "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "TABLE_NAME": "vu-mi",
+    "VIEWS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/000000000000/vu-mi-views",
+}
+
+
+def isolate(environment: MutableMapping[str, str]) -> None:
+    """Remove every account and endpoint of the person who runs this."""
+    for name in [name for name in environment if name.startswith("AWS_")]:
+        del environment[name]
+    environment.update(ENVIRONMENT)

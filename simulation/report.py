@@ -1,0 +1,50 @@
+"""The result of a measurement or of a run, as a Markdown table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+END = "<!-- until here -->\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`failure` says which count was wrong; the figures then mean nothing."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str] = ()
+    failure: str = ""
+
+    def __str__(self) -> str:
+        notes = [f"- {note}" for note in self.notes]
+        failure = [f"\nFAILED: {self.failure}"] if self.failure else []
+        return "\n".join(
+            [f"## {self.title}\n", *_table(self.head, self.rows), "", *notes, *failure]
+        )
+
+
+def judged(aim: str, *, met: bool) -> str:
+    """An aim, and whether it was met."""
+    return f"{aim}: {'met' if met else 'missed'}"
+
+
+def put_into(document: str, printed: str, begin: str) -> str:
+    """Replace the tables between `begin` and `END` in a document."""
+    before, rest = document.split(begin)
+    return f"{before}{begin}{printed}{END}{rest.split(END)[1]}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first column is text, the others are figures and stand to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return [_line(row, widths) for row in (head, rule, *rows)]
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [row[0].ljust(widths[0])]
+    cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+    return f"| {' | '.join(cells)} |"

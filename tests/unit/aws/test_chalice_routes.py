@@ -1,0 +1,153 @@
+"""The Chalice app answers each route of the table, by the events of a REST API."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from chalice.app import Chalice
+
+from app import app as product
+from chalicelib.api import TABLE
+from chalicelib.aws import callers, chalice_routes, resources
+from chalicelib.http.errors import BadRequestError
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Authentication, Route, RouteTable
+from chalicelib.resources import Resources
+from simulation import aws_events as events
+from simulation.resources import GivenResources
+
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+
+
+class Recorder:
+    """A handler that keeps the request that it got."""
+
+    def __init__(self) -> None:
+        self.request = Request("", "")
+
+    def __call__(self, request: Request, _: Resources) -> Response:
+        self.request = request
+        if request.body == b"wrong":
+            raise BadRequestError("give something else")
+        return Response(201, {"Content-Type": "text/plain", "X-Shape": "round"}, "ü".encode())
+
+
+@pytest.fixture
+def recorder() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+def app(recorder: Recorder) -> Iterator[Chalice]:
+    app = Chalice("test", configure_logs=False)
+    routes = (
+        Route("GET", "/names/{name}/of/{other}", recorder, with_head=True),
+        Route("POST", "/names", recorder),
+        Route("GET", "/tokens", recorder, Authentication.TOKEN),
+        Route("GET", "/operators", recorder, Authentication.OPERATOR),
+    )
+    chalice_routes.register(app, RouteTable(routes))
+    resources.use(GivenResources())
+    yield app
+    resources.use(None)
+
+
+def event(path: str, method: str = "GET", /, **more: Any) -> dict[str, Any]:
+    return {**events.http_event(None, method, path), **more}
+
+
+def test_a_request_is_handed_on_decoded(app: Chalice, recorder: Recorder) -> None:
+    made = event(
+        "/names/{name}/of/{other}",
+        "HEAD",
+        path="/names/a%2Fb/of/%C3%BC",
+        pathParameters={"name": "a%2Fb", "other": "%C3%BC"},
+        multiValueQueryStringParameters={"a": ["1", "2"], "b": [""]},
+        headers={"Host": "api.example.com", "AUTHORIZATION": "Bearer x"},
+    )
+    answer = app(made, None)
+    assert recorder.request == Request(
+        "HEAD",
+        "/names/a/b/of/ü",
+        {"name": "a/b", "other": "ü"},
+        {"a": ["1", "2"], "b": [""]},
+        {"host": "api.example.com", "authorization": "Bearer x"},
+        b"",
+    )
+    assert (answer["statusCode"], answer["body"]) == (201, "ü")
+    assert answer["headers"] == {"Content-Type": "text/plain", "X-Shape": "round"}
+    assert "isBase64Encoded" not in answer
+
+
+@pytest.mark.parametrize(
+    ("body", "in_base64", "given"),
+    [
+        (None, False, b""),
+        ("", False, b""),
+        ("日本語", False, "日本語".encode()),
+        (base64.b64encode(b"\xff\x00").decode(), True, b"\xff\x00"),
+        ("\ud800", False, b"\xff"),
+    ],
+)
+def test_a_body_is_handed_on_as_bytes_whatever_its_type(
+    app: Chalice, recorder: Recorder, body: str | None, given: bytes, *, in_base64: bool
+) -> None:
+    for kind in ("application/json", "text/plain", "image/png", "nonsense", ""):
+        made = event(
+            "/names",
+            "POST",
+            body=body,
+            isBase64Encoded=in_base64,
+            headers={"Content-Type": kind},
+        )
+        assert app(made, None)["statusCode"] == 201
+        assert recorder.request.body == given
+
+
+def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
+    answer = app(event("/names", "POST", body="wrong"), None)
+    assert answer["statusCode"] == 400
+    assert json.loads(answer["body"]) == {
+        "error": {"code": "bad_request", "message": "give something else"}
+    }
+
+
+def status(app: Chalice, path: str, context: dict[str, str] | None) -> int:
+    made = event(path)
+    if context is not None:
+        made["requestContext"]["authorizer"] = context
+    return int(app(made, None)["statusCode"])
+
+
+@pytest.mark.parametrize(
+    ("context", "statuses"),
+    [
+        (callers.to_context(""), [201, 201]),
+        (callers.to_context(USER), [201, 403]),
+        ({"user": ""}, [401, 401]),
+        ({"role": "admin", "user": ""}, [401, 401]),
+        ({}, [401, 401]),
+        (None, [401, 401]),
+    ],
+)
+def test_a_route_of_tokens_needs_the_role_that_the_authorizer_names(
+    app: Chalice, context: dict[str, str] | None, statuses: list[int]
+) -> None:
+    assert [status(app, path, context) for path in ("/tokens", "/operators")] == statuses
+
+
+def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:
+    registered = {
+        (method, path): route.authorizer is not None
+        for path, methods in product.routes.items()
+        for method, route in methods.items()
+    }
+    assert registered == {
+        (method, route.path): route.authentication is not Authentication.NONE
+        for route in TABLE.routes
+        for method in route.methods
+    }

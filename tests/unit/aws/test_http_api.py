@@ -1,0 +1,160 @@
+"""The handler of HTTP APIs and function URLs, with events as AWS documents them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from chalicelib.aws import callers, http_api, resources
+from chalicelib.http import tokens
+from chalicelib.http.messages import Caller, Request
+from chalicelib.settings import Settings
+from chalicelib.views.view_queue import ViewMessages
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
+API = "id.execute-api.us-east-1.amazonaws.com"
+FUNCTION_URL = "id.lambda-url.us-east-1.on.aws"
+OPERATOR = {"lambda": callers.to_context("")}
+
+
+@pytest.fixture(autouse=True)
+def queue() -> Iterator[FakeQueue]:
+    """Return the queue of the views that are taken."""
+    queue = FakeQueue()
+    settings = Settings(api_token_digests=frozenset({tokens.digest(TOKEN)}))
+    resources.use(GivenResources(MemoryTable(), ViewMessages(queue), settings=settings))
+    yield queue
+    resources.use(None)
+
+
+def event(path: str, method: str = "GET", **more: Any) -> dict[str, Any]:
+    """Return an event of an HTTP API; `domain`, `stage` and `authorizer` go into its context.
+
+    Source: the API Gateway developer guide, "Create AWS Lambda proxy integrations for HTTP APIs".
+    """
+    domain, stage = more.pop("domain", API), more.pop("stage", "$default")
+    authorizer = {"authorizer": more.pop("authorizer")} if "authorizer" in more else {}
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"host": domain},
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "id",
+            **authorizer,
+            "domainName": domain,
+            "domainPrefix": "id",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "192.0.2.1",
+                "userAgent": "agent",
+            },
+            "requestId": "JKJaXmPLvHcESHA=",
+            "routeKey": "$default",
+            "stage": stage,
+            "time": "10/Mar/2020:05:16:23 +0000",
+            "timeEpoch": 1583817383220,
+        },
+        "isBase64Encoded": False,
+        **more,
+    }
+
+
+def refusal(answer: dict[str, Any]) -> tuple[int, str]:
+    return answer["statusCode"], json.loads(answer["body"])["error"]["code"]
+
+
+def test_an_event_is_read_as_a_request() -> None:
+    made = event(
+        "/api/v1/views",
+        "POST",
+        rawQueryString="parameter1=value1&parameter1=value2&parameter2=a%2Fb",
+        cookies=["cookie1", "cookie2"],
+        headers={"Header1": "value1", "header2": "value1,value2"},
+        body="Hello from Lambda",
+        authorizer={"lambda": callers.to_context(USER)},
+    )
+    assert http_api.to_request(made) == Request(
+        "POST",
+        "/api/v1/views",
+        query={"parameter1": ["value1", "value2"], "parameter2": ["a/b"]},
+        headers={"header1": "value1", "header2": "value1,value2", "cookie": "cookie1; cookie2"},
+        body=b"Hello from Lambda",
+        caller=Caller(USER),
+    )
+
+
+def test_a_body_in_base64_is_decoded() -> None:
+    made = event("/", "POST", body=base64.b64encode(b"\xff\x00").decode(), isBase64Encoded=True)
+    assert http_api.to_request(made).body == b"\xff\x00"
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "sent"),
+    [
+        ("/my/100% ü?#", {}, "/my/100%25%20%C3%BC%3F%23"),
+        ("/my/100%25%2F", {"domain": FUNCTION_URL}, "/my/100%25%2F"),
+        ("/prod/healthz", {"stage": "prod"}, "/healthz"),
+        ("/prod", {"stage": "prod"}, "/"),
+        ("/product", {"domain": "badges.example.com", "stage": "$default"}, "/product"),
+    ],
+)
+def test_a_path_is_as_the_caller_encoded_it_without_the_stage(
+    path: str, more: dict[str, str], sent: str
+) -> None:
+    """An HTTP API decodes the path, a function URL does not."""
+    assert http_api.to_request(event(path, **more)).path == sent
+
+
+def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
+    answer = http_api.handler(event("/api/v1/views", rawQueryString="id=a%2Fb&label=%C3%BC"), None)
+    assert answer["statusCode"] == 200
+    assert json.loads(answer["body"])["label"] == "ü"
+    assert answer["headers"]["Content-Type"] == "application/json"
+    assert answer["isBase64Encoded"] is False
+    assert len(queue.bodies) == 1
+    assert http_api.handler(event("/nowhere"), None)["statusCode"] == 404
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "code"),
+    [
+        ({"authorizer": {"lambda": callers.to_context(USER)}}, 403, "forbidden"),
+        ({"authorizer": {"lambda": {"role": "admin"}}}, 403, "forbidden"),
+        ({"authorizer": {"lambda": {}}}, 403, "forbidden"),
+        ({"authorizer": {"lambda": None}}, 403, "forbidden"),
+        ({"authorizer": {"jwt": {"claims": {"role": "operator"}}}}, 401, "unauthorized"),
+        ({"authorizer": {"iam": {"userId": "AIDA"}}}, 401, "unauthorized"),
+        ({}, 401, "unauthorized"),
+        ({"headers": {"authorization": "Bearer x"}}, 403, "forbidden"),
+    ],
+)
+def test_a_route_of_operators_is_closed_to_others(
+    more: dict[str, Any], status: int, code: str
+) -> None:
+    assert refusal(http_api.handler(event("/api/v1/events", **more), None)) == (status, code)
+
+
+@pytest.mark.parametrize(
+    "more", [{"authorizer": OPERATOR}, {"headers": {"Authorization": f"Bearer {TOKEN}"}}]
+)
+def test_a_route_of_operators_is_open_by_the_authorizer_or_by_a_token(more: dict[str, Any]) -> None:
+    assert http_api.handler(event("/api/v1/events", **more), None)["statusCode"] == 200
+
+
+def test_a_role_that_the_authorizer_does_not_name_is_not_made_up_by_a_token() -> None:
+    headers = {"authorization": f"Bearer {TOKEN}"}
+    made = event("/api/v1/events", authorizer={"lambda": {"role": ""}}, headers=headers)
+    assert refusal(http_api.handler(made, None)) == (403, "forbidden")

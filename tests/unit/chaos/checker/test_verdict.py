@@ -1,0 +1,218 @@
+"""The checker: each hand-made bad history goes red for its own reason, a good one does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from chaos.checker import history
+from chaos.checker.history import Kind, Operation, Outcome
+from chaos.checker.verdict import Flaw, Verdict, check
+
+
+def hit(
+    at: float, shown: int | None, put_by: float | None = None, badge_id: str = "a"
+) -> Operation:
+    """A visitor who is answered within half a second."""
+    done = Outcome.ACKNOWLEDGED
+    return Operation(badge_id, Kind.HIT, at, at + 0.5, done, shown, put_by)
+
+
+def read(at: float, shown: int) -> Operation:
+    return Operation("a", Kind.READ, at, at + 0.5, Outcome.ACKNOWLEDGED, shown)
+
+
+def final(at: float, shown: int, badge_id: str = "a") -> Operation:
+    return Operation(badge_id, Kind.FINAL, at, at + 0.5, Outcome.ACKNOWLEDGED, shown)
+
+
+def unanswered(at: float, outcome: Outcome = Outcome.UNKNOWN) -> Operation:
+    return Operation("a", Kind.HIT, at, at + 0.5, outcome)
+
+
+def reset(at: float, ended: float, outcome: Outcome = Outcome.ACKNOWLEDGED) -> Operation:
+    return Operation("a", Kind.RESET, at, ended, outcome)
+
+
+def flaws(*operations: Operation) -> list[Flaw]:
+    return [violation.flaw for violation in check(operations).violations]
+
+
+GOOD = (hit(1, 0, 2), hit(3, 1, 4), read(5, 2), final(8, 2), final(9, 2))
+
+
+def test_an_exact_history_is_right() -> None:
+    assert check(GOOD) == Verdict((), answers=5)
+
+
+def test_the_order_in_which_operations_were_recorded_does_not_matter() -> None:
+    assert flaws(*reversed(GOOD)) == []
+
+
+def test_a_lost_view_is_found_at_the_end() -> None:
+    """2 acknowledged, 1 counted."""
+    verdict = check([hit(1, 0), hit(3, 1), final(9, 1)])
+    assert [one.flaw for one in verdict.violations] == [Flaw.UNEQUAL]
+    assert (verdict.lost, verdict.doubled) == (1, 0)
+
+
+def test_a_lost_view_is_found_while_it_runs() -> None:
+    """The second hit was put by 4, and its visitor could not be told of the first."""
+    assert flaws(hit(1, 0, 4), hit(1.2, 0, 4), read(5, 1), final(9, 2)) == [Flaw.LOST]
+
+
+def test_a_view_that_is_not_put_yet_need_not_be_shown() -> None:
+    assert flaws(hit(1, 0, 2), hit(3, 1, 7), read(5, 1), final(9, 2)) == []
+
+
+def test_a_double_count_is_found_at_the_end_and_while_it_runs() -> None:
+    """1 attempted, 2 shown."""
+    verdict = check([hit(1, 0, 2), read(5, 2), final(9, 2)])
+    assert [one.flaw for one in verdict.violations] == [Flaw.OVER, Flaw.OVER, Flaw.UNEQUAL]
+    assert (verdict.lost, verdict.doubled) == (0, 1)
+
+
+def test_a_value_from_the_future_is_found() -> None:
+    """2 shown at 3, the second hit came at 4, and was rightly shown 1."""
+    assert flaws(hit(1, 0, 2), read(3, 2), hit(4, 1, 5), final(9, 2)) == [Flaw.OVER, Flaw.DOWN]
+
+
+def test_a_visitor_is_not_shown_their_own_view() -> None:
+    """Its put would promise 2, and so the end is wrong as well."""
+    assert flaws(hit(1, 1, 2), final(9, 1)) == [Flaw.OVER, Flaw.DOWN]
+
+
+def test_a_visitor_may_be_shown_the_view_of_another_at_the_same_time() -> None:
+    assert flaws(hit(1, 1, 2), hit(1.1, 0, 2), final(9, 2)) == []
+
+
+def test_a_dip_below_a_promised_count_is_found() -> None:
+    """Once the hit that was shown 1 is put, there are 2 for good, though one is of unknown outcome.
+
+    Nothing that was acknowledged is lost, and nobody was shown 2.
+    """
+    assert flaws(unanswered(1), hit(3, 1, 4), read(5, 1), final(9, 2)) == [Flaw.DOWN]
+
+
+def test_a_dip_below_what_anybody_saw_is_found() -> None:
+    both = (hit(1, 0), hit(1.2, 0), read(5, 2), read(7, 1), final(9, 2))
+    assert flaws(*both) == [Flaw.DOWN]
+
+
+@pytest.mark.parametrize("kind", list(Kind)[:3])
+def test_a_dip_is_found_of_whatever_answer(kind: Kind) -> None:
+    """A hit of a frozen badge is refused, and shows the count all the same."""
+    refused = Operation("a", kind, 7, 7.5, Outcome.REFUSED, 1)
+    assert Flaw.DOWN in flaws(hit(1, 0), hit(1.2, 0), read(5, 2), refused, final(9, 2))
+
+
+def test_answers_that_overlap_may_come_in_any_order() -> None:
+    first, second = read(5, 2), read(5.2, 1)
+    assert flaws(hit(1, 0), hit(1.2, 0), first, second, final(9, 2)) == []
+
+
+def test_a_view_of_unknown_outcome_may_count_or_not() -> None:
+    for count in (1, 2):
+        assert flaws(hit(1, 0, 2), unanswered(3), final(9, count)) == []
+    assert Flaw.UNEQUAL in flaws(hit(1, 0, 2), unanswered(3), final(9, 3))
+
+
+def test_a_refused_view_may_not_count() -> None:
+    refused = unanswered(3, Outcome.REFUSED)
+    assert flaws(hit(1, 0, 2), refused, final(9, 1)) == []
+    assert flaws(hit(1, 0, 2), refused, final(9, 2)) == [Flaw.OVER, Flaw.UNEQUAL]
+
+
+@pytest.mark.parametrize("later", [1, 3])
+def test_a_count_that_changes_through_the_fold_is_found(later: int) -> None:
+    """1 to 3 would all be right, but not one after the other: nobody has come meanwhile."""
+    operations = (hit(1, 0), unanswered(2), unanswered(3), final(8, 2), final(9, later))
+    assert Flaw.UNEQUAL in flaws(*operations)
+
+
+def test_a_badge_that_nobody_read_at_the_end_is_found() -> None:
+    assert flaws(hit(1, 0), final(9, 0, badge_id="b")) == [Flaw.UNREAD]
+
+
+def test_badges_are_judged_each_by_itself() -> None:
+    verdict = check([*GOOD, hit(1, 0, 2, badge_id="b"), final(9, 0, badge_id="b")])
+    assert {one.operation.badge_id for one in verdict.violations} == {"b"}
+
+
+def test_a_violation_shows_the_operations_that_prove_it_and_no_others() -> None:
+    promise, dip = hit(3, 1, 4), read(5, 1)
+    [violation] = check([unanswered(1), promise, dip, final(9, 2)]).violations
+    assert violation.excerpt == (promise,)
+    assert str(violation) == (
+        "down: 1 shown, after the put of a hit that was shown 1\n"
+        "    3.0000 to 3.5000: hit 'a' acknowledged, shown 1, put by 4.0000\n"
+        "  > 5.0000 to 5.5000: read 'a' acknowledged, shown 1"
+    )
+
+
+def test_a_history_is_kept_and_read_again(tmp_path: Path) -> None:
+    noted = replace(unanswered(2), badge_id="ü/🦆", note='cut "mid-request"')
+    kept = [GOOD[0], noted, *GOOD[1:]]
+    history.write(tmp_path / "history.jsonl", reversed(kept))
+    assert history.read(tmp_path / "history.jsonl") == kept
+
+
+OLD = (hit(1, 0, 2), hit(3, 1, 4))
+"""2 views of the life that a reset at 5 ends."""
+
+
+def test_a_reset_begins_a_life_at_0() -> None:
+    assert flaws(*OLD, reset(5, 6), read(7, 0), hit(8, 0, 9), final(10, 1)) == []
+
+
+def test_a_view_of_an_earlier_life_is_found_in_the_new_one() -> None:
+    """Asked for and answered before the reset began, however late it was put."""
+    assert flaws(*OLD, reset(5, 6), read(7, 1), final(9, 1)) == [
+        *(Flaw.OVER, Flaw.OVER, Flaw.UNEQUAL)
+    ]
+
+
+def test_a_view_after_the_reset_s_answer_must_be_in_the_new_life() -> None:
+    later = (reset(5, 6), hit(7, 0, 8))
+    assert Flaw.LOST in flaws(*OLD, *later, read(9, 0), final(11, 1))
+    assert Flaw.UNEQUAL in flaws(*OLD, *later, final(11, 0))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_view_during_a_reset_may_be_of_either_life(count: int) -> None:
+    during = replace(hit(5.2, 2, 8), completed=7.0)
+    assert flaws(*OLD, reset(5, 6), during, read(9, count), final(11, count)) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_an_answer_during_a_reset_may_be_of_either_life(count: int) -> None:
+    assert flaws(*OLD, reset(5, 6), read(5.2, count), final(9, 0)) == []
+
+
+def test_an_answer_during_a_reset_shows_no_view_that_nobody_took() -> None:
+    assert flaws(*OLD, reset(5, 6), read(5.2, 3), final(9, 0)) == [Flaw.OVER]
+
+
+def test_a_view_during_a_reset_counts_once() -> None:
+    during = replace(hit(5.2, 2, 8), completed=7.0)
+    assert Flaw.UNEQUAL in flaws(*OLD, reset(5, 6), during, final(11, 2))
+
+
+def test_a_dip_within_a_life_is_found_after_a_reset() -> None:
+    hits = (hit(7, 0), hit(7.1, 0))
+    assert flaws(*OLD, reset(5, 6), *hits, read(8, 2), read(9, 1), final(11, 2)) == [Flaw.DOWN]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_a_view_without_a_read_may_be_of_the_life_before(count: int) -> None:
+    """Its time is the clock's alone, which a reset is a few seconds ahead of."""
+    assert flaws(*OLD, reset(5, 6), hit(7, None, 8), read(9, count), final(11, count)) == []
+
+
+def test_a_reset_without_an_answer_may_be_done_at_any_time() -> None:
+    asked = reset(5, 6, Outcome.UNKNOWN)
+    for count in (2, 1, 0):
+        assert flaws(*OLD, asked, read(9, count), final(11, count)) == []
+    assert Flaw.OVER in flaws(*OLD, asked, read(9, 3), final(11, 2))

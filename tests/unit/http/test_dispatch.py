@@ -1,0 +1,216 @@
+"""Dispatch: which route answers, who may call it, and the form of every failure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.http import tokens
+from chalicelib.http.dispatch import dispatch, handle
+from chalicelib.http.errors import ClientError
+from chalicelib.http.messages import Caller, Request, Response
+from chalicelib.http.routing import Authentication, Route, RouteTable
+from chalicelib.resources import Resources
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.writes import ConditionFailed
+from simulation.resources import GivenResources
+
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+OPERATORS, USERS = "an operator's", "a user's"
+RESOURCES = GivenResources(
+    settings=Settings(
+        api_token_digests=frozenset({tokens.digest(OPERATORS), tokens.digest(USERS)}),
+        token_users={tokens.digest(USERS): USER},
+    )
+)
+
+
+def teapot() -> ClientError:
+    """Return an error of a feature; a class of it would be one more error of the product."""
+    error = ClientError("short and stout")
+    error.status, error.code = 418, "teapot"
+    error.headers, error.details = {"X-Shape": "round"}, {"color": "blue"}
+    return error
+
+
+FAILURES = {
+    "teapot": teapot(),
+    "unavailable": Unavailable("throttled"),
+    "refused": Refused("no right"),
+    "condition": ConditionFailed({0: None}),
+    "bug": KeyError("a bug"),
+}
+
+
+def show(request: Request, _: Resources) -> Response:
+    """Answer what the request is."""
+    caller = request.caller and request.caller.user
+    shown = [request.method, request.path, dict(request.path_parameters), caller]
+    return Response(200, body=json.dumps(shown).encode())
+
+
+def fail(request: Request, _: Resources) -> Response:
+    raise FAILURES[request.path_parameters["kind"]]
+
+
+TABLE = RouteTable(
+    (
+        Route("GET", "/names/{name}", show, with_head=True),
+        Route("PUT", "/names/{name}", show),
+        Route("GET", "/names/me", show),
+        Route("GET", "/names/{name}/of/{other}", show),
+        Route("GET", "/operators", show, Authentication.OPERATOR),
+        Route("GET", "/tokens", show, Authentication.TOKEN),
+        Route("GET", "/failures/{kind}", fail),
+    )
+)
+
+
+def ask(path: str, method: str = "GET", token: str = "") -> Response:
+    headers = {"authorization": token} if token else {}
+    return dispatch(TABLE, Request(method, path, headers=headers), RESOURCES)
+
+
+def shown(path: str, method: str = "GET", token: str = "") -> Any:
+    response = ask(path, method, token)
+    assert response.status == 200
+    return json.loads(response.body)
+
+
+def refusal(response: Response) -> tuple[int, str, str]:
+    error = json.loads(response.body)["error"]
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["Cache-Control"] == "no-store"
+    return response.status, error["code"], error["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "decoded", "parameters"),
+    [
+        ("/names/a", "/names/a", {"name": "a"}),
+        ("/names/me", "/names/me", {}),
+        ("/names/a%2Fb", "/names/a/b", {"name": "a/b"}),
+        ("/names/me%20", "/names/me ", {"name": "me "}),
+        ("/names/100%25", "/names/100%", {"name": "100%"}),
+        ("/names/a;b#c", "/names/a;b#c", {"name": "a;b#c"}),
+        ("/names/%C3%BC/of/b", "/names/ü/of/b", {"name": "ü", "other": "b"}),
+    ],
+)
+def test_a_path_finds_its_route_and_its_parameters_are_decoded_once(
+    path: str, decoded: str, parameters: dict[str, str]
+) -> None:
+    assert shown(path) == ["GET", decoded, parameters, None]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "", "/names", "/names/", "/names/a/", "//names/a", "/names//of/b", "/Names/a", "*"],
+)
+@pytest.mark.parametrize("token", ["", "Bearer x", f"Bearer {OPERATORS}"])
+def test_a_path_without_a_route_is_not_found_whatever_the_token(path: str, token: str) -> None:
+    assert refusal(ask(path, token=token)) == (404, "not_found", "there is no such route")
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "allowed"),
+    [
+        ("/names/a", "POST", "GET, HEAD, PUT"),
+        ("/names/a", "OPTIONS", "GET, HEAD, PUT"),
+        ("/names/me", "PUT", "GET"),
+        ("/operators", "HEAD", "GET"),
+        ("/operators", "get", "GET"),
+    ],
+)
+def test_another_method_is_not_allowed_and_the_right_ones_are_named(
+    path: str, method: str, allowed: str
+) -> None:
+    response = ask(path, method)
+    assert refusal(response) == (405, "method_not_allowed", f"use {allowed}")
+    assert response.headers["Allow"] == allowed
+
+
+def test_head_is_answered_as_get_where_a_route_has_it() -> None:
+    assert shown("/names/a", "HEAD") == ["HEAD", "/names/a", {"name": "a"}, None]
+
+
+@pytest.mark.parametrize("path", ["/operators", "/tokens"])
+def test_a_route_of_tokens_needs_one_that_is_known(path: str) -> None:
+    none = ask(path)
+    assert refusal(none) == (
+        401,
+        "unauthorized",
+        "give a token: Authorization: Bearer TOKEN",
+    )
+    assert none.headers["WWW-Authenticate"] == "Bearer"
+    for wrong in ("Bearer x", f"Basic {OPERATORS}", "Bearer", f"Bearer {tokens.digest(USERS)}"):
+        refused = ask(path, token=wrong)
+        assert refusal(refused) == (403, "forbidden", "this token opens nothing here")
+        assert "WWW-Authenticate" not in refused.headers
+
+
+def test_an_operators_token_is_good_for_all_and_a_users_for_its_routes() -> None:
+    assert shown("/operators", token=f"Bearer {OPERATORS}")[-1] == ""
+    assert shown("/tokens", token=f"bearer {OPERATORS}")[-1] == ""
+    assert shown("/tokens", token=f"Bearer {USERS}")[-1] == USER
+    status, code, message = refusal(ask("/operators", token=f"Bearer {USERS}"))
+    assert (status, code) == (403, "forbidden")
+    assert message == "the token is a user's: it is good for the user's wallet alone"
+
+
+def test_a_token_is_not_looked_at_where_a_route_needs_none() -> None:
+    assert shown("/names/a", token="Bearer x")[-1] is None  # noqa: S106  no password
+
+
+@pytest.mark.parametrize(
+    ("caller", "statuses"),
+    [(None, [200, 401, 401]), (Caller(USER), [200, 403, 200]), (Caller(), [200, 200, 200])],
+)
+def test_a_caller_whom_an_adapter_names_is_taken_and_none_is_refused(
+    caller: Caller | None, statuses: list[int]
+) -> None:
+    paths = ("/names/me", "/operators", "/tokens")
+    for path, status in zip(paths, statuses, strict=True):
+        match = TABLE.find(path)
+        assert match
+        request = Request("GET", path, caller=caller, headers={"authorization": "Bearer x"})
+        assert handle(match.routes["GET"], request, RESOURCES).status == status
+        if caller:
+            assert dispatch(TABLE, replace(request, headers={}), RESOURCES).status == status
+
+
+def test_an_error_of_a_feature_has_its_status_code_headers_and_details(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    response = ask("/failures/teapot")
+    assert refusal(response) == (418, "teapot", "short and stout")
+    assert json.loads(response.body)["error"]["color"] == "blue"
+    assert response.headers["X-Shape"] == "round"
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("kind", ["unavailable", "refused", "condition"])
+def test_a_fault_of_the_storage_is_503_with_the_time_to_ask_again(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    response = ask(f"/failures/{kind}")
+    message = "the storage does not answer: send the same request again"
+    assert refusal(response) == (503, "unavailable", message)
+    assert response.headers["Retry-After"] == "1"
+    assert caplog.messages == ["request_failed"]
+
+
+def test_any_other_fault_is_500_and_tells_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+    response = ask("/failures/bug")
+    assert refusal(response) == (500, "internal", "internal error: see the log")
+    [record] = caplog.records
+    assert "a bug" in str(record.exc_info)
+    assert vars(record)["fields"] == {"function": "api_handler"}
+
+
+def test_two_routes_never_answer_the_same() -> None:
+    with pytest.raises(ValueError, match="two routes answer HEAD /"):
+        RouteTable((Route("HEAD", "/", show), Route("GET", "/", show, with_head=True)))

@@ -1,0 +1,365 @@
+"""The OpenAPI description is valid and says of each route what the code does."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from chalicelib import description
+from chalicelib.api import TABLE
+from chalicelib.badges import options
+from chalicelib.events import event, requests, serializers
+from chalicelib.http.description import NO_CONTROL_CHARACTERS
+from chalicelib.http.dispatch import dispatch
+from chalicelib.http.errors import ClientError, MethodNotAllowedError
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.openapi import Component
+from chalicelib.http.query import check_characters
+from chalicelib.http.times import to_iso8601
+from chalicelib.views import owner_routes
+from chalicelib.wallets import journal, wallet
+from chalicelib.wallets import requests as wallet_requests
+from chalicelib.wallets import serializers as wallet_serializers
+from chalicelib.wallets.opening import HasWalletError, Wallet
+from simulation.resources import GivenResources
+
+ROOT = Path(__file__).parents[2]
+METHODS = {"get", "post", "put", "patch", "delete"}
+SERVER_CODES = {"too_large", "too_many_requests", "internal", "unavailable"}
+"""Codes of errors that no feature raises."""
+TOKEN_OPERATIONS = {
+    "startTimer", "getTimer", "listEvents", "makeEvent", "getEvent", "cancelEvent", "echoAtTime",
+    "openWallet", "getMyWallet", "changeWallet", "getBalance", "listTransactions", "depositMoney",
+    "transferMoney",
+}  # fmt: skip
+DOCUMENT: dict[str, Any] = json.loads(description.text(TABLE.routes))
+
+
+def resolve(part: Any) -> Any:
+    """Return a part of the document with the components in place of the references."""
+    if isinstance(part, list):
+        return [resolve(inner) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    resolved = {name: resolve(inner) for name, inner in part.items() if name != "$ref"}
+    if "$ref" not in part:
+        return resolved
+    _, _, kind, name = part["$ref"].split("/")
+    return merge(resolve(DOCUMENT["components"][kind][name]), resolved)
+
+
+def merge(below: Any, above: Any) -> Any:
+    if not (isinstance(below, dict) and isinstance(above, dict)):
+        return above
+    return below | {
+        name: merge(below[name], part) if name in below else part for name, part in above.items()
+    }
+
+
+PATHS: dict[str, Any] = resolve(DOCUMENT["paths"])
+SCHEMAS: dict[str, Any] = resolve(DOCUMENT["components"]["schemas"])
+
+
+OPERATIONS: dict[str, Any] = {
+    item[method]["operationId"]: item[method] | {"path": item.get("parameters", [])}
+    for item in PATHS.values()
+    for method in METHODS & item.keys()
+}
+"""Each operation by its name, with the parameters of its path."""
+
+
+def get(path: str) -> Response:
+    return dispatch(TABLE, Request("GET", path), GivenResources())
+
+
+def find(name: str, part: Any) -> Iterator[Any]:
+    """Return every value under this key, however deep."""
+    if isinstance(part, dict):
+        yield from (part[name],) if name in part else ()
+    for inner in part.values() if isinstance(part, dict) else part if type(part) is list else ():
+        yield from find(name, inner)
+
+
+# ---- the response
+
+
+def test_every_page_may_read_it_and_a_cache_keeps_it_for_minutes() -> None:
+    response = get("/openapi.json")
+    assert response.status == 200
+    assert json.loads(response.body) == DOCUMENT
+    assert response.headers == {
+        "Content-Type": "application/json",
+        "Cache-Control": "public, max-age=300",
+        "Access-Control-Allow-Origin": "*",
+        "X-Content-Type-Options": "nosniff",
+    }
+
+
+def test_it_is_generated_when_it_is_first_asked_for() -> None:
+    """Lambda pays for imports at each cold start, which mostly is for a badge."""
+    program = (
+        "import sys\n"
+        "from chalicelib import api\n"
+        "assert not [name for name in sys.modules if name.endswith('description')]\n"
+        "first = api.get_description(None, None).body\n"
+        "assert api.get_description(None, None).body is first\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)  # noqa: S603  our own
+
+
+# ---- the document
+
+
+def test_it_is_valid() -> None:
+    assert [*OpenAPIV31SpecValidator(DOCUMENT).iter_errors()] == []
+
+
+def test_its_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    info = DOCUMENT["info"]
+    assert (info["title"], info["version"]) == (project["name"], project["version"])
+    assert info["license"]["identifier"] == project["license"]
+
+
+def test_its_server_is_its_own_place() -> None:
+    """A stage before the path, such as `/prod`, changes nothing."""
+    assert [server["url"] for server in DOCUMENT["servers"]] == ["."]
+
+
+def test_every_route_is_described() -> None:
+    described = {(method, path) for path, item in PATHS.items() for method in METHODS & item.keys()}
+    assert described == {(route.method.lower(), route.path) for route in TABLE.routes}
+    for routes in (TABLE.routes[1:], (*TABLE.routes, replace(TABLE.routes[0], path="/new"))):
+        with pytest.raises(ValueError, match="no route or no description"):
+            description.document(routes)
+
+
+def test_two_components_cannot_share_a_name() -> None:
+    components = description.Components()
+    assert components.resolve([Component("schemas", "A", {"type": "string"})] * 2)
+    with pytest.raises(ValueError, match="two different components are called schemas/A"):
+        components.resolve(Component("schemas", "A", {"type": "integer"}))
+
+
+def test_every_operation_has_a_summary_and_a_tag() -> None:
+    tags = {tag["name"] for tag in DOCUMENT["tags"]}
+    for operation in OPERATIONS.values():
+        assert re.fullmatch(r"[A-Z].*[^.]", operation["summary"])
+        assert set(operation["tags"]) <= tags
+
+
+def test_every_link_gives_parameters_of_an_operation() -> None:
+    parameters = {
+        name: {one["name"] for one in (*operation["path"], *operation.get("parameters", ()))}
+        for name, operation in OPERATIONS.items()
+    }
+    links = [link for named in find("links", PATHS) for link in named.values()]
+    assert links
+    for link in links:
+        assert link["parameters"].keys() <= parameters[link["operationId"]]
+
+
+def test_every_example_conforms_to_its_schema() -> None:
+    examples = 0
+    for holder in (*find("application/json", PATHS), *find("parameters", PATHS)):
+        for part in holder if isinstance(holder, list) else [holder]:
+            named = [one["value"] for one in part.get("examples", {}).values()]
+            for example in (*named, *([part["example"]] if "example" in part else [])):
+                OAS31Validator(part["schema"]).validate(example)
+                examples += 1
+    assert examples > 20
+
+
+# ---- the code
+
+
+def test_routes_with_a_token_say_so_and_return_its_errors() -> None:
+    token = {
+        name: operation["responses"]
+        for name, operation in OPERATIONS.items()
+        if operation.get("security") == [{"token": []}]
+    }
+    assert token.keys() == TOKEN_OPERATIONS
+    for answers in token.values():
+        assert {"401", "403", "429", "500", "503"} < answers.keys()
+        assert answers["401"]["headers"]["WWW-Authenticate"]["schema"] == {"const": "Bearer"}
+
+
+def test_routes_for_operators_and_for_head_say_so() -> None:
+    for sentence, name in (
+        (description.OPERATORS_ONLY, "listEvents"),
+        (description.HEAD_TOO, "getViews"),
+    ):
+        assert sentence in OPERATIONS[name]["description"]
+        assert sentence not in OPERATIONS["getBalance"]["description"]
+
+
+@pytest.mark.parametrize(
+    ("name", "statuses"),
+    [
+        ("getViews", "200 429"),
+        ("getHistory", "200 400 429 500 503"),
+        ("claimBadge", "201 400 409 413 429 500 503"),
+        ("deleteBadge", "204 400 401 403 404 429 500 503"),
+        ("makeEvent", "200 201 400 401 403 409 413 429 500 503"),
+        ("echoAtTime", "200 201 400 401 403 409 413 415 429 500 503"),
+        ("getEvent", "200 401 403 404 429 500 503"),
+        ("cancelEvent", "200 401 403 404 409 429 500 503"),
+        ("depositMoney", "204 400 401 403 404 409 413 422 429 500 503"),
+        ("transferMoney", "204 400 401 403 404 409 413 422 429 500 503"),
+    ],
+)
+def test_an_operation_has_the_errors_of_its_request(name: str, statuses: str) -> None:
+    assert [*OPERATIONS[name]["responses"]] == statuses.split()
+
+
+def test_errors_have_their_codes_and_fields() -> None:
+    transfer, wallets = (OPERATIONS[name]["responses"] for name in ("transferMoney", "openWallet"))
+    [same] = find("code", transfer["400"])
+    assert same["enum"] == ["same_wallet", "bad_request"]
+    [refused], [exists] = find("error", transfer["409"]), find("error", wallets["409"])
+    assert "balance" in refused["properties"].keys() - set(refused["required"])
+    assert exists["required"] == ["code", "message", "id"]
+    assert wallets["409"]["description"] == HasWalletError.__doc__
+    [retry] = find("Retry-After", wallets["503"])
+    assert retry["required"]
+
+
+def test_every_code_of_an_error_is_described_and_no_other() -> None:
+    schemas = [
+        code
+        for operation in OPERATIONS.values()
+        for status, response in operation["responses"].items()
+        if int(status) >= 400
+        for code in find("code", response)
+    ]
+    described = {code for schema in schemas for code in schema.get("enum") or [schema["const"]]}
+    raised = {error.code for error in subclasses(ClientError) if error is not MethodNotAllowedError}
+    refused = {str(outcome) for outcome in wallet.Outcome if outcome is not wallet.Outcome.DONE}
+    assert described == raised | refused | SERVER_CODES
+
+
+def subclasses(kind: type[ClientError]) -> Iterator[type[ClientError]]:
+    for derived in kind.__subclasses__():
+        yield derived
+        yield from subclasses(derived)
+
+
+@pytest.mark.parametrize("name", ["getViews", "getViewsByOldPath", "getViewsSvg"])
+def test_a_badge_has_every_option(name: str) -> None:
+    names = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
+    fields = {*options.Options.__dataclass_fields__} - {"label_color"}
+    assert names == {"id", "labelColor", *fields}
+
+
+def test_requests_have_the_fields_of_the_code() -> None:
+    for schema, fields in (
+        ("Claim", owner_routes.CLAIM),
+        ("Change", owner_routes.CHANGE),
+        ("EventRequest", requests.EVENT),
+        ("TimerRequest", requests.TIMER),
+        ("PostingRequest", wallet_requests.FIELDS),
+    ):
+        assert SCHEMAS[schema]["properties"].keys() == fields
+    assert set(SCHEMAS["TimerRequest"]["required"]) == requests.TIMER
+
+
+def test_responses_have_the_fields_of_the_code() -> None:
+    """Each schema has every field that a response can have, and requires those that all have."""
+    attempt = event.Attempt(1, 2, 500, "status 500")
+    log = event.Target(event.Kind.LOG)
+    most_event = event.Event("e", 5, 1, log, "{}", "", claim="worker", attempts=(attempt,))
+    least_event = event.Event("e", 5, 1, log, "", "", event.Status.SUCCESS)
+    most, least = serializers.to_json(most_event), serializers.to_json(least_event)
+    timer = serializers.timer(most_event, 0)
+    transfer, deposit = wallet.Posting("n", 1, "b", "a"), wallet.Posting("n", 1, "b")
+    full = journal_page(journal.Page([wallet.Entry("a", transfer, 0)], "cursor"))
+    bare = journal_page(journal.Page([wallet.Entry("a", deposit, 0)], ""))
+    balance, own = (read(Wallet("a", "", 0)) for read in WALLET_SERIALIZERS)
+    for schema, fields, required in (
+        ("Event", most, least),
+        ("Attempt", most["attempts"][0], {"started"}),
+        ("Timer", timer, timer),
+        ("Balance", balance, balance),
+        ("Wallet", own, own),
+        ("Transactions", full, bare),
+        ("Transaction", full["transactions"][0], bare["transactions"][0]),
+    ):
+        assert SCHEMAS[schema]["properties"].keys() == set(fields)
+        assert set(SCHEMAS[schema]["required"]) == set(required)
+    assert SCHEMAS["Event"]["properties"]["claim"]["properties"].keys() == most["claim"].keys()
+
+
+WALLET_SERIALIZERS = (wallet_serializers.balance, wallet_serializers.own)
+
+
+def journal_page(page: journal.Page) -> dict[str, Any]:
+    return wallet_serializers.transactions(page, "a", 0)
+
+
+def test_the_examples_of_requests_are_accepted() -> None:
+    def example(name: str, kind: str = "application/json") -> Any:
+        content = OPERATIONS[name]["requestBody"]["content"][kind]
+        return content.get("example") or [one["value"] for one in content["examples"].values()]
+
+    def body(name: str) -> bytes:
+        return json.dumps(example(name)).encode()
+
+    now = 1_790_000_000_000
+    for one in example("makeEvent"):
+        assert requests.read_event(json.dumps(one).encode(), (), now).digest
+    assert requests.read_timer(body("startTimer"), now).at == now + 330_000
+    assert requests.read_echo(example("echoAtTime", "text/plain").encode(), "0", now).digest
+    assert wallet_requests.read_user(body("openWallet")) == example("openWallet")["user_id"]
+    for name in ("depositMoney", "transferMoney"):
+        assert wallet_requests.read_posting(body(name), "b").amount == 12_500_000
+    assert wallet_requests.read_publicity(body("changeWallet"))
+
+
+def test_the_patterns_are_those_of_the_code() -> None:
+    pattern = re.compile(SCHEMAS["Badge"]["properties"]["color"]["pattern"])
+    assert all(map(pattern.match, serializers.COLORS.values()))
+    assert re.match(SCHEMAS["Moment"]["pattern"], to_iso8601(1_790_000_000_000))
+    for character in map(chr, range(0x300)):
+        is_allowed = NO_CONTROL_CHARACTERS.fullmatch(character) is not None
+        assert is_allowed == can_be_shown(character)
+
+
+def can_be_shown(character: str) -> bool:
+    try:
+        check_characters(character, "it")
+    except ValueError:
+        return False
+    return True
+
+
+def test_the_headers_are_those_of_the_responses() -> None:
+    for path in ("/", "/openapi.json", "/api/v1/views"):
+        described = PATHS[path]["get"]["responses"]["200"]["headers"]
+        headers = get(path).headers
+        for name, header in described.items():
+            assert header["schema"].get("const", headers[name]) == headers[name]
+
+
+# ---- the README
+
+
+def test_the_readme_lists_every_route() -> None:
+    text = (ROOT / "README.md").read_text().partition("\n## HTTP\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1] for row in text.splitlines() if row.startswith("| `")]
+    listed = re.findall(r"`([A-Z]+) (/[^`? ]*)", " ".join(rows))
+    named = [(method, re.sub("{[a-z_]+}", "{}", path)) for method, path in listed]
+    assert sorted(named) == sorted(
+        (route.method, re.sub("{[a-z_]+}", "{}", route.path)) for route in TABLE.routes
+    )

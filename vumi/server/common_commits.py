@@ -1,0 +1,116 @@
+"""Requests that wait while one commit runs are answered in the next one, all together.
+
+Commits run on the thread of the event loop. The web server reads and writes its sockets on threads
+of its own, without the interpreter, so no thread has to be woken for a request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Protocol, TypeVar
+
+from chalicelib import telemetry
+from chalicelib.http import errors
+from chalicelib.http.messages import Request, Response
+from chalicelib.storage.errors import StorageError
+from vumi.storage.database import Corrupt
+
+MAX_REQUESTS = 100
+"""Requests in one commit: a few milliseconds in which nothing else is answered."""
+THREADS = 40
+"""Requests that are answered alone at the same time."""
+HEALTH = "/healthz"
+
+Result = TypeVar("Result")
+
+
+class Together(Protocol):
+    """Calls a function whose writes share one commit; raises `StorageError`."""
+
+    def __call__(self, function: Callable[[], Result], /) -> Result: ...
+
+
+class CommonCommits:
+    """Answers requests by `route`, up to 100 of them in one commit of `together`.
+
+    A request that may wait for the network is answered on a thread alone. So is each request of a
+    common commit that failed. A commit takes `turn`, which workers that compute much take as well.
+    """
+
+    def __init__(
+        self,
+        route: Callable[[Request], Response],
+        together: Together,
+        turn: AbstractContextManager[object],
+    ) -> None:
+        self._route = route
+        self._together = together
+        self._turn = turn
+        self._waiting: deque[tuple[Request, asyncio.Future[Response | None]]] = deque()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request; what it wrote is on the disk."""
+        if may_call_network(request):
+            return await self._on_thread(self._route, request)
+        loop = asyncio.get_running_loop()
+        answered: asyncio.Future[Response | None] = loop.create_future()
+        if not self._waiting:
+            loop.call_soon(self._commit)
+        self._waiting.append((request, answered))
+        response = await answered
+        return response or await self._on_thread(self._answer_alone, request)
+
+    def close(self) -> None:
+        """Wait for nobody: a request that still runs finds the file closed."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _commit(self) -> None:
+        """Answer the requests that waited longest."""
+        size = min(len(self._waiting), MAX_REQUESTS)
+        batch = [self._waiting.popleft() for _ in range(size)]
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._commit)
+        responses = self._responses([request for request, _ in batch])
+        for (_, answered), response in zip(batch, responses, strict=True):
+            if not answered.done():
+                answered.set_result(response)
+
+    def _responses(self, requests: Sequence[Request]) -> Sequence[Response | None]:
+        """Answer requests in one commit; None for each if that failed."""
+        try:
+            with self._turn:
+                return self._together(lambda: [self._route(request) for request in requests])
+        except Exception as error:  # noqa: BLE001  no request would be answered any more
+            if not isinstance(error, StorageError):
+                telemetry.event(logging.ERROR, "common_commit_failed")
+            return [None] * len(requests)
+
+    def _answer_alone(self, request: Request) -> Response:
+        """Answer a request whose common commit failed."""
+        try:
+            return self._together(lambda: self._route(request))
+        except StorageError as error:
+            if isinstance(error, Corrupt) and request.path == HEALTH:
+                # The route would find all well, because what can be read still is.
+                return errors.unavailable("the file is corrupt: see the log")
+            # Without a commit around it, the route meets the same fault, and answers it.
+            return self._route(request)
+
+    async def _on_thread(self, answer: Callable[[Request], Response], request: Request) -> Response:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, answer, request)
+
+
+def may_call_network(request: Request) -> bool:
+    """Tell whether a request may name a URL, whose host is looked up before the answer.
+
+    JSON may have the letters as escapes, and in UTF-16.
+    """
+    body = request.body.replace(b"\0", b"")
+    return b"url" in body or b"\\u" in body
