@@ -262,7 +262,7 @@ def test_what_is_never_ready_is_given_up_after_two_minutes_by_name(
     client, pauses = FakeLambda(busy={stuck: 1_000_000}), Pauses()
     with pytest.raises(IncompleteError) as gave_up:
         complete(client, folder, pauses)
-    assert str(gave_up.value) == says
+    assert str(gave_up.value) == f"{says}; run this step again later"
     assert sum(pauses.lengths) == 120
     assert stuck not in client.settings
 
