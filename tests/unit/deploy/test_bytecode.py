@@ -1,4 +1,4 @@
-"""Compiled files: what Python loads in place of a source, the same bytes wherever they are made."""
+"""Compiled files, which Python loads instead of a source, have the same bytes on every machine."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_another_python_compiles_nothing(tmp_path: Path) -> None:
     assert made(tmp_path, {"app.py": SOURCE}, "cpython-27") == ["app.py"]
 
 
-def test_what_is_compiled_is_what_python_runs_whatever_its_source_says(tmp_path: Path) -> None:
+def test_python_runs_the_compiled_file_without_checking_its_source(tmp_path: Path) -> None:
     """Unpacked anew, a source has another time than any compiled file knows of."""
     made(tmp_path, {"package/tea.py": SOURCE})
     (tmp_path / "task" / "package" / "tea.py").write_text("raise SystemExit('compiled anew')")
@@ -90,6 +90,6 @@ def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
     assert seen == {bytecode.compile_source("tea.py", SOURCE).hex() + "\n"}
 
 
-def test_a_source_that_is_no_python_is_an_error() -> None:
+def test_a_source_that_is_not_python_is_an_error() -> None:
     with pytest.raises(SyntaxError):
         bytecode.compile_source("tea.py", b"no python")

@@ -1,4 +1,4 @@
-"""A zip made anew is the same for the same files, however and whenever it was first made."""
+"""A normalized zip has the same bytes for the same files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def contents(path: Path) -> dict[str, bytes]:
         return {name: opened.read(name) for name in opened.namelist()}
 
 
-def test_every_file_is_there_with_what_is_in_it_sorted_by_name(tmp_path: Path) -> None:
+def test_all_files_are_kept_with_their_content_and_sorted_by_name(tmp_path: Path) -> None:
     made = contents(normalized(tmp_path, FILES))
     assert made == FILES
     assert list(made) == [
@@ -107,14 +107,14 @@ def test_a_zip_made_elsewhere_of_the_same_files_becomes_the_same_bytes(
 
 
 @given(st.permutations(sorted(FILES)))
-def test_the_order_of_the_given_zip_makes_no_difference(order: list[str]) -> None:
+def test_the_order_of_the_given_zip_does_not_matter(order: list[str]) -> None:
     with TemporaryDirectory() as folder:
         first = normalized(Path(folder), FILES).read_bytes()
         shuffled = normalized(Path(folder), {name: FILES[name] for name in order}).read_bytes()
     assert shuffled == first
 
 
-def test_making_it_anew_again_changes_nothing(tmp_path: Path) -> None:
+def test_normalizing_twice_changes_nothing(tmp_path: Path) -> None:
     once = normalized(tmp_path, FILES)
     normalize(once, tmp_path / "again.zip", ANOTHER)
     assert (tmp_path / "again.zip").read_bytes() == once.read_bytes()

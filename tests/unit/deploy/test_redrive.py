@@ -1,4 +1,4 @@
-"""The redrive: dead letters are sent again, and no view is lost or counted twice by it."""
+"""A redrive sends dead letters again, and no view is lost or counted twice."""
 
 from __future__ import annotations
 

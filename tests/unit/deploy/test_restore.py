@@ -1,4 +1,4 @@
-"""What is stopped while a table is restored: the consumers but the archive's, and TTL."""
+"""A restore stops TTL and the consumers, except that of the archive."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def lambdas(*, enabled: bool) -> FakeLambda:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_all_consumers_run_again_and_all_rest_but_the_archives(*, enabled: bool) -> None:
+def test_all_consumers_are_enabled_and_all_but_the_archives_disabled(*, enabled: bool) -> None:
     """What was removed before the moment of a restore is in the old stream alone."""
     functions = lambdas(enabled=not enabled)
     tables = boto3.client("dynamodb", region_name="us-east-1")

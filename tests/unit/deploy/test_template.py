@@ -1,4 +1,4 @@
-"""`.chalice/resources.yaml` as names, as a stack of its own, and for another stage than prod."""
+"""The variants of `.chalice/resources.yaml`: resolved, standalone, and for other stages."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ SMALL: dict[str, Any] = {
 """Board needs Alarm, Alarm needs Function, and Function is Chalice's to make."""
 
 
-def test_what_refers_to_something_that_goes_goes_with_it() -> None:
+def test_a_resource_that_refers_to_a_removed_one_is_removed() -> None:
     before = copy.deepcopy(SMALL)
     alone = template.extract_standalone(SMALL)
     assert set(alone["Resources"]) == {"Table", "Stream"}
@@ -117,7 +117,7 @@ def test_what_refers_to_something_that_goes_goes_with_it() -> None:
     assert before == SMALL
 
 
-def test_the_stack_of_its_own_has_the_storage_and_the_alarms_that_need_no_function() -> None:
+def test_the_standalone_stack_has_the_storage_and_the_alarms_that_need_no_function() -> None:
     """No function, no API and so no alarm on one; the dashboard shows functions too."""
     assert set(alone()["Resources"]) == {
         "Table",
@@ -137,19 +137,19 @@ def test_the_stack_of_its_own_has_the_storage_and_the_alarms_that_need_no_functi
     }
 
 
-def test_the_stack_of_its_own_takes_its_parts_as_they_are() -> None:
+def test_the_standalone_stack_does_not_change_its_parts() -> None:
     whole, part = template.load(), alone()
     for section in ("Resources", "Outputs", "Parameters"):
         assert part[section].items() <= whole[section].items()
     assert all("Type" in resource for resource in part["Resources"].values())
 
 
-def test_the_stack_of_its_own_is_told_of_nothing_that_it_does_not_use() -> None:
+def test_the_standalone_stack_has_no_unused_parameters() -> None:
     assert set(alone()["Parameters"]) == {"AlarmEmail", "RestoredTable", "RestoredStream"}
 
 
 @pytest.mark.parametrize("kind", ["prod", "dev"])
-def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> None:
+def test_the_standalone_stack_refers_only_to_its_parts(kind: str) -> None:
     part = template.extract_standalone(template.for_stage(template.load(), kind))
     known = {*part["Resources"], *part["Parameters"]}
     referred = set(names_in(part))
@@ -158,7 +158,7 @@ def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> No
     assert conditions == {"HasAlarmEmail", "IsRestored"} == set(part["Conditions"])
 
 
-def test_the_stack_of_its_own_tells_the_names_that_the_next_steps_ask_for() -> None:
+def test_the_standalone_stack_has_the_outputs_that_the_next_steps_need() -> None:
     """Those of the functions' settings, and the queues of dead letters."""
     asked = {*stage.SETTINGS.values(), "ViewsDeadLettersUrl", "TimersDeadLettersUrl"}
     assert set(alone()["Outputs"]) == asked
@@ -212,7 +212,7 @@ def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("name", ["dev", "staging", "Prod", "production"])
-def test_any_other_stage_goes_whole_when_its_stack_is_deleted(name: str) -> None:
+def test_any_other_stage_is_deleted_completely_with_its_stack(name: str) -> None:
     given = template.load()
     whole = template.for_stage(given, name)
     assert given == template.load()

@@ -1,4 +1,4 @@
-"""The chart of a history: whole, true to its numbers and readable, whatever there is to draw."""
+"""The chart of a history is complete, correct and readable for any history."""
 
 from __future__ import annotations
 
@@ -119,9 +119,7 @@ def test_a_picture_refers_to_nothing_outside_of_it_and_does_nothing(
 
 
 @given(counts, looks)
-def test_every_text_lies_within_the_picture_and_none_over_another(
-    views: list[int], look: Look
-) -> None:
+def test_every_text_is_within_the_picture_and_none_overlap(views: list[int], look: Look) -> None:
     rows: dict[float, list[tuple[float, float]]] = {}
     for text in parse(chart.draw(of(*views), look)).iter(f"{SVG}text"):
         y = float(text.attrib["y"])
@@ -134,7 +132,7 @@ def test_every_text_lies_within_the_picture_and_none_over_another(
 
 
 @given(counts, looks)
-def test_all_that_is_drawn_lies_within_the_picture(views: list[int], look: Look) -> None:
+def test_every_shape_is_within_the_picture(views: list[int], look: Look) -> None:
     drawn = chart.draw(of(*views), look)
     for x, y, wide, high in bars(drawn):
         assert 0 <= x <= x + wide <= look.width - 0.5
@@ -190,7 +188,7 @@ def test_today_which_is_not_over_is_hollow(views: Sequence[int], hollow: list[bo
     assert ["fill-opacity" in bar.attrib for bar in drawn.iter(f"{SVG}rect")] == hollow
 
 
-def test_a_bar_says_its_day_and_its_views() -> None:
+def test_a_bar_has_its_day_and_its_views() -> None:
     drawn = parse(chart.draw(of(1234, 0, 1), Look()))
     assert [bar.findtext(f"{SVG}title") for bar in drawn.iter(f"{SVG}rect")] == [
         "2026-11-19: 1,234",
@@ -304,7 +302,7 @@ def test_the_title_has_the_total_in_full_or_where_it_is_too_long_in_short(
     assert texts(chart.draw(history, Look(wide)))[0] == title
 
 
-def test_beside_the_title_stands_what_today_has_where_there_is_room() -> None:
+def test_the_views_of_today_are_beside_the_title_if_there_is_room() -> None:
     history = of(*[0] * 29, 42)
     assert texts(chart.draw(history, Look()))[1] == "\u25a1 42 today"
     assert "today" not in "".join(texts(chart.draw(history, Look(200))))
@@ -317,7 +315,7 @@ def test_the_first_and_the_last_day_stand_below() -> None:
 
 
 @pytest.mark.parametrize(("known", "says"), [(False, "no views yet"), (True, "no views")])
-def test_without_views_it_says_so(*, known: bool, says: str) -> None:
+def test_a_chart_without_views_says_so(*, known: bool, says: str) -> None:
     drawn = chart.draw(of(*[0] * 30, known=known), Look())
     assert texts(drawn)[2:] == [says, "2026-10-23", "2026-11-21"]
     assert bars(drawn) == []

@@ -1,4 +1,4 @@
-"""Posting to URLs that users name, against real servers on this machine and names that lie."""
+"""The sender of webhooks, against real servers on this machine and names that change."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_post_is_signed_for_the_time_of_the_clock_and_has_its_content_type() -
     assert b"Content-Type: text/plain\r\n" in server.requests[0]
 
 
-def test_what_no_header_can_hold_is_a_mistake_of_ours() -> None:
+def test_a_content_type_that_is_not_ascii_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="the content type must be printable ASCII"):
         sender().post("http://127.0.0.1/", "evt_1", BODY, "text/plain\r\nX: 1")
     with pytest.raises(BadWebhookIdError):
@@ -337,7 +337,7 @@ def test_a_connection_that_ends_without_an_answer_is_an_outcome(answer: bytes | 
         b"HTTP/1.1 200 OK\r\n" + b"X: secret\r\n" * 200 + b"\r\n",
     ],
 )
-def test_what_is_no_http_is_an_outcome_that_quotes_nothing(answer: bytes) -> None:
+def test_an_answer_that_is_not_http_is_an_outcome_that_quotes_nothing(answer: bytes) -> None:
     assert answered(answer) == PostOutcome(None, "the answer is not HTTP")
 
 
@@ -569,7 +569,7 @@ def secure_receiver(
         yield server
 
 
-def test_tls_holds_the_name_while_the_connection_goes_to_the_address(authority: Authority) -> None:
+def test_tls_verifies_the_name_of_a_connection_to_the_address(authority: Authority) -> None:
     names = Names(["127.0.0.1"], ["127.0.0.9"])
     with secure_receiver(authority, x509.DNSName("hooks.example")) as server:
         secure = sender(resolver=names, trust=authority.trusted)

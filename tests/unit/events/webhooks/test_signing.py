@@ -40,7 +40,7 @@ def test_the_signature_is_that_of_the_specification() -> None:
     }
 
 
-def test_the_receiver_verifies_what_was_signed() -> None:
+def test_a_receiver_verifies_the_signature() -> None:
     secret = new_secret()
     headers = Signer([secret]).headers("evt_1", now(), BODY)
     assert Webhook(secret).verify(BODY, headers) == {"event": "☕", "at": 1}
