@@ -10,7 +10,7 @@ from chalicelib.badges import colors
 from chalicelib.badges.colors import BadColorError
 
 LONGEST_MESSAGE = 80
-"""A badge with a longer message is wider than a page."""
+"""The longest message that fits on a page."""
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from chalicelib.badges.svg_styles import STYLES
 
 MAX_DATA = 60_000
 GREY, WHITE = "#555555", "#fcfcfc"
-"""What shields.io has behind a logo: everywhere but in `social`, and there."""
+"""The backgrounds of a logo on shields.io: in most styles, and in `social`."""
 
 
 def test_the_logos_most_used_in_readmes_are_included() -> None:

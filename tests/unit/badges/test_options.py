@@ -21,7 +21,7 @@ from chalicelib.badges.options import (
 from chalicelib.http.errors import BadRequestError
 
 FITS = 120
-"""So many characters can still be read on a badge."""
+"""The longest readable text of a badge."""
 NAMES = ("peek", "label", "color", "labelColor", "style", "logo", "format", "base")
 
 
@@ -239,7 +239,7 @@ def value(shortened: str) -> float:
     ("name", "says"), [("plain", "1234"), ("comma", "1,234"), ("short", "1.2k")]
 )
 def test_a_base_is_added_to_what_is_shown(name: str, says: str) -> None:
-    """1200 + 34 = 1234, however it is written."""
+    """1200 + 34 = 1234, in each format."""
     assert parse({"format": [name], "base": ["1200"]}).message(34) == says
 
 

@@ -52,7 +52,7 @@ def size(badge: Badge) -> tuple[float, int]:
 
 
 def texts(badge: Badge) -> list[str]:
-    """What is written, without shadows."""
+    """Return the texts without shadows."""
     root = parse(draw(badge))
     shadows = [*root.findall(f".//{SVG}g[@aria-hidden]//"), *root.findall(".//*[@aria-hidden]")]
     written = root.findall(f".//{SVG}text")
@@ -334,12 +334,12 @@ def test_a_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason(
 
 
 def anonymous(drawn: str) -> str:
-    """Without what is a badge's own: a part of its ids, and what it says of itself."""
+    """Remove the suffix of the ids and the description from a badge."""
     return re.sub(r"<desc>.*</desc>", "", re.sub(r'(id="|#)(\w)\w{8}', r"\1\2", drawn))
 
 
 def said(badge: Badge) -> list[str | None]:
-    """What a badge says that it lacks."""
+    """Return the descriptions of a badge."""
     return [one.text for one in elements(badge, "desc")]
 
 

@@ -24,7 +24,7 @@ def brew(self=None, os=NAME):
 
 
 def made(folder: Path, files: dict[str, bytes], runtime: str = HERE) -> list[str]:
-    """Unpack the zip of these files for a runtime, as Lambda does; returns their names."""
+    """Unpack the zip of files for a runtime, as Lambda does; return their names."""
     with ZipFile(folder / "given.zip", "w") as given:
         for name, content in files.items():
             given.writestr(name, content)
@@ -74,7 +74,7 @@ def test_another_python_compiles_nothing(tmp_path: Path) -> None:
 
 
 def test_python_runs_the_compiled_file_without_checking_its_source(tmp_path: Path) -> None:
-    """Unpacked anew, a source has another time than any compiled file knows of."""
+    """An unpacked source has a time that no compiled file has."""
     made(tmp_path, {"package/tea.py": SOURCE})
     (tmp_path / "task" / "package" / "tea.py").write_text("raise SystemExit('compiled anew')")
 
@@ -83,7 +83,7 @@ def test_python_runs_the_compiled_file_without_checking_its_source(tmp_path: Pat
 
 @pytest.mark.parametrize("before", ["", "NAME = 'tea'; exec(compile(s, 'x', 'exec'))"])
 def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
-    """Neither on the seed of hashes nor on what the process has compiled before."""
+    """They do not depend on the hash seed or on earlier compilations."""
     program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compile_source\n"
     program += "print(compile_source('tea.py', s).hex())"
     seen = {run(template.ROOT, program, PYTHONHASHSEED=seed) for seed in ("0", "1")}

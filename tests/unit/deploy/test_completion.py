@@ -88,14 +88,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "ParallelizationFactor": 1,
     },
 }
-"""What of the template Chalice can't say or might say otherwise; the rest it has made."""
+"""The options in the template that Chalice does not support or may set differently."""
 
 MODEL: Any = botocore.session.get_session().get_service_model("lambda")
 
 
 @dataclass
 class FakeLambda:
-    """Lambda's functions and mappings; each is not ready for so many looks at it.
+    """A Lambda client; each function or mapping is busy for a number of checks.
 
     Raises what botocore raises for a request that Lambda has no such form of, and refuses, as
     Lambda does, to change what is not ready.
@@ -135,7 +135,7 @@ class FakeLambda:
 
 @dataclass
 class Pauses:
-    """Takes the place of sleeping."""
+    """Records pauses instead of sleeping."""
 
     lengths: list[float] = field(default_factory=list)
 
@@ -144,7 +144,7 @@ class Pauses:
 
 
 def deployed() -> list[dict[str, str]]:
-    """What Chalice 1.34 writes down of a stage; only the names that are asked for matter."""
+    """The record of Chalice 1.34 about a stage, with the names that are read."""
     functions = [
         part
         for name, arn in FUNCTION_ARNS.items()

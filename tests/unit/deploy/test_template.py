@@ -55,7 +55,7 @@ def test_the_names_in_a_part_are_those_that_it_refers_to(part: object, names: li
     ],
 )
 def test_a_resolved_part_has_values_where_it_referred_to_names(part: object, value: object) -> None:
-    """And of a choice that which stands where no condition holds."""
+    """A choice resolves to its value for a false condition."""
     before = copy.deepcopy(part)
     assert resolve(part, NAMES) == value
     assert part == before
@@ -103,7 +103,7 @@ SMALL: dict[str, Any] = {
         "BoardName": {"Value": {"Ref": "Board"}},
     },
 }
-"""Board needs Alarm, Alarm needs Function, and Function is Chalice's to make."""
+"""Board needs Alarm, Alarm needs Function, and Chalice makes Function."""
 
 
 def test_a_resource_that_refers_to_a_removed_one_is_removed() -> None:
@@ -118,7 +118,7 @@ def test_a_resource_that_refers_to_a_removed_one_is_removed() -> None:
 
 
 def test_the_standalone_stack_has_the_storage_and_the_alarms_that_need_no_function() -> None:
-    """No function, no API and so no alarm on one; the dashboard shows functions too."""
+    """It has no function and no API, and so no alarm and no dashboard of them."""
     assert set(alone()["Resources"]) == {
         "Table",
         "ViewsQueue",
@@ -159,13 +159,13 @@ def test_the_standalone_stack_refers_only_to_its_parts(kind: str) -> None:
 
 
 def test_the_standalone_stack_has_the_outputs_that_the_next_steps_need() -> None:
-    """Those of the functions' settings, and the queues of dead letters."""
+    """They are the settings of functions and the dead-letter queues."""
     asked = {*stage.SETTINGS.values(), "ViewsDeadLettersUrl", "TimersDeadLettersUrl"}
     assert set(alone()["Outputs"]) == asked
 
 
 def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
-    """CloudFormation reads none. Source: its user guide, "CloudFormation template formats"."""
+    """CloudFormation does not support aliases (its guide, "CloudFormation template formats")."""
     written = template.dump(template.load())
     assert yaml.safe_load(written) == template.load()
     events = {type(event) for event in yaml.parse(written)}
@@ -174,7 +174,7 @@ def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
 
 
 def test_every_reference_in_the_file_is_written_in_a_form_that_is_read() -> None:
-    """CloudFormation knows more forms: a `GetAtt` of one text, `DependsOn`, `Fn::ImportValue`."""
+    """CloudFormation has other forms: a `GetAtt` of a text, `DependsOn`, `Fn::ImportValue`."""
     for part in parts_of(template.load()):
         assert "DependsOn" not in part
         if "Fn::GetAtt" in part:
@@ -199,7 +199,7 @@ def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
 
 
 def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
-    """And its dead letters, which are views that nobody has counted, and the archive."""
+    """It also keeps the archive and the dead letters, which are uncounted views."""
     whole = template.for_stage(template.load(), "prod")
     assert whole == template.load()
     kept = {
@@ -241,7 +241,7 @@ def alone() -> template.Template:
 
 
 def parts_of(value: object) -> Iterator[dict[str, Any]]:
-    """Every map within a part of a template, itself included."""
+    """Yield every map in a part of a template, with the part itself."""
     match value:
         case dict():
             yield value

@@ -30,7 +30,7 @@ counts = st.lists(st.integers(0, 5) | st.integers(0, LARGE), min_size=1, max_siz
 
 
 def of(*views: int, known: bool = True) -> History:
-    """The history of so many days up to today."""
+    """Return a history of the views of consecutive days up to today."""
     days = [TODAY - timedelta(days=ago) for ago in reversed(range(len(views)))]
     buckets = tuple(Bucket(start, count) for start, count in zip(days, views, strict=True))
     return History(By.DAY, len(views), days[0].date() if known else None, buckets)
@@ -49,18 +49,18 @@ def attributes(element: ET.Element, *names: str) -> list[float]:
 
 
 def bars(drawn: str) -> list[list[float]]:
-    """x, y, width and height of each bar."""
+    """Return x, y, width and height of each bar."""
     return [attributes(bar, "x", "y", "width", "height") for bar in parse(drawn).iter(f"{SVG}rect")]
 
 
 def line(drawn: str) -> list[list[float]]:
-    """The x and y of each point of an area's upper edge."""
+    """Return x and y of each point of an area's upper edge."""
     _, _, path = (path.attrib["d"] for path in parse(drawn).iter(f"{SVG}path"))
     return [[float(part) for part in point.split()] for point in path[1:].split("L")]
 
 
 def edges(text: ET.Element, size: int) -> tuple[float, float]:
-    """Where a text begins and ends at most, from left to right."""
+    """Return bounds for the left and right end of a text."""
     x = float(text.attrib["x"])
     wide = width("".join(text.itertext()), Face.VERDANA, size)
     before = {"end": wide, "middle": wide / 2}.get(text.attrib.get("text-anchor", ""), 0)
@@ -145,7 +145,7 @@ def test_every_shape_is_within_the_picture(views: list[int], look: Look) -> None
 
 @given(st.lists(st.integers(0, 5) | st.integers(0, LARGE), min_size=1, max_size=40), looks)
 def test_bars_are_as_high_as_their_days_have_views(views: list[int], look: Look) -> None:
-    """The upper edge stands for the last tick; a day with any views has a pixel at least."""
+    """The upper edge is the last tick, and a day with views has at least one pixel."""
     drawn = chart.draw(of(*views), look)
     top = chart.ticks(max(views), 3 if look.height - 48 >= 60 else 2)[-1]
     plot = look.height - 20 - 28
@@ -170,7 +170,7 @@ def test_bars_stand_side_by_side_and_are_alike(days: int, look: Look) -> None:
 def test_between_bars_is_a_fifth_of_their_room_and_a_pixel_at_least(
     days: int, between: float
 ) -> None:
-    """600 px but 13 of the scale and 3 at the right: 584 for the days."""
+    """The days have 600 px, without 13 px of the scale and 3 px at the right: 584 px."""
     drawn = bars(chart.draw(of(*[1] * days), Look()))
     for (x, _, wide, _), (following, *_) in pairwise(drawn):
         assert following - x - wide == pytest.approx(between, abs=0.016)
@@ -341,7 +341,7 @@ def test_a_picture_is_small(days: int, size: int, wide: int) -> None:
 
 
 def colors(drawn: str) -> list[str]:
-    """Of texts and bars in the light scheme, then in the dark one."""
+    """Return the colours of texts and bars in the light and in the dark scheme."""
     light, dark = drawn.split("@media (prefers-color-scheme:dark)")
     return re.findall("#[0-9a-f]{6}", light) + re.findall("#[0-9a-f]{6}", dark)
 

@@ -12,7 +12,7 @@ from chalicelib.views import ids
 from chalicelib.views.ids import BadIdError
 
 LONGEST_MESSAGE = 80
-"""A badge with a longer message is wider than a page."""
+"""The longest message that fits on a page."""
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]
 
 
 class InterruptedTable(FaultyTable):
-    """Somebody presses Ctrl-C at the second badge."""
+    """The operator presses Ctrl-C at the second badge."""
 
     def get(self, key: object) -> None:
         if str(key).find("b2'") > 0:
@@ -64,7 +64,7 @@ def test_an_interrupted_import_says_so() -> None:
 
 
 def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
-    """On a terminal, which a pseudo-terminal is."""
+    """A pseudo-terminal counts as a terminal."""
     Database(tmp_path / FILE).close()
     file = tmp_path / "counts.csv"
     file.write_text("a,1\nb,2\n")

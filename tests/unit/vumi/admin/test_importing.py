@@ -184,7 +184,7 @@ def test_a_name_that_is_given_to_a_badge_in_the_midst_is_followed(table: Table) 
 
 
 def test_a_view_that_is_folded_in_the_midst_stays_counted(table: Table) -> None:
-    """Whoever else writes the summary, the import reads it again."""
+    """The import reads the summary again after another write."""
     visit(table, "a")
     folding = once(lambda: fold(table, NOON + 900, "a"))
     assert imported(FaultyTable(table, before_write=folding), rows(a=9)) == [ImportOutcome.IMPORTED]
@@ -200,7 +200,7 @@ def test_a_storage_that_fails_for_a_moment_is_waited_for(table: Table) -> None:
 @settings(max_examples=60)
 @given(data=st.data())
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
-    """Failures before and after writes, with views and imports in between: base plus views."""
+    """Writes fail before or after they take effect, with views and imports in between."""
     given = rows(a=10, b=20, c=30)
     fault = st.sampled_from([None, Unavailable("no"), Killed()])
     views = dict.fromkeys("abc", 0)
