@@ -1,11 +1,11 @@
-# What a person wants to do, by name. `make help` lists it.
-# Any Python from 3.11 on will do: make test PYTHON=python3.13
+# The tasks of users and developers. `make help` lists them.
+# Every Python from 3.11 on works: make test PYTHON=python3.13
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# On AWS: STAGE is prod, dev or a name of your own; BUCKET holds the package, EMAIL is told of alarms.
+# On AWS: STAGE is prod, dev or another name; BUCKET stores the package; EMAIL receives alarms.
 STAGE ?= dev
 STACK ?= vu-mi-$(STAGE)
 BUILT := build/$(STAGE)
@@ -13,62 +13,67 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint types tests format bench cost scale chaos laws mutants clean
+.PHONY: help run check test lint types tests format bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold secrets restore
 
-help: ## list what make can do
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: $(VENV)/run.stamp ## serve badges on this machine; HOST, PORT and DATA say where
+run: $(VENV)/run.stamp ## serve badges on this machine: [HOST=127.0.0.1 PORT=8000 DATA=data]
 	@exec $(BIN)/python -m vumi
 
-test: lint types tests ## check style and types, run every test
+check: lint types ## check style, layers and types, and run the affected unit tests: [BASE=main]
+	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
+		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n auto --maxprocesses 4 -k "not moto" $$tests; fi
+
+test: lint types tests ## check style, layers and types, and run all tests
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
-# On as many cores as there are, four at most; the tests of one file share what they have set up.
+# Use all cores, at most four; the tests of one file share fixtures.
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
-format: $(VENV)/dev.stamp ## put the code into the one style
+format: $(VENV)/dev.stamp ## format the code and fix its style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/dev.stamp ## measure, and print what was measured as tables
+bench: $(VENV)/dev.stamp ## measure the speed, and print tables
 	$(BIN)/python -m bench
 
-cost: $(VENV)/dev.stamp ## count what views, events and wallets cost on AWS, and print it as tables
+cost: $(VENV)/dev.stamp ## compute the AWS costs of views, events and wallets, and print tables
 	$(BIN)/python -m bench.cost
 
-scale: $(VENV)/dev.stamp ## reckon how far it scales on AWS, up to a billion views a day
+scale: $(VENV)/dev.stamp ## estimate scaling limits on AWS, up to a billion views a day
 	$(BIN)/python -m bench.scale
 
-chaos: $(VENV)/dev.stamp ## load it while everything fails, and check every count: [SEED=… SECONDS=180]
+chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SEED=… SECONDS=180]
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
 laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
 	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)
 
-mutants: $(VENV)/mutants.stamp ## break what counts exactly, line by line, and list what no test sees: [OF=chalicelib/views/folding.py]
+mutants: $(VENV)/mutants.stamp ## mutate the exact modules, and list mutants that survive the tests: [OF=chalicelib/views/folding.py]
 	rm -rf mutants
 	$(VENV)/mutants/bin/mutmut run $(if $(AT_ONCE),--max-children $(AT_ONCE)) $(if $(OF),'$(subst /,.,$(OF:.py=)).*')
 	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
 
-package: $(VENV)/dev.stamp ## make the template and the zip of one stack: STAGE=prod
+package: $(VENV)/dev.stamp ## create the template and the zip of one stack: STAGE=prod
 	$(BIN)/python -m deploy package --stage $(STAGE) --out $(BUILT)
 
 deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
-	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of an S3 bucket of yours in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
+	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
 	$(AWS) cloudformation package --template-file $(BUILT)/sam.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --output-template-file $(BUILT)/packaged.yaml
 	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
 	@$(AWS) cloudformation describe-stacks --stack-name $(STACK) --query "Stacks[0].Outputs[?OutputKey=='BadgeURL'].OutputValue" --output text
 
-chalice-deploy: $(VENV)/dev.stamp ## deploy with `chalice deploy`, to try things out: STAGE=dev
+chalice-deploy: $(VENV)/dev.stamp ## deploy with `chalice deploy`, for development: STAGE=dev
 	$(BIN)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
 	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
 	$(BIN)/python -m deploy names --stage $(STAGE) --stack $(STACK)
@@ -76,30 +81,30 @@ chalice-deploy: $(VENV)/dev.stamp ## deploy with `chalice deploy`, to try things
 	$(BIN)/python -m deploy complete --stage $(STAGE)
 	@$(BIN)/python -m deploy url --stage $(STAGE)
 
-import: $(VENV)/dev.stamp ## set the counts of a CSV file on AWS: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
+import: $(VENV)/dev.stamp ## import counts from a CSV file on AWS: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
 	@test -n "$(FILE)" || { echo "FILE is not set; it must be the path of a CSV file of id,count: make import STAGE=$(STAGE) FILE=counts.csv" >&2; exit 1; }
 	$(BIN)/python -m deploy import --stage $(STAGE) --stack $(STACK) $(OPTIONS) -- "$(FILE)"
 
 redrive: $(VENV)/dev.stamp ## send the dead letters of views again: STAGE=prod
 	$(BIN)/python -m deploy redrive --stage $(STAGE) --stack $(STACK)
 
-fold: $(VENV)/dev.stamp ## fold all badges, after the consumer was stopped for a day: STAGE=prod
+fold: $(VENV)/dev.stamp ## fold all badges after the consumer was stopped for 24 hours: STAGE=prod
 	$(BIN)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
 
-redrive-events: $(VENV)/dev.stamp ## try events anew that were given up: STAGE=prod [EVENTS="id id"]
+redrive-events: $(VENV)/dev.stamp ## deliver failed events again: STAGE=prod [EVENTS="id id"]
 	$(BIN)/python -m deploy redrive-events --stage $(STAGE) --stack $(STACK) -- $(EVENTS)
 
-secrets: $(VENV)/dev.stamp ## make a token, its digest, and a secret for webhooks
+secrets: $(VENV)/dev.stamp ## generate an API token, its digest, and a webhook secret
 	@$(BIN)/python -m deploy secrets
 
-restore: $(VENV)/dev.stamp ## go on with the table as it was: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z
+restore: $(VENV)/dev.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z
 	$(BIN)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT)
 	$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)"
 	$(BIN)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
 	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
 
-clean: ## remove what make made, never your data
-	rm -rf $(VENV) build mutants .chalice/deployments .mypy_cache .pytest_cache .ruff_cache .hypothesis
+clean: ## remove generated files, but no data
+	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made.stamp:
@@ -112,7 +117,7 @@ $(VENV)/run.stamp: requirements.txt requirements-local.txt constraints.txt | $(V
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-local.txt
 	@touch $@
 
-# After run.stamp, so that two pips never work on one environment under make -j.
+# After run.stamp, so that make -j never runs two pips in one environment.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	@touch $@
@@ -122,7 +127,7 @@ $(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
 	$(VENV)/emulator/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-emulator.txt
 	@touch $@
 
-# mutmut runs the tests in its own process, so it has all that they need beside it.
+# mutmut runs the tests in its own process, so its environment has their dependencies too.
 $(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(VENV)/mutants
 	$(VENV)/mutants/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-mutants.txt

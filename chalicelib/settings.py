@@ -1,4 +1,4 @@
-"""The settings, read once from the environment; the same names on every engine."""
+"""The settings of every engine, read once from environment variables."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
-"""Waits between the attempts of an event: nine attempts within 32 hours."""
+"""Seconds between the attempts of an event: nine attempts within 32 hours."""
 MAX_RETRY_SECONDS = 7 * 86_400
 MAX_RETENTION_SECONDS = 366 * 86_400
 HOT_VIEWS = 1_000
-"""Each visitor reads all live views of a badge, so beyond this no more are stored."""
+"""At this number of live views no more are stored, because each visitor reads them all."""
 DIGEST = re.compile("[0-9a-f]{64}")
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
-"""Longer numbers are no setting of anything, and slow to read."""
+"""Longer numbers are slow to parse, and no setting needs them."""
 
 
 class SettingsError(Exception):
-    """A setting is missing or wrong; the message says which, and what is right."""
+    """A setting is missing or wrong. The message names it and says what is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an operator sets.
+    """The settings of an operator.
 
     `view_window_seconds`: the length of a window; windows end on whole multiples of it.
-    `grace_seconds`: how long after the end of a window its views are folded at the earliest.
-    `retention_seconds`: how long a view is kept in the table.
+    `grace_seconds`: the shortest time between the end of a window and the fold of its views.
+    `retention_seconds`: the time that a view is kept in the table.
     `hot_views`: a badge with this many live views is hot.
-    `api_token_digests`: SHA-256 digests, in hex, of the tokens that open the token routes.
-    `token_users`: whose tokens some of them are, by digest: UUIDs in small letters.
-    `webhook_allow`: networks that events may call although private, as they are written.
-    `webhook_secrets`: what webhooks are signed with, the present secret first.
-    `event_queues`: the queues that events may go to, where they are by their names.
-    `archive_bucket`: where the journals of wallets are kept for good.
-    `retry_seconds`: how long to wait after the first failed attempt of an event, the second, ….
+    `api_token_digests`: SHA-256 digests, in hex, of the API tokens.
+    `token_users`: the user of a token, by its digest: a UUID in lower case.
+    `webhook_allow`: the private networks that webhooks may call, as the operator wrote them.
+    `webhook_secrets`: the secrets that sign webhooks, the current one first.
+    `event_queues`: the queues that events may be sent to: a URL by name.
+    `archive_bucket`: the bucket that keeps the journals of wallets forever.
+    `retry_seconds`: the waits after the first failed attempt of an event, the second, ….
     """
 
     table_name: str = ""
@@ -60,11 +60,11 @@ class Settings:
     def from_environment(
         cls, environment: Mapping[str, str], *, retention_seconds: int = 1_296_000
     ) -> Settings:
-        """Read the settings, each by its name in capitals. Raises `SettingsError`.
+        """Read the settings; variables have their names in upper case. Raises `SettingsError`.
 
         `retention_seconds` is the default of RETENTION_SECONDS.
         """
-        users = _token_users(environment)
+        users = _parse_token_users(environment)
         settings = cls(
             table_name=environment.get("TABLE_NAME", ""),
             views_queue_url=environment.get("VIEWS_QUEUE_URL", ""),
@@ -79,16 +79,16 @@ class Settings:
             api_token_digests=frozenset(users),
             token_users={digest: user for digest, user in users.items() if user},
             webhook_allow=environment.get("WEBHOOK_ALLOW", ""),
-            webhook_secrets=tuple(_parts(environment, "WEBHOOK_SECRETS")),
-            event_queues=_queues(environment),
+            webhook_secrets=tuple(_split(environment, "WEBHOOK_SECRETS")),
+            event_queues=_parse_queues(environment),
             archive_bucket=environment.get("ARCHIVE_BUCKET", ""),
-            retry_seconds=_waits(environment),
+            retry_seconds=_parse_waits(environment),
         )
         settings._check_retention()
         return settings
 
     def _check_retention(self) -> None:
-        """A view must be kept until it is folded, and its window's marker ends before that."""
+        """Check that a view is kept until it is folded, which is after its window's marker ends."""
         least = self.view_window_seconds + 2 * self.grace_seconds
         if self.retention_seconds < least:
             raise SettingsError(
@@ -97,54 +97,52 @@ class Settings:
             )
 
 
-def _parts(environment: Mapping[str, str], name: str) -> list[str]:
-    """What stands between the commas of a setting."""
+def _split(environment: Mapping[str, str], name: str) -> list[str]:
+    """Split a setting at its commas."""
     return [part.strip() for part in environment.get(name, "").split(",") if part.strip()]
 
 
-def _token_users(environment: Mapping[str, str]) -> dict[str, str]:
-    """The digests of tokens, and whose each is: empty for one that may do everything."""
+def _parse_token_users(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the user of each token by its digest; an operator's token has an empty user."""
     users: dict[str, str] = {}
-    for place, part in enumerate(_parts(environment, "API_TOKEN_DIGESTS"), 1):
+    for position, part in enumerate(_split(environment, "API_TOKEN_DIGESTS"), 1):
         digest, named, user = part.partition("=")
         if DIGEST.fullmatch(digest) is None or (named and UUID.fullmatch(user) is None):
             raise SettingsError(
                 "API_TOKEN_DIGESTS must be SHA-256 digests of tokens, 64 hex digits in lower case"
-                " each, with =UUID behind it where the token is a user's, with commas between;"
-                f" number {place} is none"
+                " each, followed by =UUID if the token is a user's, and separated by commas;"
+                f" number {position} is not"
             )
         if digest in users:
-            raise SettingsError(
-                f"API_TOKEN_DIGESTS must list each token once, not number {place} again"
-            )
+            raise SettingsError(f"API_TOKEN_DIGESTS lists a token twice; remove number {position}")
         users[digest] = user
     return users
 
 
-def _queues(environment: Mapping[str, str]) -> dict[str, str]:
-    """Names and what follows them: a URL of SQS; nothing on one machine."""
+def _parse_queues(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the queues by name: a URL of SQS, or nothing on one machine."""
     queues: dict[str, str] = {}
-    for part in _parts(environment, "EVENT_QUEUES"):
+    for part in _split(environment, "EVENT_QUEUES"):
         name, _, url = part.partition("=")
         if QUEUE_NAME.fullmatch(name) is None:
             raise SettingsError(
-                "EVENT_QUEUES must be name=URL, with commas between, a name of 1 to 80 letters,"
+                "EVENT_QUEUES must be name=URL, separated by commas, with names of 1 to 80 letters,"
                 f" digits, - and _; not {part!r}"
             )
         if name in queues:
-            raise SettingsError(f"EVENT_QUEUES has {name} twice: list it once")
+            raise SettingsError(f"EVENT_QUEUES has {name} twice; list it once")
         queues[name] = url
     return queues
 
 
-def _waits(environment: Mapping[str, str]) -> tuple[int, ...]:
-    waits = _parts(environment, "RETRY_SECONDS")
+def _parse_waits(environment: Mapping[str, str]) -> tuple[int, ...]:
+    waits = _split(environment, "RETRY_SECONDS")
     for wait in waits:
         decimal = wait.isascii() and wait.isdecimal() and len(wait) <= MAX_DIGITS
         if not (decimal and 1 <= int(wait) <= MAX_RETRY_SECONDS):
             raise SettingsError(
-                f"RETRY_SECONDS must be whole numbers from 1 to {MAX_RETRY_SECONDS}, with commas"
-                f" between, not {wait!r}"
+                f"RETRY_SECONDS must be whole numbers from 1 to {MAX_RETRY_SECONDS}, separated by"
+                f" commas, not {wait!r}"
             )
     return tuple(map(int, waits)) or RETRY_SECONDS
 
@@ -152,7 +150,7 @@ def _waits(environment: Mapping[str, str]) -> tuple[int, ...]:
 def whole_number(
     environment: Mapping[str, str], name: str, default: int, least: int, most: int
 ) -> int:
-    """The whole number a setting holds, its default where it is not set. Raises `SettingsError`."""
+    """Return a setting as a whole number, or its default. Raises `SettingsError`."""
     given = environment.get(name) or str(default)
     decimal = given.isascii() and given.isdecimal() and len(given) <= MAX_DIGITS
     if not (decimal and least <= int(given) <= most):
@@ -161,7 +159,7 @@ def whole_number(
 
 
 def required(name: str, value: str, meaning: str) -> str:
-    """A setting that has no default. Raises `SettingsError` where it is empty."""
+    """Return a setting that has no default. Raises `SettingsError` if it is empty."""
     if not value:
         raise SettingsError(f"{name} is not set; it must be {meaning}")
     return value

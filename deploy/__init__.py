@@ -1,1 +1,1 @@
-"""What brings vu-mi to AWS: the package, the stage of `chalice deploy`, the redrive."""
+"""Deployment to AWS: the package, the stages of `chalice deploy`, and the operator's jobs."""

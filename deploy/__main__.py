@@ -1,4 +1,4 @@
-"""`python -m deploy`: what the Makefile's targets for AWS call, one step each."""
+"""`python -m deploy`: the steps that the Makefile's targets for AWS call."""
 
 from __future__ import annotations
 
@@ -25,60 +25,60 @@ from chalicelib.settings import Settings, SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
-from deploy import folding as scanning
+from deploy import folding as stack_folding
 from vumi.admin import command, counts_file, folding, redrive_command
 from vumi.admin.importing import Import
 from vumi.admin.redriving import Redrive
 
-WRONG = (
+REPORTED_ERRORS = (
     BotoCoreError,
     ClientError,
     OSError,
     SettingsError,
     StorageError,
-    command.CutShortError,
+    command.InterruptedImportError,
     completion.IncompleteError,
-    counts_file.WrongFileError,
+    counts_file.CountsFileError,
     folding.NotFoldedError,
     package.PackagingError,
     restore.NotRestoredError,
 )
-"""What the operator is told in one line; anything else is a fault of ours."""
-UNCOMPILED = (
-    "Without compiled files, which only the Python of Lambda makes: each cold start compiles"
-    " anew. make clean, then PYTHON=python3.13 at the next make, gives it them."
+"""Errors reported in one line. Any other error is a bug, so it keeps its traceback."""
+NO_COMPILED_FILES = (
+    "The package has no compiled files, so each cold start compiles the sources. To include them,"
+    " use the Python version of Lambda: make clean, then make package PYTHON=python3.13"
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do one step; returns the exit status."""
-    given = _parser().parse_args(arguments)
+    """Run one step and return the exit status."""
+    given = _make_parser().parse_args(arguments)
     try:
         given.step(given)
-    except WRONG as wrong:
-        sys.stderr.write(f"{wrong}\n")
+    except REPORTED_ERRORS as error:
+        sys.stderr.write(f"{error}\n")
         return 1
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m deploy", description=__doc__)
     steps = parser.add_subparsers(required=True, metavar="STEP")
     for name, step in STEPS.items():
         adding = steps.add_parser(name, help=step.__doc__, description=step.__doc__)
         adding.set_defaults(step=step)
-        if step is not _secrets:
-            adding.add_argument("--stage", required=True, help="dev, prod or one of your own")
-        if step in {_package, _resources, _restore}:
-            adding.add_argument("--out", type=Path, required=True, help="the folder to write into")
-        if step not in {_package, _resources, _secrets}:
-            adding.add_argument("--stack", help="the stack's name; vu-mi-STAGE if left out")
+        if step is not _print_secrets:
+            adding.add_argument("--stage", required=True, help="dev, prod or another name")
+        if step in {_package, _write_resources, _restore}:
+            adding.add_argument("--out", type=Path, required=True, help="the output folder")
+        if step not in {_package, _write_resources, _print_secrets}:
+            adding.add_argument("--stack", help="the name of the stack (default: vu-mi-STAGE)")
         if step is _restore:
             adding.add_argument(
                 "--at",
-                type=_moment,
+                type=_parse_time,
                 required=True,
-                help="as the table was then: 2026-11-20T10:00:00Z",
+                help="the time to restore, such as 2026-11-20T10:00:00Z",
             )
         if step is _import:
             command.add_options(adding)
@@ -88,51 +88,51 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _package(given: argparse.Namespace) -> None:
-    """Make the template and the zip of one stack."""
+    """Create the template and the zip of one stack."""
     package.package(given.stage, given.out)
     size = (given.out / "deployment.zip").stat().st_size
     print(f"{given.out}: sam.yaml and deployment.zip, {size / 1000:.0f} KB")
     if not bytecode.is_made():
-        print(UNCOMPILED)
+        print(NO_COMPILED_FILES)
 
 
-def _resources(given: argparse.Namespace) -> None:
-    """Write the template of the table and the queues alone."""
-    alone = template.stand_alone(template.for_stage(template.load(), given.stage))
+def _write_resources(given: argparse.Namespace) -> None:
+    """Write a template of only the table and the queues."""
+    stack = template.extract_standalone(template.for_stage(template.load(), given.stage))
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "resources.yaml").write_text(template.dump(alone))
+    (given.out / "resources.yaml").write_text(template.dump(stack))
 
 
-def _names(given: argparse.Namespace) -> None:
+def _write_names(given: argparse.Namespace) -> None:
     """Write the names of a stack's resources into .chalice/config.json."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
     stage.write_names(given.stage, found, stage.Folder())
 
 
 def _complete(given: argparse.Namespace) -> None:
-    """Set on the functions and event source mappings of a stage what Chalice can't."""
+    """Set the options of functions and event source mappings that Chalice does not support."""
     done = completion.Completion(boto3.client("lambda"), stage.Folder()).run(given.stage)
     for function, options in done.items():
         print(f"{function}: {', '.join(options)}")
 
 
-def _url(given: argparse.Namespace) -> None:
-    """Print the URL of a badge of a stage that `chalice deploy` deployed."""
+def _print_url(given: argparse.Namespace) -> None:
+    """Print the URL of a badge on a stage that was deployed with `chalice deploy`."""
     deployed = json.loads(stage.Folder().deployed(given.stage).read_text())["resources"]
     api = next(resource for resource in deployed if resource["resource_type"] == "rest_api")
     print(f"{api['rest_api_url']}api/v1/views?id=hello")
 
 
 def _import(given: argparse.Namespace) -> None:
-    """Import counts from a CSV file: each becomes the base of its badge."""
+    """Import counts from a CSV file. Each count becomes the base of its badge."""
     rows = counts_file.read(given.file)
-    table = _table(stage.outputs(boto3.client("cloudformation"), _stack(given)))
+    table = _open_table(stage.outputs(boto3.client("cloudformation"), _stack_name(given)))
     command.run(rows, Import(table, map_parallel, time.time, given.replace, given.dry_run))
 
 
 def _redrive(given: argparse.Namespace) -> None:
     """Send the dead letters of views again."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
     outcomes = redrive.Redrive(
         boto3.client("sqs"),
         found["ViewsDeadLettersUrl"],
@@ -140,86 +140,88 @@ def _redrive(given: argparse.Namespace) -> None:
         time.time,
         Settings.from_environment(os.environ).retention_seconds,
     ).run()
-    for outcome in redrive.Outcome:
-        if outcomes[outcome] or outcome is redrive.Outcome.SENT:
+    for outcome in redrive.LetterOutcome:
+        if outcomes[outcome] or outcome is redrive.LetterOutcome.SENT:
             print(f"{outcomes[outcome]} {outcome.value}.")
 
 
 def _fold(given: argparse.Namespace) -> None:
     """Fold all badges that have views to fold."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
     windows = Windows.of(Settings.from_environment(os.environ))
-    job = folding.FoldAll(scanning.folder(_table(found), windows, time.time), map_parallel)
+    job = folding.FoldAll(
+        stack_folding.folder(_open_table(found), windows, time.time), map_parallel
+    )
     retries = Config(retries={"mode": "standard", "total_max_attempts": 12})
     client = boto3.client("dynamodb", config=retries)
-    folding.run(job, scanning.badge_ids(client, found["TableName"]))
+    folding.run(job, stack_folding.badge_ids(client, found["TableName"]))
 
 
 def _redrive_events(given: argparse.Namespace) -> None:
-    """Let events that were given up be tried anew."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack(given))
+    """Deliver failed events again."""
+    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
     queue = SqsQueue(aws_client("sqs"), found["TimersQueueUrl"])
-    redrive_command.run(Redrive(_table(found), queue, time.time), given.event)
+    redrive_command.run(Redrive(_open_table(found), queue, time.time), given.event)
 
 
-def _secrets(_: argparse.Namespace) -> None:
-    """Make a token, its digest, and a secret for webhooks."""
+def _print_secrets(_: argparse.Namespace) -> None:
+    """Generate an API token, its digest, and a webhook secret."""
     token = tokens.new_token()
-    print(f"token, for whoever uses the token routes:  {token}")
+    print(f"token for the routes that require one:  {token}")
     print(f"ApiTokenDigests={tokens.digest(token)}")
     print(f"WebhookSecrets={signing.new_secret()}")
 
 
 def _restore(given: argparse.Namespace) -> None:
-    """Stop the consumers and restore the table; `make restore` goes on from there."""
-    source = stage.outputs(boto3.client("cloudformation"), _stack(given))["TableName"]
-    restored = _restoring(given).run(source, given.at)
+    """Stop the consumers and restore the table. `make restore` runs the remaining steps."""
+    source = stage.outputs(boto3.client("cloudformation"), _stack_name(given))["TableName"]
+    restored = _make_restore(given).run(source, given.at)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "restored").write_text(restored.parameters() + "\n")
-    print(f"{source} as it was at {given.at:%Y-%m-%d %H:%M:%S %Z} is {restored.table}")
+    print(f"restored {source} to {given.at:%Y-%m-%d %H:%M:%S %Z} as {restored.table}")
 
 
 def _resume(given: argparse.Namespace) -> None:
-    """Let the table expire its items and the consumers run again."""
-    table = stage.outputs(boto3.client("cloudformation"), _stack(given))["TableName"]
-    _restoring(given).resume(table)
+    """Turn the TTL of the table on and start the consumers."""
+    table = stage.outputs(boto3.client("cloudformation"), _stack_name(given))["TableName"]
+    _make_restore(given).resume(table)
 
 
-def _restoring(given: argparse.Namespace) -> restore.Restore:
-    return restore.Restore(boto3.client("dynamodb"), boto3.client("lambda"), _stack(given))
+def _make_restore(given: argparse.Namespace) -> restore.Restore:
+    return restore.Restore(boto3.client("dynamodb"), boto3.client("lambda"), _stack_name(given))
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time with its zone; give one like 2026-11-20T10:00:00Z"
+            f"{text!r} is not a time with a time zone; use the form 2026-11-20T10:00:00Z"
         )
     return moment.astimezone(UTC)
 
 
-def _table(outputs: Mapping[str, str]) -> DynamoTable:
+def _open_table(outputs: Mapping[str, str]) -> DynamoTable:
     return DynamoTable(aws_client("dynamodb"), outputs["TableName"])
 
 
-def _stack(given: argparse.Namespace) -> str:
+def _stack_name(given: argparse.Namespace) -> str:
     return given.stack or f"vu-mi-{given.stage}"
 
 
 STEPS = {
     "package": _package,
-    "resources": _resources,
-    "names": _names,
+    "resources": _write_resources,
+    "names": _write_names,
     "complete": _complete,
-    "url": _url,
+    "url": _print_url,
     "import": _import,
     "redrive": _redrive,
     "fold": _fold,
     "redrive-events": _redrive_events,
-    "secrets": _secrets,
+    "secrets": _print_secrets,
     "restore": _restore,
     "resume": _resume,
 }

@@ -1,6 +1,6 @@
-"""What `chalice deploy` leaves undone: options that Chalice has no words for.
+"""Options of functions and event source mappings that `chalice deploy` does not support.
 
-They come from `.chalice/resources.yaml`, as those of the one stack do.
+They come from `.chalice/resources.yaml`, like those of the single stack.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ FUNCTIONS = {
     "fire_timers": "FireTimers",
     "archive_entries": "ArchiveEntries",
 }
-"""The functions by Chalice's name, and as the template has them."""
-CHALICES = frozenset({"Queue", "Stream", "StartingPosition"})
-"""Properties of an event source that stand once Chalice has made its mapping."""
-READY = frozenset({"Successful", "Enabled", "Disabled"})
-"""States in which Lambda lets a function or a mapping be changed."""
-PATIENCE_SECONDS = 120
+"""The logical name in the template of each function, by its name in Chalice."""
+SET_BY_CHALICE = frozenset({"Queue", "Stream", "StartingPosition"})
+"""Properties of an event source that Chalice sets when it creates the mapping."""
+CHANGEABLE_STATES = frozenset({"Successful", "Enabled", "Disabled"})
+"""States in which Lambda accepts a change to a function or a mapping."""
+MAX_WAIT_SECONDS = 120
 
 
 class IncompleteError(Exception):
-    """A stage can't be completed; the message says what to do first."""
+    """A stage can't be completed. The message says what to do first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Gives what Chalice deployed its remaining options; safe to repeat."""
+    """The step that sets the options Chalice leaves out. It is safe to repeat."""
 
     client: LambdaClient
     folder: Folder
     pause: Callable[[float], None] = time.sleep
 
     def run(self, stage: str) -> dict[str, list[str]]:
-        """Complete a stage; returns the options set, by function. Raises `IncompleteError`."""
-        deployed = self._deployed(stage)
+        """Complete a stage; return the options set, by function. Raises `IncompleteError`."""
+        deployed = self._read_deployed(stage)
         mappings = {
             name.split("-")[0]: resource["event_uuid"]
             for name, resource in deployed.items()
@@ -61,8 +61,8 @@ class Completion:
             self._set_options(mapping, mapping_options(function))
         return {function: sorted(mapping_options(function)) for function in mappings}
 
-    def _deployed(self, stage: str) -> dict[str, Any]:
-        """What Chalice says it has deployed, by its names."""
+    def _read_deployed(self, stage: str) -> dict[str, Any]:
+        """Read the resources that Chalice has deployed, by name."""
         path = self.folder.deployed(stage)
         if not path.exists():
             raise IncompleteError(
@@ -71,14 +71,17 @@ class Completion:
         return {made["name"]: made for made in json.loads(path.read_text())["resources"]}
 
     def _set_logging(self, function: str, deployed: Mapping[str, Any]) -> None:
-        """Also the group: Chalice makes one for the API's function under another name than its."""
+        """Set the log format and the log group.
+
+        Chalice creates the log group of the API's function under a name that Lambda does not use.
+        """
         arn = deployed[function]["lambda_arn"]
         group = deployed[f"{function}-log-group"]["log_group_name"]
         self._wait(
             function,
             lambda: self.client.get_function_configuration(FunctionName=arn)["LastUpdateStatus"],
         )
-        logging: Any = {**_properties(function)["LoggingConfig"], "LogGroup": group}
+        logging: Any = {**_read_properties(function)["LoggingConfig"], "LogGroup": group}
         self.client.update_function_configuration(FunctionName=arn, LoggingConfig=logging)
 
     def _set_options(self, mapping: str, options: Mapping[str, Any]) -> None:
@@ -86,21 +89,23 @@ class Completion:
         self.client.update_event_source_mapping(UUID=mapping, **options)
 
     def _wait(self, name: str, state: Callable[[], str]) -> None:
-        """Lambda refuses to change what it is just creating or changing."""
-        for _ in range(PATIENCE_SECONDS):
-            if state() in READY:
+        """Wait until Lambda accepts a change: it refuses one while it applies another."""
+        for _ in range(MAX_WAIT_SECONDS):
+            if state() in CHANGEABLE_STATES:
                 return
             self.pause(1.0)
-        raise IncompleteError(f"{name} is {state()} for {PATIENCE_SECONDS} s; try again later")
+        raise IncompleteError(
+            f"{name} is still {state()} after {MAX_WAIT_SECONDS} s; run this step again later"
+        )
 
 
 def mapping_options(function: str) -> dict[str, Any]:
-    """What the event source mapping of a function must have, by Lambda's names."""
-    [source] = _properties(function)["Events"].values()
+    """Return the options of a function's event source mapping, by Lambda's names."""
+    [source] = _read_properties(function)["Events"].values()
     options = source["Properties"].items()
-    return {option: value for option, value in options if option not in CHALICES}
+    return {option: value for option, value in options if option not in SET_BY_CHALICE}
 
 
-def _properties(function: str) -> dict[str, Any]:
+def _read_properties(function: str) -> dict[str, Any]:
     properties: dict[str, Any] = template.load()["Resources"][FUNCTIONS[function]]["Properties"]
     return properties

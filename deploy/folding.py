@@ -1,4 +1,4 @@
-"""The fold of all badges of a stack: where it finds them, and by which clock it folds."""
+"""The fold of all badges of a stack: its scan for badges and its clock."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
 
 CLOCK_MARGIN_SECONDS = 3_600
-"""The operator's clock may be ahead by this much: younger views are left to `fold_views`."""
+"""The operator's clock may be this far ahead, so younger views are left to `fold_views`."""
 
 
 def folder(table: Table, windows: Windows, clock: Callable[[], float]) -> Folder:
-    """Return a folder that is safe with the clock of the operator's machine."""
+    """Return a folder whose clock is behind by the margin for the operator's clock."""
     return Folder(table, windows, lambda: clock() - CLOCK_MARGIN_SECONDS)
 
 

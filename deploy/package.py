@@ -16,19 +16,22 @@ from deploy import bytecode, template
 from deploy.stage import Folder, forget_names
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
-"""All that Chalice is shown of the project."""
-FIRST_MOMENT = (1980, 1, 1, 0, 0, 0)
-"""The earliest time that a zip can hold."""
-READABLE = 0o644
+"""The parts of the project that Chalice packages."""
+EARLIEST_TIME = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip can store."""
+FILE_MODE = 0o644
 SAMPLE_REGION = "us-east-1"
-"""Chalice asks for a region; nothing of it stays in the package."""
+"""Chalice needs a region. The package does not depend on it."""
 
-PINNED = {"PIP_CONSTRAINT": str(template.ROOT / "constraints.txt"), "PYTHONDONTWRITEBYTECODE": "1"}
-"""What pip brings along is pinned too."""
+PIP_ENVIRONMENT = {
+    "PIP_CONSTRAINT": str(template.ROOT / "constraints.txt"),
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+"""The environment that makes pip pin indirect dependencies too."""
 
 
 class PackagingError(Exception):
-    """Chalice could not make the package; the message is what it said."""
+    """Chalice failed to make the package. The message is its output."""
 
 
 def package(stage: str, out: Path) -> None:
@@ -46,7 +49,7 @@ def package(stage: str, out: Path) -> None:
 
 
 def _copy_sources(work: Path) -> None:
-    """A clean copy: no bytecode, nothing of other stages, and nothing is left in the project."""
+    """Copy the sources without bytecode and other stages, so that the project stays unchanged."""
     ignored = shutil.ignore_patterns("__pycache__", "deployments", "deployed")
     for name in SHIPPED:
         source = template.ROOT / name
@@ -60,10 +63,10 @@ def _copy_sources(work: Path) -> None:
 
 def _run_chalice(stage: str, work: Path) -> None:
     command = ["package", "--stage", stage, "--merge-template", ".chalice/resources.yaml", "out"]
-    finished = subprocess.run(  # noqa: S603  our own words
+    finished = subprocess.run(  # noqa: S603  fixed arguments
         [Path(sys.executable).with_name("chalice").absolute(), *command],
         cwd=work,
-        env={"AWS_DEFAULT_REGION": SAMPLE_REGION, **os.environ, **PINNED},
+        env={"AWS_DEFAULT_REGION": SAMPLE_REGION, **os.environ, **PIP_ENVIRONMENT},
         capture_output=True,
         text=True,
         check=False,
@@ -73,32 +76,32 @@ def _run_chalice(stage: str, work: Path) -> None:
 
 
 def normalize(source: Path, target: Path, runtime: str = bytecode.RUNTIME) -> None:
-    """Write a zip anew: sorted, every file of one time and one mode, compiled for the runtime.
+    """Rewrite a zip with sorted names, one time and mode for all files, and compiled files.
 
-    Where another Python makes it, it has no compiled files.
+    It has no compiled files if this Python is not the runtime's.
     """
     with ZipFile(source) as given, ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as written:
-        files = dict(_shipped(given))
+        files = dict(_read_sources(given))
         if bytecode.is_made(runtime):
-            files |= _compiled(files)
+            files |= _compile_all(files)
         for name in sorted(files):
-            entry = ZipInfo(name, FIRST_MOMENT)
+            entry = ZipInfo(name, EARLIEST_TIME)
             entry.compress_type = ZIP_DEFLATED
-            entry.external_attr = READABLE << 16
-            entry.create_system = 3  # Unix, wherever it is made
+            entry.external_attr = FILE_MODE << 16
+            entry.create_system = 3  # Unix, on every machine
             written.writestr(entry, files[name])
 
 
-def _shipped(given: ZipFile) -> Iterator[tuple[str, bytes]]:
-    """What was compiled elsewhere has in it when and where that was."""
+def _read_sources(given: ZipFile) -> Iterator[tuple[str, bytes]]:
+    """Yield the files to keep: not those compiled elsewhere, which contain a path and a time."""
     for name in given.namelist():
         if not name.endswith((".pyc", "/")):
             yield name, given.read(name)
 
 
-def _compiled(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def _compile_all(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {
-        bytecode.name_of(name): bytecode.compiled(name, content)
+        bytecode.name_of(name): bytecode.compile_source(name, content)
         for name, content in files.items()
         if name.endswith(".py")
     }

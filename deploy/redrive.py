@@ -1,9 +1,9 @@
-"""The redrive: the dead letters of views are sent again.
+"""The redrive of views, which sends dead letters again.
 
 A view that was counted before is not counted again: its item, or its marker if it was counted at
-once, is in the table for RETENTION_SECONDS, which is longer than SQS keeps a message. But SQS
-counts the age of a message from when it was sent, so a letter that was redriven before may be
-older. A letter stays if its view may have left the table before the letter is delivered.
+once, is in the table for RETENTION_SECONDS, which is longer than SQS keeps a message. But a letter
+that was redriven before may be older, because sending it again starts its age at 0. A letter stays
+if its view may have left the table before the letter is delivered.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 DELIVERY_SECONDS = 86_400
 """A letter that is sent again is delivered within this time."""
 INVISIBLE_SECONDS = 600
-"""A letter that stays is not received again for this time, so that the run comes to its end."""
+"""A letter that stays is not received again for this time, so that the run ends."""
 LISTEN_SECONDS = 5
 BATCH_MESSAGES = 10
 """Messages in one request (SQS API reference)."""
 
 
-class Outcome(Enum):
-    """What became of a dead letter; the value says so to the operator."""
+class LetterOutcome(Enum):
+    """The outcome of one dead letter; its value is printed for the operator."""
 
-    SENT = "dead letters are on their way again"
-    TOO_OLD = "stay, because they are too old: their views may have been counted"
-    MALFORMED = "stay, because they are not views"
+    SENT = "dead letters were sent again"
+    TOO_OLD = "dead letters stay: they are too old, and their views may have been counted"
+    MALFORMED = "dead letters stay: they are not views"
 
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """Sends dead letters to a queue; `clock` and `retention` are in seconds."""
+    """The redrive of one dead-letter queue; `clock` and `retention` are in seconds."""
 
     client: SQSClient
     dead_letters_url: str
@@ -49,19 +49,21 @@ class Redrive:
     clock: Callable[[], float]
     retention: int
 
-    def run(self) -> Counter[Outcome]:
-        """Redrive every dead letter; return how many became what.
+    def run(self) -> Counter[LetterOutcome]:
+        """Redrive every dead letter; return the number of letters by outcome.
 
         Raises `StorageError`. If the run is interrupted, run it again: a letter that was sent and
         not deleted is sent twice, and its view counts once.
         """
-        outcomes: Counter[Outcome] = Counter()
+        outcomes: Counter[LetterOutcome] = Counter()
         stayed: set[str] = set()
         while letters := self._receive():
-            sorted_out = {letter["MessageId"]: self._outcome(letter) for letter in letters}
-            self._send([one for one in letters if sorted_out[one["MessageId"]] is Outcome.SENT])
-            outcomes.update(what for one, what in sorted_out.items() if one not in stayed)
-            stayed |= {one for one, what in sorted_out.items() if what is not Outcome.SENT}
+            by_id = {letter["MessageId"]: self._judge(letter) for letter in letters}
+            self._send(
+                [letter for letter in letters if by_id[letter["MessageId"]] is LetterOutcome.SENT]
+            )
+            outcomes.update(outcome for key, outcome in by_id.items() if key not in stayed)
+            stayed |= {key for key, outcome in by_id.items() if outcome is not LetterOutcome.SENT}
         return outcomes
 
     def _receive(self) -> list[MessageTypeDef]:
@@ -72,13 +74,13 @@ class Redrive:
             WaitTimeSeconds=LISTEN_SECONDS,
         ).get("Messages", [])
 
-    def _outcome(self, letter: MessageTypeDef) -> Outcome:
+    def _judge(self, letter: MessageTypeDef) -> LetterOutcome:
         try:
             taken_at = View.from_message(letter.get("Body")).milliseconds / 1000
         except MalformedError:
-            return Outcome.MALFORMED
+            return LetterOutcome.MALFORMED
         too_old = self.clock() + DELIVERY_SECONDS > taken_at + self.retention
-        return Outcome.TOO_OLD if too_old else Outcome.SENT
+        return LetterOutcome.TOO_OLD if too_old else LetterOutcome.SENT
 
     def _send(self, letters: list[MessageTypeDef]) -> None:
         """Send letters to the queue, then delete them from the dead letters."""

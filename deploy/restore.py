@@ -1,11 +1,12 @@
-"""The restore: a stack goes on with its table as it was at a time.
+"""The restore of a stack's table to an earlier time.
 
-DynamoDB restores into a new table with a new stream. The views and the watermarks in it are of one
-moment, so every count in it is exact. The consumers are stopped meanwhile: views wait in the queue,
-and the old stream belongs to the old table. The archive's consumer goes on: entries that were
-removed before that time are in neither table, but only in the old stream.
+DynamoDB restores into a new table with a new stream. Its views and watermarks are from the same
+moment, so every count is exact. The consumers stop during the restore: views wait in the queue, and
+the old stream belongs to the old table. The archive's consumer keeps running, because entries
+removed before that time are only in the old stream.
 
-TTL comes last, after the fold of all badges: restored views may be older than RETENTION_SECONDS.
+TTL is turned on after the fold of all badges, because restored views may be older than
+RETENTION_SECONDS.
 """
 
 from __future__ import annotations
@@ -17,48 +18,49 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from deploy import template
-from deploy.completion import FUNCTIONS, PATIENCE_SECONDS
+from deploy.completion import FUNCTIONS, MAX_WAIT_SECONDS
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_lambda import LambdaClient
 
-GOES_ON = "archive_entries"
-"""The consumer that is not stopped; the deployment of the restored stack ends its mapping."""
-LOOK_SECONDS = 10.0
-"""How often to look whether a table is restored, which can take hours."""
+KEEPS_RUNNING = "archive_entries"
+"""The consumer that keeps running until the restored stack is deployed."""
+POLL_SECONDS = 10.0
+"""Seconds between two checks of a restore, which can take hours."""
 
 
 class NotRestoredError(Exception):
-    """A restore can't go on; the message says why."""
+    """A restore failed. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """The table to go on with, as the template's parameters have it."""
+    """The restored table and its stream."""
 
     table: str
     stream: str
 
     def parameters(self) -> str:
+        """Return the parameters of the template that select this table."""
         return f"RestoredTable={self.table} RestoredStream={self.stream}"
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Stops the consumers of a stack but the archive's, restores its table, lets them run again."""
+    """The restore of one stack, which stops all consumers but the archive's meanwhile."""
 
     tables: DynamoDBClient
     functions: LambdaClient
     stack: str
     pause: Callable[[float], None] = time.sleep
 
-    def run(self, source: str, moment: datetime) -> Restored:
-        """Restore a table as it was; the consumers are stopped then. Raises `NotRestoredError`."""
+    def run(self, source: str, restore_time: datetime) -> Restored:
+        """Stop the consumers and restore a table to a time. Raises `NotRestoredError`."""
         self.enable_consumers(enabled=False)
-        target = f"{self.stack}-{moment:%Y%m%dT%H%M%S}"
+        target = f"{self.stack}-{restore_time:%Y%m%dT%H%M%S}"
         self.tables.restore_table_to_point_in_time(
-            SourceTableName=source, TargetTableName=target, RestoreDateTime=moment
+            SourceTableName=source, TargetTableName=target, RestoreDateTime=restore_time
         )
         self._wait_until_active(target)
         self._configure(target)
@@ -66,28 +68,29 @@ class Restore:
         return Restored(target, stream)
 
     def resume(self, table: str) -> None:
-        """Let the table expire its items and the consumers run."""
+        """Turn the TTL of the table on and start the consumers."""
         described = self.tables.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
         if described["TimeToLiveStatus"] == "DISABLED":
             self.tables.update_time_to_live(
-                TableName=table, TimeToLiveSpecification=_properties()["TimeToLiveSpecification"]
+                TableName=table,
+                TimeToLiveSpecification=_read_properties()["TimeToLiveSpecification"],
             )
         self.enable_consumers(enabled=True)
 
     def enable_consumers(self, *, enabled: bool) -> None:
-        """Let the event source mappings of the stack run, or all but the archive's rest.
+        """Enable all event source mappings of the stack, or disable all but the archive's.
 
-        Waits until they do.
+        Returns when Lambda has applied the change.
         """
-        functions = [name for name in FUNCTIONS if enabled or name != GOES_ON]
-        mappings = list(self._mappings(functions))
+        functions = [name for name in FUNCTIONS if enabled or name != KEEPS_RUNNING]
+        mappings = list(self._list_mappings(functions))
         for mapping in mappings:
             self.functions.update_event_source_mapping(UUID=mapping, Enabled=enabled)
         wanted = "Enabled" if enabled else "Disabled"
         for mapping in mappings:
             self._wait_for_mapping(mapping, wanted)
 
-    def _mappings(self, functions: Iterable[str]) -> Iterator[str]:
+    def _list_mappings(self, functions: Iterable[str]) -> Iterator[str]:
         for function in functions:
             name = f"{self.stack}-{function}"
             listed = self.functions.list_event_source_mappings(FunctionName=name)
@@ -95,24 +98,29 @@ class Restore:
                 yield mapping["UUID"]
 
     def _wait_for_mapping(self, mapping: str, wanted: str) -> None:
-        for _ in range(PATIENCE_SECONDS):
+        for _ in range(MAX_WAIT_SECONDS):
             if self.functions.get_event_source_mapping(UUID=mapping)["State"] == wanted:
                 return
             self.pause(1.0)
-        raise NotRestoredError(f"the event source mapping {mapping} does not become {wanted}")
+        raise NotRestoredError(
+            f"the event source mapping {mapping} is not {wanted} after {MAX_WAIT_SECONDS} s;"
+            " try again"
+        )
 
     def _wait_until_active(self, table: str) -> None:
-        while (state := self._state(table)) != "ACTIVE":
+        while (state := self._read_state(table)) != "ACTIVE":
             if state not in {"CREATING", "UPDATING"}:
-                raise NotRestoredError(f"the table {table} is {state}")
-            self.pause(LOOK_SECONDS)
+                raise NotRestoredError(
+                    f"the restored table {table} is {state}, not ACTIVE; delete it and try again"
+                )
+            self.pause(POLL_SECONDS)
 
-    def _state(self, table: str) -> str:
+    def _read_state(self, table: str) -> str:
         return self.tables.describe_table(TableName=table)["Table"]["TableStatus"]
 
     def _configure(self, table: str) -> None:
-        """Set what a restored table does not have: stream, backups, protection."""
-        properties = _properties()
+        """Set the properties that a restored table lacks: stream, backups, protection."""
+        properties = _read_properties()
         stream: Any = {"StreamEnabled": True, **properties["StreamSpecification"]}
         self.tables.update_table(
             TableName=table,
@@ -126,7 +134,7 @@ class Restore:
         )
 
 
-def _properties() -> dict[str, Any]:
-    """Return the properties of the table as the template has them."""
+def _read_properties() -> dict[str, Any]:
+    """Return the properties of the table in the template."""
     properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
     return properties

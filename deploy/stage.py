@@ -1,7 +1,6 @@
-"""A stage of `chalice deploy`: what Chalice must be told of the resources that it can't make.
+"""A stage of `chalice deploy`, which uses resources that Chalice can't create.
 
-Their names go into `.chalice/config.json`, and the policies of the functions get the names that
-they allow.
+Their names go into `.chalice/config.json` and into the policies of the functions.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ SETTINGS = {
     "VIEWS_QUEUE_ARN": "ViewsQueueArn",
     "VIEWS_QUEUE_URL": "ViewsQueueUrl",
 }
-"""Environment variables of the functions, and the outputs of the stack that they come from."""
+"""The stack output that each environment variable of the functions is set from."""
 
 QUEUES = ("DistributionQueue", "TimersQueue", "ViewsQueue")
-"""Those that the policies refer to."""
+"""The queues that the policies refer to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """`.chalice`: what Chalice reads and what it leaves behind."""
+    """The folder `.chalice`, which Chalice reads and writes."""
 
     path: Path = template.ROOT / ".chalice"
 
@@ -52,19 +51,19 @@ class Folder:
 
 
 def outputs(client: CloudFormationClient, stack: str) -> dict[str, str]:
-    """The outputs of a stack, by name."""
+    """Return the outputs of a stack, by name."""
     described = client.describe_stacks(StackName=stack)["Stacks"][0]
     return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
 
 
 def write_names(stage: str, given: Mapping[str, str], folder: Folder) -> None:
-    """Put the names of a stack's resources where `chalice deploy --stage` looks for them."""
+    """Write the names of a stack's resources where `chalice deploy --stage` reads them."""
     config = json.loads(folder.config.read_text())
     functions = list(config["lambda_functions"])
-    names = _names(f"{config['app_name']}-{stage}", given)
+    names = _resolve_names(f"{config['app_name']}-{stage}", given)
     for function in functions:
         policy = json.loads(folder.policy(function).read_text())
-        _write_json(folder.policy(function, stage), template.resolved(policy, names))
+        _write_json(folder.policy(function, stage), template.resolve(policy, names))
     settings = config["stages"].setdefault(stage, {"api_gateway_stage": stage})
     settings.setdefault("environment_variables", {}).update(
         {setting: given[output] for setting, output in SETTINGS.items()}
@@ -76,7 +75,7 @@ def write_names(stage: str, given: Mapping[str, str], folder: Folder) -> None:
 
 
 def forget_names(folder: Folder) -> None:
-    """Take out what `write_names` put there: a package has resources of its own."""
+    """Remove the names that `write_names` wrote, because a package creates its own resources."""
     config = json.loads(folder.config.read_text())
     for settings in config["stages"].values():
         settings.pop("lambda_functions", None)
@@ -86,11 +85,11 @@ def forget_names(folder: Folder) -> None:
     _write_json(folder.config, config)
 
 
-def _names(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What the policies refer to, read off the ARN of the stream.
+def _resolve_names(prefix: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that the policies refer to, taken from the ARN of the stream.
 
-    Chalice names logs APP-STAGE-FUNCTION, whatever the stack of the table is called. The ARN has
-    the form arn:PARTITION:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL.
+    Chalice names log groups APP-STAGE-FUNCTION, independently of the stack's name. The ARN has the
+    form arn:PARTITION:dynamodb:REGION:ACCOUNT:table/NAME/stream/LABEL.
     """
     stream = given["TableStreamArn"]
     _, partition, _, region, account, _ = stream.split(":", 5)

@@ -1,7 +1,7 @@
-"""`.chalice/resources.yaml`: its parts for another stage, for a stack of their own, and as names.
+"""The template `.chalice/resources.yaml` and its variants.
 
-The file is merged into the template of `chalice package`. What stands alone in it, the table and
-the queues, is also a stack of its own for `chalice deploy`.
+`chalice package` merges the file into its template. For `chalice deploy`, the table and the queues
+become a stack of their own.
 """
 
 from __future__ import annotations
@@ -16,59 +16,61 @@ import yaml
 ROOT = Path(__file__).parent.parent
 RESOURCES = ROOT / ".chalice" / "resources.yaml"
 PROTECTED_STAGE = "prod"
-"""The stage whose table outlives its stack."""
-SUBSTITUTED = re.compile(r"\$\{([A-Za-z0-9:.]+)\}")
-"""A name in the text of an `Fn::Sub`."""
+"""The stage whose table stays when its stack is deleted."""
+SUB_REFERENCE = re.compile(r"\$\{([A-Za-z0-9:.]+)\}")
+"""A reference in the text of an `Fn::Sub`."""
 
 Template: TypeAlias = dict[str, Any]
 
 
-class Plain(yaml.SafeDumper):
-    """YAML without aliases, which CloudFormation does not read."""
+class AliasFreeDumper(yaml.SafeDumper):
+    """A YAML dumper without aliases, which CloudFormation does not support."""
 
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  whatever the value is
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the same for every value
         return True
 
 
 class UnknownNameError(Exception):
-    """A template refers to a name that nothing here has a value for."""
+    """A template refers to a name that has no known value."""
 
 
 def load() -> Template:
-    """`.chalice/resources.yaml`."""
+    """Read `.chalice/resources.yaml`."""
     template: Template = yaml.safe_load(RESOURCES.read_text())
     return template
 
 
 def dump(template: Template) -> str:
-    """A template as CloudFormation reads it."""
-    text: str = yaml.dump(template, Dumper=Plain)
+    """Return a template as YAML for CloudFormation."""
+    text: str = yaml.dump(template, Dumper=AliasFreeDumper)
     return text
 
 
 def for_stage(template: Template, stage: str) -> Template:
-    """The template as it is for prod, without the protection of its data for any other stage."""
-    return template if stage == PROTECTED_STAGE else disposable(template)
+    """Return the template for a stage: only prod protects its data from deletion."""
+    return template if stage == PROTECTED_STAGE else make_disposable(template)
 
 
-def disposable(template: Template) -> Template:
-    """The same template, whose stack takes everything with it when it is deleted."""
-    resources = {name: _disposable(resource) for name, resource in template["Resources"].items()}
+def make_disposable(template: Template) -> Template:
+    """Return the template without deletion protection and retention of its data."""
+    resources = {
+        name: _make_disposable(resource) for name, resource in template["Resources"].items()
+    }
     return {**template, "Resources": resources}
 
 
-def _disposable(resource: Template) -> Template:
+def _make_disposable(resource: Template) -> Template:
     properties = dict(resource.get("Properties", {}))
     properties.pop("DeletionProtectionEnabled", None)
     kept = {key: value for key, value in resource.items() if not key.endswith("Policy")}
     return {**kept, "Properties": properties} if properties else kept
 
 
-def stand_alone(template: Template) -> Template:
-    """What needs nothing that Chalice makes, as a template of its own.
+def extract_standalone(template: Template) -> Template:
+    """Return a template of the parts that need no resource of Chalice.
 
-    A resource without a type only adds to one of Chalice's; what refers to such a one, as an alarm
-    does to a function, goes with it.
+    A resource without a type extends one of Chalice's. It is left out, with all that refers to it,
+    such as the alarms of a function.
     """
     parts = {name: part for name, part in template["Resources"].items() if "Type" in part}
     known = {*parts, *template["Parameters"]}
@@ -89,15 +91,15 @@ def stand_alone(template: Template) -> Template:
 
 
 def names_in(value: Any) -> Iterator[str]:
-    """The logical names that a part of a template refers to; none of AWS's own (`AWS::Region`)."""
+    """Yield the logical names that a part of a template refers to, but none of AWS's own."""
     match value:
         case {"Ref": str(name)}:
-            yield from _own(name)
+            yield from _keep_own(name)
         case {"Fn::GetAtt": [str(name), *_]}:
             yield name
         case {"Fn::Sub": str(text)}:
-            for name in SUBSTITUTED.findall(text):
-                yield from _own(name)
+            for name in SUB_REFERENCE.findall(text):
+                yield from _keep_own(name)
         case {"Fn::Sub": [str(text), dict(given)]}:
             yield from set(names_in({"Fn::Sub": text})) - set(given)
             yield from names_in(given)
@@ -110,7 +112,7 @@ def names_in(value: Any) -> Iterator[str]:
 
 
 def conditions_in(value: Any) -> Iterator[str]:
-    """The names of the conditions that a part of a template depends on."""
+    """Yield the names of the conditions that a part of a template depends on."""
     match value:
         case {"Fn::If": [str(name), *parts]}:
             yield name
@@ -124,41 +126,43 @@ def conditions_in(value: Any) -> Iterator[str]:
                 yield from conditions_in(part)
 
 
-def _own(name: str) -> Iterator[str]:
+def _keep_own(name: str) -> Iterator[str]:
     if not name.startswith("AWS::"):
         yield name.split(".", maxsplit=1)[0]
 
 
-def resolved(value: Any, names: Mapping[str, str]) -> Any:
-    """A part of a template with every reference replaced by what it stands for.
+def resolve(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a part of a template with every reference replaced by its value.
 
-    `names` has the values of names (`Table`), attributes (`Table.Arn`) and AWS's own
-    (`AWS::Region`). No condition holds. Raises `UnknownNameError`.
+    `names` has the values of names (`Table`), attributes (`Table.Arn`) and AWS's parameters
+    (`AWS::Region`). Every condition is false. Raises `UnknownNameError`.
     """
     match value:
         case {"Fn::If": [_, _, otherwise]}:
-            return resolved(otherwise, names)
+            return resolve(otherwise, names)
         case {"Ref": _} | {"Fn::GetAtt": _} | {"Fn::Sub": _}:
-            return _resolved_reference(value, names)
+            return _resolve_reference(value, names)
         case dict():
-            return {key: resolved(part, names) for key, part in value.items()}
+            return {key: resolve(part, names) for key, part in value.items()}
         case list():
-            return [resolved(part, names) for part in value]
+            return [resolve(part, names) for part in value]
         case _:
             return value
 
 
-def _resolved_reference(value: Mapping[str, Any], names: Mapping[str, str]) -> str:
+def _resolve_reference(value: Mapping[str, Any], names: Mapping[str, str]) -> str:
     match value:
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
-            return _known(f"{name}.{attribute}", names)
+            return _look_up(f"{name}.{attribute}", names)
         case {"Fn::Sub": str(text)}:
-            return SUBSTITUTED.sub(lambda found: _known(found[1], names), text)
+            return SUB_REFERENCE.sub(lambda found: _look_up(found[1], names), text)
         case _:
-            return _known(str(value.get("Ref", value)), names)
+            return _look_up(str(value.get("Ref", value)), names)
 
 
-def _known(name: str, names: Mapping[str, str]) -> str:
+def _look_up(name: str, names: Mapping[str, str]) -> str:
     if name not in names:
-        raise UnknownNameError(f"{name} is not among {', '.join(sorted(names))}")
+        raise UnknownNameError(
+            f"the template refers to {name}; the known names are {', '.join(sorted(names))}"
+        )
     return names[name]

@@ -1,7 +1,7 @@
-"""What one machine makes on its first start: a token that opens the token routes, and a secret.
+"""The API token and the webhook secret, which the first start generates.
 
-Both lie in one file of the data folder, which nobody else may read: of the token the digest alone,
-of the webhooks' secret all, since they are signed with it. Settings go before what the file has.
+They are stored in a file of the data folder that only its owner can read: the secret itself,
+because it signs webhooks, but only a digest of the token. Settings take precedence over the file.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from chalicelib.http import tokens
 from chalicelib.settings import DIGEST, Settings, SettingsError
 
 FILE = "secrets.json"
-OWNERS_ALONE = 0o600
+FILE_MODE = 0o600
 
 
 class Prepared(NamedTuple):
-    """The settings with what they lacked, and the token, if it was made just now."""
+    """The completed settings, and the token if it was generated just now."""
 
     settings: Settings
     new_token: str = ""
 
 
 def prepare(settings: Settings, folder: Path) -> Prepared:
-    """Fill in what the settings leave out.
+    """Complete the settings from the file.
 
-    Raises `OSError`, and `SettingsError` where the file is wrong.
+    Raises `OSError`, and `SettingsError` if the file is malformed.
     """
     if settings.api_token_digests and settings.webhook_secrets:
         return Prepared(settings)
@@ -47,28 +47,30 @@ def prepare(settings: Settings, folder: Path) -> Prepared:
 
 
 def renew_token(folder: Path) -> str:
-    """Put a new token in the place of the one before; the secret stays.
+    """Replace the token in the file and keep the secret.
 
-    Raises `OSError`, and `SettingsError` where the file is wrong.
+    Raises `OSError`, and `SettingsError` if the file is malformed.
     """
     path = folder / FILE
     if not path.exists():
-        raise SettingsError(f"there is no {path}; it is made on the first start")
+        raise SettingsError(f"{path} does not exist; start vu-mi once to create it")
     _, secret = _read(path)
     return _write(path, secret)
 
 
 def _write(path: Path, secret: str) -> str:
-    """Write the file whole or not at all, with a new token; returns that."""
+    """Write the file atomically with a new token; return the token."""
     token = tokens.new_token()
     content = {"token_digest": tokens.digest(token), "webhook_secret": secret}
-    begun = path.with_suffix(".new")
-    begun.unlink(missing_ok=True)  # of a start that was killed, open to whom it may
-    with os.fdopen(os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNERS_ALONE), "w") as file:
+    unfinished = path.with_suffix(".new")
+    unfinished.unlink(missing_ok=True)  # left by a killed start, with an unknown mode
+    with os.fdopen(
+        os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "w"
+    ) as file:
         json.dump(content, file, indent=2)
         file.flush()
         os.fsync(file.fileno())
-    begun.replace(path)
+    unfinished.replace(path)
     return token
 
 
@@ -77,11 +79,12 @@ def _read(path: Path) -> tuple[str, str]:
         content = json.loads(path.read_text())
         digest, secret = content["token_digest"], content["webhook_secret"]
         signing.Signer([secret])
-        right = DIGEST.fullmatch(digest)
+        is_valid = DIGEST.fullmatch(digest) is not None
     except (AttributeError, KeyError, TypeError, ValueError):
-        right = None
-    if right is None:
+        is_valid = False
+    if not is_valid:
         raise SettingsError(
-            f"{path} must have token_digest and webhook_secret; without the file new ones are made"
+            f"{path} must have a valid token_digest and webhook_secret; correct it, or remove it to"
+            " generate new ones"
         )
     return digest, secret

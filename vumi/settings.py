@@ -1,4 +1,4 @@
-"""The settings that only one machine has: where to listen, where the file lies."""
+"""The settings of one machine: the address to listen on and the data folder."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 from chalicelib.settings import Settings, whole_number
 
 RETENTION_SECONDS = 3_600
-"""How long a view is kept by default: no message comes again after it succeeded."""
+"""The default retention of a view, because no message comes again after it succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """`product` holds the settings that every engine has."""
+    """The settings of one machine; `product` has those of every engine."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class LocalSettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> LocalSettings:
-        """Read HOST, PORT, DATA and the product's settings. Raises `SettingsError`."""
+        """Read HOST, PORT, DATA and the settings of every engine. Raises `SettingsError`."""
         return cls(
             host=environment.get("HOST") or "127.0.0.1",
             port=whole_number(environment, "PORT", 8000, 0, 65_535),

@@ -1,4 +1,4 @@
-"""The colours of a badge: what a caller may write, and what text can be read on it."""
+"""The colours of a badge: names, hex digits, and the brightness that text needs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import cache
 from chalicelib.http.query import shown
 
 LIGHT = 0.695
-"""From this brightness on badge-maker 6.0 writes in a dark colour (found by asking it)."""
+"""From this brightness on, badge-maker 6.0 draws dark text (measured)."""
 
 SHIELDS = """
 brightgreen 44bb00 green 67ac09 yellowgreen 95991a yellow d8b800 orange ea7233 red dd4343
 blue 007ec6 grey 555555 gray 555555 lightgrey 939393 lightgray 939393
 success 44bb00 important ea7233 critical dd4343 informational 007ec6 inactive 939393
 """
-"""The names of shields.io, which go before those of CSS: badge-maker 6.0."""
+"""The names of shields.io, which take precedence over CSS. Source: badge-maker 6.0."""
 CSS = """
 aliceblue f0f8ff antiquewhite faebd7 aqua 00ffff aquamarine 7fffd4 azure f0ffff beige f5f5dc
 bisque ffe4c4 black 000000 blanchedalmond ffebcd blue 0000ff blueviolet 8a2be2 brown a52a2a
@@ -50,35 +50,35 @@ whitesmoke f5f5f5 yellow ffff00 yellowgreen 9acd32
 
 
 class BadColorError(ValueError):
-    """What was given is no colour; the message says what to give, short enough for a badge."""
+    """A colour is malformed. The message says what to give, and fits on a badge."""
 
 
 def parse(color: str) -> str:
-    """A colour as `#rrggbb`: a name, or 3 or 6 hex digits, with or without `#`, in any case.
+    """Parse a name, or 3 or 6 hex digits with or without `#`, in any case; return `#rrggbb`.
 
     Raises `BadColorError`.
     """
-    written = color.strip().lower()
-    if written in _names():
-        return "#" + _names()[written]
-    digits = written.removeprefix("#")
+    name = color.strip().lower()
+    if name in _read_names():
+        return "#" + _read_names()[name]
+    digits = name.removeprefix("#")
     if re.fullmatch("[0-9a-f]{3}|[0-9a-f]{6}", digits) is None:
         raise BadColorError(f"no colour {shown(color)}: give a name like green, or hex like 4c1")
     return "#" + (digits if len(digits) > len("rgb") else "".join(2 * digit for digit in digits))
 
 
 def brightness(color: str) -> float:
-    """How bright a colour `#rrggbb` looks, from 0 to 1. Source: W3C, AERT, technique 2.2."""
+    """Return the brightness of a colour `#rrggbb`, 0 to 1. Source: W3C, AERT, technique 2.2."""
     red, green, blue = bytes.fromhex(color[1:])
     return (299 * red + 587 * green + 114 * blue) / 255_000
 
 
 def is_light(color: str) -> bool:
-    """Whether text on it has to be dark."""
+    """Return whether text on a colour must be dark."""
     return brightness(color) >= LIGHT
 
 
 @cache
-def _names() -> dict[str, str]:
+def _read_names() -> dict[str, str]:
     words = f"{CSS} {SHIELDS}".split()
     return dict(zip(words[::2], words[1::2], strict=True))

@@ -1,13 +1,13 @@
-"""The logos of a badge: names of simple-icons and what it takes to draw them.
+"""The logos of a badge: the names of simple-icons with their paths and colours.
 
 The paths in `logos.json` are those of simple-icons 16.37.0 (CC0-1.0), rounded to two decimals of a
-24th of the side where that can't be seen. Some marks have a licence of their own: angular (Google),
+24th of the side where that is invisible. Some logos have another licence: angular (Google),
 godotengine (Andrea Calabró) and nixos (Tim Cuthbertson) CC-BY-4.0; android (Google) and git (Jason
-Long) CC-BY-3.0; bootstrap, deno, gnubash and javascript MIT; openjdk BSD-3-Clause. Those whose
-licence forbids commerce or asks for its like, as vuedotjs, php, ruby and rust, are not here.
+Long) CC-BY-3.0; bootstrap, deno, gnubash and javascript MIT; openjdk BSD-3-Clause. Logos with a
+non-commercial or share-alike licence, such as vuedotjs, php, ruby and rust, are not included.
 
-A logo is a trademark of its owner whatever the licence of its drawing. It says what a badge is
-about, not that the owner stands behind it; each brand's guidelines hold for whoever shows it.
+Each logo is a trademark of its owner, whatever the licence of its drawing. It shows the topic of a
+badge, not an endorsement, and users must follow the guidelines of the brand.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ SIDE = 24
 """The side of the square that the paths are drawn in."""
 ON_DARK, ON_LIGHT = "whitesmoke", "#333"
 DIM, BRIGHT = 0.4, 0.6
-"""Up to and from these brightnesses shields.io takes a brand's own colour for hard to see."""
-SPELLED = str.maketrans({" ": "", "-": "", "+": "plus", ".": "dot"})
-"""Source: simple-icons, how a slug is made of a title."""
+"""Brightnesses at which shields.io replaces a brand's colour on a dark or light background."""
+SLUG_SPELLING = str.maketrans({" ": "", "-": "", "+": "plus", ".": "dot"})
+"""The translation of a title to a slug. Source: simple-icons."""
 
 
 class Logo(NamedTuple):
-    """One path, and the brand's colour as `#rrggbb`."""
+    """The path of a logo and the brand's colour as `#rrggbb`."""
 
     color: str
     path: str
 
     def fill_on(self, background: str) -> str:
-        """The brand's own colour where it can be seen on a background, as shields.io has it."""
+        """Return the brand's colour if it is visible on a background, as shields.io does."""
         bright = colors.brightness(self.color)
         if colors.is_light(background):
             return ON_LIGHT if bright >= BRIGHT else self.color
@@ -44,21 +44,21 @@ class Logo(NamedTuple):
 
 
 def find(name: str) -> Logo | None:
-    """The logo of a simple-icons slug or title, in any case; None if it is not among ours."""
-    slug = name.strip().lower().translate(SPELLED)
-    if slug not in (_all() if slug else {}):
+    """Find a logo by its simple-icons slug or title, in any case; None if it is not included."""
+    slug = name.strip().lower().translate(SLUG_SPELLING)
+    if slug not in (_read_logos() if slug else {}):
         return None
-    color, path = _all()[slug]
+    color, path = _read_logos()[slug]
     return Logo("#" + color, path)
 
 
 def names() -> list[str]:
-    """All that `find` knows, in alphabetical order."""
-    return list(_all())
+    """Return the names of all logos, in alphabetical order."""
+    return list(_read_logos())
 
 
 @cache
-def _all() -> dict[str, tuple[str, str]]:
-    """Colour and path by name. Read when first asked for: few badges have a logo."""
+def _read_logos() -> dict[str, tuple[str, str]]:
+    """Read the colours and paths by name, once and only if needed, because few badges have one."""
     read: dict[str, tuple[str, str]] = json.loads(DATA.read_text(encoding="utf-8"))
     return read

@@ -1,6 +1,6 @@
-"""The layout and the markup that the styles of an SVG badge share. All lengths are in pixels.
+"""The layout and the markup that all styles of an SVG badge share. Lengths are in pixels.
 
-The values are named tuples: a dataclass takes six times as long to make at a cold start.
+Values are named tuples, because a dataclass adds six times as much to a cold start.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from chalicelib.badges import text_width
 from chalicelib.badges.logos import SIDE, Logo
 
 LOGO_SIZE = 14
-"""As shields.io draws it."""
+"""The size of a logo on shields.io."""
 LOGO_GAP = 3
-"""Between a logo and a label."""
+"""The gap between a logo and a label."""
 
 
 class Drawing(NamedTuple):
-    """What there is to draw: texts that XML holds, colours as `#rrggbb`."""
+    """The input of a style: texts that XML allows, and colours as `#rrggbb`."""
 
     label: str
     message: str
@@ -25,20 +25,20 @@ class Drawing(NamedTuple):
     label_color: str
     logo: Logo | None
     logo_has_block: bool
-    """A logo without a label stands on the label's colour, not on the message's."""
+    """Whether a logo without a label has the label's background instead of the message's."""
     key: str
-    """What makes ids the badge's own."""
+    """A suffix that makes the ids in the document unique."""
 
 
 class Text(NamedTuple):
-    """A text in the form in which it is drawn, and how long that is."""
+    """A text and its length."""
 
     content: str
     length: float
 
 
 class Line(NamedTuple):
-    """A text, the middle of its baseline, and what is behind it."""
+    """A text, the middle of its baseline, and its background."""
 
     text: Text
     x: float
@@ -47,21 +47,21 @@ class Line(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """How a style of two halves is laid out."""
+    """The layout of a style with two halves."""
 
     height: int
     baseline: float
     padding: int
-    """Left and right of a text."""
+    """The space to the left and to the right of a text."""
     logo_x: int
     logo_alone: int
-    """What a logo without a label adds to the message's half."""
+    """The width that a logo without a label adds to the message's half."""
     inwards: int
-    """How much nearer to the seam a text stands than in the middle."""
+    """The distance of a text from the middle of its half, towards the seam."""
 
 
 class Halves(NamedTuple):
-    """Where the halves meet and end, and their texts."""
+    """The positions where the halves meet and end, and their texts."""
 
     seam: float
     end: float
@@ -70,8 +70,8 @@ class Halves(NamedTuple):
 
 
 def halves(drawing: Drawing, measures: Measures, label: Text, message: Text) -> Halves:
-    """The layout of two halves for texts of these lengths."""
-    seam = _seam(drawing, measures, label)
+    """Lay out two halves for texts of these lengths."""
+    seam = _find_seam(drawing, measures, label)
     alone = measures.logo_alone if drawing.logo and not seam else 0
     end = seam + alone + message.length + 2 * measures.padding
     left = seam - measures.padding - label.length / 2 + measures.inwards
@@ -84,8 +84,8 @@ def halves(drawing: Drawing, measures: Measures, label: Text, message: Text) -> 
     )
 
 
-def _seam(drawing: Drawing, measures: Measures, label: Text) -> float:
-    """How wide the label's half is; a logo's block is one too."""
+def _find_seam(drawing: Drawing, measures: Measures, label: Text) -> float:
+    """Return the width of the label's half, which may have only a logo."""
     if drawing.label:
         return label.length + 2 * measures.padding + (LOGO_SIZE + LOGO_GAP if drawing.logo else 0)
     if drawing.logo and drawing.logo_has_block:
@@ -94,23 +94,23 @@ def _seam(drawing: Drawing, measures: Measures, label: Text) -> float:
 
 
 def escape(content: str) -> str:
-    """A text as XML holds it, also between double quotes."""
-    for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&#34;")):
-        content = content.replace(sign, entity)
+    """Escape a text for XML, also between double quotes."""
+    for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&#34;")):
+        content = content.replace(char, entity)
     return content
 
 
 def number(pixels: float) -> str:
-    """The shortest form of a length, to a hundredth of a pixel."""
+    """Format a length in its shortest form, to a hundredth of a pixel."""
     return f"{pixels:.2f}".rstrip("0").rstrip(".")
 
 
 def write(line: Line, attributes: str = "", lower: int = 0) -> str:
-    """A text that is drawn to its length whatever the renderer's font is."""
+    """Write a text that has its length in every font of a renderer."""
     content = line.text.content
     if not content:
         return ""
-    # Space between letters is what gives way; between letters that touch it would tear them apart.
+    # Usually only the space between letters is adjusted; it would separate letters that join.
     if text_width.joins(content):
         attributes += ' lengthAdjust="spacingAndGlyphs"'
     place = f'x="{number(line.x)}" y="{number(line.y + lower)}"'
@@ -119,7 +119,7 @@ def write(line: Line, attributes: str = "", lower: int = 0) -> str:
 
 
 def backgrounds(drawing: Drawing, laid: Halves, height: int) -> str:
-    """The two halves; without a label there is one."""
+    """Write the two halves, or one if there is no label."""
     seam, rest = number(laid.seam), number(laid.end - laid.seam)
     label = f'<rect width="{seam}" height="{height}" fill="{drawing.label_color}"/>'
     message = f'<rect x="{seam}" width="{rest}" height="{height}" fill="{drawing.color}"/>'
@@ -127,7 +127,7 @@ def backgrounds(drawing: Drawing, laid: Halves, height: int) -> str:
 
 
 def draw_logo(logo: Logo | None, x: int, height: int, background: str) -> str:
-    """The logo in its square in the middle of a height, or nothing."""
+    """Write the logo in the middle of a height, or nothing."""
     if logo is None:
         return ""
     place = f"translate({x} {(height - LOGO_SIZE) // 2})scale({LOGO_SIZE / SIDE:.5f})"

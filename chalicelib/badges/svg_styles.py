@@ -1,4 +1,4 @@
-"""The five styles of an SVG badge, with the measures of badge-maker 6.0, shields.io's own."""
+"""The five styles of an SVG badge, with the measures of badge-maker 6.0 by shields.io."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ HELVETICA = (
 TEXT_ON_DARK, SHADOW_ON_DARK = "#fff", "#010101"
 TEXT_ON_LIGHT, SHADOW_ON_LIGHT = "#333", "#ccc"
 
-LOW = Measures(height=20, baseline=14, padding=5, logo_x=5, logo_alone=18, inwards=1)
-LOWER = Measures(height=18, baseline=13, padding=5, logo_x=5, logo_alone=18, inwards=1)
+NORMAL = Measures(height=20, baseline=14, padding=5, logo_x=5, logo_alone=18, inwards=1)
+LOW = Measures(height=18, baseline=13, padding=5, logo_x=5, logo_alone=18, inwards=1)
 HIGH = Measures(height=28, baseline=17.5, padding=12, logo_x=9, logo_alone=20, inwards=0)
 LETTER_SPACING = 1.25
-"""Of `for-the-badge`, in pixels."""
+"""The letter spacing of `for-the-badge`, in pixels."""
 SOCIAL_BUTTON, SOCIAL_BUBBLE, SOCIAL_LINE = "#fcfcfc", "#fafafa", "#d5d5d5"
 
 FLAT_SHINE = (
@@ -58,53 +58,55 @@ class Picture(NamedTuple):
 
 
 def flat(drawing: Drawing) -> Picture:
-    """Rounded, with a slight shine."""
-    return _rounded(drawing, LOW, FLAT_SHINE, radius=3)
+    """Draw a rounded badge with a slight shine."""
+    return _draw_rounded(drawing, NORMAL, FLAT_SHINE, radius=3)
 
 
 def plastic(drawing: Drawing) -> Picture:
-    """Rounder, lower, with much shine."""
-    return _rounded(drawing, LOWER, PLASTIC_SHINE, radius=4)
+    """Draw a rounder, lower badge with a strong shine."""
+    return _draw_rounded(drawing, LOW, PLASTIC_SHINE, radius=4)
 
 
 def flat_square(drawing: Drawing) -> Picture:
-    """Corners, one colour a half, no shadows."""
-    laid = _odd_halves(drawing, LOW)
+    """Draw a square badge with one colour per half and no shadows."""
+    halves = _lay_out_halves(drawing, NORMAL)
     content = (
-        f'{_square(drawing, laid, LOW.height)}<g {VERDANA} font-size="11">'
-        f"{_logo(drawing, laid, LOW)}{_plain(laid.label)}{_plain(laid.message)}</g>"
+        f'{_draw_square(drawing, halves, NORMAL.height)}<g {VERDANA} font-size="11">'
+        f"{_draw_logo(drawing, halves, NORMAL)}"
+        f"{_draw_plain(halves.label)}{_draw_plain(halves.message)}</g>"
     )
-    return Picture(laid.end, LOW.height, content)
+    return Picture(halves.end, NORMAL.height, content)
 
 
 def for_the_badge(drawing: Drawing) -> Picture:
-    """High, in capitals set apart, the message bold."""
-    label = spaced(drawing.label.upper(), Face.VERDANA)
-    message = spaced(drawing.message.upper(), Face.VERDANA_BOLD)
-    laid = svg_markup.halves(drawing, HIGH, label, message)
+    """Draw a high badge in spaced capitals, with a bold message."""
+    label = measure_spaced(drawing.label.upper(), Face.VERDANA)
+    message = measure_spaced(drawing.message.upper(), Face.VERDANA_BOLD)
+    halves = svg_markup.halves(drawing, HIGH, label, message)
     content = (
-        f'{_square(drawing, laid, HIGH.height)}<g {VERDANA} font-size="10">'
-        f"{_logo(drawing, laid, HIGH)}{_plain(laid.label)}"
-        f'<g font-weight="bold">{_plain(laid.message)}</g></g>'
+        f'{_draw_square(drawing, halves, HIGH.height)}<g {VERDANA} font-size="10">'
+        f"{_draw_logo(drawing, halves, HIGH)}{_draw_plain(halves.label)}"
+        f'<g font-weight="bold">{_draw_plain(halves.message)}</g></g>'
     )
-    return Picture(laid.end, HIGH.height, content)
+    return Picture(halves.end, HIGH.height, content)
 
 
 def social(drawing: Drawing) -> Picture:
-    """A grey button, and the message in a bubble that points at it."""
-    label = odd(drawing.label[:1].upper() + drawing.label[1:], Face.HELVETICA_BOLD)
-    message = odd(drawing.message, Face.HELVETICA_BOLD)
+    """Draw a grey button, and the message in a bubble that points at it."""
+    label = measure_odd(drawing.label[:1].upper() + drawing.label[1:], Face.HELVETICA_BOLD)
+    message = measure_odd(drawing.message, Face.HELVETICA_BOLD)
     beside = LOGO_SIZE + (LOGO_GAP if label.content else 0)
     button = label.length + 10 + (beside if drawing.logo else 0)
     bubble = message.length + 8 if message.content else 0
+    label_line = Line(label, button - 5 - label.length / 2, NORMAL.baseline, SOCIAL_BUTTON)
+    message_line = Line(message, button + 6 + bubble / 2, NORMAL.baseline, SOCIAL_BUBBLE)
     content = (
-        f"{_button(button, bubble, drawing.key)}"
-        f"{svg_markup.draw_logo(drawing.logo, 5, LOW.height, SOCIAL_BUTTON)}"
+        f"{_draw_button(button, bubble, drawing.key)}"
+        f"{svg_markup.draw_logo(drawing.logo, 5, NORMAL.height, SOCIAL_BUTTON)}"
         f'<g {HELVETICA} font-size="11" font-weight="700">'
-        f"{_engraved(Line(label, button - 5 - label.length / 2, LOW.baseline, SOCIAL_BUTTON))}"
-        f"{_engraved(Line(message, button + 6 + bubble / 2, LOW.baseline, SOCIAL_BUBBLE))}</g>"
+        f"{_draw_engraved(label_line)}{_draw_engraved(message_line)}</g>"
     )
-    return Picture(button + (7 + bubble if bubble else 1), LOW.height, content)
+    return Picture(button + (7 + bubble if bubble else 1), NORMAL.height, content)
 
 
 STYLES = {
@@ -116,80 +118,83 @@ STYLES = {
 }
 
 
-def odd(content: str, face: Face) -> Text:
-    """A text at 11 px. Of odd length its middle is that of a pixel, where it is sharpest."""
+def measure_odd(content: str, face: Face) -> Text:
+    """Measure a text at 11 px. An odd length puts its middle on a pixel, where it is sharpest."""
     return Text(content, int(text_width.width(content, face, 11)) | 1)
 
 
-def spaced(content: str, face: Face) -> Text:
-    """A text at 10 px with its letters set apart, where they don't touch."""
+def measure_spaced(content: str, face: Face) -> Text:
+    """Measure a text at 10 px, with letter spacing unless its letters join."""
     letters = 0 if text_width.joins(content) else len(text_width.advances(content, face))
     return Text(content, int(text_width.width(content, face, 10)) + LETTER_SPACING * letters)
 
 
-def _odd_halves(drawing: Drawing, measures: Measures) -> Halves:
-    label, message = odd(drawing.label, Face.VERDANA), odd(drawing.message, Face.VERDANA)
+def _lay_out_halves(drawing: Drawing, measures: Measures) -> Halves:
+    label, message = (
+        measure_odd(drawing.label, Face.VERDANA),
+        measure_odd(drawing.message, Face.VERDANA),
+    )
     return svg_markup.halves(drawing, measures, label, message)
 
 
-def _rounded(drawing: Drawing, measures: Measures, shine: str, radius: int) -> Picture:
-    laid, key = _odd_halves(drawing, measures), drawing.key
-    size = f'width="{number(laid.end)}" height="{measures.height}"'
+def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int) -> Picture:
+    halves, key = _lay_out_halves(drawing, measures), drawing.key
+    size = f'width="{number(halves.end)}" height="{measures.height}"'
     content = (
         f'<filter id="b{key}"><feGaussianBlur stdDeviation="1.6"/></filter>'
         f'<linearGradient id="s{key}" x2="0" y2="100%">{shine}</linearGradient>'
         f'<clipPath id="r{key}"><rect {size} rx="{radius}"/></clipPath>'
-        f'<g clip-path="url(#r{key})">{svg_markup.backgrounds(drawing, laid, measures.height)}'
+        f'<g clip-path="url(#r{key})">{svg_markup.backgrounds(drawing, halves, measures.height)}'
         f'<rect {size} fill="url(#s{key})"/></g>'
-        f'<g {VERDANA} font-size="11">{_logo(drawing, laid, measures)}'
-        f"{_raised(laid.label, key)}{_raised(laid.message, key)}</g>"
+        f'<g {VERDANA} font-size="11">{_draw_logo(drawing, halves, measures)}'
+        f"{_draw_raised(halves.label, key)}{_draw_raised(halves.message, key)}</g>"
     )
-    return Picture(laid.end, measures.height, content)
+    return Picture(halves.end, measures.height, content)
 
 
-def _square(drawing: Drawing, laid: Halves, height: int) -> str:
-    drawn = svg_markup.backgrounds(drawing, laid, height)
+def _draw_square(drawing: Drawing, halves: Halves, height: int) -> str:
+    drawn = svg_markup.backgrounds(drawing, halves, height)
     return f'<g shape-rendering="crispEdges">{drawn}</g>'
 
 
-def _button(width: float, bubble: float, key: str) -> str:
-    """The button and, if it has a width, the bubble: half a pixel in, so that lines are sharp."""
+def _draw_button(width: float, bubble: float, key: str) -> str:
+    """Draw the button and the bubble, shifted by half a pixel so that lines are sharp."""
     shape = f'<rect x=".5" y=".5" width="{number(width)}" height="19" rx="2"'
     return (
         f'<linearGradient id="s{key}" x2="0" y2="100%">{SOCIAL_SHINE}</linearGradient>'
         f'{shape} fill="{SOCIAL_BUTTON}"/><g stroke="{SOCIAL_LINE}">'
-        f'{shape} fill="url(#s{key})"/>{_bubble(width + 6.5, bubble) if bubble else ""}</g>'
+        f'{shape} fill="url(#s{key})"/>{_draw_bubble(width + 6.5, bubble) if bubble else ""}</g>'
     )
 
 
-def _bubble(x: float, width: float) -> str:
-    """A rounded rectangle whose left side has a point."""
+def _draw_bubble(x: float, width: float) -> str:
+    """Draw a rounded rectangle with a point on its left side."""
     top = f"M{number(x + 2)} .5h{number(width - 4)}a2 2 0 0 1 2 2v15a2 2 0 0 1-2 2"
     point = f"h-{number(width - 4)}a2 2 0 0 1-2-2v-4l-3-3v-1l3-3v-4a2 2 0 0 1 2-2z"
     return f'<path d="{top}{point}" fill="{SOCIAL_BUBBLE}"/>'
 
 
-def _logo(drawing: Drawing, laid: Halves, measures: Measures) -> str:
-    background = drawing.label_color if laid.seam else drawing.color
+def _draw_logo(drawing: Drawing, halves: Halves, measures: Measures) -> str:
+    background = drawing.label_color if halves.seam else drawing.color
     return svg_markup.draw_logo(drawing.logo, measures.logo_x, measures.height, background)
 
 
-def _plain(line: Line) -> str:
+def _draw_plain(line: Line) -> str:
     light = colors.is_light(line.background)
     return write(line, f' fill="{TEXT_ON_LIGHT if light else TEXT_ON_DARK}"')
 
 
-def _raised(line: Line, key: str) -> str:
-    """A text over its shadow, blurred and sharp, a pixel lower."""
+def _draw_raised(line: Line, key: str) -> str:
+    """Draw a text over a blurred and a sharp shadow, both one pixel lower."""
     if not line.text.content:
         return ""
     shadow = SHADOW_ON_LIGHT if colors.is_light(line.background) else SHADOW_ON_DARK
     blurred = write(line, f' fill-opacity=".8" filter="url(#b{key})"', lower=1)
     sharp = write(line, ' fill-opacity=".3"', lower=1)
-    return f'<g aria-hidden="true" fill="{shadow}">{blurred}{sharp}</g>{_plain(line)}'
+    return f'<g aria-hidden="true" fill="{shadow}">{blurred}{sharp}</g>{_draw_plain(line)}'
 
 
-def _engraved(line: Line) -> str:
-    """A text over a white edge, a pixel lower."""
+def _draw_engraved(line: Line) -> str:
+    """Draw a text over a white edge one pixel lower."""
     edge = write(line, ' aria-hidden="true" fill="#fff"', lower=1)
     return edge + write(line, f' fill="{TEXT_ON_LIGHT}"')

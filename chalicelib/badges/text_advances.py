@@ -1,7 +1,7 @@
-"""How far each character moves the pen, in hundredths of a pixel at 11 px: data of `text_width`.
+"""The advance of each character, in hundredths of a pixel at 11 px: the data of `text_width`.
 
-The Latin, Greek and Cyrillic letters are measured from the lengths that badge-maker 6.0 gives texts
-of a thousand of each; Hebrew, Arabic, Thai and Devanagari from DejaVu Sans and Noto Sans.
+Latin, Greek and Cyrillic letters are measured from the lengths that badge-maker 6.0 gives texts of
+1,000 of each; Hebrew, Arabic, Thai and Devanagari from DejaVu Sans and Noto Sans.
 """
 # ruff: noqa: RUF001  letters of many scripts look alike
 
@@ -14,7 +14,7 @@ LETTERS = (
     "opqrstuvwxyzßæðøþđħıłŋœŧďľαβγδεζηθικλμνξοπρςστυφχψωабвгдежзиклмнопрстуфхцчшщъыьэюяђєѕіјљ"
     "њћџґғҗқңүұҳҷһәө"
 )
-"""Those that have no capital come first: what is drawn in capitals needs no others."""
+"""Letters without a capital form come first, because a text in capitals needs only those."""
 VERDANA = """
 387 433 505 900 699 1184 799 295 500 500 699 900 400 500 400 500 699 699 699 699 699 699 699
 699 699 699 500 500 900 900 900 600 1100 752 754 768 848 696 632 853 827 463 500 762 612 927
@@ -34,7 +34,7 @@ VERDANA = """
 666 964 976 705 874 628 602 923 660 696 602 573 302 379 1005 1005 696 701 518 518 878 651
 701 651 651 651 553 696 655 668
 """
-"""Of each of `LETTERS`."""
+"""The advances of `LETTERS`."""
 VERDANA_BOLD = """
 376 442 646 954 782 1399 948 365 597 597 782 954 397 528 397 758 782 782 782 782 782 782 782
 782 782 782 442 442 954 954 954 679 1060 854 838 796 913 751 715 892 921 601 610 848 701
@@ -49,7 +49,7 @@ VERDANA_BOLD = """
 622 725 1423 1060 1100 550 1100 550 1100 954 954 954 954 954 1165 954 664 664 1089 1100 968
 1089 1100 664 664 1100 1100 653
 """
-"""Of the first of `LETTERS`, the capitals."""
+"""The advances of the capitals, the first part of `LETTERS`."""
 HELVETICA_BOLD = """
 306 306 509 612 612 1100 753 306 326 326 448 660 306 448 306 408 612 612 612 612 612 612 612
 612 612 612 306 306 660 660 660 612 880 753 774 815 815 713 652 835 815 324 612 794 652 998
@@ -69,13 +69,13 @@ HELVETICA_BOLD = """
 901 917 711 856 603 634 918 636 674 634 591 284 306 987 980 674 641 498 544 915 645 671 571
 571 608 650 652 631 672
 """
-"""Of each of `LETTERS`."""
+"""The advances of `LETTERS`."""
 OTHER_LETTERS = (
     "אבגדהוזחטיךכלםמןנסעףפץצקרשתกขคฆงจฉชซฌญฎฏฐฑฒณดตถทธนบปผฝพฟภมยรฤลฦวศษสหฬอฮฯะาำ฿เแโใไๅๆ๏๐๑๒๓"
     "๔๕๖๗๘๙अआइईउऊऋएऐऑओऔकखगघङचछजझञटठडढणतथदधनपफबभमयरलळवशषसह\u093e\u093f\u0940\u0949\u094b\u094c"
     "ॐ।०१२३४५६७८९\u2002\u2003"
 )
-"""Hebrew, Thai, Devanagari, and two spaces: alike in every face."""
+"""Hebrew, Thai, Devanagari, and two spaces, which are the same in every face."""
 OTHERS = """
 715 633 432 598 704 315 372 723 705 285 595 574 600 741 737 331 429 711 670 693 674 588 632
 735 598 791 738 660 602 675 658 591 585 664 605 612 997 1000 663 663 602 689 993 1000 678
@@ -86,21 +86,21 @@ OTHERS = """
 748 636 744 584 285 285 285 285 285 285 992 417 606 606 606 606 606 606 606 606 606 606 550
 1100
 """
-"""Of each of `OTHER_LETTERS`."""
+"""The advances of `OTHER_LETTERS`."""
 ARABIC_LETTERS = "ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژکگیہےںٹڈڑھ"
-"""With those of Persian and Urdu."""
+"""Arabic letters, with those of Persian and Urdu."""
 ARABIC = """
 485 312 312 533 313 858 313 1115 545 1115 1115 710 710 710 557 557 503 503 1378 1378 1406
 1406 967 967 592 592 1152 886 960 806 652 807 545 533 858 858 1115 739 503 1011 1011 858 598
 622 807 1115 557 503 708
 """
-"""Of each of `ARABIC_LETTERS` at the end of a word."""
+"""The advances of `ARABIC_LETTERS` at the end of a word."""
 ARABIC_JOINED = """
 485 304 304 528 306 328 306 328 537 344 344 685 685 685 544 544 478 478 925 925 981 981 826
 826 578 558 530 530 536 329 610 328 569 528 402 344 344 685 478 536 536 344 437 675 610 336
 544 478 569
 """
-"""Of each of `ARABIC_LETTERS` before another."""
+"""The advances of `ARABIC_LETTERS` before another letter."""
 BLOCKS = (
     ("\u0000", 680),
     ("\u0530", 730),
@@ -133,4 +133,4 @@ BLOCKS = (
     ("\u2190", 1000),
     ("\u2c00", 680),
 )
-"""From which character on which advance is the usual one, where no other rule says more."""
+"""The first character of each block and the usual advance in it, if no other rule applies."""

@@ -1,7 +1,7 @@
-"""How wide a text is drawn, with no font at hand: the widths of a badge's halves follow from it.
+"""The width of a text, computed without a font, from which the widths of a badge's halves follow.
 
-Exact for what Verdana holds, as shields.io measures it. Close for scripts that every system draws
-in another font, where `textLength` makes the renderer keep to the width that is drawn here.
+It is exact for the characters of Verdana, as shields.io measures them. It is close for scripts that
+each system draws in another font: there `textLength` makes the renderer use this width.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from operator import itemgetter
 from chalicelib.badges import text_advances as data
 
 PER_PIXEL = 1100
-"""Advances are in hundredths of a pixel at 11 px; times the size, over this, they are in pixels."""
+"""Advances are in hundredths of a pixel at 11 px; times the size, divided by this, in pixels."""
 EM = 1100
 HANGUL = 1012
-"""Syllables are a little narrower than their square in Noto, Apple's and Microsoft's fonts."""
+"""The advance of a syllable, narrower than a square in Noto, Apple's and Microsoft's fonts."""
 EMOJI = 1375
-"""Noto's and Apple's are 1.25 em wide."""
+"""The advance of an emoji: 1.25 em in Noto and in Apple's font."""
 VIRAMA, STEM = "\u094d", 220
-"""A Devanagari consonant before a virama loses its stem."""
-UNSEEN = {"Mn", "Me", "Cc", "Cf", "Cs"}
-"""General categories that move no pen: combining marks, controls, joiners."""
+"""A Devanagari consonant before a virama loses the width of its stem."""
+INVISIBLE_CATEGORIES = {"Mn", "Me", "Cc", "Cf", "Cs"}
+"""General categories without an advance: combining marks, controls, joiners."""
 
 EMOJI_SEQUENCE = (
     "[\U0001f1e6-\U0001f1ff]{2}"  # a flag is two letters
@@ -35,7 +35,7 @@ EMOJI_SEQUENCE = (
     "[\ufe0f\u20e3\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
     "(?:\u200d.[\ufe0f\U0001f3fb-\U0001f3ff]*)*"
 )
-"""What one emoji is made of. Source: Unicode UTS #51, "ED-17. emoji sequence"."""
+"""Matches one emoji. Source: Unicode UTS #51, "ED-17. emoji sequence"."""
 
 
 class Face(Enum):
@@ -47,82 +47,82 @@ class Face(Enum):
 
 
 def width(text: str, face: Face, size: float) -> float:
-    """The width in pixels of a text at a size in pixels."""
+    """Return the width in pixels of a text at a size in pixels."""
     return sum(advances(text, face)) * size / PER_PIXEL
 
 
 def advances(text: str, face: Face) -> list[int]:
-    """The advance of each emoji, and of each other character that takes room.
+    """Return the advance of each emoji and of each other visible character, in no order.
 
-    In hundredths of a pixel at 11 px, in no order.
+    Advances are in hundredths of a pixel at 11 px.
     """
-    letters, emoji = _without_emoji(unicodedata.normalize("NFC", text))
-    table = _advances(face)
-    taken = (_advance(one, following, table) for one, following in pairwise(letters + " "))
-    return [EMOJI] * emoji + [advance for advance in taken if advance]
+    letters, emoji = _remove_emoji(unicodedata.normalize("NFC", text))
+    table = _read_advances(face)
+    found = (_find_advance(char, following, table) for char, following in pairwise(letters + " "))
+    return [EMOJI] * emoji + [advance for advance in found if advance]
 
 
 def joins(text: str) -> bool:
-    """Whether letters of the text touch, so that space between them would tear them apart."""
+    """Return whether letters of the text join, so that spacing would separate them."""
     return any(
-        "\u0600" <= one <= "\u109f" or "\u1780" <= one <= "\u18af" or "\ufb50" <= one <= "\ufeff"
-        for one in text
+        "\u0600" <= char <= "\u109f" or "\u1780" <= char <= "\u18af" or "\ufb50" <= char <= "\ufeff"
+        for char in text
     )
 
 
-def _without_emoji(text: str) -> tuple[str, int]:
-    """The rest of a text, without the marks over its letters, and the number of emoji."""
+def _remove_emoji(text: str) -> tuple[str, int]:
+    """Return a text without emoji and combining marks, and the number of emoji."""
     if text.isascii():
         return text, 0
     rest, emoji = re.subn(EMOJI_SEQUENCE, "", text)
-    kept = (one for one in rest if one == VIRAMA or unicodedata.category(one) != "Mn")
+    kept = (char for char in rest if char == VIRAMA or unicodedata.category(char) != "Mn")
     return "".join(kept), emoji
 
 
-def _advance(one: str, following: str, table: Mapping[str, int]) -> int:
-    """The advance of a character, which may lean on the one that follows."""
-    if following in data.ARABIC_LETTERS and one in _joined():
-        return _joined()[one]
-    advance = table.get(one)
+def _find_advance(char: str, following: str, table: Mapping[str, int]) -> int:
+    """Return the advance of a character, which may depend on the one that follows."""
+    if following in data.ARABIC_LETTERS and char in _read_joined_advances():
+        return _read_joined_advances()[char]
+    advance = table.get(char)
     if advance is None:
-        advance = _unlisted(one, table)
+        advance = _compute_advance(char, table)
     return max(0, advance - STEM) if following == VIRAMA else advance
 
 
-def _unlisted(one: str, table: Mapping[str, int]) -> int:
-    """The advance of a character that no table holds: by what it is, or what it is made of."""
-    if unicodedata.category(one) in UNSEEN:
+def _compute_advance(char: str, table: Mapping[str, int]) -> int:
+    """Compute the advance of a character without an entry, from its class or decomposition."""
+    if unicodedata.category(char) in INVISIBLE_CATEGORIES:
         return 0
-    squares = unicodedata.east_asian_width(one)
+    squares = unicodedata.east_asian_width(char)
     if squares in "WF":
-        return _square(one)
+        return _advance_of_square(char)
     if squares == "H":
         return EM // 2
-    parts = unicodedata.normalize("NFKD", one)
-    if parts != one:
-        return sum(_advance(part, " ", table) for part in parts)
-    return data.BLOCKS[bisect_right(data.BLOCKS, one, key=itemgetter(0)) - 1][1]
+    parts = unicodedata.normalize("NFKD", char)
+    if parts != char:
+        return sum(_find_advance(part, " ", table) for part in parts)
+    return data.BLOCKS[bisect_right(data.BLOCKS, char, key=itemgetter(0)) - 1][1]
 
 
-def _square(one: str) -> int:
-    if "\uac00" <= one <= "\ud7a3":
+def _advance_of_square(char: str) -> int:
+    if "\uac00" <= char <= "\ud7a3":
         return HANGUL
-    return EMOJI if "\u2300" <= one < "\u2c00" else EM
+    return EMOJI if "\u2300" <= char < "\u2c00" else EM
 
 
 @cache
-def _advances(face: Face) -> dict[str, int]:
-    others = zip(data.OTHER_LETTERS, _numbers(data.OTHERS), strict=True)
-    arabic = zip(data.ARABIC_LETTERS, _numbers(data.ARABIC), strict=True)
+def _read_advances(face: Face) -> dict[str, int]:
+    others = zip(data.OTHER_LETTERS, _parse_numbers(data.OTHERS), strict=True)
+    arabic = zip(data.ARABIC_LETTERS, _parse_numbers(data.ARABIC), strict=True)
     # The list of a face that draws capitals alone is shorter than the letters.
-    own = zip(data.LETTERS, _numbers(face.value), strict=False)
+    own = zip(data.LETTERS, _parse_numbers(face.value), strict=False)
     return dict([*others, *arabic, *own])
 
 
 @cache
-def _joined() -> dict[str, int]:
-    return dict(zip(data.ARABIC_LETTERS, _numbers(data.ARABIC_JOINED), strict=True))
+def _read_joined_advances() -> dict[str, int]:
+    return dict(zip(data.ARABIC_LETTERS, _parse_numbers(data.ARABIC_JOINED), strict=True))
 
 
-def _numbers(listed: str) -> list[int]:
+def _parse_numbers(listed: str) -> list[int]:
     return [int(number) for number in listed.split()]

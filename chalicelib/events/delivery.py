@@ -170,7 +170,7 @@ class EventDelivery:
         settled = self._settle(event, values)
         if settled and status is Status.ERROR:
             telemetry.event(
-                logging.WARNING, "event_given_up", event_id=event.event_id, tries=event.tries
+                logging.WARNING, "event_failed", event_id=event.event_id, tries=event.tries
             )
             telemetry.count(events_failed=1)
         return settled

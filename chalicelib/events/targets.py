@@ -40,7 +40,7 @@ class TargetSender:
                 return self._enqueue(event)
             case Kind.LOG:
                 telemetry.event(
-                    logging.INFO, "an event", event_id=event.event_id, payload=printed(event)
+                    logging.INFO, "event_logged", event_id=event.event_id, payload=printed(event)
                 )
                 return DeliveryResult()
 

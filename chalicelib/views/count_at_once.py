@@ -1,10 +1,10 @@
-"""Counting views at once: those of hot badges, and those that come too late to be stored.
+"""The counting at once of views that are late or that belong to a hot badge.
 
-One transaction adds up to 98 views to the count and to the history, and puts a marker (`SEEN`)
-for each on the condition that there is none. So each view is counted once, however often its
-message is delivered. A view whose item is in the table is left out: the fold counts it. A
-consistent read before the transaction finds the item, because no view is stored any more when it
-is old enough to be counted (`windows`), and a hot view is never stored.
+One transaction adds up to 98 views to the count and to the history, and puts a marker (`SEEN`) for
+each, on the condition that it does not exist. So a view counts once, however often its message is
+delivered. A view that is stored as an item is skipped, because the fold counts it. A consistent
+read before the transaction finds the item: a view is not stored any more when it is old enough to
+be counted (`windows`), and a hot view is never stored.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 
 TRIES = 10
-"""A failed try means that others counted some of the views, or wrote the summary."""
+"""A try fails if another write counted some of the views or changed the summary."""
 HOT_SECONDS = 3_600
-"""A badge stays hot for this long, so that its visitors read one summary and no views."""
+"""The time that a badge stays hot, so that its visitors read one summary and no views."""
 AT_ONCE = MAX_TRANSACTION_WRITES - 2
-"""Views in one transaction, beside the summaries of the id and of the badge that it names."""
+"""Views in one transaction, which also has the summaries of the id and of its badge."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtOnceCounter:
-    """Counts views of a table at once; `clock` is seconds since 1970."""
+    """The counter of late and hot views; `clock` is seconds since 1970."""
 
     table: Table
     windows: Windows
     clock: Callable[[], float]
 
     def count(self, badge_id: str, views: Iterable[View]) -> int:
-        """Count those views of one id that are not counted yet; return how many there were.
+        """Count the views of one id that are not counted yet; return their number.
 
-        Raises `StorageError`: some may be counted then, and asking again counts the others.
+        Raises `StorageError` if some are not counted; calling it again counts them.
         """
         left = self._not_stored(badge_id, {view.ulid: view for view in views})
         return sum(
@@ -50,7 +50,7 @@ class AtOnceCounter:
         )
 
     def _not_stored(self, badge_id: str, views: Mapping[str, View]) -> list[View]:
-        """Leave out the views that are in the table: the fold counts them."""
+        """Return the views that are not stored as items, which the fold counts."""
         places = [keys.view(badge_id, view.ulid) for view in views.values() if not view.hot]
         stored = {key_of(item) for item in self.table.get_all(places)}
         return [view for view in views.values() if keys.view(badge_id, view.ulid) not in stored]
@@ -68,10 +68,10 @@ class AtOnceCounter:
             if seen is None:
                 return len(left)
             left = [view for view in left if view not in seen]
-        raise Unavailable(f"{TRIES} other writes of {badge_id} came in between")
+        raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
 
     def _write(self, own: Summary, target: Summary, views: Sequence[View]) -> set[View] | None:
-        """Count views; return those that were counted before if that failed, or None."""
+        """Count views; return None, or the views that were counted before if the write failed."""
         now = self.clock()
         counted = {hour_of(now * 1000): len(views)}
         finished = target.finished_day(counted)
@@ -93,7 +93,7 @@ class AtOnceCounter:
     def _counted(
         self, target: Summary, counted: Mapping[Hour, int], views: Sequence[View], now: float
     ) -> Write:
-        """Add views to a summary; the first hot view makes its badge hot for an hour."""
+        """Return the write that adds views; the first hot view makes its badge hot for an hour."""
         if target.hot <= now and any(view.hot for view in views):
             return target.counted(now, counted, hot=int(now) + HOT_SECONDS)
         return target.counted(now, counted)

@@ -1,8 +1,8 @@
-"""The count that a badge shows, and the taking of a view: what a visitor waits for.
+"""The count that a badge shows, and the enqueuing of a new view.
 
 A badge shows `base + count + live`, where `live` is the number of its views after the watermark.
-The summary is read before the views. So a fold in between changes nothing: it removes no view,
-and those after the old watermark are still there.
+The summary is read before the views, so a fold in between does not change the sum: it removes no
+view, and those after the old watermark are still there.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from chalicelib.views.view_queue import ViewQueue
 from chalicelib.views.windows import Windows
 
 MAX_LIVE = 8_000
-"""Live views of one badge that are counted; more are shown when they are folded."""
+"""The maximum number of live views that a badge shows; others are shown after their fold."""
 READ_UNIT_BYTES = 4_096
-"""Bytes that one read unit reads (DynamoDB developer guide, "Read consistency")."""
+"""Bytes per read unit (DynamoDB developer guide, "Read consistency")."""
 SUMMARY_BYTES = 360
-"""A summary with every attribute and 24 hours takes at most this, without the id."""
+"""The maximum size of a summary with all attributes and 24 hours, without the id."""
 VIEW_BYTES = 49
-"""A view takes this, without the id."""
+"""The size of a view, without the id."""
 SUMMARY_ATTRIBUTES = (
     "SK",
     "count",
@@ -45,8 +45,7 @@ SUMMARY_ATTRIBUTES = (
 class Count:
     """The views of a badge: those in its summary, and those after the watermark.
 
-    `newest` are the ULIDs of the newest live views, newest first: all of them if there are
-    `live` of them, else one page.
+    `newest` has the ULIDs of the newest live views, newest first: one page, or all `live` views.
     """
 
     summary: Summary
@@ -55,11 +54,11 @@ class Count:
 
     @property
     def shown(self) -> int:
-        """What the badge shows."""
+        """Return the number that the badge shows."""
         return self.summary.base + self.summary.count + self.live
 
     def view(self, windows: Windows, now: float, hot: int = HOT_VIEWS) -> View:
-        """Return a new view, later than the watermark; `now` is seconds since 1970.
+        """Make a new view that is later than the watermark; `now` is in seconds since 1970.
 
         A badge with `hot` live views is hot.
         """
@@ -78,7 +77,7 @@ class Count:
         return any(first <= ulid < after for ulid in self.newest)
 
     def _is_overdue(self, windows: Windows, now: float, hot: int) -> bool:
-        """Whether more than a page of views wait for a fold that should have come."""
+        """Return whether more than a page of views wait for a fold that is overdue."""
         if self.live <= len(self.newest):
             return False
         return self.live >= hot or milliseconds(self.newest[-1]) <= windows.foldable(now)
@@ -111,7 +110,7 @@ def read(table: Table, badge_id: str) -> Count:
 
 
 def page_size(badge_id: str) -> int:
-    """Return how many items of a badge one read unit reads: the summary and the newest views."""
+    """Return the number of items in one read unit: the summary and the newest views."""
     length = len(badge_id.encode())
     return 1 + (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
 
@@ -119,8 +118,8 @@ def page_size(badge_id: str) -> int:
 def take(view: View, queue: ViewQueue, store: Store) -> bool:
     """Enqueue the write of a view, or store it directly if the queue fails.
 
-    Returns whether the queue took it. Raises `StorageError` if both fail: then the view is lost,
-    and its visitor must be told.
+    Returns whether the queue took it. Raises `StorageError` if both fail: the view is lost then,
+    and the badge must say so.
     """
     try:
         queue.send(view)
@@ -132,7 +131,7 @@ def take(view: View, queue: ViewQueue, store: Store) -> bool:
 
 
 def _split(badge_id: str, page: Sequence[Item]) -> tuple[Summary, list[str]]:
-    """Return the summary at the head of a page, and the sort keys of the views after it."""
+    """Split a page into the summary, if it has one, and the sort keys of the views."""
     has_summary = bool(page) and page[0]["SK"] == keys.SUMMARY
     summary = Summary.of(badge_id, page[0] if has_summary else {})
     return summary, [text(item, "SK") for item in page[has_summary:]]

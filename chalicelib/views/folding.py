@@ -1,8 +1,8 @@
-"""The fold: move a badge's watermark to a mark and count the views that it passes.
+"""The fold, which moves a badge's watermark to a mark and counts the views that it passes.
 
-One update adds the views to the count and to the history and moves the watermark, on the
-condition that the summary is still the one that was read. The views stay in the table: they are
-no longer live because the watermark has passed them.
+One update adds the views to the count and to the history and moves the watermark, on the condition
+that the summary has not changed since it was read. The views stay in the table: they are
+no longer live, because they are not later than the watermark.
 
 Two folds of one badge, drawn with the version of its summary:
 
@@ -12,7 +12,7 @@ Two folds of one badge, drawn with the version of its summary:
               at the mark: nothing is left to do
 
 A fold depends on the watermark and on the table, not on the stream. So removals of markers may
-come twice, in any order, in parallel, or never: the next fold covers what a lost one would have.
+arrive twice, in any order, in parallel, or never: the next fold counts the views of a lost one.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from chalicelib.views.view import earliest, latest, milliseconds
 from chalicelib.views.windows import Windows, marker_item
 
 TRIES = 10
-"""A failed try means that another write of the summary came in between."""
+"""A try fails if another write changed the summary."""
 MAX_VIEWS = 8_000
-"""Views that one step of a fold reads; more only if they have one and the same millisecond."""
+"""Views that one step of a fold reads; more only if they have the same millisecond."""
 UNLIMITED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Folds badges of a table; `clock` is seconds since 1970."""
+    """The fold of badges in a table; `clock` is seconds since 1970."""
 
     table: Table
     windows: Windows
@@ -49,7 +49,7 @@ class Folder:
     def fold(self, badge_id: str, mark: int) -> int:
         """Fold the views up to a mark that are older than the grace; return how many it counted.
 
-        `mark` is milliseconds since 1970. Raises `StorageError`; what it folded by then is folded.
+        `mark` is milliseconds since 1970. Raises `StorageError`; steps before it stay folded.
         """
         folded = failures = 0
         while failures < TRIES:
@@ -61,18 +61,18 @@ class Folder:
             folded += step.counted
             if step.is_last:
                 return folded
-        raise Unavailable(f"{TRIES} other writes of {badge_id} came in between")
+        raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
 
     def fold_all(self, badge_id: str) -> int:
         """Fold all views that are older than the grace; return how many it counted."""
         return self.fold(badge_id, self.windows.foldable(self.clock()))
 
     def is_over(self, mark: int) -> bool:
-        """Return whether the grace of the window that ends at a mark (in seconds) is over."""
+        """Return whether the grace after a mark (in seconds) is over."""
         return mark * 1000 <= self.windows.foldable(self.clock())
 
     def postpone(self, badge_id: str, mark: int) -> None:
-        """Put the marker of a window (its mark in seconds) again, to be removed after a grace.
+        """Put the marker of a window (its mark in seconds) again, so that TTL removes it later.
 
         Raises `StorageError`.
         """
@@ -80,7 +80,7 @@ class Folder:
         self.table.write(Put(marker_item(badge_id, mark, ttl)))
 
     def _step(self, badge_id: str, mark: int) -> Step:
-        """Fold the views of one day at most."""
+        """Fold the views of at most one day."""
         now = self.clock()
         upto = min(mark, self.windows.foldable(now))
         own = read(self.table, badge_id)
@@ -97,7 +97,7 @@ class Folder:
         return Step(counted.total(), is_last=passed.upto == upto)
 
     def _passed(self, own: Summary, target: Summary, upto: int) -> Passed:
-        """Read the views that the watermark passes: at most `MAX_VIEWS` or so, and one new day."""
+        """Read the views that the watermark passes: about `MAX_VIEWS`, and one new day, at most."""
         views = self._read(own.badge_id, own.watermark + 1, upto, MAX_VIEWS)
         if len(views) == MAX_VIEWS:
             upto = views[-1]
@@ -108,7 +108,7 @@ class Folder:
         return Passed(min(upto, end), tuple(at for at in views if at <= end))
 
     def _read(self, badge_id: str, first: int, last: int, limit: int = UNLIMITED) -> list[int]:
-        """Return the times of the views between two times, both included."""
+        """Read the times of the views between two times, both included."""
         items = self.table.query(
             keys.partition(badge_id),
             first=keys.VIEW + earliest(first),
@@ -121,7 +121,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How many views a step of a fold counted, and whether it left none to count."""
+    """The number of views that a step of a fold counted, and whether it was the last step."""
 
     counted: int
     is_last: bool
@@ -138,7 +138,7 @@ class Passed:
 def _writes(
     own: Summary, target: Summary, counted: Counter[Hour], upto: int, now: float
 ) -> list[Write]:
-    """Count views and move the watermark: two items if the id is another name of a badge."""
+    """Return the writes that count views and move the watermark: two items for an alias."""
     if not own.alias:
         return [own.counted(now, counted, watermark=upto)]
     moved = own.update(now, {"watermark": upto})

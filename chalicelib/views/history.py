@@ -1,4 +1,4 @@
-"""The history of a badge: the views of each day or hour, folded and live, up to the present one."""
+"""The history of a badge: its counted and live views by day or hour, up to the current one."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from chalicelib.views.view import earliest, milliseconds
 
 
 class By(StrEnum):
-    """What a history is divided into, in UTC."""
+    """The unit of a history, in UTC."""
 
     DAY = "day"
     HOUR = "hour"
 
     @property
     def most_days(self) -> int:
-        """How many days a history may have: 400 items, or 744 buckets."""
+        """Return the maximum number of days of a history: 400 items, or 744 buckets."""
         return 400 if self is By.DAY else 31
 
-    def buckets(self, days: int, present: datetime) -> list[datetime]:
-        """Where each bucket of so many days begins, the oldest first, the last the present one."""
+    def buckets(self, days: int, current: datetime) -> list[datetime]:
+        """Return the start of each bucket, the oldest first, up to the current one."""
         amount = days if self is By.DAY else days * HOURS_OF_DAY
         length = timedelta(days=1) if self is By.DAY else timedelta(hours=1)
-        last = self.start(present)
+        last = self.start(current)
         return [last - before * length for before in reversed(range(amount))]
 
     def start(self, moment: datetime) -> datetime:
-        """Where the bucket of a moment begins."""
+        """Return the start of the bucket of a time."""
         hour = 0 if self is By.DAY else moment.hour
         return moment.replace(hour=hour, minute=0, second=0, microsecond=0)
 
     def label(self, start: datetime) -> str:
-        """2026-11-21 or 2026-11-21T08:00Z."""
+        """Format the start of a bucket: 2026-11-21 or 2026-11-21T08:00Z."""
         return f"{start:%Y-%m-%d}" if self is By.DAY else f"{start:%Y-%m-%dT%H:00Z}"
 
 
@@ -55,10 +55,10 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The views of `days` days, the oldest bucket first, the present one last, none left out.
+    """The views of `days` days in consecutive buckets, the oldest first, the current one last.
 
-    `since` is the first day of all that has a view, which may lie before the first bucket; None
-    where there is no view at all.
+    `since` is the first day with a view, which may be before the first bucket; None if there is no
+    view.
     """
 
     by: By
@@ -76,18 +76,18 @@ def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) ->
 
     `now` is in seconds since 1970. Raises `StorageError`.
 
-    The summary is read first. The days before its `today` are finished, and the views after its
-    watermark are in no day that it knows. So the history never has a view twice.
+    The summary is read first. The days before its `today` are finished, and no day contains views
+    later than its watermark. So the history never has a view twice.
     """
-    summary = _summary(table, badge_id)
-    live = _live(table, summary)
-    # Views may be dated after this clock: others may be ahead of it.
-    days_counted = [_start(summary.today)] if summary.today.day else []
-    present = max([_moment(now * 1000), *days_counted, *live[-1:]])
-    starts = by.buckets(days, present)
-    views = _folded(table, summary, starts[0], by)
+    summary = _read_summary(table, badge_id)
+    live = _read_live(table, summary)
+    # Views may have later times than this clock, because other clocks may be ahead.
+    days_counted = [_start_of(summary.today)] if summary.today.day else []
+    current = max([_to_datetime(now * 1000), *days_counted, *live[-1:]])
+    starts = by.buckets(days, current)
+    views = _count_by_bucket(table, summary, starts[0], by)
     views.update(map(by.start, live))
-    first = [_first_day(table, summary), *live[:1]]
+    first = [_find_first_day(table, summary), *live[:1]]
     since = min([moment.date() for moment in first if moment], default=None)
     return History(by, days, since, tuple(Bucket(start, views[start]) for start in starts))
 
@@ -95,8 +95,8 @@ def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) ->
 def to_json(badge_id: str, history: History) -> dict[str, Any]:
     """Return a history as JSON.
 
-    `id` is the id as given, `by` is "day" or "hour", `days` how many days it covers. `since` is the
-    first day with a view, or null. `total` is the sum over `views`, which lists every bucket, the
+    `id` is the id as given, `by` is "day" or "hour", `days` is the number of days. `since` is the
+    first day with a view, or null. `total` is the sum over `views`, which has every bucket, the
     oldest first: {"day": "2026-11-21", "views": 3}, or by hour {"hour": "2026-11-21T08:00Z",
     "views": 1}. All times are UTC.
     """
@@ -113,35 +113,35 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
     }
 
 
-def _moment(milliseconds: float) -> datetime:
+def _to_datetime(milliseconds: float) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def _summary(table: Table, badge_id: str) -> Summary:
-    """Return the summary of an id, or of the badge that it is another name of."""
+def _read_summary(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id, or of the badge that the id is an alias of."""
     summary = summaries.read(table, badge_id)
-    return _summary(table, summary.alias) if summary.alias else summary
+    return _read_summary(table, summary.alias) if summary.alias else summary
 
 
-def _first_day(table: Table, summary: Summary) -> datetime | None:
+def _find_first_day(table: Table, summary: Summary) -> datetime | None:
     """Return the first day with a counted view."""
-    finished = _finished(table, summary, _moment(summary.reset), limit=2)
+    finished = _read_finished(table, summary, _to_datetime(summary.reset), limit=2)
     days = finished or ([summary.today] if summary.today.views else [])
-    return next(map(_start, days), None)
+    return next(map(_start_of, days), None)
 
 
-def _folded(table: Table, summary: Summary, first: datetime, by: By) -> Counter[datetime]:
-    """Return the counted views of each bucket from a time on."""
-    first = max(first, _moment(summary.reset))
+def _count_by_bucket(table: Table, summary: Summary, first: datetime, by: By) -> Counter[datetime]:
+    """Return the number of counted views in each bucket, starting at a time."""
+    first = max(first, _to_datetime(summary.reset))
     views: Counter[datetime] = Counter()
-    for day in [*_finished(table, summary, first, limit=By.DAY.most_days), summary.today]:
+    for day in [*_read_finished(table, summary, first, limit=By.DAY.most_days), summary.today]:
         for hour, counted in day.hours.items():
-            views[by.start(_start(day).replace(hour=hour))] += counted
+            views[by.start(_start_of(day).replace(hour=hour))] += counted
     return views
 
 
-def _finished(table: Table, summary: Summary, first: datetime, limit: int) -> list[Day]:
-    """Return the days from a time on that are finished: those before the summary's `today`."""
+def _read_finished(table: Table, summary: Summary, first: datetime, limit: int) -> list[Day]:
+    """Return the finished days since a time, which are those before the summary's `today`."""
     since = By.DAY.label(first)
     if since > summary.today.day:
         return []
@@ -156,12 +156,12 @@ def _finished(table: Table, summary: Summary, first: datetime, limit: int) -> li
     return [day for day in days if day.day < summary.today.day]
 
 
-def _start(day: Day) -> datetime:
+def _start_of(day: Day) -> datetime:
     return datetime.fromisoformat(day.day).replace(tzinfo=UTC)
 
 
-def _live(table: Table, summary: Summary) -> list[datetime]:
-    """Return when each live view was taken, the oldest first."""
+def _read_live(table: Table, summary: Summary) -> list[datetime]:
+    """Return the times of the live views, the oldest first."""
     items = table.query(
         keys.partition(summary.badge_id),
         first=keys.VIEW + earliest(summary.watermark + 1),
@@ -170,4 +170,4 @@ def _live(table: Table, summary: Summary) -> list[datetime]:
         attributes=("SK",),
     )
     views = [text(item, "SK") for item in items if item["SK"] != keys.SUMMARY]
-    return [_moment(milliseconds(view.removeprefix(keys.VIEW))) for view in views]
+    return [_to_datetime(milliseconds(view.removeprefix(keys.VIEW))) for view in views]

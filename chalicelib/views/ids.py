@@ -12,11 +12,11 @@ MAX_CHARACTERS = 200
 
 
 class BadIdError(BadRequestError):
-    """The id is missing or wrong; the message says what to give, short enough for a badge."""
+    """An id is missing or malformed. The message says what to give, and fits on a badge."""
 
 
 def parse(given: Sequence[str]) -> str:
-    """Return the one id among the values of a query parameter. Raises `BadIdError`."""
+    """Return the only value of a query parameter as an id. Raises `BadIdError`."""
     if not given:
         raise BadIdError("give an id: ?id=owner/name")
     if len(given) > 1:
@@ -25,7 +25,7 @@ def parse(given: Sequence[str]) -> str:
 
 
 def normalise(raw: str) -> str:
-    """Return an id as it is stored. Raises `BadIdError`."""
+    """Return an id in the form in which it is stored. Raises `BadIdError`."""
     badge_id = unicodedata.normalize("NFC", raw)
     if not badge_id:
         raise BadIdError("the id is empty: give one like owner/name")

@@ -1,4 +1,4 @@
-"""Keys of everything about a badge.
+"""The keys of the items of a badge.
 
 One partition per badge has `DAY#…`, `OWNER`, `VIEW#…` and `VIEWS`, in this order. So a descending
 query from `VIEWS` reads the summary first, then the newest views.
@@ -23,17 +23,17 @@ def partition(badge_id: str) -> str:
 
 
 def summary(badge_id: str) -> Key:
-    """Return the key of the badge's count and of what its owner set."""
+    """Return the key of a badge's summary."""
     return Key(partition(badge_id), SUMMARY)
 
 
 def owner(badge_id: str) -> Key:
-    """Return the key of the item that says who may change a badge."""
+    """Return the key of a badge's owner."""
     return Key(partition(badge_id), OWNER)
 
 
 def view(badge_id: str, ulid: str) -> Key:
-    """Return the key of one view; a view that is stored again is the same item."""
+    """Return the key of a view, which is the same if the view is stored again."""
     return Key(partition(badge_id), VIEW + ulid)
 
 
@@ -45,11 +45,11 @@ def day(badge_id: str, day: str) -> Key:
 def marker(badge_id: str, mark: int) -> Key:
     """Return the key of the marker of the window that ends at a mark (seconds since 1970).
 
-    Each marker has a partition of its own, so that no badge's partition gets hotter by it.
+    Each marker has its own partition, so that it adds no load to the badge's partition.
     """
     return Key(f"{WINDOW}#{mark}#{badge_id}", WINDOW)
 
 
 def seen(ulid: str) -> Key:
-    """Return the key of the item that says that a view was counted at once."""
+    """Return the key of the marker of a view that was counted at once."""
     return Key(f"{SEEN}#{ulid}", SEEN)

@@ -1,12 +1,11 @@
-"""Ownership of a badge: claim it, set its base, reset, freeze, rename and delete it.
+"""The requests of a badge's owner: claim, set the base, reset, freeze, rename and delete.
 
-An owner has a secret, of which the table has only a digest, in the item `OWNER`. The rest is in
-the badge's summary.
+The item `OWNER` has a digest of the owner's secret. The other settings are in the badge's summary.
 
 An id has lives: a reset, a delete, and a rename onto it end one and begin the next. The end of a
-life sets the watermark and `reset` of the id to one time that is later than every view which was
-answered before. So a view belongs to the life of its id at the view's own time, whenever its
-message comes.
+life sets the watermark and `reset` of the id to one time, later than every view that was answered
+before. So a view belongs to the life of its id at the time in its ULID, whenever its message is
+delivered.
 
 A renamed badge keeps its partition. Its new name is a summary with an `alias`.
 """
@@ -39,41 +38,41 @@ from chalicelib.views.summary import Summary, hour_of, read
 
 SECRET_BYTES = 24
 MAX_NAMES = 20
-"""Names that a badge can have had."""
+"""The maximum number of names of a badge, with its earlier names."""
 TRIES = 10
-"""A failed try means that another write of the badge came in between."""
+"""A try fails if another write changed the badge."""
 AHEAD_MILLISECONDS = 5_000
-"""A life ends this much later than the clock says, because clocks differ by seconds."""
+"""A life ends this long after the clock's time, because clocks differ by seconds."""
 APART_MILLISECONDS = 1_000
-"""A life ends at least this much later than the watermark before, so that two ends differ."""
+"""A life ends at least this long after the earlier watermark, so that two ends differ."""
 TOMBSTONE_SECONDS = 7 * 86_400
-"""A tombstone outlives the last view by this: TTL removes items in any order."""
+"""A tombstone outlives the last view by this time, because TTL removes items in any order."""
 
 
 class OwnerError(ClientError):
-    """An owner's request can't be done; the message says why."""
+    """An owner's request is refused. The message says why."""
 
 
 class TakenError(OwnerError):
-    """The id has an owner, or views, or is another badge's name."""
+    """The id has an owner or views, or is an alias of another badge."""
 
     status = 409
     code = "taken"
 
 
 class NotClaimedError(OwnerError):
-    """The id has no owner: anybody's views count for it, and nobody can change it."""
+    """The id has no owner, so nobody can change its badge."""
 
     status = 404
     code = "not_claimed"
 
 
 class NoSecretError(UnauthorizedError, OwnerError):
-    """There is no secret in the request."""
+    """The request has no secret."""
 
 
 class WrongSecretError(OwnerError):
-    """The secret is not the one of the claim."""
+    """The secret is not that of the badge."""
 
     status = 403
     code = "wrong_secret"
@@ -81,7 +80,7 @@ class WrongSecretError(OwnerError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an owner wants changed; None leaves a thing as it is."""
+    """The changes that an owner requests; None leaves an attribute unchanged."""
 
     base: int | None = None
     reset: bool = False
@@ -91,7 +90,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A badge, the digest of its owner's secret, and every name it has had, the present one last.
+    """A badge, the digest of its owner's secret, and all its names, the current one last.
 
     `deleted` is true if the owner has deleted the badge.
     """
@@ -103,7 +102,7 @@ class Owned:
 
     @classmethod
     def of(cls, badge_id: str, owner: Item) -> Owned:
-        """Return the badge that an item `OWNER` is of."""
+        """Decode a badge from its item `OWNER`."""
         given = owner.get("names")
         names = tuple(map(str, given)) if isinstance(given, list) else ()
         return cls(badge_id, text(owner, "digest"), (badge_id, *names))
@@ -114,14 +113,14 @@ class Owned:
 
     @property
     def held(self) -> Condition:
-        """The badge is still the owner's, by the names that were read."""
+        """Return the condition that the owner and the names are still those that were read."""
         names: list[Value] = [*self.names[1:]]
         return (attr("digest") == self.digest) & unchanged("names", names)
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A claim that was done; `secret` is empty if the owner chose it."""
+    """A successful claim; `secret` is empty if the owner chose it."""
 
     badge_id: str
     secret: str = field(default="", repr=False)
@@ -130,9 +129,9 @@ class Claimed:
 def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str = "") -> Claimed:
     """Give a badge to an owner.
 
-    With the digest of a secret of the owner's own, the same claim may be asked again and has the
-    same answer. Without one, a secret is made, which nothing here can tell again. Raises
-    `TakenError` and `StorageError`.
+    With the digest of a secret that the owner chose, the claim may be repeated and has the same
+    answer. Without one, a secret is generated, which can't be retrieved later. Raises `TakenError`
+    and `StorageError`.
     """
     secret = "" if secret_digest else secrets.token_urlsafe(SECRET_BYTES)
     own_digest = secret_digest or digest(secret)
@@ -155,8 +154,8 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
 def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
     """Return the badge of this name if the secret matches.
 
-    Raises `NotClaimedError`, `WrongSecretError`, in a time that tells nothing of the right secret,
-    and `StorageError`.
+    The comparison takes constant time. Raises `NotClaimedError`, `WrongSecretError` and
+    `StorageError`.
     """
     summary = read(table, badge_id)
     place = summary.alias or badge_id
@@ -172,7 +171,7 @@ def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
 
 
 def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
-    """Do all that an owner wants, or nothing. Raises `OwnerError` and `StorageError`."""
+    """Apply all changes of an owner, or none. Raises `OwnerError` and `StorageError`."""
     for _ in range(TRIES):
         owned = _reread(table, owned)
         if owned.deleted:
@@ -190,7 +189,7 @@ def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
 
 
 def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
-    """Remove a badge and all it has; later views begin a new life. Raises `StorageError`.
+    """Delete a badge with its history; later views begin a new life. Raises `StorageError`.
 
     A tombstone with the time of the deletion stays for `retention` seconds and a week.
     """
@@ -212,13 +211,13 @@ def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
 
 
 def _reread(table: Table, owned: Owned) -> Owned:
-    """Return the badge as it is now: somebody may have changed it since it was read."""
+    """Read the badge again, because another request may have changed it."""
     owner = table.get(keys.owner(owned.badge_id))
     if owner and text(owner, "digest") == owned.digest:
         return Owned.of(owned.badge_id, owner)
     if read(table, owned.badge_id).deleted == owned.digest:
         return Owned(owned.badge_id, owned.digest, owned.names, deleted=True)
-    raise NotClaimedError(f"{owned.badge_id} was deleted, and belongs to somebody else now")
+    raise NotClaimedError(f"{owned.badge_id} was deleted and has another owner now")
 
 
 def _changes(
@@ -239,10 +238,12 @@ def _changes(
 
 
 def _renamed(table: Table, owned: Owned, name: str, now: float) -> Iterator[Write]:
-    """Make a name the present one; a new name becomes an alias with a life of its own."""
+    """Make a name the current one; a new name becomes an alias with its own life."""
     names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
     if len({*owned.names, name}) > MAX_NAMES:
-        raise TakenError(f"a badge can have {MAX_NAMES} names, and this one has had as many")
+        raise TakenError(
+            f"a badge can have {MAX_NAMES} names, with its earlier names; use one of those"
+        )
     yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.held)
     if name not in owned.names:
         unused = _unused(table, name)
@@ -256,7 +257,7 @@ def _all_names(owned: Owned) -> list[str]:
 
 
 def _ended(summary: Summary, secret_digest: str, now: float) -> Update:
-    """End the life of an id whose badge is deleted."""
+    """Return the write that ends the life of an id whose badge is deleted."""
     return summary.update(
         now,
         {**_new_life(summary, now), "deleted": secret_digest},
@@ -265,7 +266,7 @@ def _ended(summary: Summary, secret_digest: str, now: float) -> Update:
 
 
 def _bury(table: Table, owned: Owned, now: float, retention: int) -> None:
-    """Remove the history of a deleted badge, then let its tombstones end."""
+    """Remove the history of a deleted badge, then set the TTL of its tombstones."""
     for name in _all_names(owned):
         summary = read(table, name)
         if summary.deleted != owned.digest:
@@ -278,7 +279,7 @@ def _bury(table: Table, owned: Owned, now: float, retention: int) -> None:
 
 
 def _new_life(summary: Summary, now: float) -> dict[str, Value]:
-    """Return what ends the life of an id: a time that no view of the life is later than."""
+    """Return the attributes that end the life of an id, later than all views of that life."""
     clock = int(now * 1000) + AHEAD_MILLISECONDS
     at = max(clock, summary.watermark + APART_MILLISECONDS)
     return {"count": 0, "watermark": at, "reset": at}
@@ -287,7 +288,7 @@ def _new_life(summary: Summary, now: float) -> dict[str, Value]:
 def _delete_days(table: Table, summary: Summary) -> None:
     """Delete the days of earlier lives of an id.
 
-    Raises `StorageError`; asking again deletes the others.
+    Raises `StorageError`; calling it again deletes the others.
     """
     while True:
         days = table.query(
@@ -309,7 +310,7 @@ def _owner_item(badge_id: str, secret_digest: str, now: float) -> Item:
 
 
 def _unused(table: Table, badge_id: str) -> Summary:
-    """Return the summary of an id that nobody has used. Raises `TakenError`."""
+    """Return the summary of an id without views and owner. Raises `TakenError`."""
     summary = read(table, badge_id)
     if not (summary.alias or summary.count or summary.base):
         count = counting.read(table, badge_id)
@@ -319,4 +320,4 @@ def _unused(table: Table, badge_id: str) -> Summary:
 
 
 def _overtaken(badge_id: str) -> Unavailable:
-    return Unavailable(f"{TRIES} other writes of {badge_id} came in between: try again")
+    return Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")

@@ -1,8 +1,8 @@
-"""Storing the views of a batch: what `put_views` does with each, by its age.
+"""The storing of views, which depends on their age.
 
-A young view is stored, after the marker of its window if it is the first of it. An old view and a
-view of a hot badge are counted at once. A view in between is not done: its message comes again
-when it is old. A failure of one badge delays no other.
+A young view is stored, after its window's marker if it is the first of the window. An old view and
+a view of a hot badge are counted at once. A view in between fails, so that its message is delivered
+again when it is old. A failure of one badge delays no other.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Failures = dict[View, Exception]
 
 
 class InBetween(Unavailable):
-    """The view is too old to be stored and too young to be counted at once: deliver it again."""
+    """The view is too old to be stored and too young to be counted at once. Deliver it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Stores views in a table; `clock` is seconds since 1970, `map_parallel` counts badges."""
+    """The store of views; `clock` is seconds since 1970, `map_parallel` counts badges."""
 
     table: Table
     windows: Windows
@@ -37,9 +37,9 @@ class Store:
     map_parallel: MapParallel
 
     def store(self, views: Iterable[View]) -> Failures:
-        """Store or count each view; return those that are not done, each with the reason.
+        """Store or count each view; return the failed views, each with its reason.
 
-        Storing a view again changes nothing.
+        It is safe to repeat.
         """
         now = self.clock()
         young: list[View] = []
@@ -52,14 +52,14 @@ class Store:
             elif self.windows.is_young(taken_at, now):
                 young.append(view)
             else:
-                failures[view] = InBetween("the view is neither young nor old")
+                failures[view] = InBetween("the view is between young and old; deliver it again")
         failures |= self._put_young(young)
         for failed in self.map_parallel(self._count, at_once.values()):
             failures |= failed
         return failures
 
     def _put_young(self, views: Sequence[View]) -> Failures:
-        """Put the markers of windows, then the views whose markers are there."""
+        """Put the markers of windows, then the views whose markers are stored."""
         markers = {view: self._marker(view) for view in views if view.first}
         failures = self._put(markers)
         return failures | self._put(
@@ -67,7 +67,7 @@ class Store:
         )
 
     def _put(self, items: Mapping[View, Item]) -> Failures:
-        """Put items, each for a view; return the views whose items are not stored."""
+        """Put one item per view; return the views whose items are not stored."""
         unique = {key_of(item): item for item in items.values()}
         try:
             if unique:

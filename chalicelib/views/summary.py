@@ -1,8 +1,8 @@
-"""The summary of a badge: its count, the watermark up to which views are in it, and its owner's.
+"""The summary of a badge: its count, its watermark, and its owner's settings.
 
-Every write of a summary is on the condition that its `version` is the one that was read, and
-raises it by one. So whoever writes knows that nothing changed since they read, in whatever order
-folds, counts and owners' requests come.
+Every write of a summary increments its `version`, on the condition that the version is the one that
+was read. So a write succeeds only if nothing changed since the read, in whatever order folds,
+counts and owners' requests come.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Day:
 
     @classmethod
     def of(cls, day: str, attributes: Mapping[str, Value]) -> Day:
-        """Return the day that attributes `h00` to `h23` tell of."""
+        """Decode a day from the attributes `h00` to `h23`."""
         hours = {hour: number(attributes, f"h{hour:02}") for hour in range(HOURS_OF_DAY)}
         return cls(day, {hour: views for hour, views in hours.items() if views})
 
@@ -57,7 +57,7 @@ class Day:
         return {f"h{hour:02}": views for hour, views in sorted(self.hours.items())}
 
     def plus(self, counted: Mapping[Hour, int]) -> Day:
-        """Return the day with more views: those of an earlier day count in its first hour."""
+        """Return the day with more views; those of an earlier day count in its first hour."""
         hours = Counter(self.hours)
         for (day, hour), views in counted.items():
             hours[hour if day == self.day else 0] += views
@@ -66,13 +66,14 @@ class Day:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A badge as its summary has it.
+    """The summary of a badge.
 
     `watermark` and `reset` are milliseconds since 1970: views up to the watermark are in `count`,
-    views up to `reset` belong to an earlier life of the id. `today` is the day that the last
-    counted view belongs to. `base` is what the owner adds to the count. `hot` is until when new
-    views are counted at once, in seconds since 1970. `alias` is the id of the badge that this id
-    is another name of. `deleted` is the digest of the secret that deleted the badge.
+    views up to `reset` belong to an earlier life of the id. `today` is the day of the
+    latest counted view. `base` is the number that the owner adds to the count. `hot` is the time,
+    in seconds since 1970, until which new views are counted at once. `alias` is the id of the
+    badge, if this id is another name of it. `deleted` is the digest of the secret that deleted the
+    badge.
     """
 
     badge_id: str
@@ -89,9 +90,9 @@ class Summary:
 
     @classmethod
     def of(cls, badge_id: str, item: Mapping[str, Value]) -> Summary:
-        """Return the summary that an item is, or a new one for an empty item.
+        """Decode a summary from an item; an empty item is a new summary.
 
-        Raises `TypeError` for an item that is no summary.
+        Raises `TypeError` if an attribute has another type.
         """
         today = item.get("today", {})
         if not isinstance(today, dict):
@@ -112,15 +113,15 @@ class Summary:
 
     @property
     def as_read(self) -> Check:
-        """Nobody has written the summary since it was read."""
+        """Return the check that the summary has not been written since it was read."""
         return Check(keys.summary(self.badge_id), unchanged("version", self.version))
 
     def update(
         self, now: float, values: Mapping[str, Value], remove: tuple[str, ...] = ()
     ) -> Update:
-        """Change the summary if nobody else has since it was read.
+        """Return the write that changes the summary, unless it has changed since it was read.
 
-        A summary with a `ttl` is the tombstone of a deleted badge: whoever changes it revives it.
+        A summary with a `ttl` is the tombstone of a deleted badge; other changes remove the `ttl`.
         """
         tombstone = () if "ttl" in values else ("ttl",)
         return Update(
@@ -132,9 +133,9 @@ class Summary:
         )
 
     def counted(self, now: float, views: Mapping[Hour, int], **more: Value) -> Update:
-        """Add views to the count and to the history of the day; `more` are attributes to set.
+        """Return the write that adds views to the count and the history; `more` are attributes.
 
-        All views are of `today`, of an earlier day, or of the one new day that they enter.
+        All views are from `today`, from an earlier day, or from one new day.
         """
         today = self.day_with(views).plus(views)
         day: dict[str, Value] = {"day": today.day, **today.attributes}
@@ -142,15 +143,15 @@ class Summary:
         return self.update(now, {"count": count, "today": day, **more})
 
     def day_with(self, views: Mapping[Hour, int]) -> Day:
-        """Return the day that the summary has with these views: `today`, or a new one."""
+        """Return the `today` of the summary after adding views: the same day, or a new one."""
         latest = max(hour.day for hour in views)
         return self.today if latest <= self.today.day else Day(latest)
 
     def finished_day(self, views: Mapping[Hour, int]) -> Put | None:
         """Return the write that stores `today` if these views enter a new day.
 
-        It comes before the summary's own write, so that no day is ever missing. Its condition
-        keeps a day that a later version of the summary has stored.
+        It must come before the summary's write, so that no day is missing. Its condition keeps a
+        day that a later version of the summary has stored.
         """
         if not self.today.views or self.day_with(views).day == self.today.day:
             return None
@@ -168,5 +169,5 @@ class Summary:
 
 
 def read(table: Table, badge_id: str) -> Summary:
-    """Return the summary of an id as it stands. Raises `StorageError`."""
+    """Read the summary of an id. Raises `StorageError`."""
     return Summary.of(badge_id, table.get(keys.summary(badge_id)) or {})

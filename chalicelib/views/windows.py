@@ -1,6 +1,6 @@
-"""Windows of time: when a view is stored, when it is counted, and for how long it is kept.
+"""The windows of time that decide when a view is stored, counted and removed.
 
-Drawn for one window, with the ages at which `put_views` decides (window 300 s, grace 600 s):
+One window, and the ages at which `put_views` decides (window 300 s, grace 600 s):
 
     view       mark                      mark + grace
     |----------|-------------------------|------------> time
@@ -9,9 +9,9 @@ Drawn for one window, with the ages at which `put_views` decides (window 300 s, 
     age of a view   0 .. grace / 2   .. 1.5 * grace ..
                     young: stored    |  wait          | old: counted at once
 
-A young view is stored before its window's marker ends, because grace / 2 and the longest run of
-`put_views` and the difference of two clocks are less than the grace. The gap between young and
-old is longer than a run of `put_views`, so two deliveries of one message never take both ways.
+A young view is stored before its window's marker ends, because the sum of grace / 2, the longest
+run of `put_views` and the difference of two clocks is less than the grace. The gap between young
+and old is longer than a run of `put_views`, so two deliveries of a message never take both ways.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from chalicelib.storage.items import Item
 from chalicelib.views import keys
 
 YOUNG = 0.5
-"""A view younger than this share of the grace is stored."""
+"""A view is stored up to this share of the grace."""
 OLD = 1.5
-"""A view at least as old as this share of the grace is counted at once."""
+"""A view is counted at once from this share of the grace on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Windows:
 
     @classmethod
     def of(cls, settings: Settings) -> Windows:
-        """Return the lengths that an operator has set."""
+        """Return the lengths in the settings."""
         return cls(settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds)
 
     def mark(self, milliseconds: int) -> int:
@@ -50,23 +50,23 @@ class Windows:
         return int((now - self.grace) // self.window) * self.window * 1000
 
     def is_young(self, milliseconds: int, now: float) -> bool:
-        """Return whether a view of this time is stored at this time (seconds since 1970)."""
+        """Return whether a view of a time is young; `now` is seconds since 1970."""
         return now - milliseconds / 1000 <= YOUNG * self.grace
 
     def is_old(self, milliseconds: int, now: float) -> bool:
-        """Return whether a view of this time is counted at once."""
+        """Return whether a view of a time is old enough to be counted at once."""
         return now - milliseconds / 1000 >= OLD * self.grace
 
     def marker_ttl(self, mark: int) -> int:
-        """Return when the marker of a window ends, in seconds since 1970."""
+        """Return the TTL of a window's marker, in seconds since 1970."""
         return mark + self.grace
 
     def view_ttl(self, milliseconds: int) -> int:
-        """Return when a view is no longer kept, in seconds since 1970."""
+        """Return the TTL of a view, in seconds since 1970."""
         return milliseconds // 1000 + self.retention
 
 
 def marker_item(badge_id: str, mark: int, ttl: int) -> Item:
-    """Return the marker of the window of a badge that ends at a mark, both in seconds."""
+    """Return the marker of a badge's window; its mark and TTL are in seconds."""
     pk, sk = keys.marker(badge_id, mark)
     return {"PK": pk, "SK": sk, "badge": badge_id, "ttl": ttl}

@@ -122,7 +122,9 @@ def test_a_logo_that_is_not_drawn_here_is_told(visit: Visit) -> None:
     visit.page.get_by_text("Label colour, logo").click()
     visit.field("Logo").fill("nosuchlogo")
     said = visit.page.locator("#said")
-    expect(said).to_contain_text("Without the logo nosuchlogo: it is not among those drawn here.")
+    expect(said).to_contain_text(
+        "Without the logo nosuchlogo: it is not one of the included logos."
+    )
     visit.field("Logo").fill("github")
     expect(said).to_have_text("Now at 0. The preview counts no view.")
 

@@ -224,7 +224,7 @@ def test_an_event_whose_receiver_is_away_is_tried_again_and_given_up(aws: Emulat
 def test_an_event_that_was_given_up_is_tried_anew_by_one_command(aws: Emulator) -> None:
     """Two attempts more, for its receiver is still away."""
     printed = aws.make("redrive-events", STAGE="prod", EVENTS="to-nobody nobody")
-    refused = "it was given up for: the connection was refused"
+    refused = "its last error: the connection was refused"
     assert f"to-nobody on its way again; {refused}" in printed
     assert "nobody unknown" in printed
     event = done(aws, "to-nobody")
@@ -345,9 +345,11 @@ def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) 
     for body in (late, late, too_old, "no view"):
         aws.client("sqs").send_message(QueueUrl=stack["ViewsDeadLettersUrl"], MessageBody=body)
     printed = aws.make("redrive", STAGE="prod")
-    assert "2 dead letters are on their way again." in printed
-    assert "1 stay, because they are too old: their views may have been counted." in printed
-    assert "1 stay, because they are not views." in printed
+    assert "2 dead letters were sent again." in printed
+    assert (
+        "1 dead letters stay: they are too old, and their views may have been counted." in printed
+    )
+    assert "1 dead letters stay: they are not views." in printed
     table, queue = stack["TableName"], stack["ViewsQueueUrl"]
     until(lambda: count(aws, table, "late"), "the view is counted")
     until(lambda: not _waiting(aws, queue), "both messages are done")
@@ -384,7 +386,7 @@ def test_counts_are_imported_by_one_command_and_again_without_effect(
     for options, told, shown in (
         ("--dry-run", "1 imported", "0"),
         ("", "1 imported", "1000"),
-        ("", "1 there already", "1000"),
+        ("", "1 unchanged", "1000"),
     ):
         assert told in aws.make("import", STAGE="prod", FILE=str(file), OPTIONS=options)
         badge = aws.get(api, "prod", "/api/v1/views?id=moved%2Fhere&peek=1")

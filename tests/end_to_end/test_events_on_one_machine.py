@@ -185,7 +185,7 @@ def test_an_event_is_tried_again_by_its_schedule_then_given_up_and_redriven(
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert err == ""
     assert out == (
-        f"{event_id} on its way again; it was given up for: answered 503\n"
+        f"{event_id} queued again; its last error: answered 503\n"
         "nobody unknown\n1 on its way again\n1 unknown\n"
     )
     accept(server, delay=0, target={"log": True})
@@ -233,7 +233,7 @@ def test_a_queue_that_is_not_listed_is_refused_by_name(tmp_path: Path) -> None:
     process = start(tmp_path, "receive", "others", **SETTINGS)
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (1, "")
-    assert err == "vu-mi: EVENT_QUEUES has no others; it has orders\n"
+    assert err == "vu-mi: EVENT_QUEUES has no queue others; it has orders\n"
 
 
 def test_an_echo_is_in_the_log_at_its_time_however_often_it_was_asked_for(server: Server) -> None:
@@ -247,7 +247,7 @@ def test_an_echo_is_in_the_log_at_its_time_however_often_it_was_asked_for(server
     assert re.fullmatch("[0-9a-f]{40}", echo_id)
     done(server, echo_id)
     _, _, err = server.stop()
-    [line] = [json.loads(line) for line in err.splitlines() if '"an event"' in line]
+    [line] = [json.loads(line) for line in err.splitlines() if '"event_logged"' in line]
     assert (line["payload"], line["event_id"]) == ("good mörning", echo_id)
     assert epoch(line["timestamp"]) >= float(ts) - 0.001
 
@@ -315,7 +315,7 @@ def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: P
         _, out, _ = server.stop()
         assert "Token" not in out
     out, _ = start(tmp_path, "token").communicate(timeout=PATIENCE_SECONDS)
-    [renewed] = re.findall(r"^Token, shown this once, .*: (\S+)$", out)
+    [renewed] = re.findall(r"^Token, shown only once, .*: (\S+)$", out)
     with running(tmp_path) as server:
         assert server.request("/api/v1/events", headers=bearer)[0] == 403
         bearer = {"Authorization": f"Bearer {renewed}"}

@@ -242,7 +242,7 @@ def test_dead_letters_are_redriven_while_it_serves_and_count_once(tmp_path: Path
             assert store.store(views[:1]) == {}
         assert server.peek("late") == 1
         out, err = start(tmp_path, "redrive").communicate(timeout=PATIENCE_SECONDS)
-        assert (out, err) == ("2 dead letters are on their way again.\n", "")
+        assert (out, err) == ("2 dead letters were sent again.\n", "")
         server.badge("other")
         server.wait_for("late", 2)
 
@@ -265,9 +265,9 @@ def test_counts_are_imported_while_it_serves_and_again_without_effect(tmp_path: 
         server.badge("a/b")
         server.wait_for("a/b", 1)
         for arguments, shown, told in (
-            (["--dry-run"], 1, "a dry run, nothing was changed; without --dry-run:\n2 imported\n"),
-            ([], 1001, "2 imported\n0 there already\n0 replaced\n0 kept as they are\n"),
-            ([], 1001, "0 imported\n2 there already\n0 replaced\n0 kept as they are\n"),
+            (["--dry-run"], 1, "dry run: nothing was changed; without --dry-run:\n2 imported\n"),
+            ([], 1001, "2 imported\n0 unchanged\n0 replaced\n0 kept\n"),
+            ([], 1001, "0 imported\n2 unchanged\n0 replaced\n0 kept\n"),
         ):
             process = start(tmp_path, "import", str(file), *arguments)
             out, err = process.communicate(timeout=PATIENCE_SECONDS)
@@ -276,12 +276,12 @@ def test_counts_are_imported_while_it_serves_and_again_without_effect(tmp_path: 
             assert server.peek("a/b") == shown
     file.write_text("a/b,999\n")
     for arguments, outcome, told in (
-        ([], "kept as they are", "1 kept as they are\n"),
+        ([], "kept", "1 kept\n"),
         (["--replace"], "replaced", "1 replaced\n"),
     ):
         process = start(tmp_path, "import", str(file), *arguments)
         out, _ = process.communicate(timeout=PATIENCE_SECONDS)
-        first = f"line 1: a/b {outcome}: its base is 1000, the file says 999\n"
+        first = f"line 1: a/b {outcome}: its base is 1000, but the file has 999\n"
         assert out.startswith(first)
         assert told in out
     with running(tmp_path) as server:
@@ -304,9 +304,7 @@ def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) 
         process.communicate()
         done = _badges(tmp_path)
     out, _ = start(tmp_path, "import", str(file)).communicate(timeout=PATIENCE_SECONDS)
-    assert out == (
-        f"{5000 - done} imported\n{done} there already\n0 replaced\n0 kept as they are\n"
-    )
+    assert out == (f"{5000 - done} imported\n{done} unchanged\n0 replaced\n0 kept\n")
     with running(tmp_path) as server:
         assert [server.peek(f"b{n}") for n in (0, 1, 2500, 4999)] == [1, 2, 2501, 5000]
 
@@ -335,7 +333,7 @@ def test_a_command_without_a_file_to_work_on_says_so(tmp_path: Path, command: st
     process = start(tmp_path, command, *([str(counts)] if command == "import" else []))
     _, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1
-    assert err == (f"vu-mi: there is no {tmp_path / FILE}; set DATA to the folder of the file\n")
+    assert err == (f"vu-mi: {tmp_path / FILE} does not exist; set DATA to the folder of the file\n")
 
 
 def test_a_busy_port_is_refused(tmp_path: Path) -> None:

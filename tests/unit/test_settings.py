@@ -1,4 +1,4 @@
-"""The settings: their defaults, their bounds, and messages that say what is right."""
+"""The settings have defaults, bounds, and messages that say what is valid."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_without_any_setting_the_windows_are_five_minutes() -> None:
     )
 
 
-def test_every_setting_is_read_and_whatever_else_is_set_is_not() -> None:
+def test_every_setting_is_read_and_other_variables_are_ignored() -> None:
     environment = {
         "TABLE_NAME": "views",
         "VIEWS_QUEUE_URL": "https://queue",
@@ -45,9 +45,7 @@ def test_every_setting_is_read_and_whatever_else_is_set_is_not() -> None:
     "given_value",
     ["0", "-1", "+5", "1.5", "5 ", "5s", "five", "86401", "\u0665", "\u00b2", "1_000"],
 )
-def test_a_length_that_is_no_number_of_seconds_in_a_day_is_refused_by_name(
-    name: str, given_value: str
-) -> None:
+def test_a_length_out_of_bounds_is_refused_by_name(name: str, given_value: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({name: given_value})
     message = f"{name} must be a whole number from 1 to 86400, not {given_value!r}"
@@ -61,7 +59,7 @@ def test_the_bounds_themselves_are_taken(given_value: str, seconds: int) -> None
 
 
 @pytest.mark.parametrize("given_value", ["0", "31622401", "1.5", "-1"])
-def test_a_retention_that_is_no_number_of_seconds_in_a_year_is_refused(given_value: str) -> None:
+def test_a_retention_out_of_bounds_is_refused(given_value: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({"RETENTION_SECONDS": given_value})
     message = f"RETENTION_SECONDS must be a whole number from 1 to 31622400, not {given_value!r}"
@@ -107,13 +105,13 @@ def test_a_number_too_long_to_be_read_is_refused_like_any_other() -> None:
         Settings.from_environment({"VIEW_WINDOW_SECONDS": "9" * 5_000})
 
 
-def test_a_setting_that_must_be_there_is_answered_or_asked_for_by_name() -> None:
+def test_a_missing_setting_without_a_default_is_refused_by_name() -> None:
     assert required("TABLE_NAME", "views", "the name of the table") == "views"
     with pytest.raises(SettingsError, match="TABLE_NAME is not set; it must be the name of"):
         required("TABLE_NAME", "", "the name of the table")
 
 
-def test_without_any_setting_no_token_opens_anything_and_no_event_leaves_for_a_queue() -> None:
+def test_by_default_no_token_is_valid_and_no_event_goes_to_a_queue() -> None:
     settings = Settings.from_environment({})
     assert settings.api_token_digests == frozenset()
     assert settings.token_users == {}
@@ -146,7 +144,7 @@ def test_the_settings_of_events_are_read() -> None:
 
 @pytest.mark.parametrize("name", ["API_TOKEN_DIGESTS", "EVENT_QUEUES", "RETRY_SECONDS"])
 @pytest.mark.parametrize("nothing", ["", " ", ",", " , "])
-def test_a_list_of_nothing_is_as_good_as_none(name: str, nothing: str) -> None:
+def test_an_empty_list_is_the_default(name: str, nothing: str) -> None:
     assert Settings.from_environment({name: nothing}) == Settings()
 
 
@@ -170,12 +168,12 @@ def test_a_list_of_nothing_is_as_good_as_none(name: str, nothing: str) -> None:
         USER,
     ],
 )
-def test_a_digest_that_is_none_is_named_by_its_place_lest_it_be_a_token(wrong: str) -> None:
+def test_a_malformed_digest_is_named_by_its_position_because_it_may_be_a_token(wrong: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({"API_TOKEN_DIGESTS": f"{'a' * 64},{wrong}"})
     assert str(refusal.value) == (
         "API_TOKEN_DIGESTS must be SHA-256 digests of tokens, 64 hex digits in lower case each,"
-        " with =UUID behind it where the token is a user's, with commas between; number 2 is none"
+        " followed by =UUID if the token is a user's, and separated by commas; number 2 is not"
     )
 
 
@@ -187,9 +185,9 @@ def test_a_token_may_be_a_users() -> None:
 
 
 @pytest.mark.parametrize("again", ["", f"={USER}"])
-def test_a_token_listed_twice_is_refused_for_it_is_unclear_whose_it_is(again: str) -> None:
+def test_a_token_listed_twice_is_refused(again: str) -> None:
     listed = f"{'a' * 64}={USER},{'b' * 64},{'a' * 64}{again}"
-    with pytest.raises(SettingsError, match=r"list each token once, not number 3 again$"):
+    with pytest.raises(SettingsError, match=r"lists a token twice; remove number 3$"):
         Settings.from_environment({"API_TOKEN_DIGESTS": listed})
 
 
@@ -198,25 +196,25 @@ def test_a_queue_needs_a_name(wrong: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({"EVENT_QUEUES": f"mails,{wrong}"})
     assert str(refusal.value) == (
-        "EVENT_QUEUES must be name=URL, with commas between, a name of 1 to 80 letters, digits,"
+        "EVENT_QUEUES must be name=URL, separated by commas, with names of 1 to 80 letters, digits,"
         f" - and _; not {wrong!r}"
     )
 
 
 def test_a_queue_listed_twice_is_refused() -> None:
-    """Of two URLs one would be left out without a word."""
-    with pytest.raises(SettingsError, match="EVENT_QUEUES has mails twice: list it once"):
+    """One of two URLs would be ignored silently."""
+    with pytest.raises(SettingsError, match="EVENT_QUEUES has mails twice; list it once"):
         Settings.from_environment({"EVENT_QUEUES": "mails=https://a,orders,mails=https://b"})
 
 
 @pytest.mark.parametrize(
     "wrong", ["0", "-1", "+5", "1.5", "5s", "604801", "\u0665", "1_000", "9" * 5_000]
 )
-def test_a_wait_that_is_no_number_of_seconds_in_a_week_is_refused(wrong: str) -> None:
+def test_a_wait_out_of_bounds_is_refused(wrong: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({"RETRY_SECONDS": f"5,{wrong}"})
     assert str(refusal.value) == (
-        f"RETRY_SECONDS must be whole numbers from 1 to 604800, with commas between, not {wrong!r}"
+        f"RETRY_SECONDS must be whole numbers from 1 to 604800, separated by commas, not {wrong!r}"
     )
 
 

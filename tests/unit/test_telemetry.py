@@ -46,13 +46,13 @@ def formatted(created: float) -> dict[str, Any]:
 
 
 def test_an_event_is_one_line_of_json_with_its_fields(out: io.StringIO) -> None:
-    telemetry.event(logging.WARNING, "a badge is not folded yet", badge="a\nb\u2028é", views=3)
+    telemetry.event(logging.WARNING, "badge_not_folded", badge="a\nb\u2028é", views=3)
     assert out.getvalue().count("\n") == 1
     [line] = lines(out)
     assert line.pop("timestamp").endswith("Z")
     assert line == {
         "level": "WARNING",
-        "message": "a badge is not folded yet",
+        "message": "badge_not_folded",
         "function": "fold_views",
         "badge": "a\nb\u2028é",
         "views": 3,
@@ -73,7 +73,7 @@ def test_an_error_carries_the_exception_being_handled(out: io.StringIO) -> None:
     try:
         int("no number")
     except ValueError:
-        telemetry.event(logging.ERROR, "a badge failed")
+        telemetry.event(logging.ERROR, "badge_failed")
     [line] = lines(out)
     assert line["level"] == "ERROR"
     assert "ValueError: invalid literal" in line["error"]
@@ -81,7 +81,7 @@ def test_an_error_carries_the_exception_being_handled(out: io.StringIO) -> None:
 
 
 def test_an_error_without_an_exception_and_a_warning_with_one_carry_none(out: io.StringIO) -> None:
-    telemetry.event(logging.ERROR, "dead letters", messages=2)
+    telemetry.event(logging.ERROR, "dead_letters", messages=2)
     try:
         int("no number")
     except ValueError:

@@ -1,1 +1,1 @@
-"""What an operator does to the counts, on either engine."""
+"""The jobs of an operator, the same on both engines."""

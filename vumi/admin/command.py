@@ -1,4 +1,4 @@
-"""The import as a command, the same on both engines: its options, its progress, its report."""
+"""The import command of both engines: its options, progress and report."""
 
 from __future__ import annotations
 
@@ -11,59 +11,61 @@ import click
 
 from chalicelib.storage.errors import StorageError
 from vumi.admin import counts_file
-from vumi.admin.importing import Import, Outcome, Result
+from vumi.admin.importing import Import, ImportOutcome, ImportResult
 
-TELLING = {Outcome.REPLACED, Outcome.KEPT}
-"""Outcomes of which every line is told: the operator decides on them."""
+REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
+"""Outcomes that are reported for each line, so that the operator can decide."""
 
 
-class CutShortError(Exception):
-    """An import did not come to its end; the message says how to go on."""
+class InterruptedImportError(Exception):
+    """An import was interrupted. The message says how to continue."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What an import can be told."""
-    parser.add_argument("file", type=Path, help="a CSV file of id,count, one badge a line")
+    """Add the options of an import to a parser."""
+    parser.add_argument("file", type=Path, help="a CSV file with one line id,count per badge")
     parser.add_argument(
-        "--dry-run", action="store_true", help="say what would be done, and do nothing"
+        "--dry-run", action="store_true", help="report the changes without making them"
     )
     parser.add_argument(
         "--replace",
         action="store_true",
-        help="also where a badge has another base, or its owner let it begin anew",
+        help="also change badges that have another base or that their owner has reset",
     )
 
 
-def run(rows: list[counts_file.Counted], job: Import) -> None:
-    """Import, with a bar where somebody watches, and say what became of the lines.
+def run(rows: list[counts_file.ImportedCount], job: Import) -> None:
+    """Import the rows and print a report, with a progress bar on a terminal.
 
-    Raises `CutShortError` where it is interrupted, or the storage fails for longer than a minute.
+    Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
     """
-    outcomes: Counter[Outcome] = Counter()
-    watched = sys.stderr.isatty()
-    bar = click.progressbar(length=len(rows), label="badges", file=sys.stderr, hidden=not watched)
+    outcomes: Counter[ImportOutcome] = Counter()
+    is_terminal = sys.stderr.isatty()
+    bar = click.progressbar(
+        length=len(rows), label="badges", file=sys.stderr, hidden=not is_terminal
+    )
     try:
         with bar:
             for result in job.run(rows):
                 outcomes[result.outcome] += 1
-                _tell(result)
+                _report(result)
                 bar.update(1)
     except (StorageError, KeyboardInterrupt) as error:
-        why = "it was interrupted" if isinstance(error, KeyboardInterrupt) else f"then {error}"
-        raise CutShortError(
-            f"{outcomes.total()} of {len(rows)} badges are done, {why};"
-            " run it again: what is done stays as it is"
+        reason = str(error) or "it was interrupted"
+        raise InterruptedImportError(
+            f"the import stopped after {outcomes.total()} of {len(rows)} badges: {reason};"
+            " run it again to import the rest"
         ) from error
     if job.dry_run:
-        click.echo("a dry run, nothing was changed; without --dry-run:")
-    for outcome in Outcome:
+        click.echo("dry run: nothing was changed; without --dry-run:")
+    for outcome in ImportOutcome:
         click.echo(f"{outcomes[outcome]} {outcome.value}")
 
 
-def _tell(result: Result) -> None:
-    if result.outcome in TELLING:
+def _report(result: ImportResult) -> None:
+    if result.outcome in REPORTED_OUTCOMES:
         row = result.row
         click.echo(
             f"line {row.line}: {row.badge_id} {result.outcome.value}:"
-            f" its base is {result.before}, the file says {row.count}"
+            f" its base is {result.before}, but the file has {row.count}"
         )

@@ -1,7 +1,7 @@
-"""Reading counts from a CSV file: `id,count`, one badge a line, checked whole before any is used.
+"""A CSV file of counts with one line `id,count` per badge. It is checked before any line is used.
 
-The file is UTF-8, with or without a byte order mark; a first line `id,count` is its head. An id
-that has a comma or a quote stands in quotes (RFC 4180). Blank lines mean nothing.
+The file is UTF-8, with or without a byte order mark, and may start with the header `id,count`. An
+id with a comma or a quote is quoted (RFC 4180). Blank lines are ignored.
 """
 
 from __future__ import annotations
@@ -15,70 +15,70 @@ from pathlib import Path
 from chalicelib.badges import options
 from chalicelib.views import ids
 
-HEAD = ["id", "count"]
+HEADER = ["id", "count"]
 MAX_PROBLEMS = 20
-"""So many of a file's wrong lines are told at once."""
+"""Wrong lines that one message lists."""
 
 
-class WrongFileError(Exception):
-    """A file can't be imported; the message names the lines that are wrong, and why."""
+class CountsFileError(Exception):
+    """A file can't be imported. The message lists the wrong lines with their reasons."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """A line of the file: what a badge had been counted to elsewhere."""
+class ImportedCount:
+    """A line of the file: the count of a badge in another counter."""
 
     line: int
     badge_id: str
     count: int
 
 
-def read(path: Path) -> list[Counted]:
-    """All lines of a file. Raises `WrongFileError` unless every one is right."""
-    rows: dict[str, Counted] = {}
+def read(path: Path) -> list[ImportedCount]:
+    """Read all lines of a file. Raises `CountsFileError` if a line is wrong."""
+    rows: dict[str, ImportedCount] = {}
     problems: list[str] = []
-    for line, fields in _lines(path):
+    for line, fields in _read_lines(path):
         try:
-            row = _row(line, fields)
+            row = _parse_row(line, fields)
             _check_repetition(row, rows.setdefault(row.badge_id, row))
-        except ValueError as wrong:
-            problems.append(f"line {line}: {wrong}")
+        except ValueError as error:
+            problems.append(f"line {line}: {error}")
     if problems:
-        raise WrongFileError(_told(path, problems))
+        raise CountsFileError(_format_problems(path, problems))
     return list(rows.values())
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """The lines that say something, each with its number: the last one, where it has several."""
+def _read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of each row, with the number of its last line."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise WrongFileError(f"{path} can't be read as a file in UTF-8: {error}") from error
+        raise CountsFileError(f"{path} can't be read as UTF-8: {error}") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        for place, fields in enumerate(reader):
-            if fields and not (place == 0 and fields == HEAD):
+        for index, fields in enumerate(reader):
+            if fields and not (index == 0 and fields == HEADER):
                 yield reader.line_num, fields
     except csv.Error as error:
-        raise WrongFileError(f"{path}: line {reader.line_num} is no CSV: {error}") from error
+        raise CountsFileError(f"{path}: line {reader.line_num} is not CSV: {error}") from error
 
 
-def _row(line: int, fields: list[str]) -> Counted:
-    if len(fields) != len(HEAD):
-        raise ValueError(f"give id,count, not {len(fields)} fields; an id with a comma is quoted")
+def _parse_row(line: int, fields: list[str]) -> ImportedCount:
+    if len(fields) != len(HEADER):
+        raise ValueError(f"give id,count, not {len(fields)} fields; quote an id that has a comma")
     badge_id, count = fields
-    return Counted(line, ids.normalise(badge_id), options.base(count))
+    return ImportedCount(line, ids.normalise(badge_id), options.base(count))
 
 
-def _check_repetition(row: Counted, earlier: Counted) -> None:
-    """The same line twice is the same; two counts of one badge are for its operator to settle."""
+def _check_repetition(row: ImportedCount, earlier: ImportedCount) -> None:
+    """Refuse a second count for a badge; the same line may be repeated."""
     if row.count != earlier.count:
         raise ValueError(
-            f"{row.badge_id} has {row.count} here and {earlier.count} in line {earlier.line}"
+            f"{row.badge_id} has {row.count} here but {earlier.count} in line {earlier.line}"
         )
 
 
-def _told(path: Path, problems: list[str]) -> str:
+def _format_problems(path: Path, problems: list[str]) -> str:
     lines = "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS])
     more = len(problems) - MAX_PROBLEMS
     return f"{path}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")

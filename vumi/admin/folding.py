@@ -1,7 +1,7 @@
-"""Folding all badges, the same on both engines.
+"""The fold of all badges, the same on both engines.
 
-It is for badges whose folds were lost: a consumer was stopped for longer than the stream keeps
-records. It must run before their views leave the table, within RETENTION_SECONDS.
+It folds badges whose folds were lost because a consumer was stopped for longer than the stream
+keeps records. It must run within RETENTION_SECONDS, before TTL removes their views.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.views.folding import Folder
 from vumi.admin.importing import PATIENCE
 
-BADGES_AT_ONCE = 100
+BATCH_BADGES = 100
 REPORT_EVERY = 1_000
-"""A line of progress comes after this many badges."""
+"""The progress is printed after this many badges."""
 
 
 class NotFoldedError(Exception):
-    """Some badges are not folded; the message says how to go on."""
+    """Some badges are not folded. The message says how to continue."""
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
-    """A badge and how many of its views were counted; `failure` says why it could not be folded."""
+class FoldedBadge:
+    """A badge and the number of views its fold counted; `failure` is empty if it was folded."""
 
     badge_id: str
     views: int = 0
@@ -39,32 +39,32 @@ class Folded:
 
 @dataclass(frozen=True, slots=True)
 class FoldAll:
-    """Folds badges; `map_parallel` folds those of one batch."""
+    """The job that folds badges; `map_parallel` folds those of one batch."""
 
     folder: Folder
     map_parallel: MapParallel
     patience: Retry = PATIENCE
 
-    def run(self, badge_ids: Iterable[str]) -> Iterator[Folded]:
-        """Fold badges, whose ids may come twice. A badge that fails delays no other.
+    def run(self, badge_ids: Iterable[str]) -> Iterator[FoldedBadge]:
+        """Fold badges, whose ids may repeat. A badge that fails delays no other.
 
-        Raises `Unavailable` if the storage does not answer for a minute. What is folded by then
-        is folded, and running it again folds the rest.
+        Raises `Unavailable` if the storage does not answer for a minute. Running it again folds the
+        other badges.
         """
         left = iter(badge_ids)
-        while some := list(islice(left, BADGES_AT_ONCE)):
-            yield from self.patience.call(partial(self._fold_some, some))
+        while batch := list(islice(left, BATCH_BADGES)):
+            yield from self.patience.call(partial(self._fold_batch, batch))
 
-    def _fold_some(self, badge_ids: Sequence[str]) -> list[Folded]:
+    def _fold_batch(self, badge_ids: Sequence[str]) -> list[FoldedBadge]:
         return list(self.map_parallel(self._fold, badge_ids))
 
-    def _fold(self, badge_id: str) -> Folded:
+    def _fold(self, badge_id: str) -> FoldedBadge:
         try:
-            return Folded(badge_id, self.folder.fold_all(badge_id))
+            return FoldedBadge(badge_id, self.folder.fold_all(badge_id))
         except Unavailable:
             raise
-        except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay others
-            return Folded(badge_id, failure=repr(failure))
+        except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
+            return FoldedBadge(badge_id, failure=repr(failure))
 
 
 def run(job: FoldAll, badge_ids: Iterable[str]) -> None:
@@ -79,10 +79,10 @@ def run(job: FoldAll, badge_ids: Iterable[str]) -> None:
             if badges % REPORT_EVERY == 0:
                 click.echo(f"{badges:,} badges so far", err=True)
     except (Unavailable, KeyboardInterrupt) as error:
-        why = "it was interrupted" if isinstance(error, KeyboardInterrupt) else f"then {error}"
+        reason = str(error) or "it was interrupted"
         raise NotFoldedError(
-            f"{badges:,} badges are done, {why}; run it again: it folds the rest"
+            f"the fold stopped after {badges:,} badges: {reason}; run it again to fold the rest"
         ) from error
-    click.echo(f"{badges:,} badges have views; {views:,} views were folded.")
+    click.echo(f"folded {views:,} views of {badges:,} badges")
     if failed:
-        raise NotFoldedError(f"{failed:,} badges are not folded: mend the cause and run it again")
+        raise NotFoldedError(f"{failed:,} badges are not folded; fix the cause and run it again")

@@ -1,9 +1,8 @@
-"""Importing counts that were counted elsewhere, so that a badge goes on where it was.
+"""The import of counts from another counter, so that badges continue from them.
 
-A count becomes the badge's base, to which the views counted here are added. It is set, never added
-to, so a file can be imported again, or from the start after it was cut short: what is right already
-stays as it is. What somebody else decided is kept unless told: a base that differs, or a badge that
-its owner let begin anew.
+A count becomes the base of its badge, to which views are added. An import sets the base and never
+adds to it, so it is safe to repeat. It does not overwrite a decision unless `replace` is set: a
+different base, or a reset by the owner.
 """
 
 from __future__ import annotations
@@ -19,34 +18,34 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed
 from chalicelib.views import keys
 from chalicelib.views.summary import Summary
-from vumi.admin.counts_file import Counted
+from vumi.admin.counts_file import ImportedCount
 
-AT_ONCE = 100
+BATCH_BADGES = 100
 PATIENCE = Retry(attempts=12, base=0.2, cap=10.0, budget=60.0)
-"""Beyond what the table's own retries bear: an import has time, a visitor has none."""
+"""Longer than the table's own retries, because no visitor waits for an import."""
 
 
-class Outcome(Enum):
-    """What became of a line; the value says so to the operator."""
+class ImportOutcome(Enum):
+    """The outcome of a line; its value is printed for the operator."""
 
     IMPORTED = "imported"
-    SAME = "there already"
+    SAME = "unchanged"
     REPLACED = "replaced"
-    KEPT = "kept as they are"
+    KEPT = "kept"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A line, what became of it, and the base that its badge had before."""
+class ImportResult:
+    """A line, its outcome, and the earlier base of its badge."""
 
-    row: Counted
-    outcome: Outcome
+    row: ImportedCount
+    outcome: ImportOutcome
     before: int
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Where counts go, and how; `dry_run` says what would become of them, and writes nothing."""
+    """The job that imports counts; with `dry_run` it writes nothing."""
 
     table: Table
     map_parallel: MapParallel
@@ -55,22 +54,22 @@ class Import:
     dry_run: bool = False
     patience: Retry = PATIENCE
 
-    def run(self, rows: Sequence[Counted]) -> Iterator[Result]:
-        """Import all lines, in their order. Raises `StorageError`; what came before it stays."""
-        for start in range(0, len(rows), AT_ONCE):
-            chunk = rows[start : start + AT_ONCE]
-            yield from self.patience.call(partial(self._import_all, chunk))
+    def run(self, rows: Sequence[ImportedCount]) -> Iterator[ImportResult]:
+        """Import all lines in order. Raises `StorageError`; the lines before are imported then."""
+        for start in range(0, len(rows), BATCH_BADGES):
+            chunk = rows[start : start + BATCH_BADGES]
+            yield from self.patience.call(partial(self._import_batch, chunk))
 
-    def _import_all(self, rows: Sequence[Counted]) -> list[Result]:
+    def _import_batch(self, rows: Sequence[ImportedCount]) -> list[ImportResult]:
         return list(self.map_parallel(self._import, rows))
 
-    def _import(self, row: Counted) -> Result:
-        """Look and write until nobody else has written in between."""
+    def _import(self, row: ImportedCount) -> ImportResult:
+        """Read and write a badge until no other write comes in between."""
         while True:
-            summary, is_decided = self._badge(row.badge_id)
-            outcome = self._outcome(summary.base == row.count, is_decided)
-            result = Result(row, outcome, summary.base)
-            if self.dry_run or outcome in {Outcome.SAME, Outcome.KEPT}:
+            summary, is_decided = self._read_badge(row.badge_id)
+            outcome = self._choose_outcome(summary.base == row.count, is_decided)
+            result = ImportResult(row, outcome, summary.base)
+            if self.dry_run or outcome in {ImportOutcome.SAME, ImportOutcome.KEPT}:
                 return result
             try:
                 self.table.write(summary.update(self.clock(), {"base": row.count}))
@@ -78,20 +77,20 @@ class Import:
                 continue
             return result
 
-    def _badge(self, name: str) -> tuple[Summary, bool]:
-        """Return a badge by any of its names, and whether somebody decided on its base.
+    def _read_badge(self, name: str) -> tuple[Summary, bool]:
+        """Return a badge by any of its names, and whether its base is a decision.
 
-        A base of 0 that was set is a decision, and no base is not.
+        A base of 0 that was set is a decision, and a missing base is not.
         """
         item = self.table.get(keys.summary(name)) or {}
         summary = Summary.of(name, item)
         if summary.alias:
-            return self._badge(summary.alias)
+            return self._read_badge(summary.alias)
         return summary, "base" in item or "reset" in item
 
-    def _outcome(self, is_same: bool, is_decided: bool) -> Outcome:  # noqa: FBT001  two facts
+    def _choose_outcome(self, is_same: bool, is_decided: bool) -> ImportOutcome:  # noqa: FBT001  two properties of a line
         if is_same:
-            return Outcome.SAME
+            return ImportOutcome.SAME
         if not is_decided:
-            return Outcome.IMPORTED
-        return Outcome.REPLACED if self.replace else Outcome.KEPT
+            return ImportOutcome.IMPORTED
+        return ImportOutcome.REPLACED if self.replace else ImportOutcome.KEPT

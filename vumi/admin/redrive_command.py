@@ -1,4 +1,4 @@
-"""The redrive of events as a command, the same on both engines: what it takes, and its report."""
+"""The redrive command for events on both engines: its options and report."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from collections.abc import Sequence
 
 import click
 
-from vumi.admin.redriving import Outcome, Redrive
+from vumi.admin.redriving import Redrive, RedriveOutcome
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What a redrive can be told."""
-    parser.add_argument(
-        "event", nargs="*", help="the id of an event; all that were given up if none"
-    )
+    """Add the options of a redrive to a parser."""
+    parser.add_argument("event", nargs="*", help="the ids of events (default: all failed events)")
 
 
 def run(job: Redrive, event_ids: Sequence[str]) -> None:
-    """Redrive, and say what became of each event. Raises `StorageError`; run it again then."""
-    outcomes: Counter[Outcome] = Counter()
+    """Redrive events and print a report. Raises `StorageError`; run it again then."""
+    outcomes: Counter[RedriveOutcome] = Counter()
     for redriven in job.run(event_ids):
         outcomes[redriven.outcome] += 1
-        reason = f"; it was given up for: {redriven.error}" if redriven.error else ""
+        reason = f"; its last error: {redriven.error}" if redriven.error else ""
         click.echo(f"{redriven.event_id} {redriven.outcome.value}{reason}")
-    for outcome in Outcome:
-        if outcomes[outcome] or outcome is Outcome.REDRIVEN:
+    for outcome in RedriveOutcome:
+        if outcomes[outcome] or outcome is RedriveOutcome.REDRIVEN:
             click.echo(f"{outcomes[outcome]} {outcome.value}")

@@ -1,7 +1,6 @@
-"""Redriving events: what was given up is tried anew, by the whole schedule.
+"""The redrive of failed events, which starts their whole retry schedule again.
 
-The dead letters of events are the events themselves: they lie in the table as `ERROR`, with every
-attempt and its error, until 30 days have passed.
+A failed event stays in the table for 30 days, with the status `ERROR` and all its attempts.
 """
 
 from __future__ import annotations
@@ -16,41 +15,41 @@ from chalicelib.events.sweep import between
 from chalicelib.storage.ports import Queue, Table
 
 
-class Outcome(Enum):
-    """What became of an event; the value says so to the operator."""
+class RedriveOutcome(Enum):
+    """The outcome of one event; its value is printed for the operator."""
 
-    REDRIVEN = "on its way again"
-    NOT_GIVEN_UP = "left alone, for it was not given up"
+    REDRIVEN = "queued again"
+    NOT_FAILED = "skipped, because it has not failed"
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """An event, what became of it, and the error that it was given up for."""
+    """An event, its outcome, and the error of its last attempt."""
 
     event_id: str
-    outcome: Outcome
+    outcome: RedriveOutcome
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """Where events lie and what they are put on; `clock` is seconds since 1970."""
+    """The job that redrives events; `clock` is seconds since 1970."""
 
     table: Table
     queue: Queue
     clock: Callable[[], float]
 
     def run(self, event_ids: Sequence[str] = ()) -> Iterator[Redriven]:
-        """Redrive these events, or all that were given up. Raises `StorageError`.
+        """Redrive these events, or all failed events. Raises `StorageError`.
 
-        Run again it does what is left: what is on its way is not given up any more.
+        Running it again redrives the rest, because a redriven event is no longer failed.
         """
-        for event_id in event_ids or self._given_up():
+        for event_id in event_ids or self._list_failed():
             yield self._redrive(event_id)
 
-    def _given_up(self) -> list[str]:
-        """All of them before the first: one that fails again meanwhile is not tried twice."""
+    def _list_failed(self) -> list[str]:
+        """List all failed events first, so that one that fails again is not redriven twice."""
         return [
             due.key.pk.removeprefix(PARTITION)
             for batch in batches(Status.ERROR)
@@ -61,9 +60,9 @@ class Redrive:
         try:
             event = schedule.read(self.table, event_id)
         except schedule.UnknownEventError:
-            return Redriven(event_id, Outcome.UNKNOWN)
+            return Redriven(event_id, RedriveOutcome.UNKNOWN)
         if event.status is not Status.ERROR or not delivery.redrive(
             self.table, self.queue, event, int(self.clock() * 1000)
         ):
-            return Redriven(event_id, Outcome.NOT_GIVEN_UP)
-        return Redriven(event_id, Outcome.REDRIVEN, event.last_error)
+            return Redriven(event_id, RedriveOutcome.NOT_FAILED)
+        return Redriven(event_id, RedriveOutcome.REDRIVEN, event.last_error)

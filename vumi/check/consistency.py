@@ -1,4 +1,4 @@
-"""Consistency of the items together: counts and histories, the change log, the queues."""
+"""Consistency across items: counts and histories, the change log, the queues."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from vumi.storage.queue import DEAD_LETTERS
 
 @dataclass(slots=True)
 class Badges:
-    """The badges that a pass over all items gathers: the days of each come before its summary."""
+    """The badges of the file. Items arrive by key, so a badge's days come before its summary."""
 
     wrong: list[str] = field(default_factory=list)
     _days: tuple[str, list[Item]] = ("", [])
 
-    def take(self, kind: str, item: Item) -> None:
-        """Take the next item into account."""
+    def add(self, kind: str, item: Item) -> None:
+        """Add the next item."""
         partition = text(item, "PK")
         if kind == "day":
             if self._days[0] != partition:
                 self._days = (partition, [])
             self._days[1].append(item)
         elif kind == "badge":
-            self._take_badge(item, self._days[1] if self._days[0] == partition else [])
+            self._add_badge(item, self._days[1] if self._days[0] == partition else [])
 
-    def _take_badge(self, item: Item, days: Iterable[Item]) -> None:
+    def _add_badge(self, item: Item, days: Iterable[Item]) -> None:
         """Compare the count with the history: the finished days of this life, and today."""
         summary = Summary.of(text(item, "PK").removeprefix(keys.PARTITION), item)
         last = keys.DAY + summary.today.day
@@ -41,39 +41,38 @@ class Badges:
         )
         if finished + summary.today.views != summary.count:
             self.wrong.append(
-                f"the badge {summary.badge_id} has {summary.count} views, its history has"
+                f"the badge {summary.badge_id} has {summary.count} views, but its history has"
                 f" {finished + summary.today.views}"
             )
 
 
 def latest_change(connection: sqlite3.Connection) -> int:
-    """The highest sequence number that the change log has given out."""
+    """Return the highest sequence number that the change log has assigned."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
     [(there,)] = connection.execute("SELECT coalesce(max(sequence), 0) FROM changes")
     return max(int(row[0]) if row else 0, int(there))
 
 
-def change_log(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Each consumer stands within the log, and the log keeps what the slowest has yet to see."""
+def check_change_log(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check that each checkpoint is within the log, and that the log keeps no read change."""
     latest = latest_change(connection)
     checkpoints = dict(connection.execute("SELECT consumer, sequence FROM checkpoints"))
     messages = [
-        f"{consumer} has come to change {at}, the change log ends at {latest}: what comes next"
-        " would be passed over"
+        f"the checkpoint of {consumer} is at change {at}, but the change log ends at {latest}:"
+        " the next changes would be skipped"
         for consumer, at in checkpoints.items()
         if not 0 <= at <= latest
     ]
     lowest = min(checkpoints.values(), default=0)
     kept, first = connection.execute("SELECT count(*), min(sequence) FROM changes").fetchone()
     if kept and first <= lowest:
-        messages.append(f"change {first} is kept, though every consumer has come to {lowest}")
+        messages.append(f"change {first} is kept, although every consumer has read up to {lowest}")
     if not messages:
-        behind = f"{kept:,} changes wait for their consumers"
-        yield ok(f"the change log ends at {latest}, {behind}")
+        yield ok(f"the change log ends at {latest}; {kept:,} changes wait for their consumers")
     yield from all_wrong(messages)
 
 
-ROUGH_MESSAGES = (
+MALFORMED_MESSAGES = (
     "SELECT id, queue FROM messages WHERE typeof(body) != 'text' OR receives < 0"
     " OR typeof(receives) != 'integer' OR typeof(sent_at) NOT IN ('real', 'integer')"
     " OR typeof(visible_at) NOT IN ('real', 'integer')"
@@ -81,11 +80,11 @@ ROUGH_MESSAGES = (
 )
 
 
-def queues(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """Every message can be delivered; those that were given up are told."""
+def check_queues(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Check that every message can be delivered, and note the dead letters."""
     messages = [
         f"message {number} of the queue {queue} is malformed"
-        for number, queue in connection.execute(ROUGH_MESSAGES)
+        for number, queue in connection.execute(MALFORMED_MESSAGES)
     ]
     yield from all_wrong(messages)
     counted = connection.execute("SELECT queue, count(*) FROM messages GROUP BY queue").fetchall()
@@ -95,6 +94,6 @@ def queues(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield ok(f"queues: {waiting:,} messages wait")
     for queue, count in dead:
         yield note(
-            f"{count:,} dead letters of {queue.removesuffix(DEAD_LETTERS)}: look in the log why;"
-            " `python -m vumi redrive` sends those of views on their way again"
+            f"{count:,} dead letters of {queue.removesuffix(DEAD_LETTERS)}: see the log for the"
+            " cause; `python -m vumi redrive` sends those of views again"
         )

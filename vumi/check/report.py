@@ -1,4 +1,4 @@
-"""What a check of the file finds, as its lines say it."""
+"""The findings of a check, one per line of its report."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import StrEnum
 from itertools import islice
 
 EXAMPLES = 5
-"""How many of a kind are told one by one; the rest is only counted."""
+"""Findings of a kind that are reported one by one; the rest are only counted."""
 
 
-class Kind(StrEnum):
-    """How a thing is: as it must be, not so, or worth to know."""
+class FindingKind(StrEnum):
+    """The severity of a finding."""
 
     OK = "ok"
     WRONG = "wrong"
@@ -23,30 +23,30 @@ class Kind(StrEnum):
 class Finding:
     """One line of a check."""
 
-    kind: Kind
-    what: str
+    kind: FindingKind
+    message: str
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.what}"
+        return f"{self.kind}: {self.message}"
 
 
-def ok(what: str) -> Finding:
-    """A thing is as it must be."""
-    return Finding(Kind.OK, what)
+def ok(message: str) -> Finding:
+    """Return a finding about something that is correct."""
+    return Finding(FindingKind.OK, message)
 
 
-def wrong(what: str) -> Finding:
-    """A thing is not as it must be."""
-    return Finding(Kind.WRONG, what)
+def wrong(message: str) -> Finding:
+    """Return a finding about something that is wrong."""
+    return Finding(FindingKind.WRONG, message)
 
 
-def note(what: str) -> Finding:
-    """A thing is worth to know, and nothing is wrong with it."""
-    return Finding(Kind.NOTE, what)
+def note(message: str) -> Finding:
+    """Return a finding that the operator should know, although nothing is wrong."""
+    return Finding(FindingKind.NOTE, message)
 
 
 def all_wrong(messages: Iterable[str]) -> Iterator[Finding]:
-    """The first of many of a kind, and how many more there are."""
+    """Yield the first findings of a kind, then the number of the others."""
     left = iter(messages)
     yield from map(wrong, islice(left, EXAMPLES))
     if more := sum(1 for _ in left):

@@ -1,7 +1,7 @@
-"""Checks of the wallets: their balances, nonces and journals agree.
+"""The check of wallets: their balances, nonces and journals agree.
 
-The journal of a wallet is its entries in the archive, in the change log and in the table. An entry
-may be in several of these, and more than once in the archive; a wallet has it once.
+A wallet's journal consists of its entries in the table, in the change log and in the archive. An
+entry may be in several of these, and more than once in the archive. It counts once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from chalicelib.storage.items import Item, number, text
 from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Outcome, Posting
 from vumi.check.report import Finding, all_wrong, note, ok
-from vumi.check.rows import Wrong, decoded
+from vumi.check.rows import WrongItemError, decode
 from vumi.storage.archive import FOLDER
 
 MALFORMED = "malformed"
@@ -26,7 +26,7 @@ MALFORMED = "malformed"
 
 @dataclass(slots=True)
 class Wallets:
-    """The wallets, and a temporary file with the nonces and what moved."""
+    """The wallets, with a temporary database of their nonces and entries."""
 
     balances: dict[str, int] = field(default_factory=dict)
     lasts: dict[str, str] = field(default_factory=dict)
@@ -47,8 +47,8 @@ class Wallets:
         )
         self._file.execute("BEGIN")
 
-    def take(self, kind: str, item: Item) -> None:
-        """Gather what an item says."""
+    def add(self, kind: str, item: Item) -> None:
+        """Add an item, if it is part of a wallet."""
         if kind == "wallet":
             wallet_id = text(item, "PK").removeprefix(PARTITION)
             self.balances[wallet_id] = number(item, "balance")
@@ -57,59 +57,59 @@ class Wallets:
         elif kind == "wallet of a user":
             self.users[text(item, "PK").partition("#")[2]] = text(item, "wallet")
         elif kind == "entry":
-            self._take_entry(item)
+            self._add_entry(item)
         elif kind == "nonce" and item["outcome"] == Outcome.DONE:
             key = text(item, "PK").removeprefix(PARTITION), text(item, "SK").removeprefix(NONCE)
             row = (*key, text(item, "entry"), text(item, "request"))
             self._file.execute("INSERT INTO nonces VALUES (?, ?, ?, ?)", row)
 
-    def _take_entry(self, item: Item) -> None:
+    def _add_entry(self, item: Item) -> None:
         entry, wallet_id = Entry.of(item), text(item, "PK").removeprefix(PARTITION)
-        self._add(wallet_id, entry.entry_id, entry.posting)
+        self._insert(wallet_id, entry.entry_id, entry.posting)
 
-    def _add(self, wallet_id: str, entry_id: str, posting: Posting) -> None:
+    def _insert(self, wallet_id: str, entry_id: str, posting: Posting) -> None:
         change = -posting.amount if wallet_id == posting.source else posting.amount
         row = (wallet_id, entry_id, change, posting.asker, posting.nonce, posting.digest)
         self._file.execute("INSERT OR IGNORE INTO moved VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    def take_changes(self, connection: sqlite3.Connection) -> Iterator[str]:
-        """Entries that were removed and may not be archived yet; returns what does not decode."""
+    def add_changes(self, connection: sqlite3.Connection) -> Iterator[str]:
+        """Add entries that wait in the change log; yield a message for each malformed one."""
         rows = connection.execute("SELECT sequence, pk, sk, attributes FROM changes")
         for sequence, pk, sk, attributes in rows:
             try:
-                item = decoded(pk, sk, attributes)
+                item = decode(pk, sk, attributes)
                 if sk.startswith(ENTRY):
-                    self._take_entry(item)
-            except (Wrong, TypeError, ValueError) as error:
+                    self._add_entry(item)
+            except (WrongItemError, TypeError, ValueError) as error:
                 yield f"change {sequence} ({pk} {sk}): {error}"
 
-    def take_archive(self, folder: Path) -> Iterator[str]:
-        """Every line of every object; returns the objects that can't be read."""
+    def add_archive(self, folder: Path) -> Iterator[str]:
+        """Add the entries of the archive; yield a message for each object that can't be read."""
         for path in sorted(folder.rglob("*.jsonl.gz")):
             if path.parent.name != MALFORMED:
                 try:
-                    self._take_object(path)
+                    self._add_object(path)
                 except (OSError, EOFError, zlib.error, KeyError, TypeError, ValueError) as error:
                     yield f"{path} can't be read: {error}"
 
-    def _take_object(self, path: Path) -> None:
+    def _add_object(self, path: Path) -> None:
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in lines:
-                told = json.loads(line)
-                amount = int(told["amount"])
-                posting = Posting(told["nonce"], amount, told["to"], told["from"])
-                self._add(told["wallet"], told["id"], posting)
+                entry = json.loads(line)
+                amount = int(entry["amount"])
+                posting = Posting(entry["nonce"], amount, entry["to"], entry["from"])
+                self._insert(entry["wallet"], entry["id"], posting)
 
     def differences(self) -> Iterator[str]:
-        """Wallets whose balance is not what moved."""
+        """Find wallets whose balance differs from the sum of their journal."""
         sums = dict.fromkeys(self.balances, 0)
         for wallet_id, change in self._file.execute("SELECT wallet, change FROM moved"):
             sums[wallet_id] = sums.get(wallet_id, 0) + change
         for wallet_id, moved in sums.items():
             if wallet_id not in self.balances:
-                yield f"there is no wallet {wallet_id}, but it has a journal"
+                yield f"the wallet {wallet_id} has a journal but does not exist"
             elif (balance := self.balances[wallet_id]) != moved:
-                yield f"the wallet {wallet_id} has {balance}, by its journal {moved}"
+                yield f"the wallet {wallet_id} has {balance}, but its journal adds up to {moved}"
 
     def without_nonce(self) -> Iterator[str]:
         """Find entries whose nonce would let the same request move the money again."""
@@ -118,48 +118,48 @@ class Wallets:
             " WHERE (moved.id, moved.request) IS NOT (nonces.id, nonces.request)"
         )
         for wallet_id, entry_id, nonce in rows:
-            yield f"the entry {entry_id} of the wallet {wallet_id} is not that of its nonce {nonce}"
+            yield f"the entry {entry_id} of the wallet {wallet_id} differs from its nonce {nonce}"
 
     def disordered(self) -> Iterator[str]:
         """Find wallets with an entry that is later than their last one."""
         rows = self._file.execute("SELECT wallet, max(id) FROM moved GROUP BY wallet")
         for wallet_id, entry_id in rows:
             if entry_id > (last := self.lasts.get(wallet_id, entry_id)):
-                yield f"the last entry of the wallet {wallet_id} is {entry_id}, it says {last!r}"
+                yield f"the last entry of the wallet {wallet_id} is {entry_id}, not {last!r}"
 
-    def strangers(self) -> Iterator[str]:
-        """Wallets that their users do not find."""
+    def misassigned(self) -> Iterator[str]:
+        """Find wallets that their user's item does not name, and named wallets that don't exist."""
         for wallet_id, user in self.owners.items():
             if self.users.get(user) != wallet_id:
-                yield f"the wallet {wallet_id} is of user {user}, who has {self.users.get(user)}"
+                yield f"the wallet {wallet_id} is of {user}, whose wallet is {self.users.get(user)}"
         for user, wallet_id in self.users.items():
             if wallet_id not in self.balances:
-                yield f"there is no wallet {wallet_id}, the one of user {user}"
+                yield f"the wallet {wallet_id} of user {user} does not exist"
 
     def close(self) -> None:
         self._file.close()
 
 
 def check(connection: sqlite3.Connection, wallets: Wallets, folder: Path) -> Iterator[Finding]:
-    """Hold the balances against all that is told of postings."""
+    """Compare the balances with all journals."""
     with closing(wallets):
-        yield from all_wrong(wallets.take_changes(connection))
+        yield from all_wrong(wallets.add_changes(connection))
         archive = folder / FOLDER
-        yield from all_wrong(wallets.take_archive(archive))
-        yield from all_wrong(wallets.strangers())
+        yield from all_wrong(wallets.add_archive(archive))
+        yield from all_wrong(wallets.misassigned())
         yield from all_wrong(wallets.without_nonce())
         yield from all_wrong(wallets.disordered())
-        different = list(wallets.differences())
-        if different and not archive.exists():
+        differing = list(wallets.differences())
+        if differing and not archive.exists():
             yield note(
-                f"{len(different):,} balances can't be held against their journals: there is no"
-                f" {archive}, where entries are after two days"
+                f"{len(differing):,} balances can't be compared with their journals: there is no"
+                f" {archive}, which has the entries older than two days"
             )
         else:
-            yield from all_wrong(different)
-            if not different:
-                yield ok(f"wallets: {len(wallets.balances):,} balances are what moved")
+            yield from all_wrong(differing)
+            if not differing:
+                yield ok(f"wallets: {len(wallets.balances):,} balances equal their journals")
         if malformed := sum(1 for _ in (archive / "journal" / MALFORMED).glob("*.jsonl.gz")):
             yield note(
-                f"{malformed:,} objects of {archive}/journal/{MALFORMED} are for you to read"
+                f"{malformed:,} objects in {archive}/journal/{MALFORMED} are malformed; read them"
             )

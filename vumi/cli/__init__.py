@@ -1,1 +1,1 @@
-"""The commands of one machine."""
+"""The commands of the program `vumi`."""

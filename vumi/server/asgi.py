@@ -71,8 +71,10 @@ class Application:
             _check_head(scope)
             body = await self._body(headers, receive)
             return await self._answer(_request(scope, headers, body))
-        except ClientError as refusal:
-            return errors.to_response(refusal)
+        except DisconnectedError:
+            raise
+        except Exception as failure:  # noqa: BLE001  the connection must get an answer
+            return errors.to_response(failure)
 
     async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
         """Return the body of a request. Raises `BodyTooLargeError` and `BodyTooSlowError`."""

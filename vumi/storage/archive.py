@@ -1,4 +1,4 @@
-"""The `Archive` in a folder: each object is a file, there whole or not at all."""
+"""The archive in a folder. Each object is a file, which is complete or absent."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import check_object_name
 
 FOLDER = "archive"
-"""Where the objects lie, beside the file of the table."""
+"""The folder of the objects, next to the file."""
 UNFINISHED = ".part"
-"""No object's name begins with a dot."""
+"""The name of an unfinished object; no object's name begins with a dot."""
 
 
 class FolderArchive:
-    """A `ports.Archive` in one folder, which is made when it is needed; one thread puts at a time.
+    """A `ports.Archive` in one folder, which is created when needed. Only one thread may put.
 
-    What `put` has returned from survives a power cut. Anything wrong with the disk is
-    `Unavailable`: once it is mended the same put works.
+    An object survives a power cut once `put` has returned. An error of the disk raises
+    `Unavailable`, because the same put works after the disk is repaired.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,14 +29,14 @@ class FolderArchive:
     def put(self, name: str, body: bytes) -> None:
         check_object_name(name)
         file = self._folder / name
-        with _translated():
+        with _translate_errors():
             file.parent.mkdir(parents=True, exist_ok=True)
             self._write(file, body)
-            for folder in self._folders(file):
+            for folder in self._list_changed_folders(file):
                 sync_folder(folder)
 
     def _write(self, file: Path, body: bytes) -> None:
-        """One name for what is unfinished: what a killed process left behind is written over."""
+        """Write under one fixed name first, which overwrites what a killed process left."""
         unfinished = self._folder / UNFINISHED
         with unfinished.open("wb") as opened:
             opened.write(body)
@@ -44,8 +44,8 @@ class FolderArchive:
             os.fsync(opened.fileno())
         unfinished.replace(file)
 
-    def _folders(self, file: Path) -> Iterator[Path]:
-        """Every folder that may have got a new name in it, up to the one that the archive is in."""
+    def _list_changed_folders(self, file: Path) -> Iterator[Path]:
+        """Yield every folder that may have a new entry, up to the parent of the archive."""
         for folder in file.parents:
             yield folder
             if folder == self._folder.parent:
@@ -53,7 +53,7 @@ class FolderArchive:
 
 
 def sync_folder(folder: Path) -> None:
-    """A name is on the disk once its folder is (fsync(2))."""
+    """Write the names in a folder to the disk (fsync(2))."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(opened)
@@ -62,8 +62,8 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise Unavailable(f"the archive: {error}") from error
+        raise Unavailable(f"the archive failed: {error}") from error

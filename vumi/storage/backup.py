@@ -1,6 +1,6 @@
-"""A backup of everything, made while vu-mi runs or not: a folder that can be its `DATA`.
+"""The backup: a copy of the data folder, made while vu-mi runs or not.
 
-The file comes first, then the archive: what leaves the table meanwhile is then in one of them.
+The file is copied before the archive, so an entry that moves to the archive meanwhile is in one.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from pathlib import Path
 
 from vumi import secrets
 from vumi.check import check
-from vumi.check.report import Kind
+from vumi.check.report import FindingKind
 from vumi.storage import archive
 from vumi.storage.archive import sync_folder
 from vumi.storage.database import FILE, translated
-from vumi.storage.read_only import reading
+from vumi.storage.read_only import open_read_only
 
 LOCK = "vu-mi.lock"
-"""What a folder has once vu-mi runs on it."""
-OWNERS_ALONE = 0o700
-"""It has the secret that webhooks are signed with."""
+"""The lock file of a folder on which vu-mi has run."""
+FOLDER_MODE = 0o700
+"""The mode of a backup, which contains the webhook secret."""
 
 
 class BackupError(Exception):
-    """There is no backup; the message says why, and what stands is as it was."""
+    """No backup was made, and nothing was changed. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,57 +47,59 @@ def make(
     replace: bool = False,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Backup:
-    """Copy all of a data folder to a new one, or in the place of an older backup.
+    """Copy a data folder to a new folder, or replace an older backup. Raises `BackupError`.
 
-    It is made beside its place under a hidden name, checked, and then renamed, so that what has the
-    name of a backup is one. What a killed one left is removed by the next. `meanwhile` is what
-    others do once the file is copied. Raises `BackupError`.
+    The copy is made under a hidden name, checked, and then renamed, so a folder with the name of a
+    backup is complete. The next backup removes what a killed one left. `meanwhile` is called
+    after the file is copied.
     """
     target = target.absolute()
     _check_target(folder, target, replace=replace)
-    begun = target.with_name(f".{target.name}.part")
+    unfinished = target.with_name(f".{target.name}.part")
     try:
-        with _begun(begun):
-            _copy_file(folder / FILE, begun / FILE)
+        with _lock_folder(unfinished):
+            _copy_file(folder / FILE, unfinished / FILE)
             meanwhile()
-            _copy_secrets(folder / secrets.FILE, begun / secrets.FILE)
-            objects = _copy_archive(folder / archive.FOLDER, begun / archive.FOLDER)
-            sync_folder(begun)
-            _check(begun)
-            _rename(begun, target)
+            _copy_secrets(folder / secrets.FILE, unfinished / secrets.FILE)
+            objects = _copy_archive(folder / archive.FOLDER, unfinished / archive.FOLDER)
+            sync_folder(unfinished)
+            _check(unfinished)
+            _replace(unfinished, target)
     except OSError as error:
-        raise BackupError(f"{target} is not made: {error}") from error
+        raise BackupError(f"the backup {target} failed: {error}") from error
     except sqlite3.Error as error:
-        raise BackupError(f"{target} is not made: {translated(error)}") from error
+        raise BackupError(f"the backup {target} failed: {translated(error)}") from error
     return Backup(target, objects)
 
 
 def _check_target(folder: Path, target: Path, *, replace: bool) -> None:
     if target.resolve() == folder.resolve() or target.resolve() in folder.resolve().parents:
-        raise BackupError(f"{target} has the data itself; give another folder")
+        raise BackupError(f"{target} contains DATA itself; give another folder")
     if not target.exists() and not target.is_symlink():
         return
     if not replace:
-        raise BackupError(f"{target} is there; give another name, or --replace to make it anew")
+        raise BackupError(f"{target} exists; give another name, or --replace to replace it")
     if not (target / FILE).is_file() or (target / LOCK).exists():
-        raise BackupError(f"{target} is no backup; give another name")
+        raise BackupError(f"{target} is not a backup; give another name")
 
 
 @contextmanager
-def _begun(begun: Path) -> Iterator[None]:
-    """A folder of this backup alone, which is gone where that fails."""
-    begun.mkdir(mode=OWNERS_ALONE, exist_ok=True)
-    opened = os.open(begun, os.O_RDONLY | os.O_DIRECTORY)
+def _lock_folder(unfinished: Path) -> Iterator[None]:
+    """Lock the folder of a new backup, and remove it if the backup fails."""
+    unfinished.mkdir(mode=FOLDER_MODE, exist_ok=True)
+    opened = os.open(unfinished, os.O_RDONLY | os.O_DIRECTORY)
     try:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise BackupError(f"another backup writes {begun}; let it end") from None
-        _empty(begun)
+            raise BackupError(
+                f"another backup is writing {unfinished}; wait until it ends"
+            ) from None
+        _empty(unfinished)
         try:
             yield
         except BaseException:
-            shutil.rmtree(begun, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
             raise
     finally:
         os.close(opened)
@@ -113,13 +115,13 @@ def _empty(folder: Path) -> None:
 
 
 def _copy_file(source: Path, copy: Path) -> None:
-    """All pages at once, by SQLite's own backup: writers go on meanwhile, into the WAL.
+    """Copy all pages with SQLite's backup, in one step; writers continue in the WAL.
 
-    `VACUUM INTO` would build every index anew, which takes more of the processor that visitors
-    wait for. Page by page it would begin anew whenever something is written. Source: sqlite.org,
-    "Using the SQLite Online Backup API".
+    `VACUUM INTO` would rebuild every index, which takes processor time from visitors. In several
+    steps, the backup would restart after each write. Source: sqlite.org, "Using the SQLite Online
+    Backup API".
     """
-    with reading(source) as connection, closing(sqlite3.connect(copy)) as made:
+    with open_read_only(source) as connection, closing(sqlite3.connect(copy)) as made:
         made.execute("PRAGMA synchronous = OFF")
         connection.backup(made)
         made.execute("PRAGMA journal_mode = DELETE")
@@ -128,12 +130,12 @@ def _copy_file(source: Path, copy: Path) -> None:
 
 def _copy_secrets(source: Path, copy: Path) -> None:
     if source.exists():
-        copy.touch(mode=secrets.OWNERS_ALONE)
+        copy.touch(mode=secrets.FILE_MODE)
         _copy(source, copy)
 
 
 def _copy_archive(source: Path, copy: Path) -> int:
-    """Objects are never changed or removed; what has no name of one is unfinished."""
+    """Copy the finished objects, which never change; a hidden name means unfinished."""
     objects = 0
     for folder, _, names in os.walk(source):
         to = copy / Path(folder).relative_to(source)
@@ -156,21 +158,23 @@ def _sync_file(path: Path) -> None:
         os.fsync(opened.fileno())
 
 
-def _check(begun: Path) -> None:
-    wrong = [one.what for one in check.check_content(begun) if one.kind is Kind.WRONG]
+def _check(unfinished: Path) -> None:
+    wrong = [
+        one.message for one in check.check_content(unfinished) if one.kind is FindingKind.WRONG
+    ]
     if wrong:
         raise BackupError(
-            f"the copy is not kept, for it is not right: {wrong[0]}; `python -m vumi check` says"
-            " what else is wrong"
+            f"the backup was removed because its check failed: {wrong[0]}; run"
+            " `python -m vumi check` to see all errors"
         )
 
 
-def _rename(begun: Path, target: Path) -> None:
-    """The backup from before goes only when the new one has its name."""
+def _replace(unfinished: Path, target: Path) -> None:
+    """Rename the new backup, then remove the older one."""
     before = target.with_name(f".{target.name}.before")
     shutil.rmtree(before, ignore_errors=True)
     if target.exists():
         target.rename(before)
-    begun.rename(target)
+    unfinished.rename(target)
     sync_folder(target.parent)
     shutil.rmtree(before, ignore_errors=True)

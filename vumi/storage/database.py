@@ -23,7 +23,7 @@ from chalicelib import telemetry
 from chalicelib.storage.errors import Refused, Unavailable
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import GroupCommit, Job, nested
-from vumi.storage.read_only import SHM, WAL, beside, has_wal, reading
+from vumi.storage.read_only import SHM, WAL, beside, has_wal, open_read_only
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -186,9 +186,7 @@ class Database:
             if _code(error) in BROKEN and not self._corrupt:
                 self._corrupt = str(error)
                 telemetry.event(
-                    logging.CRITICAL,
-                    f"the file is corrupt, nothing is written to it any more; {WAY_BACK}",
-                    file=str(self._path),
+                    logging.CRITICAL, "file_corrupt", file=str(self._path), fix=WAY_BACK
                 )
             raise
 
@@ -228,7 +226,7 @@ def _make_or_examine(path: Path) -> None:
     if not os.access(path, os.W_OK):
         raise Unavailable("it can't be written; let this user write the file and its folder")
     if not has_wal(path) or beside(path, SHM).exists():
-        with reading(path) as connection:
+        with open_read_only(path) as connection:
             examine(connection)
 
 

@@ -65,7 +65,7 @@ class Loop:
             with self._lock:
                 return self._step()
         except Corrupt as corrupt:
-            telemetry.event(logging.WARNING, "loop_rests", reason=str(corrupt))
+            telemetry.event(logging.WARNING, "loop_paused", reason=str(corrupt))
             self._stopping.wait(AFTER_CORRUPT_SECONDS)
             return 0.0
         except Exception:  # noqa: BLE001  a loop that ended would end the counting

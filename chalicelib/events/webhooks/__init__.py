@@ -1,1 +1,1 @@
-"""Webhooks: which addresses may be called, the signature, and the request."""
+"""Webhooks: the allowed addresses, the signature, and the request."""

@@ -1,8 +1,8 @@
-"""Which addresses a URL named by a user may lead to: public ones, and what the operator allows.
+"""The addresses that a user's URL may resolve to: public ones, and those the operator allows.
 
 Sources: IANA's IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890, RFC 8190) and its
-registries of multicast and IPv6 address space. A block that the registries call not globally
-reachable is refused whole, the few reachable anycast addresses within it too.
+registries of multicast and IPv6 address space. A block that is not globally reachable is refused
+completely, with the few anycast addresses in it that are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOT_PUBLIC_IPV4 = tuple(
             "10.0.0.0/8",  # private use (RFC 1918)
             "100.64.0.0/10",  # shared by carriers' NAT (RFC 6598)
             "127.0.0.0/8",  # loopback (RFC 1122)
-            "168.63.129.16/32",  # the host of a machine on Azure, for that machine alone
+            "168.63.129.16/32",  # the host of a virtual machine on Azure
             "169.254.0.0/16",  # link-local (RFC 3927); clouds' metadata at 169.254.169.254
             "172.16.0.0/12",  # private use (RFC 1918)
             "192.0.0.0/24",  # protocol assignments (RFC 6890)
@@ -45,9 +45,9 @@ NOT_PUBLIC_IPV4 = tuple(
 )
 
 GLOBAL_UNICAST_IPV6 = IPv6Network("2000::/3")
-"""All that IANA assigns for unicast on the Internet.
+"""The block that IANA assigns for unicast on the Internet.
 
-Outside lie `::/8` with loopback, IPv4-compatible and local NAT64 addresses, `100::/64` (discard),
+It excludes `::/8` with loopback, IPv4-compatible and local NAT64 addresses, `100::/64` (discard),
 `5f00::/16` (segment routing), `fc00::/7` (unique local, clouds' metadata at fd00:ec2::254),
 `fe80::/10` (link-local), `fec0::/10` (site-local) and `ff00::/8` (multicast)."""
 
@@ -64,15 +64,15 @@ NOT_PUBLIC_IPV6 = tuple(
 )
 
 NAT64 = IPv6Network("64:ff9b::/96")
-"""The last 32 bits are an IPv4 address, and that is what is reached (RFC 6052)."""
+"""The last 32 bits are the IPv4 address that is reached (RFC 6052)."""
 
 
 class BadNetworkError(ValueError):
-    """A part of WEBHOOK_ALLOW is no network; the message names it and says what is right."""
+    """A part of WEBHOOK_ALLOW is not a network. The message names it and says what is valid."""
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is global unicast: one host on the Internet, the same for everybody."""
+    """Return whether an address is global unicast: the same host from everywhere."""
     plain = unwrapped(address)
     if isinstance(plain, IPv4Address):
         return not any(plain in network for network in NOT_PUBLIC_IPV4)
@@ -82,7 +82,7 @@ def is_public(address: Address) -> bool:
 
 
 def unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv4-mapped or NAT64 address reaches; any other as it is."""
+    """Return the IPv4 address that an IPv4-mapped or NAT64 address reaches, or the address."""
     if isinstance(address, IPv4Address) or address.scope_id is not None:
         return address
     if address in NAT64:
@@ -92,15 +92,15 @@ def unwrapped(address: Address) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Networks that may be called although private, over http too and on any port."""
+    """Private networks that may be called, also over http and on any port."""
 
     networks: tuple[Network, ...] = ()
 
     @classmethod
     def parse(cls, setting: str) -> Allowed:
-        """Read comma-separated CIDRs, an empty text for none. Raises `BadNetworkError`."""
+        """Parse comma-separated CIDRs; an empty text means none. Raises `BadNetworkError`."""
         parts = setting.split(",") if setting.strip() else []
-        return cls(tuple(_network(part.strip()) for part in parts))
+        return cls(tuple(_parse_network(part.strip()) for part in parts))
 
     def __bool__(self) -> bool:
         return bool(self.networks)
@@ -110,11 +110,11 @@ class Allowed:
         return any(form in network for form in forms for network in self.networks)
 
 
-def _network(part: str) -> Network:
+def _parse_network(part: str) -> Network:
     try:
         return ip_network(part)
     except ValueError as reason:
         raise BadNetworkError(
             f"WEBHOOK_ALLOW must be comma-separated networks like 10.0.0.0/8 or fd00::/8, "
-            f"{part!r} is none: {reason}"
+            f"not {part!r}: {reason}"
         ) from None

@@ -1,8 +1,7 @@
-"""Posts an event to a URL that a user named: only where it may lead, only to the address checked.
+"""The sender of webhooks, which posts an event to a user's URL if that may be called.
 
-What sends is a socket of our own with http.client's parser on it: it connects to the very address
-that was checked (`urls.permitted`) while TLS holds the name, and one deadline is over everything.
-The first send imports ssl and http.client.
+It uses its own socket with the parser of http.client. So it connects to exactly the address that
+was checked (`urls.permitted`), TLS verifies the name, and one deadline covers all steps.
 """
 
 from __future__ import annotations
@@ -42,24 +41,24 @@ else:
 USER_AGENT = "vu-mi"
 SEND_SECONDS = 10.0
 MAX_ADDRESSES = 4
-"""How many addresses of one name are tried until one takes the connection."""
+"""The maximum number of addresses of a name that are tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_ERROR_CHARACTERS = 200
 MAX_RETRY_AFTER = 86_400
 MAX_DIGITS = 9
-"""Longer numbers of seconds are the most, without being read."""
+"""Longer numbers of seconds are replaced by the maximum."""
 
 
-class Garbled(Exception):
-    """What came back is no HTTP, or has no end."""
+class MalformedAnswer(Exception):
+    """The answer is not HTTP, or is too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostOutcome:
-    """What became of one POST: the status it was answered, or an error, or both.
+    """The outcome of one POST: the status of the answer, or an error, or both.
 
-    `error` has at most 200 characters and nothing of the answer's text; it is empty for success.
-    `retry_after` is in seconds, None where the answer does not say.
+    `error` has at most 200 characters and no text of the answer; it is empty after a success.
+    `retry_after` is in seconds, or None if the answer has none.
     """
 
     status: int | None
@@ -68,24 +67,24 @@ class PostOutcome:
 
     @property
     def delivered(self) -> bool:
-        """2xx, and nothing else, is success (Standard Webhooks)."""
+        """Return whether the status is 2xx, which is success (Standard Webhooks)."""
         return self.status is not None and 200 <= self.status <= 299  # noqa: PLR2004
 
     @property
     def gone(self) -> bool:
-        """410: the receiver wants no more of these, ever (Standard Webhooks)."""
+        """Return whether the status is 410, which ends all attempts (Standard Webhooks)."""
         return self.status == 410  # noqa: PLR2004
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """A moment on a monotonic clock by which all must be done."""
+    """The end of the time for one POST, on a monotonic clock."""
 
     at: float
     monotonic: Callable[[], float]
 
     def left(self) -> float:
-        """Seconds until then. Raises `TimeoutError` once there are none."""
+        """Return the seconds until the deadline. Raises `TimeoutError` after it."""
         left = self.at - self.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -94,7 +93,7 @@ class Deadline:
 
 @cache
 def system_trust() -> ssl.SSLContext:
-    """The authorities that the system trusts, read once; TLS 1.2 or newer, host names checked."""
+    """Load the system's authorities once; require TLS 1.2 or newer and check host names."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
@@ -102,10 +101,10 @@ def system_trust() -> ssl.SSLContext:
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Posts to URLs that users name, and never raises for what the network does.
+    """The sender of webhooks, which raises no errors of the network.
 
-    `clock` tells the time in seconds since 1970, `seconds` is the deadline over the whole of one
-    POST: resolving, connecting, sending and reading. No redirect is followed, no proxy is asked.
+    `clock` is seconds since 1970. `seconds` is the time for one whole POST: resolving, connecting,
+    sending and reading. Redirects are not followed, and no proxy is used.
     """
 
     signer: Signer
@@ -119,12 +118,12 @@ class Sender:
     def post(
         self, url: str, webhook_id: str, body: bytes, content_type: str = "application/json"
     ) -> PostOutcome:
-        """Post a body to a URL, signed. The id is the same whenever the same is sent again.
+        """Post a signed body to a URL. Each attempt of an event has the same id.
 
-        Raises `BadWebhookIdError`, and `ValueError` for a content type that no header can hold.
+        Raises `BadWebhookIdError`, and `ValueError` if the content type is not printable ASCII.
         """
         if not (content_type.isascii() and content_type.isprintable()):
-            raise ValueError(f"a content type is printable ASCII, not {content_type!r}")
+            raise ValueError(f"the content type must be printable ASCII, not {content_type!r}")
         headers = {
             "Content-Type": content_type,
             **self.signer.headers(webhook_id, int(self.clock()), body),
@@ -132,33 +131,33 @@ class Sender:
         try:
             status, retry_after = self._exchange(url, headers, body)
         except BadUrlError as refusal:
-            return _failed(f"not called: {refusal}")
-        except (Unreachable, Garbled) as failure:
-            return _failed(str(failure))
+            return _fail(f"not called: {refusal}")
+        except (Unreachable, MalformedAnswer) as failure:
+            return _fail(str(failure))
         except OSError as failure:
-            return _failed(self._reason(failure))
+            return _fail(self._describe_error(failure))
         outcome = PostOutcome(status, "", seconds_to_wait(retry_after, self.clock()))
-        return outcome if outcome.delivered else replace(outcome, error=_refused(status))
+        return outcome if outcome.delivered else replace(outcome, error=_describe_refusal(status))
 
     def _exchange(self, raw: str, headers: dict[str, str], body: bytes) -> tuple[int, str]:
         deadline = Deadline(self.monotonic() + self.seconds, self.monotonic)
         url = check_url(raw, self.allowed)
         addresses = permitted(url, self.allowed, self.resolver, deadline.left())
         with (
-            _connected(addresses, url.port, deadline) as plain,
-            self._secured(plain, url, deadline) as wire,
+            _connect(addresses, url.port, deadline) as plain,
+            self._secure(plain, url, deadline) as wire,
         ):
-            _send(wire, _request(url, headers, body), deadline)
+            _send(wire, _write_request(url, headers, body), deadline)
             return read_answer(wire, deadline)
 
-    def _secured(self, plain: socket.socket, url: Url, deadline: Deadline) -> socket.socket:
+    def _secure(self, plain: socket.socket, url: Url, deadline: Deadline) -> socket.socket:
         if url.scheme == "http":
             return plain
         context = self.trust()
         plain.settimeout(deadline.left())
         return context.wrap_socket(plain, server_hostname=url.host)
 
-    def _reason(self, failure: OSError) -> str:
+    def _describe_error(self, failure: OSError) -> str:
         match failure:
             case TimeoutError():
                 return f"no answer within {self.seconds:g} s"
@@ -169,49 +168,49 @@ class Sender:
             case ConnectionRefusedError():
                 return "the connection was refused"
             case ConnectionError():
-                return "the connection broke off before an answer"
+                return "the connection was closed before an answer"
             case _:
                 return f"no connection: {failure.strerror or type(failure).__name__}"
 
 
 def sender_of(settings: Settings) -> Sender | None:
-    """Return the sender of webhooks by these settings, or None without a secret to sign them with.
+    """Return the sender of webhooks for the settings, or None without a secret.
 
-    Raises `SettingsError` for wrong ones.
+    Raises `SettingsError` if a setting is malformed.
     """
     try:
         allowed = Allowed.parse(settings.webhook_allow)
         if not settings.webhook_secrets:
             return None
         return Sender(Signer(settings.webhook_secrets), allowed)
-    except BadNetworkError as wrong:
-        raise SettingsError(str(wrong)) from wrong
-    except BadSecretError as wrong:
-        raise SettingsError(f"WEBHOOK_SECRETS: {wrong}") from wrong
+    except BadNetworkError as error:
+        raise SettingsError(str(error)) from error
+    except BadSecretError as error:
+        raise SettingsError(f"WEBHOOK_SECRETS: {error}") from error
 
 
-def _failed(error: str) -> PostOutcome:
+def _fail(error: str) -> PostOutcome:
     return PostOutcome(None, error[:MAX_ERROR_CHARACTERS])
 
 
-def _refused(status: int) -> str:
+def _describe_refusal(status: int) -> str:
     redirect = 300 <= status <= 399  # noqa: PLR2004
     return f"answered {status}" + (", and redirects are not followed" if redirect else "")
 
 
-def _connected(addresses: Sequence[Address], port: int, deadline: Deadline) -> socket.socket:
-    """A connection to the first address that takes one, each given its share of the time."""
+def _connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> socket.socket:
+    """Connect to the first address that accepts; each has an equal share of the time left."""
     tried = addresses[:MAX_ADDRESSES]
     for left, address in zip(range(len(tried), 0, -1), tried, strict=True):
         try:
-            return _dialled(address, port, deadline.left() / left)
+            return _dial(address, port, deadline.left() / left)
         except OSError:
             if left == 1:
                 raise
-    raise Unreachable("there is no address to call")
+    raise Unreachable("the name has no address")
 
 
-def _dialled(address: Address, port: int, seconds: float) -> socket.socket:
+def _dial(address: Address, port: int, seconds: float) -> socket.socket:
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6  # noqa: PLR2004
     connection = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -223,7 +222,7 @@ def _dialled(address: Address, port: int, seconds: float) -> socket.socket:
     return connection
 
 
-def _request(url: Url, headers: dict[str, str], body: bytes) -> bytes:
+def _write_request(url: Url, headers: dict[str, str], body: bytes) -> bytes:
     fields = {
         "Host": url.authority,
         "User-Agent": USER_AGENT,
@@ -237,7 +236,7 @@ def _request(url: Url, headers: dict[str, str], body: bytes) -> bytes:
 
 
 def _send(wire: socket.socket, request: bytes, deadline: Deadline) -> None:
-    """Send all of it. `SSLSocket.sendall` would begin its time-out anew at each part."""
+    """Send a request by the deadline; `SSLSocket.sendall` restarts its timeout at each part."""
     left = memoryview(request)
     while left:
         wire.settimeout(deadline.left())
@@ -245,7 +244,7 @@ def _send(wire: socket.socket, request: bytes, deadline: Deadline) -> None:
 
 
 class _Answer(io.RawIOBase):
-    """What a socket receives until the deadline and up to 64 KiB, for `HTTPResponse` to read."""
+    """A stream of up to 64 KiB from a socket until the deadline, which `HTTPResponse` reads."""
 
     def __init__(self, wire: socket.socket, deadline: Deadline) -> None:
         self._wire = wire
@@ -262,7 +261,7 @@ class _Answer(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         room = memoryview(buffer)[: self._left]
         if not room:
-            raise Garbled("what was answered is too long")
+            raise MalformedAnswer(f"the answer is longer than {MAX_ANSWER_BYTES // 1024} KiB")
         self._wire.settimeout(self._deadline.left())
         received = self._wire.recv_into(room)
         self._left -= received
@@ -270,13 +269,13 @@ class _Answer(io.RawIOBase):
 
 
 def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
-    """The status of an answer and its `Retry-After`, empty for none. Raises `Garbled`, `OSError`.
+    """Read the status of an answer and its `Retry-After`, or "". Raises `Garbled` and `OSError`.
 
-    The body is read to its end, so that the receiver is not cut off at its work, but what becomes
-    of it changes nothing.
+    The body is read to its end, so that the receiver can finish its work, but errors in it are
+    ignored.
     """
     answer = cast("socket.socket", _Answer(wire, deadline))
-    passed = []  # answers before the final one (1xx), kept: collected they would close the stream
+    passed = []  # answers before the final one (1xx); collecting them would close the stream
     try:
         response = http_client.HTTPResponse(answer, method="POST")
         response.begin()
@@ -287,16 +286,16 @@ def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
     except ConnectionError:
         raise
     except http_client.HTTPException:
-        raise Garbled("what was answered is no HTTP") from None
-    with suppress(OSError, http_client.HTTPException, Garbled):
+        raise MalformedAnswer("the answer is not HTTP") from None
+    with suppress(OSError, http_client.HTTPException, MalformedAnswer):
         response.read(MAX_ANSWER_BYTES)
     return response.status, response.headers.get("Retry-After", "")
 
 
 def seconds_to_wait(retry_after: str, now: float) -> float | None:
-    """The header `Retry-After` as seconds from now, 0 to 86,400; None where it says nothing.
+    """Parse the header `Retry-After` as seconds from now, 0 to 86,400; None if it is malformed.
 
-    It is a number of seconds or an HTTP date (RFC 9110, 10.2.3 and 5.6.7).
+    It has a number of seconds or an HTTP date (RFC 9110, 10.2.3 and 5.6.7).
     """
     given = retry_after.strip()
     if given.isascii() and given.isdecimal():

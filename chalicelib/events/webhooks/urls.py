@@ -1,7 +1,7 @@
-"""URLs that users name, and where they lead: parsed once, and only where they may lead.
+"""The URLs of users: parsed once, resolved, and refused if they may not be called.
 
-A URL is checked when the event is made (`check_url`, `permitted`) and again when it is sent
-(`webhooks.Sender`), since names may lead elsewhere by then.
+A URL is checked when the event is created (`check_url`, `permitted`) and again when it is delivered
+(`webhooks.Sender`), because the name may resolve to another address by then.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ from chalicelib.http.errors import BadRequestError
 
 MAX_URL_CHARACTERS = 2048
 MAX_NAME_CHARACTERS = 253
-"""Of a host name (RFC 1035, 255 bytes with the length of each label)."""
+"""The maximum length of a host name (RFC 1035, 255 bytes with the length of each label)."""
 DEFAULT_PORTS = {"https": 443, "http": 80}
 PORTS = (443, 8443)
 DNS_SECONDS = 5.0
 
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-"""A host whose last label is one is an IPv4 address in some spelling (WHATWG URL, "ends in a number
-checker"): getaddrinfo takes `127.1`, `0x7f.1` and `2130706433` for loopback."""
-DEVIATIONS = frozenset("ßς\u200c\u200d")
-"""Characters that IDNA 2003, Python's own, and IDNA 2008 encode as different names (UTS 46)."""
-SAFE = "%/:;=@!$&'()*+,?[]"
-"""What a path and query keep as it is, beside letters and digits (RFC 3986, `reserved`)."""
+"""A host whose last label matches is an IPv4 address (WHATWG URL, "ends in a number checker"):
+getaddrinfo resolves `127.1`, `0x7f.1` and `2130706433` to loopback."""
+AMBIGUOUS_CHARACTERS = frozenset("ßς\u200c\u200d")
+"""Characters that IDNA 2003, as in Python, and IDNA 2008 encode differently (UTS 46)."""
+UNENCODED_CHARACTERS = "%/:;=@!$&'()*+,?[]"
+"""Characters that are not encoded in a path and query (RFC 3986, `reserved`)."""
 
 Record: TypeAlias = tuple[int, int, int, str, tuple[Any, ...]]
 Resolver: TypeAlias = Callable[..., Sequence[Record]]
-"""Called and answering as `socket.getaddrinfo`, with host, port and the keyword `type`."""
+"""A function like `socket.getaddrinfo`, called with host, port and the keyword `type`."""
 
 
 class BadUrlError(BadRequestError):
-    """A URL may not be called; the message says what is wrong and what to give."""
+    """A URL may not be called. The message says what is wrong and what to give."""
 
 
 class Unreachable(BadRequestError):
-    """A name leads nowhere at present."""
+    """A name can't be resolved now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL in its normal form, which `check_url` takes as it is: what is to be stored.
+    """A URL in the normal form that is stored; `check_url` does not change it.
 
-    `host` is in lower case and ASCII, an IPv6 address without brackets. `target` is path and query.
-    `address` is the host where that is an address, else None.
+    `host` is in lower case and ASCII; an IPv6 address has no brackets. `target` is path and query.
+    `address` is the host if it is an address, else None.
     """
 
     scheme: str
@@ -64,7 +64,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """Host and port, as the header `Host` has them."""
+        """Return host and port as in the header `Host`."""
         host = f"[{self.host}]" if isinstance(self.address, IPv6Address) else self.host
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -73,19 +73,19 @@ class Url:
 
 
 def check_url(url: str, allowed: Allowed) -> Url:
-    """The parts of a URL that keeps the rules which need no network. Raises `BadUrlError`."""
+    """Parse a URL and apply the rules that need no network. Raises `BadUrlError`."""
     _check_characters(url)
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise BadUrlError("the URL's host can't be read: give one like example.com") from None
+        raise BadUrlError("the URL's host is malformed: give one like example.com") from None
     if parts.scheme not in DEFAULT_PORTS:
         raise BadUrlError("the URL must begin with https://")
-    raw_host, raw_port = _split(parts.netloc)
-    host, address = _bracketed(raw_host) if raw_host.startswith("[") else _named(raw_host)
+    raw_host, raw_port = _split_netloc(parts.netloc)
+    host, address = _parse_ipv6(raw_host) if raw_host.startswith("[") else _parse_name(raw_host)
     query = f"?{parts.query}" if parts.query else ""
-    target = quote(f"{parts.path or '/'}{query}", safe=SAFE)
-    checked = Url(parts.scheme, host, _port(raw_port, parts.scheme), target, address)
+    target = quote(f"{parts.path or '/'}{query}", safe=UNENCODED_CHARACTERS)
+    checked = Url(parts.scheme, host, _parse_port(raw_port, parts.scheme), target, address)
     _check_length(str(checked))
     if address:
         _check_addresses(checked, (address,), allowed)
@@ -107,8 +107,8 @@ def _check_length(url: str) -> None:
         )
 
 
-def _split(netloc: str) -> tuple[str, str]:
-    """Host and port as they are written: what urlsplit makes of them differs between Pythons."""
+def _split_netloc(netloc: str) -> tuple[str, str]:
+    """Split host and port, because urlsplit differs between versions of Python."""
     if "@" in netloc:
         raise BadUrlError("the URL has a user name: leave out what stands before the @")
     if not netloc.startswith("["):
@@ -116,11 +116,11 @@ def _split(netloc: str) -> tuple[str, str]:
         return host, port
     host, bracket, rest = netloc.partition("]")
     if rest and not rest.startswith(":"):
-        raise BadUrlError("behind an IPv6 address in brackets comes a port or nothing")
+        raise BadUrlError("the URL's IPv6 address must be followed by a port or nothing")
     return host + bracket, rest[1:]
 
 
-def _port(raw: str, scheme: str) -> int:
+def _parse_port(raw: str, scheme: str) -> int:
     if not raw:
         return DEFAULT_PORTS[scheme]
     decimal = raw.isascii() and raw.isdecimal()
@@ -129,39 +129,39 @@ def _port(raw: str, scheme: str) -> int:
     return int(raw)
 
 
-def _bracketed(raw: str) -> tuple[str, Address]:
+def _parse_ipv6(raw: str) -> tuple[str, Address]:
     if "%" in raw:
         raise BadUrlError("the URL's IPv6 address has a zone: leave out the % and what follows")
     try:
         address = IPv6Address(raw[1:-1])
     except ValueError:
-        raise BadUrlError("what the URL has in brackets is no IPv6 address") from None
+        raise BadUrlError("the URL's brackets must contain an IPv6 address") from None
     return str(address), address
 
 
-def _named(raw: str) -> tuple[str, Address | None]:
-    name = (raw.lower() if raw.isascii() else _encoded(raw)).removesuffix(".")
+def _parse_name(raw: str) -> tuple[str, Address | None]:
+    name = (raw.lower() if raw.isascii() else _encode(raw)).removesuffix(".")
     if not name:
         raise BadUrlError("the URL has no host: give one like https://example.com/")
     labels = name.split(".")
     if NUMBER.fullmatch(labels[-1]):
-        return name, _ipv4(name)
+        return name, _parse_ipv4(name)
     if len(name) > MAX_NAME_CHARACTERS or not all(map(LABEL.fullmatch, labels)):
-        raise BadUrlError("the URL's host is no name in the DNS: give one like example.com")
+        raise BadUrlError("the URL's host is not a valid DNS name: give one like example.com")
     return name, None
 
 
-def _encoded(name: str) -> str:
-    """A name in the letters of the DNS (IDNA 2003)."""
+def _encode(name: str) -> str:
+    """Encode a name for the DNS (IDNA 2003)."""
     try:
-        if DEVIATIONS.isdisjoint(name) and len(name) <= MAX_NAME_CHARACTERS:
+        if AMBIGUOUS_CHARACTERS.isdisjoint(name) and len(name) <= MAX_NAME_CHARACTERS:
             return name.encode("idna").decode().lower()
     except UnicodeError:
         pass
     raise BadUrlError("the URL's host can't be encoded: give it in its xn-- form")
 
 
-def _ipv4(name: str) -> IPv4Address:
+def _parse_ipv4(name: str) -> IPv4Address:
     try:
         return IPv4Address(name)
     except ValueError:
@@ -175,7 +175,7 @@ def _check_addresses(url: Url, addresses: Sequence[Address], allowed: Allowed) -
         _check_public_form(url)
         if not is_public(address):
             raise BadUrlError(
-                f"{url.host[:80]} leads to an address that is not public:"
+                f"{url.host[:80]} resolves to an address that is not public:"
                 " give a host on the Internet"
             )
 
@@ -193,10 +193,10 @@ def permitted(
     resolver: Resolver = socket.getaddrinfo,
     seconds: float = DNS_SECONDS,
 ) -> tuple[Address, ...]:
-    """The addresses a URL leads to, where every one may be called.
+    """Return the addresses of a URL if all of them may be called.
 
-    Which address it was that may not be is not said: names within a private network are no
-    business of the user. Raises `BadUrlError` and `Unreachable`.
+    The error does not name the address, because users may not learn the addresses of a private
+    network. Raises `BadUrlError` and `Unreachable`.
     """
     addresses = (url.address,) if url.address else resolve(url, resolver, seconds)
     _check_addresses(url, addresses, allowed)
@@ -206,13 +206,13 @@ def permitted(
 def resolve(
     url: Url, resolver: Resolver = socket.getaddrinfo, seconds: float = DNS_SECONDS
 ) -> tuple[Address, ...]:
-    """The addresses of a name, each once. Raises `Unreachable`.
+    """Resolve a name to its distinct addresses. Raises `Unreachable`.
 
-    The system's resolver has no time-out of its own that we could set, so it is asked on a thread,
-    which is left behind when the seconds are over.
+    The system's resolver has no timeout that can be set, so it runs on a thread, which is abandoned
+    after `seconds`.
     """
     answer: Future[Sequence[Record]] = Future()
-    Thread(target=_ask, args=(answer, resolver, url), daemon=True).start()
+    Thread(target=_run_resolver, args=(answer, resolver, url), daemon=True).start()
     try:
         records = answer.result(seconds)
     except TimeoutError:
@@ -224,8 +224,8 @@ def resolve(
     return tuple(dict.fromkeys(ip_address(record[4][0]) for record in records))
 
 
-def _ask(answer: Future[Sequence[Record]], resolver: Resolver, url: Url) -> None:
+def _run_resolver(answer: Future[Sequence[Record]], resolver: Resolver, url: Url) -> None:
     try:
         answer.set_result(resolver(url.host, url.port, type=socket.SOCK_STREAM))
-    except Exception as failure:  # noqa: BLE001  raised where the answer is awaited
+    except Exception as failure:  # noqa: BLE001  raised by `resolve`
         answer.set_exception(failure)

@@ -58,12 +58,12 @@ def test_the_runtime_is_the_one_that_is_deployed() -> None:
 
 
 def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> None:
-    files = {"app.py": SOURCE, "chalicelib/views/put.py": b"", "data.json": b"{}", "py": b""}
+    files = {"app.py": SOURCE, "chalicelib/views/view.py": b"", "data.json": b"{}", "py": b""}
     assert made(tmp_path, files) == [
         f"__pycache__/app.{HERE}.pyc",
         "app.py",
         f"chalicelib/views/__pycache__/put.{HERE}.pyc",
-        "chalicelib/views/put.py",
+        "chalicelib/views/view.py",
         "data.json",
         "py",
     ]
@@ -84,12 +84,12 @@ def test_what_is_compiled_is_what_python_runs_whatever_its_source_says(tmp_path:
 @pytest.mark.parametrize("before", ["", "NAME = 'tea'; exec(compile(s, 'x', 'exec'))"])
 def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
     """Neither on the seed of hashes nor on what the process has compiled before."""
-    program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compiled\n"
-    program += "print(compiled('tea.py', s).hex())"
+    program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compile_source\n"
+    program += "print(compile_source('tea.py', s).hex())"
     seen = {run(template.ROOT, program, PYTHONHASHSEED=seed) for seed in ("0", "1")}
-    assert seen == {bytecode.compiled("tea.py", SOURCE).hex() + "\n"}
+    assert seen == {bytecode.compile_source("tea.py", SOURCE).hex() + "\n"}
 
 
 def test_a_source_that_is_no_python_is_an_error() -> None:
     with pytest.raises(SyntaxError):
-        bytecode.compiled("tea.py", b"no python")
+        bytecode.compile_source("tea.py", b"no python")

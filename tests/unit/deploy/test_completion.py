@@ -252,8 +252,8 @@ def test_completing_again_changes_nothing(folder: Folder) -> None:
 @pytest.mark.parametrize(
     ("stuck", "says"),
     [
-        (FUNCTION_ARNS["api_handler"], "api_handler is InProgress for 120 s; try again later"),
-        (UUIDS["put_views"], f"{UUIDS['put_views']} is Creating for 120 s; try again later"),
+        (FUNCTION_ARNS["api_handler"], "api_handler is still InProgress after 120 s"),
+        (UUIDS["put_views"], f"{UUIDS['put_views']} is still Creating after 120 s"),
     ],
 )
 def test_what_is_never_ready_is_given_up_after_two_minutes_by_name(

@@ -17,7 +17,7 @@ from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
-from deploy.redrive import DELIVERY_SECONDS, INVISIBLE_SECONDS, Outcome, Redrive
+from deploy.redrive import DELIVERY_SECONDS, INVISIBLE_SECONDS, LetterOutcome, Redrive
 from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.queues import FakeQueue
 from simulation.tables import sqlite_table
@@ -94,7 +94,7 @@ def message(age: float = 0, badge_id: str = "octocat") -> str:
     return View(badge_id, ulid_of(NOON - age, f"{next(_numbers):016}")).to_message()
 
 
-def redrive(letters: DeadLetters, queue: FakeQueue) -> dict[Outcome, int]:
+def redrive(letters: DeadLetters, queue: FakeQueue) -> dict[LetterOutcome, int]:
     client: Any = letters
     return dict(Redrive(client, URL, queue, lambda: NOON, RETENTION).run())
 
@@ -104,7 +104,7 @@ def test_every_dead_letter_is_sent_as_it_is_and_deleted(letters: int) -> None:
     dead, queue = DeadLetters(), FakeQueue()
     bodies = [message(age) for age in range(letters)]
     dead.put(*bodies)
-    assert redrive(dead, queue) == {Outcome.SENT: letters}
+    assert redrive(dead, queue) == {LetterOutcome.SENT: letters}
     assert queue.bodies == bodies
     assert dead.letters == {}
 
@@ -117,7 +117,7 @@ def test_no_dead_letters_are_no_outcomes() -> None:
 def test_a_malformed_letter_stays_and_delays_no_other(body: object) -> None:
     dead, queue = DeadLetters(), FakeQueue()
     dead.put(body, *(good := [message() for _ in range(15)]))
-    assert redrive(dead, queue) == {Outcome.SENT: 15, Outcome.MALFORMED: 1}
+    assert redrive(dead, queue) == {LetterOutcome.SENT: 15, LetterOutcome.MALFORMED: 1}
     assert (queue.bodies, dead.bodies) == (good, [body])
 
 
@@ -127,7 +127,7 @@ def test_a_letter_stays_whose_view_may_leave_the_table_before_it_is_delivered() 
     oldest = RETENTION - DELIVERY_SECONDS
     assert oldest == 14 * 86_400
     dead.put(young := message(oldest), old := message(oldest + 0.001))
-    assert redrive(dead, queue) == {Outcome.SENT: 1, Outcome.TOO_OLD: 1}
+    assert redrive(dead, queue) == {LetterOutcome.SENT: 1, LetterOutcome.TOO_OLD: 1}
     assert (queue.bodies, dead.bodies) == ([young], [old])
 
 
@@ -135,7 +135,7 @@ def test_a_letter_stays_whose_view_may_leave_the_table_before_it_is_delivered() 
 def test_a_letter_that_is_received_again_by_a_long_run_is_counted_once(step: float) -> None:
     dead, queue = DeadLetters(step=step), FakeQueue()
     dead.put("{", *(message() for _ in range(95)))
-    assert redrive(dead, queue) == {Outcome.SENT: 95, Outcome.MALFORMED: 1}
+    assert redrive(dead, queue) == {LetterOutcome.SENT: 95, LetterOutcome.MALFORMED: 1}
     assert len(queue.bodies) == 95
 
 
@@ -156,7 +156,7 @@ def test_run_again_after_a_crash_it_sends_the_rest() -> None:
     with pytest.raises(Crash):
         redrive(dead, queue)
     dead.crashes, dead.now = False, NOON + INVISIBLE_SECONDS
-    assert redrive(dead, queue) == {Outcome.SENT: 25}
+    assert redrive(dead, queue) == {LetterOutcome.SENT: 25}
     assert set(queue.bodies) == set(bodies)
     assert dead.letters == {}
 

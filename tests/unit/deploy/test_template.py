@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from deploy import stage, template
-from deploy.template import UnknownNameError, names_in, resolved
+from deploy.template import UnknownNameError, names_in, resolve
 
 NAMES = {
     "Table": "vu-mi",
@@ -57,7 +57,7 @@ def test_the_names_in_a_part_are_those_that_it_refers_to(part: object, names: li
 def test_a_resolved_part_has_values_where_it_referred_to_names(part: object, value: object) -> None:
     """And of a choice that which stands where no condition holds."""
     before = copy.deepcopy(part)
-    assert resolved(part, NAMES) == value
+    assert resolve(part, NAMES) == value
     assert part == before
 
 
@@ -74,9 +74,9 @@ def test_a_name_without_a_value_is_refused_by_name_and_the_known_are_listed(
     part: object, unknown: str
 ) -> None:
     with pytest.raises(UnknownNameError) as refused:
-        resolved(part, NAMES)
+        resolve(part, NAMES)
     known = "AWS::Region, Table, Table.Arn, Table.StreamArn"
-    assert str(refused.value) == f"{unknown} is not among {known}"
+    assert str(refused.value) == (f"the template refers to {unknown}; the known names are {known}")
 
 
 # ---- a stack of its own
@@ -108,7 +108,7 @@ SMALL: dict[str, Any] = {
 
 def test_what_refers_to_something_that_goes_goes_with_it() -> None:
     before = copy.deepcopy(SMALL)
-    alone = template.stand_alone(SMALL)
+    alone = template.extract_standalone(SMALL)
     assert set(alone["Resources"]) == {"Table", "Stream"}
     assert alone["Outputs"] == {"TableName": SMALL["Outputs"]["TableName"]}
     assert alone["Parameters"] == {"Used": {"Type": "String"}}
@@ -150,12 +150,12 @@ def test_the_stack_of_its_own_is_told_of_nothing_that_it_does_not_use() -> None:
 
 @pytest.mark.parametrize("kind", ["prod", "dev"])
 def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> None:
-    part = template.stand_alone(template.for_stage(template.load(), kind))
+    part = template.extract_standalone(template.for_stage(template.load(), kind))
     known = {*part["Resources"], *part["Parameters"]}
     referred = set(names_in(part))
     assert {"ViewsDeadLetters", "AlarmTopic", "AlarmEmail"} <= referred <= known
     conditions = set(conditions_in([part["Resources"], part["Outputs"]]))
-    assert conditions == {"SomebodyIsTold", "IsRestored"} == set(part["Conditions"])
+    assert conditions == {"HasAlarmEmail", "IsRestored"} == set(part["Conditions"])
 
 
 def test_the_stack_of_its_own_tells_the_names_that_the_next_steps_ask_for() -> None:
@@ -233,11 +233,11 @@ def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone()
 def test_a_resource_without_properties_stays_without() -> None:
     """CloudFormation's own example: `AWS::SNS::Topic` needs none."""
     given = {"Resources": {"Topic": {"Type": "AWS::SNS::Topic", "DeletionPolicy": "Retain"}}}
-    assert template.disposable(given) == {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
+    assert template.make_disposable(given) == {"Resources": {"Topic": {"Type": "AWS::SNS::Topic"}}}
 
 
 def alone() -> template.Template:
-    return template.stand_alone(template.load())
+    return template.extract_standalone(template.load())
 
 
 def parts_of(value: object) -> Iterator[dict[str, Any]]:

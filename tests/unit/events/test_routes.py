@@ -275,8 +275,8 @@ def test_whatever_a_payload_has_comes_back(ask: Ask, payload: object) -> None:
     [
         ("ftp://example.com/", "the URL must begin with https://"),
         ("\ud800", "a space, a control character or a backslash"),
-        ("https://10.0.0.1/", "10.0.0.1 leads to an address that is not public"),
-        ("https://private.example.com/", "leads to an address that is not public"),
+        ("https://10.0.0.1/", "10.0.0.1 resolves to an address that is not public"),
+        ("https://private.example.com/", "resolves to an address that is not public"),
         ("https://unknown.example.com/", "does not resolve to an address"),
         ("https://" + "x" * 2_100, "give at most 2048"),
     ],

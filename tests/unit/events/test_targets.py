@@ -124,5 +124,5 @@ def test_the_log_gets_the_payload(
         )
     [record] = caplog.records
     fields = vars(record)["fields"]
-    assert (record.getMessage(), record.levelname) == ("an event", "INFO")
+    assert (record.getMessage(), record.levelname) == ("event_logged", "INFO")
     assert (fields["event_id"], fields["payload"]) == ("e", printed)

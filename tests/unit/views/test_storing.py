@@ -70,7 +70,7 @@ def test_a_view_in_between_is_neither_stored_nor_counted_and_comes_again(
     [(failed, reason)] = store(watched, one, now=NOON + age).items()
     assert failed == one
     assert isinstance(reason, InBetween)
-    assert str(reason) == "the view is neither young nor old"
+    assert str(reason) == "the view is between young and old; deliver it again"
     assert (watched.put, watched.written) == ([], [])
 
 

@@ -1,4 +1,4 @@
-"""What the first start makes, once, for its owner alone; and what settings it goes behind."""
+"""The secrets that the first start generates, and the settings that override them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_umask")
-def test_the_first_start_makes_a_token_and_a_secret_that_its_owner_alone_can_read(
+def test_the_first_start_generates_secrets_that_only_the_owner_can_read(
     tmp_path: Path,
 ) -> None:
     prepared = prepare(Settings(), tmp_path / "data")
@@ -45,13 +45,13 @@ def test_the_first_start_makes_a_token_and_a_secret_that_its_owner_alone_can_rea
     signing.Signer([secret])
 
 
-def test_of_the_token_its_digest_alone_is_kept(tmp_path: Path) -> None:
+def test_only_the_digest_of_the_token_is_stored(tmp_path: Path) -> None:
     prepared = prepare(Settings(), tmp_path)
     assert prepared.new_token
     assert prepared.new_token not in (tmp_path / FILE).read_text()
 
 
-def test_a_later_start_tells_no_token_and_has_the_same_settings(tmp_path: Path) -> None:
+def test_a_later_start_has_no_new_token_and_the_same_settings(tmp_path: Path) -> None:
     first = prepare(Settings(), tmp_path)
     before = (tmp_path / FILE).read_bytes()
     second = prepare(Settings(), tmp_path)
@@ -60,7 +60,7 @@ def test_a_later_start_tells_no_token_and_has_the_same_settings(tmp_path: Path) 
 
 
 @pytest.mark.usefixtures("_umask")
-def test_a_renewed_token_takes_the_place_of_the_one_before_and_the_secret_stays(
+def test_a_renewed_token_replaces_the_old_one_and_the_secret_stays(
     tmp_path: Path,
 ) -> None:
     first = prepare(Settings(), tmp_path)
@@ -76,14 +76,14 @@ def test_before_the_first_start_there_is_no_token_to_renew(tmp_path: Path) -> No
     with pytest.raises(SettingsError) as refused:
         renew_token(tmp_path)
     path = tmp_path / "secrets.json"
-    assert str(refused.value) == f"there is no {path}; it is made on the first start"
+    assert str(refused.value) == f"{path} does not exist; start vu-mi once to create it"
     assert [*tmp_path.iterdir()] == []
 
 
-def test_a_wrong_file_is_not_renewed_for_its_secret_would_be_lost(tmp_path: Path) -> None:
+def test_a_malformed_file_is_not_renewed_because_its_secret_would_be_lost(tmp_path: Path) -> None:
     path = tmp_path / FILE
     path.write_text("{}")
-    with pytest.raises(SettingsError, match="must have token_digest"):
+    with pytest.raises(SettingsError, match="must have a valid token_digest"):
         renew_token(tmp_path)
     assert path.read_text() == "{}"
 
@@ -98,14 +98,14 @@ def test_each_folder_has_a_token_and_a_secret_of_its_own(tmp_path: Path) -> None
     assert one.settings.webhook_secrets != other.settings.webhook_secrets
 
 
-def test_where_both_are_set_nothing_is_made(tmp_path: Path) -> None:
+def test_nothing_is_generated_if_both_are_set(tmp_path: Path) -> None:
     settings = Settings(api_token_digests=frozenset({DIGEST}), webhook_secrets=(SECRET,))
     assert prepare(settings, tmp_path / "data") == (settings, "")
     assert not (tmp_path / "data").exists()
 
 
-def test_what_is_set_goes_before_what_is_made(tmp_path: Path) -> None:
-    """No token is told that opens nothing."""
+def test_settings_take_precedence_over_the_file(tmp_path: Path) -> None:
+    """No token is printed if it is not valid."""
     own = prepare(Settings(api_token_digests=frozenset({DIGEST})), tmp_path / "a")
     assert own.new_token == ""
     assert own.settings.api_token_digests == {DIGEST}
@@ -119,7 +119,7 @@ def test_other_settings_stay_as_they_are(tmp_path: Path) -> None:
     assert prepare(Settings(view_window_seconds=7), tmp_path).settings.view_window_seconds == 7
 
 
-def test_what_a_killed_start_left_behind_is_not_used_nor_its_mode(tmp_path: Path) -> None:
+def test_the_unfinished_file_of_a_killed_start_is_not_used(tmp_path: Path) -> None:
     left = (tmp_path / FILE).with_suffix(".new")
     left.write_text("half")
     left.chmod(0o644)
@@ -155,7 +155,7 @@ def test_what_a_killed_start_left_behind_is_not_used_nor_its_mode(tmp_path: Path
     ],
     ids=count(),
 )
-def test_a_wrong_file_is_named_with_the_way_out_and_left_as_it_is(
+def test_a_malformed_file_is_reported_with_the_fix_and_not_changed(
     tmp_path: Path, content: bytes
 ) -> None:
     path = tmp_path / FILE
@@ -163,7 +163,8 @@ def test_a_wrong_file_is_named_with_the_way_out_and_left_as_it_is(
     with pytest.raises(SettingsError) as refusal:
         prepare(Settings(), tmp_path)
     assert str(refusal.value) == (
-        f"{path} must have token_digest and webhook_secret; without the file new ones are made"
+        f"{path} must have a valid token_digest and webhook_secret; correct it, or remove it to"
+        " generate new ones"
     )
     assert path.read_bytes() == content
 
@@ -176,7 +177,7 @@ def test_a_right_file_is_read(tmp_path: Path) -> None:
     assert prepared.new_token == ""
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_created_raises_an_os_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         prepare(Settings(), tmp_path / "file" / "data")

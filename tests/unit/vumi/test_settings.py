@@ -1,4 +1,4 @@
-"""The settings of one machine: where to listen, where the file lies."""
+"""The settings of one machine: the address to listen on and the data folder."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_any_other_port_is_refused_by_name(given: str) -> None:
         LocalSettings.from_environment({"PORT": given})
 
 
-def test_a_wrong_setting_of_the_product_is_refused_by_name() -> None:
+def test_a_wrong_setting_of_every_engine_is_refused_by_name() -> None:
     with pytest.raises(SettingsError, match="VIEW_WINDOW_SECONDS must be a whole number from 1"):
         LocalSettings.from_environment({"VIEW_WINDOW_SECONDS": "0"})
 
@@ -85,5 +85,5 @@ def test_a_retention_that_is_shorter_is_refused_by_name(given: dict[str, str]) -
         ("fd00::7", "[fd00::7]:80"),
     ],
 )
-def test_the_url_names_an_address_that_can_be_asked(host: str, named: str) -> None:
+def test_the_url_has_an_address_that_clients_can_reach(host: str, named: str) -> None:
     assert address(host, 80) == f"http://{named}/"

@@ -157,7 +157,7 @@ def test_an_allowed_ipv6_network_may_be_one_of_mapped_addresses() -> None:
     ("setting", "bad"),
     [
         ("10.0.0.0/8,localhost", "'localhost'"),
-        ("10.0.0.1/8", "'10.0.0.1/8' is none: 10.0.0.1/8 has host bits set"),
+        ("10.0.0.1/8", "not '10.0.0.1/8': 10.0.0.1/8 has host bits set"),
         ("10.0.0.0/33", "'10.0.0.0/33'"),
         ("10.0.0.0/8;fd00::/8", "'10.0.0.0/8;fd00::/8'"),
         ("10.0.0.0/8,", "''"),

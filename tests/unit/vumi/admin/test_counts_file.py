@@ -1,4 +1,4 @@
-"""A CSV file of counts: what is read from it, and what is said of its wrong lines."""
+"""A CSV file of counts is read completely, and each wrong line is reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.views import ids
-from vumi.admin.counts_file import MAX_PROBLEMS, Counted, WrongFileError, read
+from vumi.admin.counts_file import MAX_PROBLEMS, CountsFileError, ImportedCount, read
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 def refusal(path: Path, content: bytes | str) -> str:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(WrongFileError) as refused:
+    with pytest.raises(CountsFileError) as refused:
         read(path)
     return str(refused.value).replace(str(path), "FILE")
 
@@ -44,12 +44,12 @@ def test_the_lines_of_a_file_are_read_with_and_without_its_head(path: Path, cont
 
 def test_a_row_knows_its_line(path: Path) -> None:
     path.write_text('id,count\n\n"a, b",7\nc,0\n')
-    assert read(path) == [Counted(3, "a, b", 7), Counted(4, "c", 0)]
+    assert read(path) == [ImportedCount(3, "a, b", 7), ImportedCount(4, "c", 0)]
 
 
 def test_ids_are_normalised_as_those_of_requests_are(path: Path) -> None:
     path.write_text("u\u0308,7\n\u00fc,7\n")
-    assert read(path) == [Counted(1, "\u00fc", 7)]
+    assert read(path) == [ImportedCount(1, "\u00fc", 7)]
 
 
 def test_an_empty_file_has_no_lines(path: Path) -> None:
@@ -64,8 +64,8 @@ def test_a_head_that_is_no_first_line_is_a_wrong_line(path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("a", "give id,count, not 1 fields; an id with a comma is quoted"),
-        ("a,b,1", "give id,count, not 3 fields; an id with a comma is quoted"),
+        ("a", "give id,count, not 1 fields; quote an id that has a comma"),
+        ("a,b,1", "give id,count, not 3 fields; quote an id that has a comma"),
         (",1", "the id is empty: give one like owner/name"),
         ("a\x7f,1", "the id has a control character: leave it out"),
         ("a" * 201 + ",1", "the id has 201 characters: give at most 200"),
@@ -84,12 +84,12 @@ def test_a_wrong_line_is_named_with_what_to_give(path: Path, line: str, says: st
 
 def test_the_largest_count_is_taken(path: Path) -> None:
     path.write_text(f"a,{MAX_BASE}\n")
-    assert read(path) == [Counted(1, "a", MAX_BASE)]
+    assert read(path) == [ImportedCount(1, "a", MAX_BASE)]
 
 
 def test_two_counts_of_one_badge_are_refused_with_both_lines(path: Path) -> None:
     assert refusal(path, "id,count\na,1\nb,2\na,3\n") == (
-        "FILE: nothing was imported\n  line 4: a has 3 here and 1 in line 2"
+        "FILE: nothing was imported\n  line 4: a has 3 here but 1 in line 2"
     )
 
 
@@ -107,9 +107,9 @@ def test_as_many_wrong_lines_as_are_told_are_all_of_them(path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"a,1\n\xff,2\n", "FILE can't be read as a file in UTF-8: 'utf-8' codec"),
-        (b'a,1\n"b"c,2\n', "FILE: line 2 is no CSV: "),
-        (b'a,1\n"b,2\n', "FILE: line 2 is no CSV: "),
+        (b"a,1\n\xff,2\n", "FILE can't be read as UTF-8: 'utf-8' codec"),
+        (b'a,1\n"b"c,2\n', "FILE: line 2 is not CSV: "),
+        (b'a,1\n"b,2\n', "FILE: line 2 is not CSV: "),
     ],
 )
 def test_what_is_no_csv_is_refused(path: Path, content: bytes, says: str) -> None:
@@ -117,7 +117,7 @@ def test_what_is_no_csv_is_refused(path: Path, content: bytes, says: str) -> Non
 
 
 def test_a_file_that_is_not_there_is_named(path: Path) -> None:
-    with pytest.raises(WrongFileError, match=r"counts.csv can't be read .*No such file"):
+    with pytest.raises(CountsFileError, match=r"counts.csv can't be read .*No such file"):
         read(path)
 
 

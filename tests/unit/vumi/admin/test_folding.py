@@ -28,7 +28,7 @@ from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.tables import FaultyTable, raising, sqlite_table
 from vumi.__main__ import main
 from vumi.admin import folding
-from vumi.admin.folding import FoldAll, Folded, NotFoldedError
+from vumi.admin.folding import FoldAll, FoldedBadge, NotFoldedError
 from vumi.cli.folding import badge_ids as badge_ids_of
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -60,15 +60,15 @@ def job(table: Table, patience: Retry | None = None) -> FoldAll:
 def test_every_badge_is_folded_and_nothing_is_left_for_a_second_run(table: SqliteTable) -> None:
     store(table, *BADGES)
     shown = {badge_id: counting.read(table, badge_id).shown for badge_id in BADGES}
-    assert list(job(table).run(BADGES)) == [Folded(badge_id, 2) for badge_id in BADGES]
+    assert list(job(table).run(BADGES)) == [FoldedBadge(badge_id, 2) for badge_id in BADGES]
     assert {read(table, badge_id).count for badge_id in BADGES} == {2}
     assert {counting.read(table, badge_id).shown for badge_id in BADGES} == {*shown.values()}
-    assert list(job(table).run(BADGES)) == [Folded(badge_id) for badge_id in BADGES]
+    assert list(job(table).run(BADGES)) == [FoldedBadge(badge_id) for badge_id in BADGES]
 
 
 def test_a_badge_that_comes_twice_is_folded_once(table: SqliteTable) -> None:
     store(table, "b")
-    assert list(job(table).run(["b", "b"])) == [Folded("b", 2), Folded("b")]
+    assert list(job(table).run(["b", "b"])) == [FoldedBadge("b", 2), FoldedBadge("b")]
 
 
 def test_a_badge_that_fails_delays_no_other_and_is_named(
@@ -81,14 +81,14 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
         folding.run(job(table), ["a", "b", "c"])
     told = capsys.readouterr().out.splitlines()
     assert told[0].startswith("b is not folded: TypeError(")
-    assert told[1:] == ["3 badges have views; 4 views were folded."]
+    assert told[1:] == ["folded 4 views of 3 badges"]
     assert (read(table, "a").count, read(table, "c").count) == (2, 2)
 
 
 def test_a_storage_that_throttles_is_asked_again(table: SqliteTable) -> None:
     store(table, "a")
     faulty = FaultyTable(table, before_write=raising(Unavailable("throttled")))
-    assert list(job(faulty).run(["a"])) == [Folded("a", 2)]
+    assert list(job(faulty).run(["a"])) == [FoldedBadge("a", 2)]
 
 
 def test_a_storage_that_stays_away_ends_the_run_which_says_how_to_go_on(
@@ -100,7 +100,10 @@ def test_a_storage_that_stays_away_ends_the_run_which_says_how_to_go_on(
     faulty = FaultyTable(table, before_write=raising(*failures))
     with pytest.raises(NotFoldedError) as cut:
         folding.run(job(faulty), BADGES)
-    assert str(cut.value) == "100 badges are done, then throttled; run it again: it folds the rest"
+    assert (
+        str(cut.value)
+        == "the fold stopped after 100 badges: throttled; run it again to fold the rest"
+    )
     assert sum(folded.views for folded in job(table).run(BADGES)) == 2 * 150
 
 
@@ -121,7 +124,7 @@ def test_the_progress_is_told_and_the_result(
     folding.run(job(table), BADGES * 8)
     out, err = capsys.readouterr()
     assert err == "1,000 badges so far\n2,000 badges so far\n"
-    assert out == "2,000 badges have views; 500 views were folded.\n"
+    assert out == "folded 500 views of 2,000 badges\n"
 
 
 # ---- on AWS
@@ -172,7 +175,7 @@ def test_on_one_machine_the_badges_are_those_that_have_views_however_many_they_a
         table = SqliteTable(database)
         store(table, *BADGES[:50])
         table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
-        assert list(badge_ids_of(database, at_once=7)) == BADGES[:50]
+        assert list(badge_ids_of(database, limit=7)) == BADGES[:50]
 
 
 def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
@@ -183,7 +186,7 @@ def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
     with closing(Database(tmp_path / FILE)) as database:
         store(SqliteTable(database), "a", "b")
     assert main(["fold"]) == 0
-    assert capsys.readouterr().out == "2 badges have views; 4 views were folded.\n"
+    assert capsys.readouterr().out == "folded 4 views of 2 badges\n"
     with closing(Database(tmp_path / FILE)) as database:
         folded = read(SqliteTable(database), "a")
         [(highest,)] = database.read("SELECT highest FROM clock")
@@ -196,4 +199,4 @@ def test_without_a_file_the_command_says_where_it_looked(
 ) -> None:
     monkeypatch.setenv("DATA", str(tmp_path))
     assert main(["fold"]) == 1
-    assert f"there is no {tmp_path / FILE}" in capsys.readouterr().err
+    assert f"{tmp_path / FILE} does not exist" in capsys.readouterr().err

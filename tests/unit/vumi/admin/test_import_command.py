@@ -14,11 +14,11 @@ from chalicelib.storage.errors import Unavailable
 from simulation.clocks import NOON, FakeTime
 from simulation.tables import FaultyTable, raising, sqlite_table
 from vumi.admin import command
-from vumi.admin.counts_file import Counted
+from vumi.admin.counts_file import ImportedCount
 from vumi.admin.importing import Import
 from vumi.storage.database import FILE, Database
 
-ROWS = [Counted(line, f"b{line}", line) for line in range(1, 251)]
+ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]
 
 
 class InterruptedTable(FaultyTable):
@@ -32,13 +32,13 @@ class InterruptedTable(FaultyTable):
 def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     with sqlite_table() as table:
         command.run(ROWS, Import(table, map, lambda: NOON))
-        changed = [Counted(7, "b7", 70), *ROWS[:3]]
+        changed = [ImportedCount(7, "b7", 70), *ROWS[:3]]
         command.run(changed, Import(table, map, lambda: NOON))
     out, err = capsys.readouterr()
     assert out == (
-        "250 imported\n0 there already\n0 replaced\n0 kept as they are\n"
-        "line 7: b7 kept as they are: its base is 7, the file says 70\n"
-        "0 imported\n3 there already\n0 replaced\n1 kept as they are\n"
+        "250 imported\n0 unchanged\n0 replaced\n0 kept\n"
+        "line 7: b7 kept: its base is 7, but the file has 70\n"
+        "0 imported\n3 unchanged\n0 replaced\n1 kept\n"
     )
     assert err == ""
 
@@ -48,17 +48,19 @@ def test_an_import_that_fails_says_how_far_it_came_and_how_to_go_on() -> None:
     with sqlite_table() as table:
         faulty = FaultyTable(table, before_write=raising(*failures))
         job = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
-        with pytest.raises(command.CutShortError) as cut:
+        with pytest.raises(command.InterruptedImportError) as cut:
             command.run(ROWS, job)
     assert str(cut.value) == (
-        "100 of 250 badges are done, then throttled; run it again: what is done stays as it is"
+        "the import stopped after 100 of 250 badges: throttled; run it again to import the rest"
     )
 
 
 def test_an_import_that_is_interrupted_says_so() -> None:
-    with sqlite_table() as table, pytest.raises(command.CutShortError) as cut:
+    with sqlite_table() as table, pytest.raises(command.InterruptedImportError) as cut:
         command.run(ROWS, Import(InterruptedTable(table), map, lambda: NOON))
-    assert str(cut.value).startswith("0 of 250 badges are done, it was interrupted; run it again")
+    assert str(cut.value).startswith(
+        "the import stopped after 0 of 250 badges: it was interrupted; run it again"
+    )
 
 
 def test_whoever_watches_sees_a_bar(tmp_path: Path) -> None:

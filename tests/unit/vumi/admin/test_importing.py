@@ -19,8 +19,8 @@ from chalicelib.views.owner import Change, Owned
 from simulation.clocks import NOON, FakeTime
 from simulation.tables import ENGINES, FaultyTable, once, raising, sqlite_table, table_on
 from simulation.views import WINDOWS, fold, shown, store, summary
-from vumi.admin.counts_file import Counted
-from vumi.admin.importing import AT_ONCE, Import, Outcome, Result
+from vumi.admin.counts_file import ImportedCount
+from vumi.admin.importing import BATCH_BADGES, Import, ImportOutcome, ImportResult
 
 
 class Killed(Exception):
@@ -33,15 +33,17 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
         yield opened
 
 
-def rows(**counts: int) -> list[Counted]:
-    return [Counted(line, name, count) for line, (name, count) in enumerate(counts.items(), 2)]
+def rows(**counts: int) -> list[ImportedCount]:
+    return [
+        ImportedCount(line, name, count) for line, (name, count) in enumerate(counts.items(), 2)
+    ]
 
 
 def job(table: Table, **settings: Any) -> Import:
     return Import(table, map, lambda: NOON, patience=FakeTime().retry(), **settings)
 
 
-def imported(table: Table, given: Sequence[Counted], **settings: Any) -> list[Outcome]:
+def imported(table: Table, given: Sequence[ImportedCount], **settings: Any) -> list[ImportOutcome]:
     results = list(job(table, **settings).run(given))
     assert [result.row for result in results] == list(given)
     return [result.outcome for result in results]
@@ -59,7 +61,7 @@ def claimed(table: Table, badge_id: str, base: int = 0) -> Owned:
 
 
 def test_a_count_becomes_the_base_of_its_badge(table: Table) -> None:
-    assert imported(table, rows(a=1000, b=0)) == [Outcome.IMPORTED, Outcome.SAME]
+    assert imported(table, rows(a=1000, b=0)) == [ImportOutcome.IMPORTED, ImportOutcome.SAME]
     assert (shown(table, "a"), shown(table, "b")) == (1000, 0)
     visit(table, "a")
     assert shown(table, "a") == 1001
@@ -67,7 +69,7 @@ def test_a_count_becomes_the_base_of_its_badge(table: Table) -> None:
 
 def test_views_that_were_counted_here_stay_on_top(table: Table) -> None:
     visit(table, "a")
-    assert imported(table, rows(a=1000)) == [Outcome.IMPORTED]
+    assert imported(table, rows(a=1000)) == [ImportOutcome.IMPORTED]
     assert shown(table, "a") == 1001
 
 
@@ -75,7 +77,7 @@ def test_a_file_imported_again_changes_nothing(table: Table) -> None:
     imported(table, rows(a=1000))
     visit(table, "a")
     before = table.get(keys.summary("a"))
-    assert imported(table, rows(a=1000)) == [Outcome.SAME]
+    assert imported(table, rows(a=1000)) == [ImportOutcome.SAME]
     assert table.get(keys.summary("a")) == before
 
 
@@ -84,11 +86,17 @@ def test_a_badge_knows_when_it_was_made(table: Table) -> None:
     assert summary(table, "a")["created"] == NOON
 
 
-@pytest.mark.parametrize(("replace", "outcome"), [(False, Outcome.KEPT), (True, Outcome.REPLACED)])
-def test_another_base_is_kept_unless_told(table: Table, replace: bool, outcome: Outcome) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("replace", "outcome"), [(False, ImportOutcome.KEPT), (True, ImportOutcome.REPLACED)]
+)
+def test_another_base_is_kept_unless_replaced(
+    table: Table,
+    replace: bool,  # noqa: FBT001
+    outcome: ImportOutcome,
+) -> None:
     claimed(table, "a", base=5)
     [result] = job(table, replace=replace).run(rows(a=1000))
-    assert result == Result(Counted(2, "a", 1000), outcome, before=5)
+    assert result == ImportResult(ImportedCount(2, "a", 1000), outcome, before=5)
     assert shown(table, "a") == (1000 if replace else 5)
 
 
@@ -97,22 +105,22 @@ def test_what_an_owner_set_to_0_is_kept(table: Table, change: Change) -> None:
     imported(table, rows(a=0))
     owned = claimed(table, "a")
     owner.change(table, owned, change, NOON)
-    assert imported(table, rows(a=1000)) == [Outcome.KEPT]
+    assert imported(table, rows(a=1000)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
-    assert imported(table, rows(a=1000), replace=True) == [Outcome.REPLACED]
+    assert imported(table, rows(a=1000), replace=True) == [ImportOutcome.REPLACED]
     assert shown(table, "a") == 1000
 
 
 def test_a_claimed_badge_without_a_base_gets_its_count(table: Table) -> None:
     claimed(table, "a")
-    assert imported(table, rows(a=1000)) == [Outcome.IMPORTED]
+    assert imported(table, rows(a=1000)) == [ImportOutcome.IMPORTED]
     assert shown(table, "a") == 1000
 
 
 def test_a_renamed_badge_gets_its_count_where_it_is(table: Table) -> None:
     owned = claimed(table, "old")
     owner.change(table, owned, Change(name="new"), NOON)
-    assert imported(table, rows(new=1000)) == [Outcome.IMPORTED]
+    assert imported(table, rows(new=1000)) == [ImportOutcome.IMPORTED]
     assert (shown(table, "old"), shown(table, "new")) == (1000, 1000)
 
 
@@ -127,49 +135,51 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(table: Table) -> None:
     before = table.get(keys.summary("kept"))
     given = rows(new=7, kept=6, none=0)
     told = imported(table, given, dry_run=True)
-    assert told == [Outcome.IMPORTED, Outcome.KEPT, Outcome.SAME]
+    assert told == [ImportOutcome.IMPORTED, ImportOutcome.KEPT, ImportOutcome.SAME]
     assert table.get(keys.summary("new")) is None
     assert table.get(keys.summary("kept")) == before
-    assert imported(table, given, dry_run=True, replace=True)[1] == Outcome.REPLACED
+    assert imported(table, given, dry_run=True, replace=True)[1] == ImportOutcome.REPLACED
     assert table.get(keys.summary("kept")) == before
     assert imported(table, given) == told
 
 
 @pytest.mark.parametrize("each", [map, map_parallel])
 def test_more_badges_than_go_at_once_come_in_their_order(tmp_path: Path, each: Any) -> None:
-    given = rows(**{f"b{n}": n + 1 for n in range(2 * AT_ONCE + 1)})
+    given = rows(**{f"b{n}": n + 1 for n in range(2 * BATCH_BADGES + 1)})
     with sqlite_table(tmp_path) as table:
         results = list(Import(table, each, lambda: NOON).run(given))
         assert [result.row for result in results] == given
-        assert {result.outcome for result in results} == {Outcome.IMPORTED}
+        assert {result.outcome for result in results} == {ImportOutcome.IMPORTED}
         assert all(shown(table, row.badge_id) == row.count for row in given)
 
 
 def test_an_owner_who_sets_a_base_in_the_midst_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
     change = once(lambda: owner.change(table, owned, Change(base=3), NOON))
-    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [Outcome.KEPT]
+    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 3
 
 
 def test_a_reset_in_the_midst_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
     change = once(lambda: owner.change(table, owned, Change(reset=True), NOON))
-    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [Outcome.KEPT]
+    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
 
 
 def test_a_badge_that_is_deleted_in_the_midst_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
     change = once(lambda: owner.delete(table, owned, NOON, WINDOWS.retention))
-    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [Outcome.KEPT]
+    assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
 
 
 def test_a_name_that_is_given_to_a_badge_in_the_midst_is_followed(table: Table) -> None:
     owned = claimed(table, "old")
     change = once(lambda: owner.change(table, owned, Change(name="new"), NOON))
-    assert imported(FaultyTable(table, before_write=change), rows(new=9)) == [Outcome.IMPORTED]
+    assert imported(FaultyTable(table, before_write=change), rows(new=9)) == [
+        ImportOutcome.IMPORTED
+    ]
     assert (shown(table, "old"), shown(table, "new")) == (9, 9)
 
 
@@ -177,13 +187,13 @@ def test_a_view_that_is_folded_in_the_midst_stays_counted(table: Table) -> None:
     """Whoever else writes the summary, the import reads it again."""
     visit(table, "a")
     folding = once(lambda: fold(table, NOON + 900, "a"))
-    assert imported(FaultyTable(table, before_write=folding), rows(a=9)) == [Outcome.IMPORTED]
+    assert imported(FaultyTable(table, before_write=folding), rows(a=9)) == [ImportOutcome.IMPORTED]
     assert (summary(table, "a")["count"], shown(table, "a")) == (1, 10)
 
 
 def test_a_storage_that_fails_for_a_moment_is_waited_for(table: Table) -> None:
     faulty = FaultyTable(table, before_write=raising(Unavailable("throttled"), None))
-    assert imported(faulty, rows(a=1)) == [Outcome.IMPORTED]
+    assert imported(faulty, rows(a=1)) == [ImportOutcome.IMPORTED]
     assert shown(table, "a") == 1
 
 
@@ -206,7 +216,7 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
             visited = data.draw(st.sampled_from("abc"))
             visit(table, visited)
             views[visited] += 1
-        assert {*imported(table, given)} <= {Outcome.IMPORTED, Outcome.SAME}
+        assert {*imported(table, given)} <= {ImportOutcome.IMPORTED, ImportOutcome.SAME}
         assert {row.badge_id: shown(table, row.badge_id) for row in given} == {
             row.badge_id: row.count + views[row.badge_id] for row in given
         }

@@ -1,4 +1,4 @@
-"""Redriving events: those that were given up are tried anew, all others stay as they are."""
+"""A redrive delivers failed events again and changes no other event."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
 from simulation.tables import ENGINES, FaultyTable, raising, table_on
 from vumi.admin import redrive_command
-from vumi.admin.redriving import Outcome, Redrive, Redriven
+from vumi.admin.redriving import Redrive, Redriven, RedriveOutcome
 
 GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 LATER = AT + 60_000
@@ -47,7 +47,7 @@ def redrive(table: Table, queue: FakeQueue | None = None) -> Redrive:
     return Redrive(table, queue or FakeQueue(), lambda: LATER / 1000)
 
 
-def test_all_that_were_given_up_are_on_their_way_again_and_nothing_else(table: Table) -> None:
+def test_all_failed_events_are_queued_again_and_no_others(table: Table) -> None:
     names = {f"lost-{number}" for number in range(20)}
     give_up(table, *names)
     accept(table, "waiting")
@@ -56,7 +56,7 @@ def test_all_that_were_given_up_are_on_their_way_again_and_nothing_else(table: T
     queue = FakeQueue()
     done = list(redrive(table, queue).run())
     assert {one.event_id for one in done} == names
-    assert {(one.outcome, one.error) for one in done} == {(Outcome.REDRIVEN, "answered 410")}
+    assert {(one.outcome, one.error) for one in done} == {(RedriveOutcome.REDRIVEN, "answered 410")}
     assert sorted(queue.bodies) == sorted(map(message, names))
     assert {schedule.read(table, name).status for name in names} == {Status.ACTIVE}
     assert schedule.read(table, "waiting").next_at == AT
@@ -64,7 +64,7 @@ def test_all_that_were_given_up_are_on_their_way_again_and_nothing_else(table: T
     assert list(redrive(table).run()) == []
 
 
-def test_what_is_redriven_is_due_now(table: Table) -> None:
+def test_a_redriven_event_is_due_now(table: Table) -> None:
     give_up(table, "a")
     list(redrive(table).run())
     assert schedule.read(table, "a").next_at == LATER
@@ -85,16 +85,16 @@ def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
     assert firing.claim(name) is None
 
 
-def test_an_event_is_given_up_for_the_last_error_that_was_told(table: Table) -> None:
+def test_the_last_error_is_that_of_the_last_known_attempt(table: Table) -> None:
     wear_out(table, "told", [DeliveryResult(error="answered 500")])
     wear_out(table, "silent", [])
     assert list(redrive(table).run(["told", "silent"])) == [
-        Redriven("told", Outcome.REDRIVEN, "answered 500"),
-        Redriven("silent", Outcome.REDRIVEN, ""),
+        Redriven("told", RedriveOutcome.REDRIVEN, "answered 500"),
+        Redriven("silent", RedriveOutcome.REDRIVEN, ""),
     ]
 
 
-def test_nothing_is_written_for_what_was_not_given_up(table: Table) -> None:
+def test_nothing_is_written_for_an_event_that_has_not_failed(table: Table) -> None:
     accept(table, "waiting")
     watched = FaultyTable(table)
     list(redrive(watched).run(["waiting"]))
@@ -109,20 +109,20 @@ def test_more_than_a_page_of_a_shard_is_redriven(
     assert len(list(redrive(table).run())) == 40
 
 
-def test_only_those_that_are_named_are_redriven_and_others_are_said_to_be_left_alone(
+def test_only_named_failed_events_are_redriven(
     table: Table,
 ) -> None:
     give_up(table, "a", "b")
     accept(table, "waiting")
     assert list(redrive(table).run(["b", "waiting", "nobody"])) == [
-        Redriven("b", Outcome.REDRIVEN, "answered 410"),
-        Redriven("waiting", Outcome.NOT_GIVEN_UP),
-        Redriven("nobody", Outcome.UNKNOWN),
+        Redriven("b", RedriveOutcome.REDRIVEN, "answered 410"),
+        Redriven("waiting", RedriveOutcome.NOT_FAILED),
+        Redriven("nobody", RedriveOutcome.UNKNOWN),
     ]
     assert schedule.read(table, "a").status is Status.ERROR
 
 
-def test_two_redrives_at_once_do_it_once(table: Table) -> None:
+def test_two_concurrent_redrives_queue_an_event_once(table: Table) -> None:
     give_up(table, "a")
     queue = FakeQueue()
 
@@ -130,11 +130,11 @@ def test_two_redrives_at_once_do_it_once(table: Table) -> None:
         list(redrive(table, queue).run(["a"]))
 
     faulty = FaultyTable(table, before_write=other)
-    assert list(redrive(faulty, queue).run(["a"])) == [Redriven("a", Outcome.NOT_GIVEN_UP)]
+    assert list(redrive(faulty, queue).run(["a"])) == [Redriven("a", RedriveOutcome.NOT_FAILED)]
     assert queue.bodies == [message("a")]
 
 
-def test_a_redrive_that_failed_goes_on_where_it_was(table: Table) -> None:
+def test_a_redrive_that_failed_is_continued_by_the_next(table: Table) -> None:
     give_up(table, "a", "b", "c")
     faulty = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
     begun = redrive(faulty).run()
@@ -145,16 +145,16 @@ def test_a_redrive_that_failed_goes_on_where_it_was(table: Table) -> None:
     assert rest == {"a", "b", "c"} - {first.event_id}
 
 
-def test_the_report_names_every_event_and_what_it_was_given_up_for(
+def test_the_report_has_every_event_and_its_last_error(
     table: Table, capsys: pytest.CaptureFixture[str]
 ) -> None:
     give_up(table, "a")
     redrive_command.run(redrive(table), ["a", "nobody"])
     redrive_command.run(redrive(table), [])
     assert capsys.readouterr().out == (
-        "a on its way again; it was given up for: answered 410\n"
+        "a queued again; its last error: answered 410\n"
         "nobody unknown\n"
-        "1 on its way again\n"
+        "1 queued again\n"
         "1 unknown\n"
-        "0 on its way again\n"
+        "0 queued again\n"
     )

@@ -1,4 +1,4 @@
-"""`check`: nothing wrong is said of a right file, all of a wrong one, and nothing is changed."""
+"""`check` reports every error of a wrong file, none of a correct file, and changes nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from vumi.workers.delivery import Expiry
 
 from chalicelib.events.event import Event, Kind, Target
 from chalicelib.storage.items import Item, Value
@@ -26,8 +25,9 @@ from vumi.check import check, report
 from vumi.storage.archive import FOLDER, FolderArchive
 from vumi.storage.database import FILE, VERSION, Database
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
-from vumi.storage.read_only import SHM, WAL, beside, reading
+from vumi.storage.read_only import SHM, WAL, beside, open_read_only
 from vumi.storage.table import ChangeLog, SqliteTable
+from vumi.workers.expiry import Expiry
 
 NOW = 1_800_000_000.0
 SUMMARY: dict[str, Value] = {
@@ -42,7 +42,7 @@ REPLACED = (
     "UPDATE items SET attributes = replace(attributes, '{}', '{}')"
     " WHERE sk LIKE '{}%' AND pk LIKE 'WALLET#%'"
 )
-"""One text of what an item of a wallet says by another."""
+"""Replaces a text in an item of a wallet."""
 MORTAL = REPLACED.format("}", ', "ttl": 5}', "NONCE#").replace("SET", "SET ttl = 5,")
 
 
@@ -51,26 +51,26 @@ def view(badge_id: str = "a/b", *, first: bool = True, hot: bool = False) -> Vie
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    """Everything that lies in a folder."""
+    """Read every file of a folder."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
 def wrong(folder: Path, unless: str = "") -> list[str]:
-    """What a check finds wrong; nothing may be changed by it, unless it is one file."""
+    """Return the errors that a check finds; it may change no file but one."""
     before = snapshot(folder)
     found = check.check_content(folder)
     after = snapshot(folder)
     assert before.keys() == after.keys()
     assert [name for name in before if before[name] != after[name] and name != unless] == []
-    return [one.what for one in found if one.kind is report.Kind.WRONG]
+    return [one.message for one in found if one.kind is report.FindingKind.WRONG]
 
 
 def notes(folder: Path) -> list[str]:
-    return [one.what for one in check.check(folder) if one.kind is report.Kind.NOTE]
+    return [one.message for one in check.check(folder) if one.kind is report.FindingKind.NOTE]
 
 
 def change(folder: Path, statement: str, *arguments: object) -> None:
-    """As no part of vu-mi would."""
+    """Write to the file directly, as no part of vu-mi would."""
     with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as connection:
         connection.execute(statement, arguments)
 
@@ -94,7 +94,7 @@ def wallet_id(folder: Path) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A file with something of each kind: closed, so that all is in it alone."""
+    """Create a file with an item of each kind, and close it, so that it has no WAL."""
     with closing(Database(tmp_path / FILE)) as database:
         table = SqliteTable(database)
         store = Store(table, Windows(retention=3_600), lambda: NOW, map)
@@ -113,7 +113,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_right_file_is_all_right_and_each_kind_is_counted(folder: Path) -> None:
+def test_a_correct_file_has_no_errors_and_each_kind_is_counted(folder: Path) -> None:
     assert wrong(folder) == []
     lines = [str(one) for one in check.check(folder)]
     kinds = (
@@ -121,62 +121,68 @@ def test_a_right_file_is_all_right_and_each_kind_is_counted(folder: Path) -> Non
         " 1 wallet of a user, 1 window"
     )
     assert f"ok: items: {kinds}" in lines
-    assert "ok: wallets: 1 balances are what moved" in lines
+    assert "ok: wallets: 1 balances equal their journals" in lines
 
 
-def test_a_file_that_is_open_and_one_whose_owner_was_killed_are_read_with_their_wal(
+def test_an_open_file_and_that_of_a_killed_process_are_read_with_their_wal(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """With the WAL's index beside it, and without."""
+    """The copy is read with the WAL's index and without."""
     copy = tmp_path_factory.mktemp("copy")
     with closing(Database(folder / FILE)) as database:
         SqliteTable(database).put_all([{"PK": "nobody's", "SK": "s"}])
         # In one process all connections share the marks of who reads.
-        assert wrong(folder, FILE + SHM) == ["nobody's s: nothing in vu-mi has such a key"]
+        assert wrong(folder, FILE + SHM) == ["nobody's s: vu-mi writes no item with this key"]
         for name in (FILE, FILE + WAL, FILE + SHM):
             (copy / name).write_bytes((folder / name).read_bytes())
-    assert wrong(copy) == ["nobody's s: nothing in vu-mi has such a key"]
+    assert wrong(copy) == ["nobody's s: vu-mi writes no item with this key"]
     beside(copy / FILE, SHM).unlink()
-    assert wrong(copy) == ["nobody's s: nothing in vu-mi has such a key"]
+    assert wrong(copy) == ["nobody's s: vu-mi writes no item with this key"]
 
 
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("UPDATE items SET attributes = '[' WHERE sk = 'VIEWS'", "it does not decode"),
-        ("UPDATE items SET attributes = '[]' WHERE sk = 'VIEWS'", "its attributes are no JSON"),
-        ("UPDATE items SET attributes = '{\"n\": 1.5}' WHERE sk = 'VIEWS'", "it does not decode"),
+        ("UPDATE items SET attributes = '[' WHERE sk = 'VIEWS'", "it can't be decoded"),
+        ("UPDATE items SET attributes = '[]' WHERE sk = 'VIEWS'", "its attributes are not a JSON"),
+        ("UPDATE items SET attributes = '{\"n\": 1.5}' WHERE sk = 'VIEWS'", "it can't be decoded"),
         (
             "UPDATE items SET sk = CAST(x'ff41' AS TEXT) WHERE sk = 'VIEWS'",
             "must be text that UTF-8",
         ),
-        ("UPDATE items SET ttl = 5 WHERE sk LIKE 'VIEW#%'", "its column ttl has 5, its attributes"),
+        (
+            "UPDATE items SET ttl = 5 WHERE sk LIKE 'VIEW#%'",
+            "its column ttl has 5, but its attribute",
+        ),
         ("UPDATE items SET ttl = NULL WHERE sk LIKE 'VIEW#%'", "its column ttl has None"),
         ("UPDATE items SET due = 5 WHERE sk = 'TIMER'", "its column due has 5"),
         ("UPDATE items SET batch = 'x' WHERE sk = 'TIMER'", "its column batch has 'x'"),
-        ("UPDATE items SET pk = 'USER#' WHERE sk = 'VIEWS'", "this badge is not right"),
+        ("UPDATE items SET pk = 'USER#' WHERE sk = 'VIEWS'", "this badge is wrong"),
         ("UPDATE items SET attributes = '{\"views\": 2}' WHERE sk LIKE 'DAY%'", "its hours have 0"),
-        ("UPDATE items SET sk = 'DAY#2027-02-30' WHERE sk LIKE 'DAY%'", "this day is not right"),
-        ("UPDATE items SET sk = 'ELSE' WHERE sk = 'VIEWS'", "nothing in vu-mi has such a key"),
-        ("UPDATE checkpoints SET sequence = 9", "has come to change 9, the change log ends at 0"),
-        ("UPDATE items SET sk = 'VIEW#I' WHERE sk = 'VIEWS'", "this view is not right"),
+        ("UPDATE items SET sk = 'DAY#2027-02-30' WHERE sk LIKE 'DAY%'", "this day is wrong"),
+        ("UPDATE items SET sk = 'ELSE' WHERE sk = 'VIEWS'", "vu-mi writes no item with this key"),
+        ("UPDATE checkpoints SET sequence = 9", "is at change 9, but the change log ends at 0"),
+        ("UPDATE items SET sk = 'VIEW#I' WHERE sk = 'VIEWS'", "this view is wrong"),
         (
             "UPDATE items SET sk = 'VIEW#01ARZ3NDEKTSV4RRFFQ69G5FAI' WHERE sk = 'VIEWS'",
-            "this view is not right",
+            "this view is wrong",
         ),
-        ("UPDATE items SET pk = 'SEEN#x' WHERE sk = 'SEEN'", "this counted view is not right"),
-        ("UPDATE items SET pk = 'WINDOW#x#a/b' WHERE sk = 'WINDOW'", "this window is not right"),
-        ("UPDATE items SET pk = 'WINDOW#300#b' WHERE sk = 'WINDOW'", "it is of 'b', it names"),
-        ("DELETE FROM stream", "the table stream has 0 rows, it must have one"),
-        ("INSERT INTO clock VALUES (1)", "the table clock has 2 rows, it must have one"),
-        ("DROP INDEX expiring", "the index expiring is not as vu-mi makes it"),
+        ("UPDATE items SET pk = 'SEEN#x' WHERE sk = 'SEEN'", "this counted view is wrong"),
+        ("UPDATE items SET pk = 'WINDOW#x#a/b' WHERE sk = 'WINDOW'", "this window is wrong"),
+        (
+            "UPDATE items SET pk = 'WINDOW#300#b' WHERE sk = 'WINDOW'",
+            "its key names 'b', but its badge is",
+        ),
+        ("DELETE FROM stream", "the table stream has 0 rows; it must have 1"),
+        ("INSERT INTO clock VALUES (1)", "the table clock has 2 rows; it must have 1"),
+        ("DROP INDEX expiring", "the index expiring is missing or differs"),
         ("DROP TABLE messages", "it is a SQLite file, but not one of vu-mi"),
         ("UPDATE messages SET visible_at = 'soon'", "message 1 of the queue vu-mi-views is"),
         (f"PRAGMA user_version = {VERSION + 1}", f"the file has format {VERSION + 1}"),
         (f"PRAGMA user_version = {VERSION - 1}", f"the file has format {VERSION - 1}"),
     ],
 )
-def test_what_is_not_as_it_must_be_is_told(folder: Path, statement: str, says: str) -> None:
+def test_each_error_is_reported(folder: Path, statement: str, says: str) -> None:
     change(folder, statement)
     assert any(says in line for line in wrong(folder))
 
@@ -184,20 +190,20 @@ def test_what_is_not_as_it_must_be_is_told(folder: Path, statement: str, says: s
 @pytest.mark.parametrize(
     ("attributes", "says"),
     [
-        ({"count": 6}, "the badge a/b has 6 views, its history has 5"),
-        ({"count": 4}, "the badge a/b has 4 views, its history has 5"),
-        ({"count": 2, "today": {}}, "the badge a/b has 2 views, its history has 0"),
-        ({"today": {"day": "2027-01-14", "h00": 3}}, "has 5 views, its history has 3"),
-        ({"today": "2027-01-15"}, "this badge is not right: today is '2027-01-15'"),
-        ({"today": {"day": "2027-02-30", "h07": 3}}, "this badge is not right: day is out of"),
-        ({"count": -1}, "its count is -1, below 0"),
-        ({"watermark": -1}, "its watermark is -1, below 0"),
+        ({"count": 6}, "the badge a/b has 6 views, but its history has 5"),
+        ({"count": 4}, "the badge a/b has 4 views, but its history has 5"),
+        ({"count": 2, "today": {}}, "the badge a/b has 2 views, but its history has 0"),
+        ({"today": {"day": "2027-01-14", "h00": 3}}, "has 5 views, but its history has 3"),
+        ({"today": "2027-01-15"}, "this badge is wrong: today is '2027-01-15'"),
+        ({"today": {"day": "2027-02-30", "h07": 3}}, "this badge is wrong: day is out of"),
+        ({"count": -1}, "its count is -1; it must be 0 or more"),
+        ({"watermark": -1}, "its watermark is -1; it must be 0 or more"),
         ({"reset": int(NOW * 1000)}, f"its reset {int(NOW * 1000)} is later than its watermark"),
         ({"count": 3, "reset": int(NOW * 1000) - 1}, ""),
         ({"base": 7, "frozen": 1, "hot": 9}, ""),
     ],
 )
-def test_a_badge_whose_count_is_not_its_history_is_told(
+def test_a_count_that_differs_from_its_history_is_reported(
     folder: Path, attributes: dict[str, object], says: str
 ) -> None:
     """A day of an earlier life, and today's own item, are no part of the history."""
@@ -212,18 +218,18 @@ def test_the_days_of_one_badge_are_not_those_of_the_next(folder: Path) -> None:
         "INSERT INTO items (pk, sk, attributes) VALUES ('USER#a/c', 'VIEWS', ?)",
         json.dumps({"count": 2, "today": {"day": "2027-01-15"}, "version": 1}),
     )
-    assert wrong(folder) == ["the badge a/c has 2 views, its history has 0"]
+    assert wrong(folder) == ["the badge a/c has 2 views, but its history has 0"]
 
 
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        (501, "has 501, by its journal 500"),
-        (-1, "its balance is -1, it must be 0 to 9223372036854775807"),
+        (501, "has 501, but its journal adds up to 500"),
+        (-1, "its balance is -1; it must be 0 to 9223372036854775807"),
         (2**63, "its balance is 9223372036854775808"),
     ],
 )
-def test_a_balance_that_is_not_what_moved_is_told(
+def test_a_balance_that_differs_from_its_journal_is_reported(
     folder: Path, wallet_id: str, told: int, says: str
 ) -> None:
     (folder / FOLDER).mkdir()
@@ -232,7 +238,7 @@ def test_a_balance_that_is_not_what_moved_is_told(
     assert any(says in line for line in wrong(folder))
 
 
-def test_a_journal_is_taken_from_the_table_the_change_log_and_the_archive_each_entry_once(
+def test_an_entry_in_the_table_the_change_log_and_the_archive_counts_once(
     folder: Path, wallet_id: str
 ) -> None:
     """500 are hot, 70 wait to be archived, 7 are in the archive, twice: 577."""
@@ -249,7 +255,7 @@ def test_a_journal_is_taken_from_the_table_the_change_log_and_the_archive_each_e
         ))  # fmt: skip
         assert table.get(entry(wallet_id, waiting)) is None
     assert wrong(folder) == []  # there is no archive to hold it against
-    assert any("can't be held against" in line for line in notes(folder))
+    assert any("can't be compared with" in line for line in notes(folder))
     line = {"id": archived, "wallet": wallet_id, "amount": "7", "from": "", "to": wallet_id}
     line["nonce"] = "n-7"
     archive = FolderArchive(folder / FOLDER)
@@ -263,22 +269,25 @@ def test_a_journal_is_taken_from_the_table_the_change_log_and_the_archive_each_e
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("DELETE FROM items WHERE sk LIKE 'NONCE#%'", "is not that of its nonce n-1"),
-        ("UPDATE items SET sk = 'NONCE#n-2' WHERE sk LIKE 'NONCE#%'", "is not that of its nonce"),
-        (REPLACED.format("500", "501", "TX#"), "is not that of its nonce n-1"),
-        (REPLACED.format('"done"', '"balance_limit"', "NONCE#"), "is not that of its nonce n-1"),
-        (REPLACED.format('"entry": "0', '"entry": "1', "NONCE#"), "is not that of its nonce n-1"),
-        (REPLACED.format('"last": "0', '"last": "00', "WALLET"), "it says '00"),
-        (MORTAL, "but a nonce is kept for good"),
-        (REPLACED.format('"done"', '"lost"', "NONCE#"), "this nonce is not right"),
-        (REPLACED.format('"request": "', '"request": "x', "NONCE#"), "no digest of a request"),
-        (REPLACED.format('"entry": "', '"entry": "x', "NONCE#"), "no id of an entry"),
-        ("UPDATE items SET sk = 'TX#n-1' WHERE sk LIKE 'TX#%'", "'n-1' is no id"),
-        (REPLACED.format('"to": "', '"to": "x', "TX#"), "it is of other wallets"),
-        (REPLACED.format("500", "0", "TX#"), "its amount is 0, it must be 1 to"),
+        ("DELETE FROM items WHERE sk LIKE 'NONCE#%'", "differs from its nonce n-1"),
+        ("UPDATE items SET sk = 'NONCE#n-2' WHERE sk LIKE 'NONCE#%'", "differs from its nonce"),
+        (REPLACED.format("500", "501", "TX#"), "differs from its nonce n-1"),
+        (REPLACED.format('"done"', '"balance_limit"', "NONCE#"), "differs from its nonce n-1"),
+        (REPLACED.format('"entry": "0', '"entry": "1', "NONCE#"), "differs from its nonce n-1"),
+        (REPLACED.format('"last": "0', '"last": "00', "WALLET"), "not '00"),
+        (MORTAL, "but a nonce is kept forever"),
+        (REPLACED.format('"done"', '"lost"', "NONCE#"), "this nonce is wrong"),
+        (
+            REPLACED.format('"request": "', '"request": "x', "NONCE#"),
+            "valid digest of a request",
+        ),
+        (REPLACED.format('"entry": "', '"entry": "x', "NONCE#"), "is not a valid id of an entry"),
+        ("UPDATE items SET sk = 'TX#n-1' WHERE sk LIKE 'TX#%'", "'n-1' is not a valid id"),
+        (REPLACED.format('"to": "', '"to": "x', "TX#"), "its posting is between other wallets"),
+        (REPLACED.format("500", "0", "TX#"), "its amount is 0; it must be 1 to"),
     ],
 )
-def test_a_nonce_or_an_entry_that_is_not_as_the_other_says_is_told(
+def test_a_nonce_that_differs_from_its_entry_is_reported(
     folder: Path, statement: str, says: str
 ) -> None:
     change(folder, statement)
@@ -310,31 +319,31 @@ def test_a_transfer_is_taken_from_one_wallet_and_given_to_the_other(
     assert wrong(folder) == []
 
 
-def test_a_wallet_that_its_user_does_not_find_is_told(folder: Path) -> None:
+def test_a_wallet_that_its_users_item_does_not_name_is_reported(folder: Path) -> None:
     change(folder, "DELETE FROM items WHERE pk = ?", f"OWNER#{USER}")
-    assert any(f"is of user {USER}, who has None" in line for line in wrong(folder))
+    assert any(f"is of {USER}, whose wallet is None" in line for line in wrong(folder))
 
 
-def test_a_change_that_every_consumer_is_done_with_is_told(folder: Path) -> None:
+def test_a_change_that_every_consumer_has_read_is_reported(folder: Path) -> None:
     change(
         folder,
         "INSERT INTO changes (removed_at, pk, sk, attributes)"
         " VALUES (1, 'WINDOW#300#a', 'WINDOW', '{}')",
     )
     change(folder, "UPDATE checkpoints SET sequence = 1")
-    assert wrong(folder) == ["change 1 is kept, though every consumer has come to 1"]
+    assert wrong(folder) == ["change 1 is kept, although every consumer has read up to 1"]
 
 
-def test_dead_letters_and_what_is_none_of_vu_mi_s_are_told_and_not_wrong(folder: Path) -> None:
+def test_dead_letters_and_unknown_tables_are_notes(folder: Path) -> None:
     change(folder, "UPDATE messages SET queue = ?", f"vu-mi-views{DEAD_LETTERS}")
     change(folder, "CREATE TABLE lost_and_found (x)")
     assert wrong(folder) == []
     found = notes(folder)
     assert any(line.startswith("1 dead letters of vu-mi-views:") for line in found)
-    assert "the table lost_and_found is none of vu-mi's own; it is left alone" in found
+    assert "the table lost_and_found is not part of vu-mi; it is ignored" in found
 
 
-def test_only_the_first_of_many_is_told_and_the_rest_counted(folder: Path) -> None:
+def test_five_errors_of_a_kind_are_listed_and_the_others_counted(folder: Path) -> None:
     """5 of 7."""
     for n in range(7):
         change(folder, "INSERT INTO items (pk, sk, attributes) VALUES (?, 's', '{}')", f"x{n}")
@@ -364,7 +373,7 @@ def break_page(path: Path, name: str = "items") -> None:
     ],
     ids=["empty", "no database", "cut short", "a broken header", "a broken page"],
 )
-def test_a_broken_file_is_told_and_left_as_it_is(
+def test_a_corrupt_file_is_reported_and_not_changed(
     folder: Path, damage: Callable[[Path], object]
 ) -> None:
     damage(folder / FILE)
@@ -372,18 +381,18 @@ def test_a_broken_file_is_told_and_left_as_it_is(
 
 
 def test_a_file_that_changes_while_it_is_read_is_read_again(folder: Path) -> None:
-    """A server that starts and stops meanwhile: what was read before is of no moment."""
+    """A server starts and stops meanwhile, so the first read is discarded."""
     times = 0
 
     @contextmanager
     def read(path: Path) -> Iterator[sqlite3.Connection]:
         nonlocal times
         times += 1
-        with reading(path) as connection:
+        with open_read_only(path) as connection:
             yield connection
         if times == 1:
             change(folder, "INSERT INTO items (pk, sk, attributes) VALUES ('x', 's', '{}')")
 
     found = check.check_content(folder, read)
     assert times == 2
-    assert report.wrong("x s: nothing in vu-mi has such a key") in found
+    assert report.wrong("x s: vu-mi writes no item with this key") in found

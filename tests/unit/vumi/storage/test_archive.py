@@ -1,4 +1,4 @@
-"""The archive in a folder: whole objects or none, whatever the disk does."""
+"""The archive in a folder has complete objects or none, even if the disk fails."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_an_object_is_a_file_of_its_name(tmp_path: Path) -> None:
     assert files(tmp_path) == {f"archive/{NAME}"}
 
 
-def test_what_a_killed_process_left_unfinished_is_written_over(tmp_path: Path) -> None:
+def test_an_unfinished_object_of_a_killed_process_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / UNFINISHED).write_bytes(b"half of something much longer than what comes now")
     FolderArchive(tmp_path).put(NAME, b"whole")
     assert (tmp_path / NAME).read_bytes() == b"whole"
@@ -33,7 +33,7 @@ def test_what_a_killed_process_left_unfinished_is_written_over(tmp_path: Path) -
 def test_the_object_and_every_folder_on_the_way_are_on_the_disk_before_put_returns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file before it has its name: else a power cut could leave an empty object."""
+    """The file comes before its name, because a power cut could leave an empty object."""
     folder = tmp_path / "archive"
     synced: list[Path] = []
     named: list[bool] = []
@@ -52,7 +52,7 @@ def test_the_object_and_every_folder_on_the_way_are_on_the_disk_before_put_retur
     assert named == [False] + [True] * 6
 
 
-def test_a_disk_that_fails_is_asked_again_later_and_the_old_object_stays(tmp_path: Path) -> None:
+def test_a_put_can_be_repeated_after_a_disk_error_and_the_old_object_stays(tmp_path: Path) -> None:
     archive = FolderArchive(tmp_path)
     archive.put(NAME, b"old")
     (tmp_path / UNFINISHED).mkdir()

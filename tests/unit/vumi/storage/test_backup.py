@@ -1,4 +1,4 @@
-"""`backup`: all of a data folder, whole or not at all, and nothing in the place of anything."""
+"""`backup` copies a data folder completely or not at all, and overwrites nothing unasked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_backup_has_all_and_can_be_the_data_folder(folder: Path, tmp_path: Path) -> None:
+def test_a_backup_is_complete_and_can_be_the_data_folder(folder: Path, tmp_path: Path) -> None:
     made = backup.make(folder, tmp_path / "one")
     assert made.objects == 1
     assert files(tmp_path / "one") == [
@@ -71,7 +71,7 @@ def test_only_its_owner_may_read_it(folder: Path, tmp_path: Path) -> None:
     assert (tmp_path / "one" / "secrets.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_what_is_in_the_wal_alone_is_in_the_backup(folder: Path, tmp_path: Path) -> None:
+def test_commits_that_are_only_in_the_wal_are_in_the_backup(folder: Path, tmp_path: Path) -> None:
     with closing(Database(folder / FILE)) as database:
         SqliteTable(database).put_all([{**BADGE, "base": 8}])
         backup.make(folder, tmp_path / "one")
@@ -79,10 +79,10 @@ def test_what_is_in_the_wal_alone_is_in_the_backup(folder: Path, tmp_path: Path)
     assert count(tmp_path / "one") == 8
 
 
-def test_what_leaves_the_table_while_it_is_backed_up_is_in_the_backup(
+def test_an_entry_that_moves_to_the_archive_during_a_backup_is_in_it(
     folder: Path, tmp_path: Path
 ) -> None:
-    """In its file or in its archive; were the archive copied first, it might be in neither."""
+    """It is in the file or in the archive. With the archive first, it might be in neither."""
 
     def archived() -> None:
         put(folder, 8)
@@ -92,10 +92,10 @@ def test_what_leaves_the_table_while_it_is_backed_up_is_in_the_backup(
     assert count(tmp_path / "one") == 7
 
 
-def test_an_older_backup_is_replaced_only_when_told(folder: Path, tmp_path: Path) -> None:
+def test_an_older_backup_is_replaced_only_on_request(folder: Path, tmp_path: Path) -> None:
     backup.make(folder, tmp_path / "one")
     put(folder, 8)
-    with pytest.raises(BackupError, match="one is there; give another name, or --replace"):
+    with pytest.raises(BackupError, match="one exists; give another name, or --replace"):
         backup.make(folder, tmp_path / "one")
     assert count(tmp_path / "one") == 7
     backup.make(folder, tmp_path / "one", replace=True)
@@ -104,7 +104,7 @@ def test_an_older_backup_is_replaced_only_when_told(folder: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["data", "", "diary", "other"])
-def test_what_is_no_backup_is_never_replaced(folder: Path, tmp_path: Path, name: str) -> None:
+def test_any_other_folder_is_never_replaced(folder: Path, tmp_path: Path, name: str) -> None:
     """The data itself, the folder that it is in, a folder of something else, data in use."""
     (tmp_path / "diary").mkdir()
     (tmp_path / FILE).touch()
@@ -118,12 +118,12 @@ def test_what_is_no_backup_is_never_replaced(folder: Path, tmp_path: Path, name:
     assert files(tmp_path) == before
 
 
-def test_a_file_that_is_not_right_leaves_no_backup_and_the_older_one_stands(
+def test_a_wrong_file_leaves_no_backup_and_keeps_the_older_one(
     folder: Path, tmp_path: Path
 ) -> None:
     backup.make(folder, tmp_path / "one")
     break_page(folder / FILE)
-    with pytest.raises(BackupError, match="the copy is not kept"):
+    with pytest.raises(BackupError, match="the backup was removed because its check failed"):
         backup.make(folder, tmp_path / "one", replace=True)
     assert names(tmp_path) == ["data", "one"]
     assert count(tmp_path / "one") == 7
@@ -131,17 +131,17 @@ def test_a_file_that_is_not_right_leaves_no_backup_and_the_older_one_stands(
 
 def test_a_file_that_can_not_be_read_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
     (folder / FILE).write_bytes(b"a diary, no database" * 99)
-    with pytest.raises(BackupError, match="one is not made: SQLite: file is not a database"):
+    with pytest.raises(BackupError, match="one failed: SQLite: file is not a database"):
         backup.make(folder, tmp_path / "one")
     assert names(tmp_path) == ["data"]
 
 
-def test_a_folder_that_can_not_be_made_is_told(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match=r"is not made: .Errno 2. No such file"):
+def test_a_folder_that_can_not_be_created_is_reported(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match=r"failed: .Errno 2. No such file"):
         backup.make(folder, tmp_path / "no" / "such")
 
 
-def test_what_a_killed_backup_left_is_removed_by_the_next(folder: Path, tmp_path: Path) -> None:
+def test_the_next_backup_removes_what_a_killed_one_left(folder: Path, tmp_path: Path) -> None:
     left = tmp_path / ".one.part"
     (left / FOLDER).mkdir(parents=True)
     (left / FILE).write_bytes(b"half a file")
@@ -156,16 +156,14 @@ def test_two_backups_of_one_name_do_not_mix(folder: Path, tmp_path: Path) -> Non
     (under_way / FILE).write_bytes(b"half a file")
     opened = os.open(under_way, os.O_RDONLY)
     fcntl.flock(opened, fcntl.LOCK_EX)
-    with pytest.raises(BackupError, match="another backup writes"):
+    with pytest.raises(BackupError, match="another backup is writing"):
         backup.make(folder, tmp_path / "one")
     os.close(opened)
     assert (under_way / FILE).read_bytes() == b"half a file"
 
 
-def test_a_backup_that_takes_the_place_of_a_broken_folder_goes_on_where_it_was_made(
-    folder: Path, tmp_path: Path
-) -> None:
-    """The way back: the broken folder aside with all of it, the backup in its place."""
+def test_a_backup_replaces_a_broken_folder(folder: Path, tmp_path: Path) -> None:
+    """The operator renames the broken folder and puts the backup in its place."""
     with closing(Database(folder / FILE)) as database:
         label = database.stream_label
         backup.make(folder, tmp_path / "one")
@@ -175,7 +173,7 @@ def test_a_backup_that_takes_the_place_of_a_broken_folder_goes_on_where_it_was_m
     assert count(folder) == 7
     with closing(Database(folder / FILE)) as database:
         assert database.stream_label == label
-    assert all(one.kind is not report.Kind.WRONG for one in check.check_content(folder))
+    assert all(one.kind is not report.FindingKind.WRONG for one in check.check_content(folder))
 
 
 def test_the_copy_is_checked_as_the_file_is(folder: Path, tmp_path: Path) -> None:

@@ -1,0 +1,78 @@
+"""The unit tests that a change can affect: `python -m tests.affected [BASE]` prints their files.
+
+A test is affected if a file differs from the branch BASE that the test imports, directly or through
+other files. A file that is no Python counts as all modules of its folder.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def affected(changed: Iterable[Path]) -> list[Path]:
+    """Return the unit tests that import any of these files."""
+    modules = {module for file in changed for module in _modules_of(file)}
+    tests = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
+    return [test for test in tests if modules & _reached(test)]
+
+
+def _modules_of(file: Path) -> Iterable[Path]:
+    return [file] if file.suffix == ".py" else file.parent.glob("*.py")
+
+
+def _reached(test: Path) -> set[Path]:
+    """Return a test, its fixtures, and all files that they import, directly or through others."""
+    fixtures = (folder / "conftest.py" for folder in test.parents)
+    reached, left = set[Path](), [test, *(file for file in fixtures if file.exists())]
+    while left:
+        file = left.pop()
+        if file not in reached:
+            reached.add(file)
+            left += _imported(file)
+    return reached
+
+
+@cache
+def _imported(file: Path) -> list[Path]:
+    """Return the files of the project that a file imports."""
+    names = {name for node in ast.walk(ast.parse(file.read_text())) for name in _names(node)}
+    paths = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names)
+    return [path for path in paths if path.exists()]
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+
+
+def _changed(base: str) -> list[Path]:
+    """Return the files that differ from the commit at which this branch left `base`."""
+    tracked = ("diff", "--name-only", "--no-renames", "--merge-base", base)
+    untracked = ("ls-files", "--others", "--exclude-standard")
+    return [ROOT / name for command in (tracked, untracked) for name in _git(*command)]
+
+
+def _git(*command: str) -> list[str]:
+    finished = subprocess.run(  # noqa: S603  our own words
+        ["git", *command],  # noqa: S607
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return finished.stdout.splitlines()
+
+
+if __name__ == "__main__":
+    print(  # noqa: T201  the tests are its output
+        *(test.relative_to(ROOT) for test in affected(_changed(*sys.argv[1:]))), sep="\n"
+    )

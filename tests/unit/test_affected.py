@@ -1,0 +1,33 @@
+"""The choice of tests for a change: all that import it, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.affected import ROOT, affected
+
+
+def names(*changed: str) -> set[str]:
+    return {test.name for test in affected(ROOT / file for file in changed)}
+
+
+def test_a_change_affects_the_tests_that_import_it_directly_or_through_others() -> None:
+    found = names("chalicelib/views/folding.py")
+    assert {"test_folding.py", "test_history_routes.py"} <= found
+    assert not found & {"test_svg.py", "test_urls.py"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "test"),
+    [
+        ("tests/unit/views/test_folding.py", "test_folding.py"),
+        ("tests/conftest.py", "test_svg.py"),
+        ("chalicelib/badges/logos.json", "test_logos.py"),
+    ],
+)
+def test_so_do_a_test_itself_its_fixtures_and_data(changed: str, test: str) -> None:
+    assert test in names(changed)
+
+
+def test_a_document_affects_no_test() -> None:
+    assert names("docs/COST.md") == set()

@@ -1,0 +1,205 @@
+"""The ASGI application: what a route gets of a request, and what a client gets of a response."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from chalicelib.http.messages import Request, Response
+from vumi.server.asgi import MAX_BODY_BYTES, Application
+
+HOST = (b"host", b"h")
+EMPTY = Response()
+
+
+@dataclass
+class Exchange:
+    """A request over ASGI, the request that the route got, and the messages of the response."""
+
+    asked: Request | None
+    sent: list[Mapping[str, Any]]
+
+    @property
+    def request(self) -> Request:
+        assert self.asked is not None
+        return self.asked
+
+    @property
+    def status(self) -> int:
+        return int(self.sent[0]["status"])
+
+    @property
+    def headers(self) -> dict[bytes, bytes]:
+        return dict(self.sent[0]["headers"])
+
+    @property
+    def error(self) -> Any:
+        assert self.headers[b"Content-Type"] == b"application/json"
+        return json.loads(self.sent[1]["body"])["error"]
+
+
+def exchange(  # noqa: PLR0913  the parts of a request
+    method: str = "GET",
+    target: bytes = b"/",
+    *,
+    headers: Iterable[tuple[bytes, bytes]] = (HOST,),
+    parts: Iterable[bytes | None] = (),
+    version: str = "1.1",
+    response: Response | Exception = EMPTY,
+    body_seconds: float = 10.0,
+) -> Exchange:
+    """Send a request whose body comes in parts: None is a client that hangs up."""
+    exchange = Exchange(None, [])
+    path, _, query = target.partition(b"?")
+    coming = iter(parts)
+
+    async def answer(request: Request) -> Response:
+        exchange.asked = request
+        if isinstance(response, Exception):
+            raise response
+        return response
+
+    async def receive() -> Mapping[str, Any]:
+        part = next(coming, b"never")
+        if part == b"never":
+            await asyncio.Event().wait()
+        if part is None:
+            return {"type": "http.disconnect"}
+        return {"type": "http.request", "body": part, "more_body": part != b""}
+
+    async def send(message: Mapping[str, Any]) -> None:
+        exchange.sent.append(message)
+
+    scope = {
+        "method": method,
+        "raw_path": path,
+        "query_string": query,
+        "headers": list(headers),
+        "http_version": version,
+    }
+    asyncio.run(Application(answer, body_seconds)(scope, receive, send))
+    return exchange
+
+
+@pytest.mark.parametrize("path", ["/a%2Fb", "/a;b", "/%C3%BC", "/%FF", "/%2525", "//x/y"])
+def test_a_path_reaches_the_routes_as_it_was_sent(path: str) -> None:
+    assert exchange(target=path.encode()).request.path == path
+
+
+def test_a_query_is_decoded() -> None:
+    query = exchange(target=b"/?id=a%2Fb&a=1&a=2&empty=&plus=a+b&wrong=%FF").request.query
+
+    assert query == {
+        "id": ["a/b"],
+        "a": ["1", "2"],
+        "empty": [""],
+        "plus": ["a b"],
+        "wrong": ["\ufffd"],
+    }
+
+
+def test_a_header_that_comes_twice_has_both_values() -> None:
+    """A second token never takes the place of the first one."""
+    headers = [HOST, (b"authorization", b"Bearer a"), (b"authorization", b"Bearer \xfc")]
+
+    assert exchange(headers=headers).request.headers == {
+        "host": "h",
+        "authorization": "Bearer a, Bearer ü",
+    }
+
+
+@pytest.mark.parametrize("header", [(b"content-length", b"6"), (b"transfer-encoding", b"chunked")])
+def test_a_body_is_put_together(header: tuple[bytes, bytes]) -> None:
+    request = exchange("PUT", headers=[HOST, header], parts=[b"abc", b"def", b""]).request
+
+    assert (request.method, request.body) == ("PUT", b"abcdef")
+
+
+def test_a_body_of_the_largest_size_is_taken() -> None:
+    size = b"%d" % MAX_BODY_BYTES
+    parts = [b"x" * MAX_BODY_BYTES, b""]
+
+    taken = exchange("POST", headers=[HOST, (b"content-length", size)], parts=parts)
+
+    assert len(taken.request.body) == MAX_BODY_BYTES
+
+
+@pytest.mark.parametrize(
+    ("header", "parts"),
+    [
+        ((b"content-length", b"%d" % (MAX_BODY_BYTES + 1)), []),
+        ((b"transfer-encoding", b"chunked"), [b"x" * MAX_BODY_BYTES, b"x"]),
+    ],
+    ids=["one that says so", "one in chunks"],
+)
+def test_a_body_that_is_too_large_is_not_read_to_its_end(
+    header: tuple[bytes, bytes], parts: list[bytes]
+) -> None:
+    refused = exchange("POST", headers=[HOST, header], parts=parts)
+
+    assert (refused.asked, refused.status) == (None, 413)
+    message = f"the body is too large: send at most {MAX_BODY_BYTES} bytes"
+    assert refused.error == {"code": "too_large", "message": message}
+
+
+def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    length = (b"content-length", b"2")
+
+    refused = exchange("POST", headers=[HOST, length], parts=[b"x"], body_seconds=0.01)
+
+    assert (refused.asked, refused.status, refused.error["code"]) == (None, 408, "too_slow")
+
+
+def test_a_client_that_hung_up_is_not_answered() -> None:
+    length = (b"content-length", b"2")
+
+    left = exchange("POST", headers=[HOST, length], parts=[b"x", None])
+
+    assert (left.asked, left.sent) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "version", "status"),
+    [
+        ([b""], "1.1", 400),
+        ([b"a", b"b"], "1.1", 400),
+        ([b"a", b"a"], "1.1", 400),
+        ([b""], "1", 200),
+    ],
+)
+def test_http_1_1_has_one_host(hosts: list[bytes], version: str, status: int) -> None:
+    """The server stands in for a missing `Host` with an empty one."""
+    checked = exchange(headers=[(b"host", host) for host in hosts], version=version)
+
+    assert checked.status == status
+    assert (checked.asked is None) == (status == 400)
+
+
+@pytest.mark.parametrize("target", [b"", b"*", b"h:80", "/ü".encode(), "/?id=ü".encode()])
+def test_a_target_is_a_path_in_ascii(target: bytes) -> None:
+    refused = exchange(target=target)
+
+    assert (refused.asked, refused.status, refused.error["code"]) == (None, 400, "bad_request")
+
+
+def test_a_response_has_its_headers_and_the_length_of_its_body() -> None:
+    answered = exchange(response=Response(418, {"X-Shape": "round"}, b"short"))
+
+    assert answered.status == 418
+    assert answered.headers == {b"X-Shape": b"round", b"server": b"vu-mi", b"content-length": b"5"}
+    assert answered.sent[1] == {"type": "http.response.body", "body": b"short"}
+
+
+def test_a_204_has_no_length() -> None:
+    assert b"content-length" not in exchange(response=Response(204)).headers
+
+
+def test_a_fault_is_an_internal_error_and_no_broken_connection() -> None:
+    failed = exchange(response=MemoryError())
+
+    assert (failed.status, failed.error["code"]) == (500, "internal")

@@ -1,0 +1,215 @@
+"""Requests share commits, unless they may wait for the network or their commit failed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pytest
+
+from chalicelib.http.messages import Request, Response
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from vumi.server.common_commits import HEALTH, MAX_REQUESTS, CommonCommits, may_call_network
+from vumi.storage.database import Corrupt
+
+Result = TypeVar("Result")
+
+URL = Request("POST", "/events", body=b'{"url": "https://example.com"}')
+
+
+@dataclass
+class Storage:
+    """Notes in which commit, and on which thread, each request was answered.
+
+    A commit fails with `error`, after its function was called if it fails `late`.
+    """
+
+    error: Exception | None = None
+    late: bool = False
+    number: int = 0
+    is_open: bool = False
+    turns: int = 0
+    answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)
+    on_answer: Callable[[Request], object] = lambda _: None
+
+    def together(self, function: Callable[[], Result], /) -> Result:
+        self.number += 1
+        if self.error and not self.late:
+            raise self.error
+        self.is_open = True
+        result = function()
+        self.is_open = False
+        if self.error:
+            raise self.error
+        return result
+
+    def route(self, request: Request) -> Response:
+        self.on_answer(request)
+        number = self.number if self.is_open else None
+        self.answered.append((request.path, number, threading.current_thread()))
+        return Response(body=request.path.encode())
+
+    def __enter__(self) -> None:
+        self.turns += 1
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def commits(self) -> list[int | None]:
+        return [number for _, number, _ in self.answered]
+
+
+def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Result]]) -> Result:
+    async def asked() -> Result:
+        commits = CommonCommits(storage.route, storage.together, storage)
+        try:
+            return await ask(commits)
+        finally:
+            commits.close()
+
+    return asyncio.run(asked())
+
+
+def answers(storage: Storage, requests: Sequence[Request]) -> list[Response]:
+    """Answer requests that come at the same time."""
+
+    async def ask(commits: CommonCommits) -> list[Response]:
+        return await asyncio.gather(*map(commits.answer, requests))
+
+    return run(storage, ask)
+
+
+def gets(number: int) -> list[Request]:
+    return [Request("GET", f"/{place}") for place in range(number)]
+
+
+def test_requests_that_come_together_share_a_commit_and_a_turn() -> None:
+    storage = Storage()
+    requests = [*gets(3), Request("PUT", "/transfer", body=b'{"amount": "1"}')]
+
+    found = answers(storage, requests)
+
+    assert [response.body.decode() for response in found] == ["/0", "/1", "/2", "/transfer"]
+    assert storage.commits == [1, 1, 1, 1]
+    assert storage.turns == 1
+    assert {thread for _, _, thread in storage.answered} == {threading.main_thread()}
+
+
+@pytest.mark.parametrize(("requests", "commits"), [(MAX_REQUESTS, 1), (MAX_REQUESTS + 1, 2)])
+def test_no_more_than_so_many_share_a_commit(requests: int, commits: int) -> None:
+    storage = Storage()
+
+    assert len(answers(storage, gets(requests))) == requests
+    assert storage.number == commits
+
+
+def test_requests_that_come_while_a_commit_runs_are_answered_in_the_next() -> None:
+    storage = Storage()
+
+    async def ask(commits: CommonCommits) -> None:
+        late: list[asyncio.Task[Response]] = []
+
+        def others_come(request: Request) -> None:
+            if request.path == "/0":
+                late.extend(asyncio.create_task(commits.answer(one)) for one in gets(3)[1:])
+
+        storage.on_answer = others_come
+        await commits.answer(gets(1)[0])
+        await asyncio.gather(*late)
+
+    run(storage, ask)
+    assert storage.commits == [1, 2, 2]
+
+
+def test_what_may_call_the_network_has_a_thread_and_no_commit() -> None:
+    storage = Storage()
+
+    answers(storage, [URL])
+
+    [(_, number, thread)] = storage.answered
+    assert (storage.number, storage.turns, number) == (0, 0, None)
+    assert thread is not threading.main_thread()
+
+
+def test_a_request_that_waits_for_the_network_holds_up_nobody() -> None:
+    """The route of the URL waits until another request was answered."""
+    met = threading.Event()
+
+    def meet(request: Request) -> None:
+        if request is URL:
+            assert met.wait(10.0)
+        met.set()
+
+    storage = Storage(on_answer=meet)
+    answers(storage, [URL, *gets(1)])
+
+    assert [path for path, _, _ in storage.answered] == ["/0", "/events"]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"target": {"url": "https://example.com"}}', True),
+        (b'{"\\u0075rl": "https://example.com"}', True),
+        ('{"url": "https://example.com"}'.encode("utf-16"), True),
+        ('{"url": "https://example.com"}'.encode("utf-32-be"), True),
+        (b'{"target": {"queue": "jobs"}, "payload": "a \\n b"}', False),
+        (b"", False),
+    ],
+)
+def test_a_body_that_may_name_a_url_may_call_the_network(body: bytes, *, expected: bool) -> None:
+    assert may_call_network(Request("POST", "/api/v1/events", body=body)) is expected
+
+
+@pytest.mark.parametrize("error", [Unavailable("full"), Refused("broken")])
+@pytest.mark.parametrize("late", [False, True])
+def test_requests_whose_commit_failed_are_answered_alone(
+    error: StorageError, *, late: bool
+) -> None:
+    """Each in a commit of its own, and then without one, so that its route meets the fault."""
+    storage = Storage(error, late)
+
+    assert [response.status for response in answers(storage, gets(2))] == [200, 200]
+    assert storage.number == 3
+    assert storage.answered[-1][2] is not threading.main_thread()
+
+
+def test_a_request_may_succeed_alone_that_failed_with_others() -> None:
+    storage = Storage(Unavailable("full"), late=True)
+
+    def recover(_: Request) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            storage.error = None
+
+    storage.on_answer = recover
+    [response] = answers(storage, gets(1))
+
+    assert response.status == 200
+    assert storage.commits == [1, 2]
+
+
+def test_a_fault_of_a_common_commit_is_logged_and_ends_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    storage = Storage(MemoryError())
+
+    async def ask(commits: CommonCommits) -> Response:
+        with pytest.raises(MemoryError):
+            await commits.answer(gets(1)[0])
+        storage.error = None
+        return await commits.answer(gets(1)[0])
+
+    assert run(storage, ask).status == 200
+    assert "common_commit_failed" in caplog.text
+
+
+@pytest.mark.parametrize(("path", "status"), [(HEALTH, 503), ("/", 200)])
+def test_a_corrupt_file_is_not_healthy(path: str, status: int) -> None:
+    """The route may not notice, because what can be read still is."""
+    [response] = answers(Storage(Corrupt("malformed")), [Request("GET", path)])
+
+    assert response.status == status
