@@ -297,7 +297,7 @@ def test_an_address_within_is_refused_when_an_event_is_accepted(tmp_path: Path) 
         for url in ("http://127.0.0.1/", "https://169.254.169.254/latest/", "https://[::1]/"):
             wanted = {"delay": 0, "target": {"url": url}}
             status, refusal = ask(server, "POST", "/api/v1/events", wanted)
-            assert (status, refusal["error"]["code"]) == (400, "bad_url")
+            assert (status, refusal["error"]["code"]) == (400, "bad_request")
 
 
 def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: Path) -> None:
