@@ -186,7 +186,7 @@ def test_an_event_is_tried_again_by_its_schedule_then_given_up_and_redriven(
     assert err == ""
     assert out == (
         f"{event_id} queued again; its last error: answered 503\n"
-        "nobody unknown\n1 on its way again\n1 unknown\n"
+        "nobody unknown\n1 queued again\n1 unknown\n"
     )
     accept(server, delay=0, target={"log": True})
     assert len(done(server, event_id)["attempts"]) == 4
