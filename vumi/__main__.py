@@ -13,42 +13,41 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.http.dispatch import dispatch
+from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
-from vumi.cli import commands
 from vumi.engine import AlreadyRunningError, Engine
 from vumi.server.asgi import Application
 from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import LocalSettings
 
+if TYPE_CHECKING:
+    from vumi.cli import commands
+else:
+    commands = lazy("vumi.cli.commands")
+
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to, only named
 """Where a server that listens on every address of the machine is reached from it."""
 
 
-REPORTED_ERRORS = (
-    AlreadyRunningError,
-    SettingsError,
-    *commands.REPORTED_ERRORS,
-)
-"""What is told in one line, in its own words."""
-
-
 def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> int:
-    """Returns the exit status: 0 for done, 1 for not, 2 for no such command.
+    """Serve, or run the command that the arguments name, and return the exit status.
 
-    `clock`, in seconds since 1970, is the one to serve by.
+    It is 0 for success, 1 for failure and 2 for an unknown command. The server goes by `clock`, in
+    seconds since 1970.
     """
-    given = _parser(clock).parse_args(arguments)
+    given = _parse(arguments) if arguments else argparse.Namespace(run=partial(_serve, clock=clock))
     telemetry.write_to(sys.stderr, with_metrics=False)
     try:
         settings = LocalSettings.from_environment(os.environ)
         given.run(settings, given)
-    except REPORTED_ERRORS as error:
+    except (AlreadyRunningError, SettingsError, *commands.REPORTED_ERRORS) as error:
         return _fail(str(error))
     except StorageError as error:
         return _fail(f"the file in {settings.folder}/ can't be opened: {error}")
@@ -57,11 +56,11 @@ def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> in
     return 0
 
 
-def _parser(clock: Callable[[], float]) -> argparse.ArgumentParser:
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, and as `run` the command; a server needs none of these modules."""
     parser = argparse.ArgumentParser("python -m vumi", description=_serve.__doc__)
-    parser.set_defaults(run=partial(_serve, clock=clock))
     commands.add_to(parser.add_subparsers(metavar="COMMAND"))
-    return parser
+    return parser.parse_args(arguments)
 
 
 def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
