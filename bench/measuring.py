@@ -50,7 +50,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 def machine() -> str:
     """What a figure depends on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "chalice", "waitress"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "chalice", "granian"))
     return (
         f"{os.cpu_count()} cores ({platform.system()} {platform.machine()}, load"
         f" {os.getloadavg()[0]:.1f} before), {platform.python_implementation()}"

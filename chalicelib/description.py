@@ -1,7 +1,8 @@
 """The OpenAPI document: the descriptions of all features, joined with the table of routes.
 
-The paths, HEAD and the authentication come from the route. So do most errors: each operation states
-only those that no other operation with such a request has.
+The paths, HEAD, the authentication and most errors follow from the route: an operation states only
+the errors of its own. The first request for the document generates it, and the process keeps it. So
+no package can have an old one, and no badge pays for it.
 """
 
 from __future__ import annotations
@@ -46,8 +47,6 @@ TOKEN = Component(
         " token, which is good for the user's wallet alone.",
     },
 )
-
-
 HEAD_TOO = "HEAD has the same response without its body, and counts nothing."
 OPERATORS_ONLY = "Takes an operator's token only."
 
@@ -92,7 +91,7 @@ def _operation(route: Route, section: Section, operation: Operation) -> Json:
         "deprecated": operation.is_deprecated,
         "security": _security(route, operation),
         "parameters": operation.parameters,
-        "requestBody": operation.body,
+        "requestBody": operation.body and {"required": True, "content": operation.body},
     }
     return {
         "operationId": operation.name,

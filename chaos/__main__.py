@@ -13,30 +13,27 @@ import shutil
 import signal
 import sys
 import time
-from collections import Counter
+import zlib
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 
-from chalicelib import telemetry
 from chaos.checker import history
-from chaos.checker.verdict import CLEAN, check
-from chaos.driver import aws, machine
-from chaos.driver.aws import World
+from chaos.checker.verdict import check
+from chaos.driver import machine
 from chaos.driver.server import DiedError
 from chaos.faults.disk import unmount
-from chaos.report import OnAws, OneMachine, counted, report
+from chaos.report import OneMachine, counted, report
 from simulation.environment import ROOT, isolate
+from simulation.histories import AWS_SCENARIOS, MOTO, Histories, attempt
 
 FOLDER = ROOT / "build" / "chaos"
 SECONDS = 180.0
 LOAD_SHARE = 0.66
 """Of the time, for the load on one machine; its rest takes some seconds more, AWS what is left."""
 INPUTS = 10_400
-VIEWS = 1_000
-"""Of one simulated world, by default."""
-VIEWS_ON_MOTO = 100
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"seed {given.seed}; what is seen is kept in {folder}/", flush=True)
     try:
         on_machine = _on_machine(given, folder)
-        on_aws = _on_aws(given, folder, began + given.seconds)
+        on_aws = _on_aws(given.seed, began + given.seconds)
     except (DiedError, TimeoutError, AssertionError) as failed:
         print(f"FAILED: seed {given.seed}: {type(failed).__name__}: {failed}")
         return 1
@@ -68,7 +65,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", default=secrets.token_hex(4), help="does the same faults again")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long, about")
     parser.add_argument("--inputs", type=int, default=INPUTS, help="bad inputs to try")
-    parser.add_argument("--views", type=int, default=VIEWS, help="of a simulated world")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="emptied, then filled")
     parser.add_argument(
         "--quota", action="store_true", help="full by a quota, with nothing mounted"
@@ -104,30 +100,18 @@ def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
     )
 
 
-def _on_aws(given: argparse.Namespace, folder: Path, deadline: float) -> OnAws:
-    """One world over DynamoDB's own expressions, then worlds over SQLite while there is time."""
-    with (folder / "aws.log").open("w") as log:
-        telemetry.write_to(log, with_metrics=False)
-        on_aws = _plus(
-            OnAws(0, Counter(), Counter(), CLEAN),
-            folder,
-            aws.on_moto(f"{given.seed}/moto", VIEWS_ON_MOTO),
-        )
-        while on_aws.worlds < 2 or time.monotonic() < deadline:  # noqa: PLR2004  one of each at least
-            world = aws.on_sqlite(folder, f"{given.seed}/{on_aws.worlds}", given.views)
-            on_aws = _plus(on_aws, folder, world)
-    return on_aws
+def _on_aws(seed: str, deadline: float) -> Histories:
+    """Generate one history on moto and one of each kind, then more while there is time."""
+    found = attempt(MOTO, _number(f"{seed}/moto"))
+    for place, kind in enumerate(cycle(AWS_SCENARIOS)):
+        if place >= len(AWS_SCENARIOS) and time.monotonic() > deadline:
+            break
+        found += attempt(kind, _number(f"{seed}/{place}"))
+    return found
 
 
-def _plus(before: OnAws, folder: Path, world: World) -> OnAws:
-    seen = world.history()
-    history.write(folder / f"aws-{before.worlds}.jsonl", seen)
-    return OnAws(
-        before.worlds + 1,
-        before.operations + counted(seen)[0],
-        before.happened + world.happened,
-        before.verdict.plus(check(seen)),
-    )
+def _number(seed: str) -> int:
+    return zlib.crc32(seed.encode())
 
 
 if __name__ == "__main__":

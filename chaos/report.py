@@ -11,6 +11,7 @@ from chaos.checker.verdict import Flaw, Verdict
 from chaos.driver.fault_plan import Fault
 from chaos.driver.visitors import HUNG
 from chaos.fuzz.bad_input import Tried
+from simulation.histories import Histories
 from simulation.report import Report
 
 SHOWN = 10
@@ -43,16 +44,6 @@ class OneMachine:
         return self.operations[Kind.HIT, Outcome.ACKNOWLEDGED]
 
 
-@dataclass(frozen=True, slots=True)
-class OnAws:
-    """What happened in the simulated worlds."""
-
-    worlds: int
-    operations: Counter[tuple[Kind, Outcome]]
-    happened: Counter[str]
-    verdict: Verdict
-
-
 def counted(
     operations: Sequence[Operation],
 ) -> tuple[Counter[tuple[Kind, Outcome]], Counter[str]]:
@@ -62,59 +53,58 @@ def counted(
     )
 
 
-def report(seed: str, seconds: float, machine: OneMachine, aws: OnAws) -> Report:
+def report(seed: str, seconds: float, machine: OneMachine, aws: Histories) -> Report:
     """The table, with what failed below it."""
     return Report(
         title=f"chaos: seed {seed}, {seconds:.0f} seconds",
-        head=("what", "one machine", "AWS, simulated"),
-        rows=[*_load(machine, aws), *_faults(machine, aws), *_found(machine.verdict, aws.verdict)],
+        head=("what", "number"),
+        rows=[
+            (what, number if isinstance(number, str) else f"{number:,}")
+            for what, number in (*_load(machine), *_faults(machine), *_found(machine.verdict, aws))
+        ],
         notes=_notes(machine),
         failure="\n".join(failures(machine, aws)),
     )
 
 
-def _load(machine: OneMachine, aws: OnAws) -> Iterator[tuple[str, str, str]]:
-    yield "runs", f"{machine.seconds:.0f} s of load", f"{aws.worlds} worlds"
-    yield "load held, hits a second", f"{machine.acknowledged / machine.seconds:,.0f}", ""
+def _load(machine: OneMachine) -> Iterator[tuple[str, str | int]]:
+    operations = machine.operations
+    yield "load on one machine", f"{machine.seconds:.0f} s"
+    yield "load held, hits a second", f"{machine.acknowledged / machine.seconds:,.0f}"
     for outcome in Outcome:
-        numbers = [one.operations[Kind.HIT, outcome] for one in (machine, aws)]
-        yield f"hits {outcome}", f"{numbers[0]:,}", f"{numbers[1]:,}"
-    yield "lives ended by owners", f"{_lives(machine.operations):,}", f"{_lives(aws.operations):,}"
-    yield "reads", f"{_reads(machine.operations):,}", f"{_reads(aws.operations):,}"
+        yield f"hits {outcome}", operations[Kind.HIT, outcome]
+    yield "lives ended by owners", _number(operations, Kind.RESET)
+    yield "reads", _number(operations, Kind.READ, Kind.FINAL)
 
 
-def _reads(operations: Counter[tuple[Kind, Outcome]]) -> int:
-    reads = (Kind.READ, Kind.FINAL)
-    return sum(number for (kind, _), number in operations.items() if kind in reads)
+def _number(operations: Counter[tuple[Kind, Outcome]], *kinds: Kind) -> int:
+    return sum(number for (kind, _), number in operations.items() if kind in kinds)
 
 
-def _lives(operations: Counter[tuple[Kind, Outcome]]) -> int:
-    return sum(number for (kind, _), number in operations.items() if kind is Kind.RESET)
-
-
-def _faults(machine: OneMachine, aws: OnAws) -> Iterator[tuple[str, str, str]]:
+def _faults(machine: OneMachine) -> Iterator[tuple[str, int]]:
     for fault in Fault:
-        yield fault, f"{machine.faults.get(fault, 0):,}", ""
-    yield "starts", f"{machine.starts:,}", ""
+        yield fault, machine.faults.get(fault, 0)
+    yield "starts", machine.starts
     for cut in CUTS:
-        yield f"connections {cut}", f"{machine.notes[cut]:,}", ""
-    yield "slow clients held", f"{machine.slow_clients:,}", ""
-    yield "bad inputs tried", f"{machine.tried.number:,}", ""
-    for name, times in sorted(aws.happened.items()):
-        yield name.replace("_", " ").lower(), "", f"{times:,}"
+        yield f"connections {cut}", machine.notes[cut]
+    yield "slow clients held", machine.slow_clients
+    yield "bad inputs tried", machine.tried.number
 
 
-def _found(machine: Verdict, aws: Verdict) -> Iterator[tuple[str, str, str]]:
-    yield "answers checked", f"{machine.answers:,}", f"{aws.answers:,}"
+def _found(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
+    yield "answers checked", machine.answers
     for name, flaws in (
         ("losses", (Flaw.LOST, Flaw.UNREAD)),
         ("shown more than attempted", (Flaw.OVER,)),
         ("dips", (Flaw.DOWN,)),
         ("not equal at the end", (Flaw.UNEQUAL,)),
     ):
-        yield name, f"{machine.of(*flaws):,}", f"{aws.of(*flaws):,}"
-    yield "views lost at the end", f"{machine.lost:,}", f"{aws.lost:,}"
-    yield "views doubled at the end", f"{machine.doubled:,}", f"{aws.doubled:,}"
+        yield name, machine.of(*flaws)
+    yield "views lost at the end", machine.lost
+    yield "views doubled at the end", machine.doubled
+    yield "histories on simulated AWS", aws.number
+    yield "views in them", aws.views
+    yield "histories that broke a law", len(aws.broken)
 
 
 def _notes(machine: OneMachine) -> list[str]:
@@ -125,17 +115,17 @@ def _notes(machine: OneMachine) -> list[str]:
     ]
 
 
-def failures(machine: OneMachine, aws: OnAws) -> Iterator[str]:
+def failures(machine: OneMachine, aws: Histories) -> Iterator[str]:
     """What must not be, each with what shows it; nothing where all is well."""
-    for where, verdict in (("one machine", machine.verdict), ("AWS", aws.verdict)):
-        if verdict.violations:
-            yield f"{len(verdict.violations)} answers are wrong ({where}); the first of each kind:"
-            yield from map(str, _first_of_each(verdict))
+    if machine.verdict.violations:
+        yield f"{len(machine.verdict.violations)} answers are wrong; the first of each kind:"
+        yield from map(str, _first_of_each(machine.verdict))
     if machine.notes[HUNG]:
         yield f"{machine.notes[HUNG]} requests got no answer"
     if machine.tried.number < machine.inputs:
         yield f"{machine.inputs - machine.tried.number} bad inputs were not tried in time"
     for name, wrong in (
+        ("histories broke a law", aws.broken),
         ("bad inputs got a wrong answer", machine.tried.wrong),
         ("requests of owners got a wrong answer", machine.refused_owners),
         ("lines of the log should not be there", machine.log_errors),

@@ -114,14 +114,16 @@ def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, An
     return removal(sequence, *views_keys.marker(badge_id, mark))
 
 
-def item_removal(item: Item, sequence: int, removed_at: float = 1767225600) -> dict[str, Any]:
+def item_removal(
+    item: Item, sequence: int, removed_at: float = 1767225600, arn: str = ARN
+) -> dict[str, Any]:
     """A stream record of an item that TTL removed."""
-    record = removal(sequence, *key_of(item))
+    record = removal(sequence, *key_of(item), arn=arn)
     record["dynamodb"]["OldImage"] = encode_item(item)
     record["dynamodb"]["ApproximateCreationDateTime"] = int(removed_at)
     return record
 
 
-def entry_record(entry: Entry, wallet_id: str, sequence: int) -> dict[str, Any]:
+def entry_record(entry: Entry, wallet_id: str, sequence: int, arn: str = ARN) -> dict[str, Any]:
     """A stream record of an entry that TTL removed from the journal of a wallet."""
-    return item_removal(entry.item(wallet_id), sequence)
+    return item_removal(entry.item(wallet_id), sequence, arn=arn)

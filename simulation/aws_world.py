@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from chalicelib.aws import resources
@@ -38,6 +39,8 @@ RETENTION_OF_QUEUE = 14 * 86_400
 LONG_ID = "\N{DUCK}" * 200
 """An id of which one read unit reads three views: its visitors often need a second query."""
 LAST = keys.VIEW + "~"
+MAX_EARLY_SECONDS = 50.0
+"""How much the clock of TTL may be ahead."""
 PUT_SECONDS = 60.0
 """When Lambda ends `put_views`."""
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "first": 1}', "null"]
@@ -255,8 +258,9 @@ class AwsWorld(World):
     # the scenario
 
     def expire(self) -> None:
-        """TTL removes an item; the stream carries the removal of a marker, or does not."""
-        gone = [key for key, ttl in self.expiring.items() if ttl < self.now and self._may_go(key)]
+        """Let TTL remove an item, if one is expired; the stream may carry a marker's removal."""
+        late = self.now + self.random.uniform(0, MAX_EARLY_SECONDS)
+        gone = [key for key, ttl in self.expiring.items() if ttl < late and self._may_go(key)]
         if not gone:
             return
         key = self.random.choice(gone)
@@ -304,40 +308,47 @@ class AwsWorld(World):
         happens(self)
 
     def rest(self) -> None:
-        """Everything under way ends, and every message is delivered."""
+        """End all that is under way, deliver every message, and remove and fold every marker."""
         self.faults = 0.0
-        while self.scheduler.under_way or self.messages:
+        while self.scheduler.under_way or self.messages or self.stream or self._next_ttl() < inf:
             if self.scheduler.under_way:
                 self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
+            elif self.stream:
+                self.something_is_folded()
             else:
-                first = min(self.messages, key=lambda message: message.visible_at)
-                self.now = max(self.now, first.visible_at + 1)
-                batch = self.due()[:10]
-                self.messages = [one for one in self.messages if one not in batch]
-                self.deliver(batch)
+                self._deliver_or_expire()
+
+    def _deliver_or_expire(self) -> None:
+        """Go on to the next delivery, or to the next removal of a marker, if that comes first."""
+        delivery = min((message.visible_at + 1 for message in self.messages), default=inf)
+        removal = self._next_ttl() - self.random.uniform(0, MAX_EARLY_SECONDS)
+        self.now = max(self.now, min(delivery, removal))
+        if removal < delivery:
+            self.expire()
+        else:
+            batch = self.due()[:10]
+            self.messages = [one for one in self.messages if one not in batch]
+            self.deliver(batch)
+
+    def _next_ttl(self) -> float:
+        """Return when the first marker expires."""
+        return min(
+            (ttl for key, ttl in self.expiring.items() if key.sk == keys.WINDOW), default=inf
+        )
 
     def check(self) -> None:
-        """Fold what the stream tells of; if removals are lost, the operator folds all."""
-        self.now += 2 * self.windows.grace + self.windows.window
+        """Let the operator fold all badges if removals were lost, and check law 1."""
         if self.scenario.loss:
+            self.now += 2 * self.windows.grace + self.windows.window
             folder = Folder(self.engine, self.windows, lambda: self.now)
             for badge_id in self.names():
                 folder.fold_all(badge_id)
-        else:
-            self._let_the_stream_fold()
         for badge_id in self.names():
             summary = read(self.engine, badge_id)
             first = keys.VIEW + earliest(summary.watermark + 1)
             views = self.engine.count(keys.partition(badge_id), first=first, last=LAST, limit=9)
             assert not views, f"{badge_id[:9]} has views that no fold has counted"
         super().check()
-
-    def _let_the_stream_fold(self) -> None:
-        while self.stream or any(key.sk == keys.WINDOW for key in self.expiring):
-            self.expire()
-            self.something_is_folded()
-            while self.scheduler.under_way:
-                self.scheduler.go_on(self.scheduler.under_way[-1], self.now)
 
     # what HAPPENINGS call
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
-from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from simulation.aws_world import AwsScenario, AwsWorld
+from simulation.environment import isolate
 from simulation.machine_world import MachineScenario, MachineWorld
 from simulation.memory_table import MemoryTable
+from simulation.tables import table_on
 from simulation.world import NOON, World
 
 STEPS = 700
@@ -41,27 +46,53 @@ MACHINE_SCENARIOS = {
         hot=6, start=MIDNIGHT - 300, jumps=(0.1, 1, 5, 30, 60, 100, -60)
     ),
 }
+MOTO = "owners, on moto"
+"""A kind that is slow, because moto evaluates the expressions of DynamoDB."""
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  where files cost no disk, if it is there
 
 
 def replay(kind: str, seed: int) -> int:
     """Run one history; return how many views it took. Raises `AssertionError` for a broken law."""
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as folder:
-        world: World
-        if kind in AWS_SCENARIOS:
-            world = AwsWorld(seed, AWS_SCENARIOS[kind], MemoryTable())
-        else:
-            world = MachineWorld(seed, MACHINE_SCENARIOS[kind], Path(folder))
-        world.run(STEPS)
-    return sum(map(len, world.ledger.views.values()))
+        with _world(kind, seed, Path(folder)) as world:
+            world.run(STEPS)
+        return sum(map(len, world.ledger.views.values()))
 
 
-def _attempt(kind: str, seed: int) -> tuple[int, str]:
+@contextmanager
+def _world(kind: str, seed: int, folder: Path) -> Iterator[World]:
+    if kind in AWS_SCENARIOS:
+        yield AwsWorld(seed, AWS_SCENARIOS[kind], MemoryTable())
+    elif kind == MOTO:
+        with table_on("moto", folder) as table:
+            yield AwsWorld(seed, AwsScenario(skew=4.0, owners=True, hot=30), table)
+    else:
+        yield MachineWorld(seed, MACHINE_SCENARIOS[kind], folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Histories:
+    """The number of generated histories, of their views, and those that broke a law."""
+
+    number: int = 0
+    views: int = 0
+    broken: tuple[str, ...] = ()
+
+    def __add__(self, other: Histories) -> Histories:
+        return Histories(
+            self.number + other.number, self.views + other.views, self.broken + other.broken
+        )
+
+
+def attempt(kind: str, seed: int) -> Histories:
+    """Generate one history, and name it if it breaks a law."""
     logging.disable(logging.CRITICAL)
     try:
-        return replay(kind, seed), ""
+        return Histories(1, replay(kind, seed))
     except Exception as broken:  # noqa: BLE001  whatever breaks a history is told with its seed
-        return 0, f"{kind}, seed {seed}: {broken!r}"
+        return Histories(1, 0, (f"{kind}, seed {seed}: {broken!r}",))
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def main() -> int:
@@ -69,20 +100,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("histories", type=int, help="how many of each kind")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--kind", choices=[*AWS_SCENARIOS, *MACHINE_SCENARIOS], action="append")
+    parser.add_argument(
+        "--kind", choices=[*AWS_SCENARIOS, MOTO, *MACHINE_SCENARIOS], action="append"
+    )
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    broken: Counter[str] = Counter()
+    isolate(os.environ)
+    broken = 0
     with ProcessPoolExecutor(given.processes) as processes:
         for kind in given.kind or [*AWS_SCENARIOS, *MACHINE_SCENARIOS]:
             seeds = range(given.first, given.first + given.histories)
-            found = list(processes.map(partial(_attempt, kind), seeds, chunksize=10))
-            failures = [failure for _, failure in found if failure]
-            broken[kind] = len(failures)
-            views = sum(count for count, _ in found)
-            print(f"{kind}: {len(failures)} broken of {len(found)} histories, {views} views")  # noqa: T201
-            print("".join(f"  {failure}\n" for failure in failures[:3]), end="", flush=True)  # noqa: T201
-    return int(broken.total() > 0)
+            attempts = processes.map(partial(attempt, kind), seeds, chunksize=10)
+            found = sum(attempts, Histories())
+            broken += len(found.broken)
+            print(f"{kind}: {len(found.broken)} broken of {found.number}, {found.views} views")  # noqa: T201
+            print("".join(f"  {one}\n" for one in found.broken[:3]), end="", flush=True)  # noqa: T201
+    return int(broken > 0)
 
 
 if __name__ == "__main__":

@@ -24,16 +24,14 @@ from chalicelib.views.view import View
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
 from simulation.ledger import Moment
-from simulation.resources import MISSING
+from simulation.standalone import standalone
 from simulation.world import NOON, Looking, World
 from vumi.check.check import check_content
 from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
-from vumi.resources import StandaloneResources
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
-from vumi.storage.view_clock import ViewClock
 from vumi.workers.changes import ChangeDelivery
 from vumi.workers.expiry import Expiry
 from vumi.workers.messages import MessageDelivery
@@ -144,19 +142,7 @@ class MachineWorld(World):
         self.queue.release()
         view_queue = NotingViewQueue(self.queue)
         view_queue.world = self
-        self._resources = StandaloneResources(
-            settings=self.settings,
-            clock=wall,
-            view_clock=ViewClock(self.database, self.queue, wall),
-            map_parallel=self.database.map_in_commits,
-            table=self.engine,
-            views_queue=view_queue,
-            timers_queue=MISSING,
-            distribution_queue=MISSING,
-            archive=MISSING,
-            claims=MISSING,
-            sender=None,
-        )
+        self._resources = standalone(self.database, view_queue, wall, self.settings)
         self.views = ViewWorker(view_queue, self._resources)
         in_one_commit = self.database.in_one_commit
         self.put = MessageDelivery(self.queue, self.views.store_messages, wall, in_one_commit)

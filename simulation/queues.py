@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message
+from chalicelib.views.view import View
 
 
 @dataclass
@@ -27,3 +28,16 @@ class FakeQueue:
             ]
         if self.failure is not None:
             raise self.failure
+
+
+@dataclass
+class FakeViewQueue:
+    """A queue of views that keeps them; `failure` is raised instead."""
+
+    failure: StorageError | None = None
+    views: list[View] = field(default_factory=list)
+
+    def send(self, view: View) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.views.append(view)

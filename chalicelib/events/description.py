@@ -17,7 +17,7 @@ from chalicelib.http.openapi import (
     enum,
     fields,
     integer,
-    json_body,
+    json_content,
     link,
     path_parameter,
     query_parameter,
@@ -147,7 +147,7 @@ OPERATIONS = {
         "startTimer",
         'The body of the POST is `{"id"}`, signed as Standard Webhooks requires. Each request'
         " starts another timer. To be able to retry, create an event with an `id`.",
-        body=json_body(TIMER_REQUEST, {"hours": 0, "minutes": 5, "seconds": 30, "url": HOOK}),
+        body=json_content(TIMER_REQUEST, {"hours": 0, "minutes": 5, "seconds": 30, "url": HOOK}),
         responses={200: success(NAMED, links=AS_TIMER | SHOW | CANCEL)},
     ),
     "GET /timers/{timer_id}": Operation(
@@ -170,7 +170,7 @@ OPERATIONS = {
         "A time in the past means now. The same `id` with the same body is the same event, however"
         " often the request is sent; without an `id`, each request creates another event. A URL"
         f" must be public: https, port {PORTS}, no redirects.",
-        body=json_body(EVENT_REQUEST, url=URL_EXAMPLE, log=LOG_EXAMPLE),
+        body=json_content(EVENT_REQUEST, url=URL_EXAMPLE, log=LOG_EXAMPLE),
         responses={
             200: success(EVENT, "An equal request created it before.", links=SHOW | CANCEL),
             201: success(EVENT, example=EVENT_EXAMPLE, links=SHOW | AS_TIMER | AS_BADGE | CANCEL),
@@ -203,7 +203,7 @@ OPERATIONS = {
                 example=1767225600.5,
             ),
         ),
-        {"required": True, "content": {"text/plain": {"schema": TEXT, "example": "hello"}}},
+        {"text/plain": {"schema": TEXT, "example": "hello"}},
         {
             200: success(NAMED, "An equal request was accepted before."),
             201: success(NAMED, links=SHOW | CANCEL),

@@ -1,7 +1,8 @@
 """The vocabulary of the OpenAPI description: each feature describes its routes with it.
 
-A `description.py` says what the code can't say: summaries, texts, examples. Limits, enums, patterns
-and defaults are the constants of the code. `chalicelib/description.py` makes the document.
+A `description.py` says only what the code does not: texts and examples. Limits, enums, patterns and
+defaults are the constants of the code, the docstring of a handler is the summary of its route, and
+the docstring of an exception describes its error. `chalicelib/description.py` makes the document.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error of an operation, with its `required` and `optional` fields beside code and message."""
+    """An error of an operation. `required` and `optional` are fields beside code and message."""
 
     name: str
     status: int
@@ -57,9 +58,10 @@ class Refusal:
 class Operation:
     """A method of a path: everything that its route and the docstring of its handler don't say.
 
-    `parameters` are those of the query, `responses` the successes by status, `refusals` the errors
-    of this operation alone. `security` is the scheme of an operation that authenticates the request
-    itself. An operation that can't fail returns a badge or a file whatever happens.
+    `parameters` are those of the query, `body` is the content of the request, `responses` are the
+    successes by status, `refusals` the errors of this operation alone. `security` is the scheme of
+    an operation that checks a secret itself. An operation that can't fail returns a badge or a file
+    whatever happens.
     """
 
     name: str
@@ -151,11 +153,6 @@ def json_content(content: Any, example: Any = None, **examples: Any) -> Json:
     """Return a content of JSON with an example or some named ones."""
     named = {name: {"value": value} for name, value in examples.items()}
     return {"application/json": {"schema": content, **present(example=example, examples=named)}}
-
-
-def json_body(content: Component, example: Any = None, **examples: Any) -> Json:
-    """Return a body of JSON."""
-    return {"required": True, "content": json_content(content, example, **examples)}
 
 
 # ---- responses

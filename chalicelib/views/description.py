@@ -25,7 +25,7 @@ from chalicelib.http.openapi import (
     enum,
     fields,
     integer,
-    json_body,
+    json_content,
     link,
     path_parameter,
     query_parameter,
@@ -211,7 +211,7 @@ OWNER = Section(
             "Without `digest`, the response has a new secret, and no other response has it: if the"
             " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"
             " their own and may send the same claim again, which has the same response.",
-            body=json_body(CLAIM, {"id": "owner/name", "base": 1200}),
+            body=json_content(CLAIM, {"id": "owner/name", "base": 1200}),
             responses={
                 201: success(
                     record("Claimed", {"id": ID}, {"secret": NEW_SECRET}),
@@ -224,7 +224,7 @@ OWNER = Section(
             "changeBadge",
             "Changes everything that is given, or nothing. A badge that is renamed shows and counts"
             " under both names. If the response is lost, the same request may be sent again.",
-            body=json_body(CHANGE, {"base": 1200}),
+            body=json_content(CHANGE, {"base": 1200}),
             responses={200: success(CHANGED, links=OWNER_LINKS)},
             refusals=(*OF_SECRET, owner.TakenError),
             security=SECRET,

@@ -12,7 +12,7 @@ from chalicelib.http.openapi import (
     Section,
     array,
     enum,
-    json_body,
+    json_content,
     link,
     path_parameter,
     query_parameter,
@@ -123,7 +123,7 @@ OPERATIONS = {
     "POST /api/v1/wallets": Operation(
         "openWallet",
         "A user has one wallet. Its balance is 0.",
-        body=json_body(WALLET_REQUEST, {"user_id": A_USER}),
+        body=json_content(WALLET_REQUEST, {"user_id": A_USER}),
         responses={
             200: success(
                 BALANCE, example={"id": A_WALLET, "balance": "0"}, links=WALLET_LINKS | DEPOSIT_LINK
@@ -140,7 +140,7 @@ OPERATIONS = {
     "PATCH /api/v1/wallets/{wallet_id}": Operation(
         "changeWallet",
         "It is off until it is switched on.",
-        body=json_body(WALLET_CHANGE, {"badge": True}),
+        body=json_content(WALLET_CHANGE, {"badge": True}),
         responses={
             200: success(
                 WALLET_CHANGED,
@@ -169,14 +169,14 @@ OPERATIONS = {
     "PUT /api/v1/wallets/{wallet_id}/deposit": Operation(
         "depositMoney",
         ONCE.format("this wallet"),
-        body=json_body(POSTING, A_POSTING),
+        body=json_content(POSTING, A_POSTING),
         responses=POSTED,
         refusals=(UnknownWalletError, DEPOSIT_REFUSED, NonceReusedError),
     ),
     "PUT /api/v1/wallets/{wallet_id}/transfer/{target_id}": Operation(
         "transferMoney",
         ONCE.format("the source"),
-        body=json_body(POSTING, A_POSTING),
+        body=json_content(POSTING, A_POSTING),
         responses=POSTED,
         refusals=(SameWalletError, UnknownWalletError, TRANSFER_REFUSED, NonceReusedError),
     ),

@@ -91,7 +91,7 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
 def wait_for_failure(server: Server) -> None:
     """Until it says that it could not archive."""
     assert server.process.stderr is not None
-    while "entries are not archived yet" not in (line := server.process.stderr.readline()):
+    while "entries_not_archived" not in (line := server.process.stderr.readline()):
         assert line, "it ended"
 
 

@@ -24,7 +24,7 @@ def test_a_short_run_loses_nothing_and_its_history_can_be_judged_again(tmp_path:
     """By a quota, for a mount would need more rights than a test may have."""
     folder = tmp_path / "chaos"
     done = chaos(
-        *("--seed", "short", "--seconds", "6", "--inputs", "260", "--views", "100"),
+        *("--seed", "short", "--seconds", "6", "--inputs", "260"),
         *("--folder", str(folder), "--quota"),
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -42,12 +42,7 @@ class Machine:
 
     def use(self, table: Table) -> None:
         resources.use(
-            GivenResources(
-                table,
-                ViewMessages(self.queue),
-                clock=self.clock,
-                map_parallel=self.database.map_in_commits,
-            )
+            GivenResources(clock=self.clock, table=table, views_queue=ViewMessages(self.queue))
         )
 
     def clock(self) -> float:

@@ -16,33 +16,29 @@ from chalicelib.aws.clients import aws_client
 from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
-from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.aws_table import create_table
+from simulation.resources import GivenResources
 
 NOW = 1_767_225_600.0
 """2026-01-01T00:00:00Z, which is a mark: the windows of views are 300 s, the grace is 600 s."""
 
 
 @dataclass
-class Aws:
-    """A deployed table and queue, and a time; a `resources.Resources`."""
+class Aws(GivenResources):
+    """A deployed table and queue, and a time."""
 
-    table: DynamoTable
-    views_queue: SqsQueue
-    stream: str
-    sqs: Any
-    url: str
-    settings: Settings
+    stream: str = ""
+    sqs: Any = None
+    url: str = ""
     now: float = NOW
 
-    def clock(self) -> float:
-        return self.now
-
-    map_parallel = staticmethod(map)
+    def __post_init__(self) -> None:
+        self.clock = lambda: self.now
 
     def get(self, badge_id: str, **query: str) -> dict[str, Any]:
         """The badge's JSON."""
@@ -86,7 +82,11 @@ def aws() -> Iterator[Aws]:
         stream = create_table(dynamodb, "vu-mi")
         url = sqs.create_queue(QueueName="vu-mi-views")["QueueUrl"]
         deployed = Aws(
-            DynamoTable(dynamodb, "vu-mi"), SqsQueue(sqs, url), stream, sqs, url, Settings()
+            table=DynamoTable(dynamodb, "vu-mi"),
+            views_queue=ViewMessages(SqsQueue(sqs, url)),
+            stream=stream,
+            sqs=sqs,
+            url=url,
         )
         resources.use(deployed)
         yield deployed

@@ -36,13 +36,12 @@ from chalicelib.aws.consumers import (
 )
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.dynamodb_writes import transaction_item
-from chalicelib.aws.resources import sender_of
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.events.claims import Leases
 from chalicelib.events.event import Event, Kind, Status, Target, key, message
 from chalicelib.events.webhooks import signing
-from chalicelib.events.webhooks.sender import Sender
+from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.conditions import attr
@@ -51,6 +50,7 @@ from chalicelib.storage.writes import Check, Delete, Put, Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
+from chalicelib.views.view_queue import ViewMessages
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import template
 from deploy.completion import FUNCTIONS
@@ -234,7 +234,7 @@ class Aws:
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")
-        self.views_queue = SqsQueue(self.sqs, self.urls[QUEUE])
+        self.views_queue = ViewMessages(SqsQueue(self.sqs, self.urls[QUEUE]))
         self.timers_queue = SqsQueue(self.sqs, self.urls[TIMERS_QUEUE])
         self.distribution_queue = SqsQueue(self.sqs, self.urls[DISTRIBUTION_QUEUE])
         self.archive = S3Archive(self.s3, BUCKET)
@@ -245,6 +245,8 @@ class Aws:
 
     def clock(self) -> float:
         return self.now
+
+    view_clock = clock
 
     @property
     def sender(self) -> Sender | None:
@@ -629,7 +631,7 @@ def all_asked() -> Asked:
         urls = {q: sqs.create_queue(QueueName=name)["QueueUrl"] for q, name in names.items()}
         aws = Aws(dynamodb, sqs, s3, stream, urls)
         stack.callback(resources.use, None)
-        resources.use(aws, aws, aws)
+        resources.use(aws)
         of_views = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
         of_events = (
             schedule_on_every_path,

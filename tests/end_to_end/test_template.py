@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
 from zipfile import ZipFile
@@ -22,11 +23,12 @@ from samtranslator.translator.translator import Translator  # type: ignore[impor
 
 from app import app
 from chalicelib import telemetry
+from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.http import authorization
 from chalicelib.settings import Settings
-from chalicelib.views import fold, keys, windows
-from chalicelib.wallets import archive as journal_archive
+from chalicelib.views import keys, windows
+from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
 from deploy import redrive, template
@@ -288,7 +290,7 @@ def test_the_archive_is_for_nobody_else_and_encrypted(stack: Resources) -> None:
     [rule] = archive["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert rule == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
     [moved] = archive["LifecycleConfiguration"]["Rules"]
-    assert (moved["Status"], moved["Prefix"]) == ("Enabled", f"{journal_archive.PREFIX}/")
+    assert (moved["Status"], moved["Prefix"]) == ("Enabled", f"{archive_module.PREFIX}/")
     assert not [name for name in moved if name.startswith("Expiration")]
 
 
@@ -582,15 +584,17 @@ KINDS = {
 }
 """What a dimension names."""
 CONSUMERS = {
-    "put.py": "PutViews",
-    "fold.py": "FoldViews",
-    "archive.py": "ArchiveEntries",
-    "sweeping.py": "SweepTimers",
-    "distribute.py": "DistributeTimers",
-    "work.py": "FireTimers",
-    "firing.py": "FireTimers",
+    "store_views": ["PutViews"],
+    "fold_badges": ["FoldViews"],
+    "archive_entries": ["ArchiveEntries"],
+    "sweep": ["SweepTimers"],
+    "settle": ["FireTimers"],
+    "_end": ["FireTimers"],
+    "_try_again": ["FireTimers"],
+    "log_malformed_messages": ["PutViews", "DistributeTimers", "FireTimers"],
+    "log_malformed_records": ["FoldViews", "ArchiveEntries"],
 }
-"""The modules of the other functions; all else runs in `APIHandler`."""
+"""The functions that count, with the Lambda functions they run in; others run in `APIHandler`."""
 
 Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """Namespace, name, and the dimensions: each with the one name that its value refers to."""
@@ -600,11 +604,20 @@ def counted() -> set[tuple[str, str]]:
     """What the handlers count, by function: the keywords of `telemetry.count(...)`."""
     found = set()
     for path in (template.ROOT / "chalicelib").rglob("*.py"):
-        for call in ast.walk(ast.parse(path.read_text())):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "telemetry.count":
-                function = CONSUMERS.get(path.name, "APIHandler")
-                found |= {(function, keyword.arg or "") for keyword in call.keywords}
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                runs_in = CONSUMERS.get(function.name, ["APIHandler"])
+                found |= set(product(runs_in, _counted_in(function)))
     return found
+
+
+def _counted_in(function: ast.FunctionDef) -> set[str]:
+    return {
+        keyword.arg or ""
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "telemetry.count"
+        for keyword in call.keywords
+    }
 
 
 def alarms(stack: Resources) -> dict[str, dict[str, Any]]:
@@ -968,7 +981,7 @@ def test_the_filter_lets_removals_of_markers_through_whoever_removed_them_and_no
     mapping = stack["FoldViewsFoldViewsDynamodbEventSource"]["Properties"]
     patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
     assert any(accepts(pattern, record) for pattern in patterns) == reaches
-    assert (fold.parse(record) is not None) == reaches
+    assert (marker_removal(record) is not None) == reaches
 
 
 WALLETS = ULID, ULID[::-1]
@@ -1000,4 +1013,4 @@ def test_the_filter_lets_removed_entries_through_and_keeps_back_none_that_would_
     mapping = stack["ArchiveEntriesArchiveEntriesDynamodbEventSource"]["Properties"]
     patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
     assert any(accepts(pattern, record) for pattern in patterns) == reaches
-    assert (journal_archive.parse(record) is not None) == reaches
+    assert (entry_removal(record) is not None) == reaches

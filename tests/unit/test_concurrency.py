@@ -1,13 +1,14 @@
-"""Working through the parts of a batch at once."""
+"""Parallel work on the parts of a batch."""
 
 from __future__ import annotations
 
 import threading
-from contextvars import ContextVar
 
 import pytest
 
-from chalicelib.concurrency import THREADS, at_once, map_parallel
+from chalicelib import telemetry
+from chalicelib.concurrency import THREADS, map_parallel
+from simulation.logs import counting_metrics
 
 PATIENCE = 30.0
 """Seconds until a test gives up on a thread that never comes."""
@@ -26,13 +27,13 @@ def test_results_come_in_the_order_of_the_parts_though_the_first_ends_last() -> 
     assert list(map_parallel(work, range(5))) == [0, 1, 4, 9, 16]
 
 
-def test_as_many_parts_as_there_are_workers_wait_for_storage_together() -> None:
+def test_as_many_parts_as_there_are_threads_wait_for_storage_together() -> None:
     """Nobody passes the barrier before all eight are at it."""
     together = threading.Barrier(THREADS, timeout=PATIENCE)
     assert sorted(map_parallel(lambda _: together.wait(), range(THREADS))) == list(range(THREADS))
 
 
-def test_no_more_threads_than_workers_are_made_however_many_parts_there_are() -> None:
+def test_no_more_threads_are_made_than_given_however_many_parts_there_are() -> None:
     threads = set(map_parallel(lambda _: threading.get_ident(), range(500)))
     assert 1 <= len(threads) <= THREADS
     assert threading.get_ident() not in threads
@@ -73,30 +74,23 @@ def test_a_function_that_changes_nothing_is_no_different_from_map() -> None:
     assert list(map_parallel(len, parts)) == list(map(len, parts))
 
 
-@pytest.mark.parametrize("parts", [0, 1, 2, 40])
-def test_at_once_every_part_has_a_thread_of_its_own_and_the_order_stays(parts: int) -> None:
+@pytest.mark.parametrize("parts", [1, 2, 40])
+def test_with_as_many_threads_as_parts_none_waits_for_another(parts: int) -> None:
     """Nobody passes the barrier before all are at it."""
-    together = threading.Barrier(max(1, parts), timeout=PATIENCE)
+    together = threading.Barrier(parts, timeout=PATIENCE)
 
     def work(part: int) -> int:
         together.wait()
         return part * part
 
-    assert at_once(work, iter(range(parts))) == [part * part for part in range(parts)]
+    expected = [part * part for part in range(parts)]
+    assert map_parallel(work, iter(range(parts)), threads=parts) == expected
 
 
-@pytest.mark.parametrize("parts", [1, 3])
-def test_at_once_every_part_runs_in_the_context_of_the_caller(parts: int) -> None:
-    """So what a part counts is counted for the function that runs."""
-    function: ContextVar[str] = ContextVar("function", default="nobody")
-    token = function.set("fire_timers")
-    assert at_once(lambda _: function.get(), range(parts)) == ["fire_timers"] * parts
-    function.reset(token)
-
-
-def test_at_once_a_failure_is_raised() -> None:
-    def work(part: int) -> int:
-        return 1 // part
-
-    with pytest.raises(ZeroDivisionError):
-        at_once(work, range(3))
+@pytest.mark.parametrize("parts", [1, 3, 40])
+def test_a_metric_of_a_part_is_counted_for_the_function_of_the_caller(parts: int) -> None:
+    """An alarm looks at the metrics of a function by its name."""
+    telemetry.begin("fire_timers", None)
+    with counting_metrics() as counted:
+        map_parallel(lambda _: telemetry.count(events_failed=1), range(parts))
+    assert counted == {"fire_timers": {"events_failed": parts}}

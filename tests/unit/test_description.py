@@ -71,11 +71,12 @@ PATHS: dict[str, Any] = resolve(DOCUMENT["paths"])
 SCHEMAS: dict[str, Any] = resolve(DOCUMENT["components"]["schemas"])
 
 
-def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Return the path, the method and the operation of each."""
-    for path, item in PATHS.items():
-        for method in METHODS & item.keys():
-            yield path, method, item[method]
+OPERATIONS: dict[str, Any] = {
+    item[method]["operationId"]: item[method] | {"path": item.get("parameters", [])}
+    for item in PATHS.values()
+    for method in METHODS & item.keys()
+}
+"""Each operation by its name, with the parameters of its path."""
 
 
 def get(path: str) -> Response:
@@ -137,8 +138,8 @@ def test_its_server_is_its_own_place() -> None:
 
 
 def test_every_route_is_described() -> None:
-    described = {(method.upper(), path) for path, method, _ in operations()}
-    assert described == {(route.method, route.path) for route in TABLE.routes}
+    described = {(method, path) for path, item in PATHS.items() for method in METHODS & item.keys()}
+    assert described == {(route.method.lower(), route.path) for route in TABLE.routes}
     for routes in (TABLE.routes[1:], (*TABLE.routes, replace(TABLE.routes[0], path="/new"))):
         with pytest.raises(ValueError, match="no route or no description"):
             description.document(routes)
@@ -153,18 +154,15 @@ def test_two_components_cannot_share_a_name() -> None:
 
 def test_every_operation_has_a_summary_and_a_tag() -> None:
     tags = {tag["name"] for tag in DOCUMENT["tags"]}
-    for _, _, operation in operations():
+    for operation in OPERATIONS.values():
         assert re.fullmatch(r"[A-Z].*[^.]", operation["summary"])
         assert set(operation["tags"]) <= tags
 
 
 def test_every_link_gives_parameters_of_an_operation() -> None:
     parameters = {
-        operation["operationId"]: {
-            parameter["name"]
-            for parameter in (*PATHS[path].get("parameters", ()), *operation.get("parameters", ()))
-        }
-        for path, _, operation in operations()
+        name: {one["name"] for one in (*operation["path"], *operation.get("parameters", ()))}
+        for name, operation in OPERATIONS.items()
     }
     links = [link for named in find("links", PATHS) for link in named.values()]
     assert links
@@ -188,8 +186,8 @@ def test_every_example_conforms_to_its_schema() -> None:
 
 def test_routes_with_a_token_say_so_and_return_its_errors() -> None:
     token = {
-        operation["operationId"]: operation["responses"]
-        for _, _, operation in operations()
+        name: operation["responses"]
+        for name, operation in OPERATIONS.items()
         if operation.get("security") == [{"token": []}]
     }
     assert token.keys() == TOKEN_OPERATIONS
@@ -199,14 +197,12 @@ def test_routes_with_a_token_say_so_and_return_its_errors() -> None:
 
 
 def test_routes_for_operators_and_for_head_say_so() -> None:
-    events, badge = PATHS["/api/v1/events"]["get"], PATHS["/api/v1/views"]["get"]
-    balance = PATHS["/api/v1/wallets/{wallet_id}/balance"]["get"]
-    for sentence, operation in (
-        (description.OPERATORS_ONLY, events),
-        (description.HEAD_TOO, badge),
+    for sentence, name in (
+        (description.OPERATORS_ONLY, "listEvents"),
+        (description.HEAD_TOO, "getViews"),
     ):
-        assert sentence in operation["description"]
-        assert sentence not in balance["description"]
+        assert sentence in OPERATIONS[name]["description"]
+        assert sentence not in OPERATIONS["getBalance"]["description"]
 
 
 @pytest.mark.parametrize(
@@ -216,18 +212,20 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
         ("getHistory", "200 400 429 500 503"),
         ("claimBadge", "201 400 409 413 429 500 503"),
         ("deleteBadge", "204 400 401 403 404 429 500 503"),
+        ("makeEvent", "200 201 400 401 403 409 413 429 500 503"),
+        ("echoAtTime", "200 201 400 401 403 409 413 415 429 500 503"),
         ("getEvent", "200 401 403 404 429 500 503"),
+        ("cancelEvent", "200 401 403 404 409 429 500 503"),
+        ("depositMoney", "204 400 401 403 404 409 413 422 429 500 503"),
         ("transferMoney", "204 400 401 403 404 409 413 422 429 500 503"),
     ],
 )
 def test_an_operation_has_the_errors_of_its_request(name: str, statuses: str) -> None:
-    [answers] = [one["responses"] for _, _, one in operations() if one["operationId"] == name]
-    assert [*answers] == statuses.split()
+    assert [*OPERATIONS[name]["responses"]] == statuses.split()
 
 
 def test_errors_have_their_codes_and_fields() -> None:
-    transfer = PATHS["/api/v1/wallets/{wallet_id}/transfer/{target_id}"]["put"]["responses"]
-    wallets = PATHS["/api/v1/wallets"]["post"]["responses"]
+    transfer, wallets = (OPERATIONS[name]["responses"] for name in ("transferMoney", "openWallet"))
     [same] = find("code", transfer["400"])
     assert same["enum"] == ["same_wallet", "bad_request"]
     [refused], [exists] = find("error", transfer["409"]), find("error", wallets["409"])
@@ -241,7 +239,7 @@ def test_errors_have_their_codes_and_fields() -> None:
 def test_every_code_of_an_error_is_described_and_no_other() -> None:
     schemas = [
         code
-        for _, _, operation in operations()
+        for operation in OPERATIONS.values()
         for status, response in operation["responses"].items()
         if int(status) >= 400
         for code in find("code", response)
@@ -258,9 +256,9 @@ def subclasses(kind: type[ClientError]) -> Iterator[type[ClientError]]:
         yield from subclasses(derived)
 
 
-@pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views", "/api/v1/views.svg"])
-def test_a_badge_has_every_option(path: str) -> None:
-    names = {parameter["name"] for parameter in PATHS[path]["get"]["parameters"]}
+@pytest.mark.parametrize("name", ["getViews", "getViewsByOldPath", "getViewsSvg"])
+def test_a_badge_has_every_option(name: str) -> None:
+    names = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
     fields = {*options.Options.__dataclass_fields__} - {"label_color"}
     assert names == {"id", "labelColor", *fields}
 
@@ -311,24 +309,22 @@ def journal_page(page: journal.Page) -> dict[str, Any]:
 
 
 def test_the_examples_of_requests_are_accepted() -> None:
-    def example(path: str, method: str, kind: str = "application/json") -> Any:
-        content = PATHS[path][method]["requestBody"]["content"][kind]
+    def example(name: str, kind: str = "application/json") -> Any:
+        content = OPERATIONS[name]["requestBody"]["content"][kind]
         return content.get("example") or [one["value"] for one in content["examples"].values()]
 
+    def body(name: str) -> bytes:
+        return json.dumps(example(name)).encode()
+
     now = 1_790_000_000_000
-    for body in example("/api/v1/events", "post"):
-        assert requests.read_event(json.dumps(body).encode(), (), now).digest
-    timer = json.dumps(example("/timers", "post")).encode()
-    assert requests.read_timer(timer, now).at == now + 330_000
-    echo = example("/echoAtTime", "post", "text/plain").encode()
-    assert requests.read_echo(echo, "0", now).digest
-    user = example("/api/v1/wallets", "post")
-    assert wallet_requests.read_user(json.dumps(user).encode()) == user["user_id"]
-    one = "/api/v1/wallets/{wallet_id}"
-    for path in (f"{one}/deposit", f"{one}/transfer/{{target_id}}"):
-        body = json.dumps(example(path, "put")).encode()
-        assert wallet_requests.read_posting(body, "b").amount == 12_500_000
-    assert wallet_requests.read_publicity(json.dumps(example(one, "patch")).encode())
+    for one in example("makeEvent"):
+        assert requests.read_event(json.dumps(one).encode(), (), now).digest
+    assert requests.read_timer(body("startTimer"), now).at == now + 330_000
+    assert requests.read_echo(example("echoAtTime", "text/plain").encode(), "0", now).digest
+    assert wallet_requests.read_user(body("openWallet")) == example("openWallet")["user_id"]
+    for name in ("depositMoney", "transferMoney"):
+        assert wallet_requests.read_posting(body(name), "b").amount == 12_500_000
+    assert wallet_requests.read_publicity(body("changeWallet"))
 
 
 def test_the_patterns_are_those_of_the_code() -> None:

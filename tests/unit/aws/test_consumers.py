@@ -6,7 +6,7 @@ import gzip
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,22 +50,19 @@ DONE: dict[str, Any] = {"batchItemFailures": []}
 class World(GivenResources):
     """Resources whose parts a test looks at."""
 
-    timers_queue: FakeQueue
-    distribution_queue: FakeQueue
-    archive: FakeArchive
+    timers_queue: FakeQueue = field(default_factory=FakeQueue)
+    distribution_queue: FakeQueue = field(default_factory=FakeQueue)
+    archive: FakeArchive = field(default_factory=FakeArchive)
     now: float = NOON
+
+    def __post_init__(self) -> None:
+        self.clock = lambda: self.now
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     with sqlite_table(tmp_path) as table:
-        world = World(
-            table=table,
-            timers_queue=FakeQueue(),
-            distribution_queue=FakeQueue(),
-            archive=FakeArchive(),
-            clock=lambda: world.now,
-        )
+        world = World(table=table)
         resources.use(world)
         yield world
         resources.use(None)

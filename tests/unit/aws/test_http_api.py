@@ -26,11 +26,12 @@ OPERATOR = {"lambda": callers.to_context("")}
 
 
 @pytest.fixture(autouse=True)
-def given() -> Iterator[GivenResources]:
+def queue() -> Iterator[FakeQueue]:
+    """Return the queue of the views that are taken."""
+    queue = FakeQueue()
     settings = Settings(api_token_digests=frozenset({tokens.digest(TOKEN)}))
-    given = GivenResources(MemoryTable(), ViewMessages(FakeQueue()), FakeQueue(), settings=settings)
-    resources.use(given)
-    yield given
+    resources.use(GivenResources(MemoryTable(), ViewMessages(queue), settings=settings))
+    yield queue
     resources.use(None)
 
 
@@ -117,14 +118,13 @@ def test_a_path_is_as_the_caller_encoded_it_without_the_stage(
     assert http_api.to_request(event(path, **more)).path == sent
 
 
-def test_a_view_is_counted_and_answered(given: GivenResources) -> None:
+def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
     answer = http_api.handler(event("/api/v1/views", rawQueryString="id=a%2Fb&label=%C3%BC"), None)
     assert answer["statusCode"] == 200
     assert json.loads(answer["body"])["label"] == "ü"
     assert answer["headers"]["Content-Type"] == "application/json"
     assert answer["isBase64Encoded"] is False
-    assert isinstance(given.views_queue, FakeQueue)
-    assert len(given.views_queue.bodies) == 1
+    assert len(queue.bodies) == 1
     assert http_api.handler(event("/nowhere"), None)["statusCode"] == 404
 
 

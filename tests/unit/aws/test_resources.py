@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
@@ -14,13 +13,11 @@ from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.resources import AwsResources
 from chalicelib.aws.s3 import S3Archive
-from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.ports import Queue, Table
-from simulation.archives import FakeArchive
+from chalicelib.views.view_queue import ViewMessages
 from simulation.logs import logging_put_back
-from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
 from simulation.tables import sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
@@ -42,28 +39,9 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> AwsResources:
     )
 
 
-@dataclass
-class PutIn:
-    """Resources as a test or the embedded engine puts them in."""
-
-    table: Table
-    views_queue: Queue
-    settings: Settings = field(default_factory=Settings)
-    clock = staticmethod(time.time)
-    map_parallel = staticmethod(map_parallel)
-
-
-@dataclass
-class ForArchive:
-    """The same for the archive."""
-
-    archive: FakeArchive
-    clock = staticmethod(time.time)
-
-
 def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
     with sqlite_table() as table:
-        mine = PutIn(table, FakeQueue())
+        mine = GivenResources(table=table)
         resources.use(mine)
         assert cast("object", resources.current()) is mine
         resources.use(None)
@@ -106,7 +84,7 @@ def test_a_wrong_environment_is_told_and_leaves_nothing_behind(
 
 def test_table_and_queue_are_made_once(aws: AwsResources) -> None:
     assert isinstance(aws.table, DynamoTable)
-    assert isinstance(aws.views_queue, SqsQueue)
+    assert isinstance(aws.views_queue, ViewMessages)
     assert aws.table is aws.table
     assert aws.views_queue is aws.views_queue
 
@@ -130,16 +108,6 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
         _ = AwsResources(Settings(table_name="views")).archive
 
 
-def test_what_was_put_in_for_the_archive_is_used_until_it_is_taken_out() -> None:
-    mine = ForArchive(FakeArchive())
-    resources.use(archive=mine)
-    assert cast("object", resources.current()) is mine
-    resources.use(None)
-    made = resources.current()
-    assert isinstance(made, AwsResources)
-    assert made is resources.current()
-
-
 def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:
     assert aws.clock is time.time
-    assert aws.each is map_parallel
+    assert aws.map_parallel is map_parallel

@@ -12,7 +12,8 @@ from chaos.checker.verdict import CLEAN, check
 from chaos.driver.fault_plan import Fault
 from chaos.driver.visitors import HUNG
 from chaos.fuzz.bad_input import Tried
-from chaos.report import OnAws, OneMachine, counted, failures, report
+from chaos.report import OneMachine, counted, failures, report
+from simulation.histories import Histories
 
 HIT = Operation("a", Kind.HIT, 1, 2, Outcome.ACKNOWLEDGED, 0)
 LOST = check([HIT, Operation("a", Kind.FINAL, 3, 4, Outcome.ACKNOWLEDGED, 0)])
@@ -26,22 +27,18 @@ MACHINE = OneMachine(
     tried=Tried(Counter({"200": 6, "closed": 1})),
     log_errors=(),
     refused_owners=(),
-    operations=Counter({(Kind.HIT, Outcome.ACKNOWLEDGED): 3_000}),
-    notes=Counter(),
-    verdict=CLEAN,
-)
-AWS = OnAws(
-    worlds=2,
     operations=Counter(
         {
+            (Kind.HIT, Outcome.ACKNOWLEDGED): 3_000,
             (Kind.HIT, Outcome.UNKNOWN): 9,
             (Kind.READ, Outcome.UNKNOWN): 6,
             (Kind.RESET, Outcome.ACKNOWLEDGED): 5,
         }
     ),
-    happened=Counter({"ANSWER_LOST": 8}),
+    notes=Counter(),
     verdict=CLEAN,
 )
+AWS = Histories(2, 900)
 
 
 def test_the_table_says_what_was_held_survived_and_tried() -> None:
@@ -49,15 +46,15 @@ def test_the_table_says_what_was_held_survived_and_tried() -> None:
     text = str(report("s", 9.0, MACHINE, AWS))
     rows = {" ".join(line.split()) for line in text.splitlines()}
     assert "## chaos: seed s, 9 seconds" in rows
-    assert "| load held, hits a second | 1,500 | |" in rows
-    assert "| killed with SIGKILL and started again | 3 | |" in rows
-    assert "| hits acknowledged | 3,000 | 0 |" in rows
-    assert "| hits unknown | 0 | 9 |" in rows
-    assert "| reads | 0 | 6 |" in rows
-    assert "| lives ended by owners | 0 | 5 |" in rows
-    assert "| bad inputs tried | 7 | |" in rows
-    assert "| answer lost | | 8 |" in rows
-    assert "| losses | 0 | 0 |" in rows
+    assert "| load held, hits a second | 1,500 |" in rows
+    assert "| killed with SIGKILL and started again | 3 |" in rows
+    assert "| hits acknowledged | 3,000 |" in rows
+    assert "| hits unknown | 9 |" in rows
+    assert "| reads | 6 |" in rows
+    assert "| lives ended by owners | 5 |" in rows
+    assert "| bad inputs tried | 7 |" in rows
+    assert "| views in them | 900 |" in rows
+    assert "| losses | 0 |" in rows
     assert "- the disk that got full: a small one" in rows
     assert "FAILED" not in text
 
@@ -65,8 +62,8 @@ def test_the_table_says_what_was_held_survived_and_tried() -> None:
 @pytest.mark.parametrize(
     ("machine", "aws", "says"),
     [
-        (replace(MACHINE, verdict=LOST), AWS, "1 answers are wrong (one machine)"),
-        (MACHINE, replace(AWS, verdict=LOST), "1 answers are wrong (AWS)"),
+        (replace(MACHINE, verdict=LOST), AWS, "1 answers are wrong"),
+        (MACHINE, replace(AWS, broken=("plain, seed 3: over",)), "plain, seed 3: over"),
         (replace(MACHINE, notes=Counter({HUNG: 2})), AWS, "2 requests got no answer"),
         (replace(MACHINE, tried=Tried(wrong=["id: 500 for b'x'"])), AWS, "id: 500 for b'x'"),
         (replace(MACHINE, inputs=9), AWS, "2 bad inputs were not tried in time"),
@@ -74,7 +71,7 @@ def test_the_table_says_what_was_held_survived_and_tried() -> None:
     ],
 )
 def test_what_must_not_be_fails_the_run_and_is_shown(
-    machine: OneMachine, aws: OnAws, says: str
+    machine: OneMachine, aws: Histories, says: str
 ) -> None:
     found = report("s", 9.0, machine, aws)
     assert says in found.failure

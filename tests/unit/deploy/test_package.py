@@ -16,7 +16,7 @@ from deploy.package import normalize
 
 FILES = {
     "app.py": b"print('app')\n",
-    "chalicelib/views/put.py": b"put = 1\n" * 400,
+    "chalicelib/views/view.py": b"put = 1\n" * 400,
     "chalicelib/__init__.py": b"",
     "chalicelib-1.0.dist-info/RECORD": bytes(range(256)),
 }
@@ -63,7 +63,7 @@ def test_every_file_is_there_with_what_is_in_it_sorted_by_name(tmp_path: Path) -
         "app.py",
         "chalicelib-1.0.dist-info/RECORD",
         "chalicelib/__init__.py",
-        "chalicelib/views/put.py",
+        "chalicelib/views/view.py",
     ]
 
 
@@ -85,7 +85,7 @@ def test_every_file_has_one_time_and_may_be_read_by_all_and_is_packed(tmp_path: 
     assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
     assert {entry.external_attr >> 16 for entry in entries} == {0o644}
     sizes = {entry.filename: (entry.file_size, entry.compress_size) for entry in entries}
-    size, packed = sizes["chalicelib/views/put.py"]
+    size, packed = sizes["chalicelib/views/view.py"]
     assert size == 8 * 400
     assert packed < size / 10
 

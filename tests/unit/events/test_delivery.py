@@ -407,7 +407,7 @@ def test_a_worker_that_is_late_does_not_begin(
     world.now += (LEASE_SECONDS - DELIVERY_SECONDS) * 1000 + 1
     fire(world.firing, claimed)
     assert world.delivered == []
-    assert told(caplog) == [(logging.WARNING, "a claim came too late", {"event_id": "e"})]
+    assert told(caplog) == [(logging.WARNING, "claim_too_late", {"event_id": "e"})]
     world.now -= 1
     fire(world.firing, claimed)
     assert len(world.delivered) == 1
@@ -445,7 +445,7 @@ def test_an_outcome_that_comes_after_the_next_claim_changes_and_counts_nothing(
     assert event.claim != world.delivered[0].claim
     assert world.queue.bodies == []
     assert counted(caplog) == []
-    assert told(caplog) == [(logging.WARNING, "a claim was lost", {"event_id": "e"})]
+    assert told(caplog) == [(logging.WARNING, "claim_lost", {"event_id": "e"})]
 
 
 def test_an_event_that_is_cancelled_between_two_attempts_stays_so(world: World) -> None:

@@ -89,7 +89,7 @@ def test_the_queue_is_asked_only_for_what_is_due_soon(
     assert caplog.messages == []
     accept(an_event("near"), table, down, AT)
     [warning] = caplog.records
-    assert warning.message == "events wait for the sweep"
+    assert warning.message == "events_left_to_sweep"
     assert (warning.levelname, vars(warning)["fields"]["reason"]) == ("WARNING", "down")
 
 

@@ -16,7 +16,6 @@ from chalicelib.events.claims import Leases
 from chalicelib.events.event import (
     PARTITION,
     SHARDS,
-    MalformedError,
     Status,
     batch,
     batches,
@@ -34,10 +33,12 @@ from chalicelib.events.sweep import (
     SKEW_SECONDS,
     Swept,
     distribute,
+    group_in,
     sweep,
 )
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Due
+from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
 from chalicelib.storage.writes import Update, Write
 from simulation.logs import told
@@ -219,9 +220,7 @@ def test_a_cursor_that_is_ahead_by_little_stays(table: Table) -> None:
 def test_a_cursor_that_is_set_back_is_told(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     swept(table, AT + 60 * MINUTE)
     swept(table, AT)
-    assert told(caplog) == [
-        (logging.WARNING, "the cursor of the sweep was ahead", {"seconds": 3600})
-    ]
+    assert told(caplog) == [(logging.WARNING, "sweep_cursor_ahead", {"seconds": 3600})]
 
 
 def test_setting_the_cursor_back_changes_no_event_that_no_rescue_has_moved(table: Table) -> None:
@@ -272,7 +271,7 @@ def test_a_sweep_warns_where_events_were_overdue_and_only_there(
         assert caplog.messages == []
         swept(table, AT + MINUTE)
     [warning] = caplog.records
-    assert warning.message == "overdue events were sent once more"
+    assert warning.message == "overdue_events_sent"
     assert (warning.levelname, vars(warning)["fields"]["events"]) == ("WARNING", 1)
 
 
@@ -357,20 +356,19 @@ class Endless(Stale):
 
 def test_distributed_events_wait_in_the_queue_until_they_are_due() -> None:
     queue = FakeQueue()
-    body = json.dumps({"events": [["a", AT + 1_500], ["b", AT], ["c", AT - 7]]})
-    assert distribute(body, queue, AT) == 3
+    distribute((("a", AT + 1_500), ("b", AT), ("c", AT - 7)), queue, AT)
     assert queue.bodies == [message("a") + " after 1.5 s", message("b"), message("c")]
 
 
 def test_events_that_a_sweep_by_a_clock_ahead_sent_wait_as_long_as_the_queue_can() -> None:
     queue = FakeQueue()
-    distribute(json.dumps({"events": [["a", AT + 60 * MINUTE], ["b", AT]]}), queue, AT)
+    distribute((("a", AT + 60 * MINUTE), ("b", AT)), queue, AT)
     assert queue.bodies == [message("a") + f" after {MAX_DELAY_SECONDS} s", message("b")]
 
 
 def test_events_that_can_not_be_enqueued_are_told() -> None:
     with pytest.raises(StorageError):
-        distribute('{"events": [["a", 1]]}', FakeQueue(Unavailable("down")), AT)
+        distribute((("a", 1),), FakeQueue(Unavailable("down")), AT)
 
 
 @pytest.mark.parametrize(
@@ -392,10 +390,8 @@ def test_events_that_can_not_be_enqueued_are_told() -> None:
     ],
 )
 def test_a_group_that_nobody_here_sent_is_refused_whole(body: object) -> None:
-    queue = FakeQueue()
     with pytest.raises(MalformedError, match="expected"):
-        distribute(body, queue, AT)
-    assert queue.bodies == []
+        group_in(body)
 
 
 @pytest.mark.parametrize(

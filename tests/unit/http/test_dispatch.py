@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -30,17 +29,16 @@ RESOURCES = GivenResources(
 )
 
 
-class TeapotError(ClientError):
-    """An error of a feature."""
-
-    status = 418
-    code = "teapot"
-    headers: Mapping[str, str] = {"X-Shape": "round"}
-    details: Mapping[str, str] = {"color": "blue"}
+def teapot() -> ClientError:
+    """Return an error of a feature; a class of it would be one more error of the product."""
+    error = ClientError("short and stout")
+    error.status, error.code = 418, "teapot"
+    error.headers, error.details = {"X-Shape": "round"}, {"color": "blue"}
+    return error
 
 
 FAILURES = {
-    "teapot": TeapotError("short and stout"),
+    "teapot": teapot(),
     "unavailable": Unavailable("throttled"),
     "refused": Refused("no right"),
     "condition": ConditionFailed({0: None}),

@@ -18,6 +18,7 @@ from chalicelib.views.counting import READ_UNIT_BYTES, Count, page_size
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import View, earliest, latest
+from chalicelib.views.view_queue import ViewMessages
 from simulation.clocks import NOON
 from simulation.queues import FakeQueue
 from simulation.tables import FaultyTable, raising, sqlite_table
@@ -365,7 +366,7 @@ def test_a_badge_that_becomes_hot_is_folded_as_well(table: SqliteTable) -> None:
 
 
 def take(table: SqliteTable | FaultyTable, one: View, queue: FakeQueue) -> bool:
-    return counting.take(one, queue, Store(table, WINDOWS, lambda: NOON, map))
+    return counting.take(one, ViewMessages(queue), Store(table, WINDOWS, lambda: NOON, map))
 
 
 def test_a_view_is_taken_by_the_queue(table: SqliteTable) -> None:

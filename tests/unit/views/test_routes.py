@@ -41,8 +41,9 @@ def resources() -> GivenResources:
 
 
 def queue_of(resources: GivenResources) -> FakeQueue:
-    assert isinstance(resources.views_queue, FakeQueue)
-    return resources.views_queue
+    assert isinstance(resources.views_queue, ViewMessages)
+    assert isinstance(resources.views_queue.queue, FakeQueue)
+    return resources.views_queue.queue
 
 
 def taken(resources: GivenResources) -> View:

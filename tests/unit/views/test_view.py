@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.storage.messages import MalformedError
 from chalicelib.views import ids
 from chalicelib.views.ids import BadIdError
 from chalicelib.views.view import (
-    MalformedError,
     View,
     earliest,
     latest,

@@ -1,4 +1,4 @@
-"""FairLock: one thread at a time, in the order in which they came."""
+"""The fair lock: one thread at a time, in the order in which they came."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PATIENCE = 10.0
 class Takers:
     """Threads that take a turn each, one after the other is known to wait."""
 
-    def __init__(self, turns: FairLock) -> None:
-        self._turns = turns
+    def __init__(self, lock: FairLock) -> None:
+        self._lock = lock
         self._threads: list[threading.Thread] = []
         self.came: list[str] = []
         self.inside = 0
@@ -25,13 +25,13 @@ class Takers:
     def add(self, name: str) -> None:
         thread = threading.Thread(target=self._take, args=(name,))
         self._threads.append(thread)
-        before = self._turns.waiting
+        before = self._lock.waiting
         thread.start()
-        while self._turns.waiting == before:
+        while self._lock.waiting == before:
             assert thread.is_alive(), "it did not wait"
 
     def _take(self, name: str) -> None:
-        with self._turns:
+        with self._lock:
             self.inside += 1
             self.most_inside = max(self.most_inside, self.inside)
             self.came.append(name)
@@ -44,16 +44,16 @@ class Takers:
 
 
 def test_a_turn_that_nobody_has_is_taken_at_once_and_again() -> None:
-    turns = FairLock()
+    lock = FairLock()
     for _ in range(3):
-        with turns:
-            assert turns.waiting == 0
+        with lock:
+            assert lock.waiting == 0
 
 
 def test_turns_go_to_who_has_waited_longest() -> None:
-    turns = FairLock()
-    takers = Takers(turns)
-    with turns:
+    lock = FairLock()
+    takers = Takers(lock)
+    with lock:
         for name in "abcd":
             takers.add(name)
         assert takers.came == []
@@ -64,19 +64,19 @@ def test_turns_go_to_who_has_waited_longest() -> None:
 
 
 def test_who_comes_again_waits_behind_those_that_came_before() -> None:
-    turns = FairLock()
-    takers = Takers(turns)
-    with turns:
+    lock = FairLock()
+    takers = Takers(lock)
+    with lock:
         takers.add("a")
-    with turns:
+    with lock:
         assert takers.came == ["a"]
     takers.join()
 
 
 def test_a_turn_ends_however_it_ends() -> None:
-    turns = FairLock()
-    with pytest.raises(KeyError), turns:
+    lock = FairLock()
+    with pytest.raises(KeyError), lock:
         raise KeyError
 
-    with turns:
-        assert turns.waiting == 0
+    with lock:
+        assert lock.waiting == 0

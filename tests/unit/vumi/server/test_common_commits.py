@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import pytest
 
 from chalicelib.http.messages import Request, Response
-from chalicelib.storage.ports import Refused, StorageError, Unavailable
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from vumi.server.common_commits import HEALTH, MAX_REQUESTS, CommonCommits, may_call_network
 from vumi.storage.database import Corrupt
 

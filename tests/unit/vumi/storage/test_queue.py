@@ -213,7 +213,7 @@ def test_a_message_received_too_often_becomes_a_dead_letter(
         assert queue.receive(10) == []
 
     assert (queue.size(), queue.dead_letters()) == (0, 1)
-    assert [record.getMessage() for record in caplog.records] == ["dead letters"]
+    assert [record.getMessage() for record in caplog.records] == ["dead_letters"]
     fields = {"function": "vu-mi", "queue": "views", "messages": 1}
     assert caplog.records[0].__dict__["fields"] == fields
 

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from vumi.workers.delivery import DeliveryAtOnce, Expiry, StreamDelivery
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.aws.consumers import fold_views, put_views
 from chalicelib.settings import Settings
-from chalicelib.views import owner
+from chalicelib.views import keys, owner
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 from simulation import aws_events as events
+from simulation.standalone import standalone
 from vumi.check import check
 from vumi.check.report import FindingKind
-from vumi.engine import VIEWS_QUEUE, StandaloneResources
+from vumi.engine import VIEWS_QUEUE
 from vumi.storage import backup
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
+from vumi.workers.changes import ChangeDelivery
+from vumi.workers.expiry import Expiry
+from vumi.workers.views import CommitViewQueue, ViewWorker
 
 NOON = 1_800_000_000.0
 """A mark of windows of 300 s."""
@@ -56,22 +58,21 @@ class Process:
     clock: Clock
 
     def __post_init__(self) -> None:
-        table, queue = (
-            SqliteTable(self.database),
-            SqliteQueue(self.database, VIEWS_QUEUE, self.clock),
-        )
+        queue = SqliteQueue(self.database, VIEWS_QUEUE, self.clock)
+        views_queue = CommitViewQueue(queue)
         settings = Settings(retention_seconds=WINDOWS.retention)
-        time = ViewClock(self.database, queue, self.clock)
-        self.use = StandaloneResources(settings, time, self.database.map_in_commits, table, queue)
-        self._at_once = DeliveryAtOnce(queue, time.kept_by(put_views), self.clock)
+        self.resources = standalone(self.database, views_queue, self.clock, settings)
+        self._views = ViewWorker(views_queue, self.resources)
         self._expiry = Expiry(self.database, queue, self.clock, lambda: None)
-        self._stream = StreamDelivery(self.database, "fold_views", time.kept_by(fold_views))
+        self._changes = ChangeDelivery(
+            self.database, "fold_views", self._views.fold, sort=keys.WINDOW
+        )
 
     def visit(self, *, peek: bool = False) -> int:
         """Ask for the badge; return the count that it shows."""
         query = {"id": ["a"]} | ({"peek": ["1"]} if peek else {})
         answer = self.database.in_one_commit(
-            lambda: self._at_once(lambda: app(events.http_event(query), None))
+            lambda: self._views.commit(lambda: app(events.http_event(query), None))
         )
         return int(json.loads(answer["body"])["message"])
 
@@ -80,16 +81,16 @@ class Process:
         self.clock.now += seconds
         while self._expiry.step() == 0.0:
             pass
-        while self._stream.step() == 0.0:
+        while self._changes.step() == 0.0:
             pass
 
     @property
     def watermark(self) -> int:
-        return read(self.use.table, "a").watermark
+        return read(self.resources.table, "a").watermark
 
     @property
     def folded(self) -> int:
-        return read(self.use.table, "a").count
+        return read(self.resources.table, "a").count
 
 
 @contextmanager
@@ -98,7 +99,7 @@ def process(folder: Path, clock: Clock) -> Iterator[Process]:
     folder.mkdir(exist_ok=True)
     with closing(Database(folder / FILE)) as database:
         started = Process(database, clock)
-        resources.use(started.use)
+        resources.use(started.resources)
         try:
             yield started
         finally:
@@ -148,17 +149,24 @@ def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
     assert view_clock_of(database, Clock(0.0))() == 0.0
 
 
-def test_a_time_that_a_handler_reads_late_is_kept_by_it(database: Database) -> None:
+def test_a_time_that_a_worker_reads_late_is_kept_by_it(database: Database) -> None:
     """The clock jumps between two readings of one commit."""
     clock = Clock()
-    view_clock = view_clock_of(database, clock)
+    worker = Process(database, clock)
+    view_clock = worker.resources.view_clock
 
-    def handler(_: object, __: object) -> float:
+    def jump(_: object, parts: Iterable[object], /) -> list[Any]:
         clock.now += DAY
-        return view_clock()
+        view_clock()
+        return [0 for _ in parts]
 
-    used = database.in_one_commit(lambda: view_clock.kept_by(handler)({}, None))
-    assert view_clock_of(database, Clock())() == used == NOON + DAY
+    late = ViewWorker(
+        CommitViewQueue(SqliteQueue(database, VIEWS_QUEUE, clock)),
+        replace(worker.resources, map_parallel=jump),
+    )
+    body = View("a", new_ulid(int(NOON * 1000)), fold=True).to_message()
+    assert late.store_messages({1: body}) == []
+    assert view_clock_of(database, Clock())() == clock.now
 
 
 def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Database) -> None:
@@ -182,7 +190,7 @@ def test_a_clock_that_was_a_day_ahead_makes_folds_wait_and_loses_nothing(tmp_pat
     clock.now -= DAY - 60
     with process(tmp_path, clock) as after:
         assert [after.visit() for _ in range(4)] == [5, 6, 7, 8]
-        items = after.use.table.query("USER#a", first="VIEW#", last="VIEWS", limit=99)
+        items = after.resources.table.query("USER#a", first="VIEW#", last="VIEWS", limit=99)
         taken = [View("a", str(item["SK"])[5:]).milliseconds for item in items[:-1]]
         assert sum(at > watermark for at in taken) == 6
         after.pass_time(3_600)
@@ -205,8 +213,10 @@ def test_a_view_without_a_read_is_not_put_before_a_watermark_after_a_restart(
         assert ahead.folded == 1
     clock.now -= DAY
     with process(tmp_path, clock) as right:
-        view = View("a", new_ulid(int(right.use.clock() * 1000)))
-        store = Store(right.use.table, WINDOWS, right.use.clock, right.use.each)
+        view = View("a", new_ulid(int(right.resources.view_clock() * 1000)))
+        store = Store(
+            right.resources.table, WINDOWS, right.resources.view_clock, right.resources.map_parallel
+        )
         assert store.store([view]) == {}
         assert view.milliseconds > watermark
         assert right.visit(peek=True) == 2
@@ -218,7 +228,7 @@ def test_a_file_is_right_after_a_clock_that_was_ahead_is_set_right_and_the_owner
     """3 views while it was a day ahead, 2 after the reset: the check and the backup agree."""
     clock = Clock(NOON + DAY)
     with process(tmp_path / "data", clock) as ahead:
-        owner.claim(ahead.use.table, "a", 0, ahead.use.clock(), SECRET)
+        owner.claim(ahead.resources.table, "a", 0, ahead.resources.view_clock(), SECRET)
         for _ in range(3):
             ahead.visit()
         ahead.pass_time(3_600)
@@ -227,7 +237,7 @@ def test_a_file_is_right_after_a_clock_that_was_ahead_is_set_right_and_the_owner
     with process(tmp_path / "data", clock) as right:
         reset = owner.Change(reset=True)
         owned = owner.Owned("a", SECRET, ("a",))
-        owner.change(right.use.table, owned, reset, right.use.clock())
+        owner.change(right.resources.table, owned, reset, right.resources.view_clock())
         assert [right.visit() for _ in range(2)] == [0, 1]
         backup.make(tmp_path / "data", tmp_path / "one")
         right.pass_time(DAY + 2 * 3_600)

@@ -1,160 +1,522 @@
-"""The embedded engine's events have the shapes that AWS documents for SQS and DynamoDB."""
+"""The delivery of events on one machine: none waits for another, and none is lost."""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
-from chalice.app import DynamoDBEvent, SQSEvent
 
-from vumi.storage.queue import Message
-from vumi.storage.table import Change
-from vumi.workers.events import failed_identifiers, queue_event, stream_event
+from chalicelib import telemetry
+from chalicelib.concurrency import MapParallel
+from chalicelib.events import schedule
+from chalicelib.events.claims import LEASE_SECONDS
+from chalicelib.events.consumers import DeliveryTask
+from chalicelib.events.delivery import DeliveryResult, EventDelivery
+from chalicelib.events.event import Event, Kind, Status, Target, message
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.ports import Message, Queue
+from simulation.clocks import NOON
+from simulation.queues import FakeQueue
+from simulation.resources import MISSING, GivenResources
+from simulation.scheduled_events import AT, an_event
+from vumi.storage.database import FILE, Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import SqliteTable
+from vumi.workers.events import EventWorker, ProcessClaims
+from vumi.workers.messages import IDLE_SECONDS
 
-HELLO_MD5 = "5d41402abc4b2a76b9719d911017c592"
-"""MD5 of "hello" (RFC 1321's algorithm)."""
-LABEL = "2026-01-02T03:04:05.678"
-
-
-def message(number: int = 7, body: str = "hello") -> Message:
-    return Message(number, body, sent_at=1_000.25, receives=2, first_received_at=1_001.5)
-
-
-def change(sequence: int = 9) -> Change:
-    item: Any = {"PK": "USER#ü", "SK": "VIEW#1", "ttl": 300, "l": ["x", 1], "m": {"a": -1}}
-    return Change(sequence, removed_at=1_200.75, item=item)
-
-
-def test_a_queue_record_has_the_documented_keys_and_types() -> None:
-    """The Lambda developer guide, "Using Lambda with Amazon SQS": every value is a text."""
-    assert queue_event("vu-mi-views", [message()]) == {
-        "Records": [
-            {
-                "messageId": "7",
-                "receiptHandle": "7.2",
-                "body": "hello",
-                "attributes": {
-                    "ApproximateReceiveCount": "2",
-                    "SentTimestamp": "1000250",  # milliseconds
-                    "SenderId": "000000000000",
-                    "ApproximateFirstReceiveTimestamp": "1001500",
-                },
-                "messageAttributes": {},
-                "md5OfBody": HELLO_MD5,
-                "eventSource": "aws:sqs",
-                "eventSourceARN": "arn:aws:sqs:local:000000000000:vu-mi-views",
-                "awsRegion": "local",
-            }
-        ]
-    }
+PATIENCE = 30.0
+VISIBILITY = 90.0
 
 
-def test_chalice_reads_the_messages_of_a_queue_event() -> None:
-    messages = [message(1, "one"), message(2, "zwei ü")]
+@dataclass
+class Receiver:
+    """A queue that takes events one at a time, once it is open, and then does what is told."""
 
-    records = list(SQSEvent(queue_event("q", messages), None))
+    is_open: threading.Event = field(default_factory=threading.Event)
+    begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    taken: list[str] = field(default_factory=list)
 
-    assert [record.body for record in records] == ["one", "zwei ü"]
-    assert [record.receipt_handle for record in records] == ["1.2", "2.2"]
+    def send(self, body: str, *, delay: float = 0.0) -> None:
+        assert not delay
+        self.begun.release()
+        assert self.is_open.wait(PATIENCE)
+        self.taken.append(body)
 
-
-def test_every_delivery_of_a_message_has_a_receipt_handle_of_its_own() -> None:
-    again = Message(7, "hello", sent_at=1_000.25, receives=3, first_received_at=1_001.5)
-
-    [first, second] = queue_event("q", [message(), again])["Records"]
-
-    assert first["messageId"] == second["messageId"]
-    assert first["receiptHandle"] != second["receiptHandle"]
-
-
-def test_a_stream_record_has_the_documented_keys_and_types() -> None:
-    """The Lambda developer guide on DynamoDB, and "DynamoDB Streams and Time to Live"."""
-    [record] = stream_event(LABEL, [change()])["Records"]
-
-    event_id = record.pop("eventID")
-    size = record["dynamodb"].pop("SizeBytes")
-    assert isinstance(event_id, str)
-    assert len(event_id) == 32
-    assert isinstance(size, int)
-    assert size > 0
-    keys = {"PK": {"S": "USER#ü"}, "SK": {"S": "VIEW#1"}}
-    rest = {
-        "ttl": {"N": "300"},
-        "l": {"L": [{"S": "x"}, {"N": "1"}]},
-        "m": {"M": {"a": {"N": "-1"}}},
-    }
-    assert record == {
-        "eventName": "REMOVE",
-        "eventVersion": "1.1",
-        "eventSource": "aws:dynamodb",
-        "awsRegion": "local",
-        "userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"},
-        "dynamodb": {
-            "ApproximateCreationDateTime": 1_200,  # whole seconds
-            "Keys": keys,
-            "OldImage": keys | rest,
-            "SequenceNumber": "9",
-            "StreamViewType": "OLD_IMAGE",
-        },
-        "eventSourceARN": f"arn:aws:dynamodb:local:000000000000:table/vu-mi/stream/{LABEL}",
-    }
+    def send_all(self, messages: Sequence[Message]) -> None:
+        raise AssertionError(f"{messages} came together")
 
 
-@pytest.mark.filterwarnings("ignore:datetime.datetime.utcfromtimestamp:DeprecationWarning")
-def test_chalice_reads_the_records_of_a_stream_event() -> None:
-    records = list(DynamoDBEvent(stream_event(LABEL, [change(9), change(10)]), None))
+class WatchedClaims(ProcessClaims):
+    """Claims of which a test can see those that are held."""
 
-    assert [record.sequence_number for record in records] == ["9", "10"]
-    assert [record.event_name for record in records] == ["REMOVE", "REMOVE"]
-    assert [record.table_name for record in records] == ["vu-mi", "vu-mi"]
-    assert records[0].keys == {"PK": {"S": "USER#ü"}, "SK": {"S": "VIEW#1"}}
-    assert records[0].old_image["ttl"] == {"N": "300"}
-    assert records[0].new_image is None
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: set[str] = set()
 
+    def hold(self, claim: str) -> None:
+        super().hold(claim)
+        self.held.add(claim)
 
-def test_an_event_id_is_the_same_for_the_same_change_only() -> None:
-    def identifier(label: str, sequence: int) -> str:
-        return str(stream_event(label, [change(sequence)])["Records"][0]["eventID"])
-
-    ids = {identifier(LABEL, 9), identifier(LABEL, 10), identifier("another", 9)}
-    assert len(ids) == 3
-    assert identifier(LABEL, 9) in ids
+    def release(self, claim: str) -> None:
+        super().release(claim)
+        self.held.discard(claim)
 
 
-def test_records_come_in_the_order_given() -> None:
-    queued = queue_event("q", [message(number) for number in (3, 1, 2)])
-    streamed = stream_event(LABEL, [change(sequence) for sequence in (8, 9, 10)])
+@dataclass
+class World(GivenResources):
+    """Resources whose clock stands still, and the receivers of events."""
 
-    assert [record["messageId"] for record in queued["Records"]] == ["3", "1", "2"]
-    sequences = [record["dynamodb"]["SequenceNumber"] for record in streamed["Records"]]
-    assert sequences == ["8", "9", "10"]
+    table: SqliteTable = MISSING
+    timers_queue: SqliteQueue = MISSING
+    slow: Receiver = field(default_factory=Receiver)
+    fast: FakeQueue = field(default_factory=FakeQueue)
+    claims: WatchedClaims = field(default_factory=WatchedClaims)
+    now: float = NOON
+
+    def __post_init__(self) -> None:
+        self.clock = lambda: self.now
+
+    def event_queue(self, name: str) -> Queue | None:
+        return self.slow if name == "slow" else self.fast
+
+    def accept(self, name: str, target: Target, at: int = AT) -> None:
+        event = Event(name, at, AT, target, '"x"', name, next_at=at)
+        schedule.accept(event, self.table, self.timers_queue, AT)
+
+    def status(self, name: str) -> Status:
+        return schedule.read(self.table, name).status
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [None, {}, {"batchItemFailures": []}, {"batchItemFailures": None}],
-    ids=["None", "empty", "an empty list", "null"],
-)
-def test_an_answer_that_names_nothing_is_full_success(answer: dict[str, Any] | None) -> None:
-    """The Lambda developer guide, "Success and failure conditions"."""
-    assert failed_identifiers(answer, ["1", "2"]) == set()
+SLOW, FAST, LOG = Target(Kind.QUEUE, "slow"), Target(Kind.QUEUE, "fast"), Target(Kind.LOG)
 
 
-def test_an_answer_names_what_failed() -> None:
-    answer = {"batchItemFailures": [{"itemIdentifier": "2"}, {"itemIdentifier": "3"}]}
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with closing(Database(tmp_path / FILE)) as database:
+        queue = SqliteQueue(database, "timers", lambda: made.now, visibility_timeout=VISIBILITY)
+        made = World(
+            table=SqliteTable(database), timers_queue=queue, map_parallel=database.map_in_commits
+        )
+        yield made
 
-    assert failed_identifiers(answer, ["1", "2", "3"]) == {"2", "3"}
+
+@pytest.fixture
+def workers(world: World) -> Iterator[Callable[[int], EventWorker]]:
+    made: list[EventWorker] = []
+
+    def make(threads: int) -> EventWorker:
+        made.append(EventWorker(world.timers_queue, world, threads))
+        return made[-1]
+
+    yield make
+    world.slow.is_open.set()
+    for one in made:
+        one.stop()
+    assert world.claims.held == set(), "nothing is delivered any more"
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [{"itemIdentifier": "99"}, {"itemIdentifier": ""}, {"itemIdentifier": None}, {"other": "1"}],
-    ids=["not in the batch", "empty", "null", "a wrong key"],
-)
-def test_an_answer_that_names_something_else_fails_the_whole_batch(
-    failure: dict[str, Any],
+Make = Callable[[int], EventWorker]
+
+
+def until(holds: Callable[[], bool], step: Callable[[], object]) -> None:
+    """Step until something holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline
+        step()
+        time.sleep(0.001)
+
+
+def test_what_is_due_is_fired_and_its_messages_are_gone(world: World, workers: Make) -> None:
+    names = [f"e{number}" for number in range(30)]
+    for name in names:
+        world.accept(name, FAST)
+    step = workers(8).step
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert len(world.fast.bodies) == len(names)
+    assert {world.status(name) for name in names} == {Status.SUCCESS}
+
+
+def test_a_receiver_that_hangs_holds_up_no_other(world: World, workers: Make) -> None:
+    world.accept("slow", SLOW)
+    step = workers(2).step
+    step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+    for number in range(20):
+        world.accept(f"e{number}", FAST)
+    until(lambda: len(world.fast.bodies) == 20, step)
+    assert world.status("slow") is Status.ACTIVE
+    world.slow.is_open.set()
+    until(lambda: world.status("slow") is Status.SUCCESS, step)
+
+
+def test_no_more_are_fired_at_once_than_told_and_the_rest_waits_in_the_queue(
+    world: World, workers: Make
 ) -> None:
-    """The Lambda developer guide: an empty, null or malformed itemIdentifier, or a bad key."""
-    answer = {"batchItemFailures": [{"itemIdentifier": "1"}, failure]}
+    for number in range(5):
+        world.accept(f"e{number}", SLOW)
+    step = workers(3).step
+    assert step() == 0.0
+    for _ in range(3):
+        assert world.slow.begun.acquire(timeout=PATIENCE)
+    assert step() == IDLE_SECONDS
+    assert not world.slow.begun.acquire(blocking=False)
+    assert sum(schedule.read(world.table, f"e{number}").tries for number in range(5)) == 3
+    world.slow.is_open.set()
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert len(world.slow.taken) == 5
 
-    assert failed_identifiers(answer, ["1", "2"]) == {"1", "2"}
+
+def test_as_many_may_be_fired_at_once_after_some_were_as_before(
+    world: World, workers: Make
+) -> None:
+    for number in range(4):
+        world.accept(f"e{number}", FAST)
+    step = workers(2).step
+    until(lambda: world.timers_queue.size() == 0, step)
+    for number in range(5):
+        world.accept(f"slow{number}", SLOW)
+    for _ in range(3):
+        step()
+    assert sum(schedule.read(world.table, f"slow{number}").tries for number in range(5)) == 2
+
+
+def test_whoever_is_told_of_an_attempt_finds_it_settled_by_the_next_step(
+    world: World, workers: Make
+) -> None:
+    told = threading.Event()
+    delivery = workers(1)
+    delivery.on_attempt = told.set
+    world.accept("e", LOG)
+    delivery.step()
+    assert told.wait(PATIENCE)
+    delivery.step()
+    assert world.status("e") is Status.SUCCESS
+    assert world.timers_queue.size() == 0
+
+
+def test_it_rests_until_the_next_event_and_no_longer(world: World, workers: Make) -> None:
+    step = workers(2).step
+    assert step() == IDLE_SECONDS
+    world.accept("e", LOG, AT + 4_000)
+    assert step() == pytest.approx(4.0)
+    world.now += 3.999
+    assert step() == 0.005
+
+
+def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
+    world: World, workers: Make
+) -> None:
+    step = workers(2).step
+    world.timers_queue.send(message("nobody"))
+    world.timers_queue.send("not JSON")
+    step()
+    assert world.timers_queue.size() == 1
+    world.now += VISIBILITY
+    assert [one.body for one in world.timers_queue.receive(9)] == ["not JSON"]
+
+
+def test_a_message_of_no_event_takes_up_no_thread(world: World, workers: Make) -> None:
+    delivery = workers(1)
+    attempted: list[None] = []
+    delivery.on_attempt = lambda: attempted.append(None)
+    world.timers_queue.send(message("nobody"))
+    delivery.step()
+    delivery.stop()
+    assert attempted == []
+
+
+def test_what_is_told_of_an_event_names_the_function_that_fires(
+    world: World, workers: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    telemetry.begin("another", None)
+    world.accept("e", LOG)
+    with caplog.at_level(logging.INFO, "vu-mi"):
+        until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
+    told = [(record.message, vars(record)["fields"]["function"]) for record in caplog.records]
+    assert told == [("an event", "fire_timers"), ("metrics", "another")]
+
+
+def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, workers: Make) -> None:
+    world.accept("e", SLOW)
+    delivery = workers(2)
+    delivery.step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+    threading.Timer(0.05, world.slow.is_open.set).start()
+    delivery.stop()
+    assert world.status("e") is Status.SUCCESS
+    assert world.timers_queue.size() == 0
+
+
+def test_an_attempt_whose_outcome_can_not_be_written_comes_again_under_the_same_id(
+    world: World, workers: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is over before its message is visible again."""
+    world.accept("e", FAST)
+    delivery = workers(1)
+    done = threading.Event()
+    delivery.on_attempt = done.set
+    delivery.step()
+    assert done.wait(PATIENCE)
+    with monkeypatch.context() as broken:
+        broken.setattr(world.table, "write", _unavailable)
+        delivery.step()
+    assert world.status("e") is Status.ACTIVE
+    world.now += VISIBILITY
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+    assert world.fast.bodies == ['"x"', '"x"']
+    assert schedule.read(world.table, "e").tries == 2
+
+
+def fails_once(world: World, step: Callable[[DeliveryTask], None]) -> MapParallel:
+    """What commits all but the first of these steps, which it does and undoes."""
+
+    def broken(task: DeliveryTask) -> None:
+        step(task)
+        raise Unavailable("the disk is full")
+
+    def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        parts = list(parts)
+        if function is not step or not parts:
+            return whole(function, parts)
+        world.map_parallel = whole
+        return whole(broken, parts)
+
+    whole = world.map_parallel
+    return map_parallel
+
+
+@pytest.mark.parametrize("failed", [DeliveryTask.claim, DeliveryTask.settle])
+def test_a_commit_that_fails_takes_up_no_place_and_loses_no_event(
+    world: World, workers: Make, failed: Callable[[DeliveryTask], None]
+) -> None:
+    world.accept("e", FAST)
+    world.map_parallel = fails_once(world, failed)
+    step = workers(1).step
+    with pytest.raises(Unavailable):
+        until(lambda: world.status("e") is Status.SUCCESS, step)
+    assert schedule.read(world.table, "e").tries == (failed is DeliveryTask.settle)
+    world.now += VISIBILITY
+    until(lambda: world.timers_queue.size() == 0, step)
+    assert world.status("e") is Status.SUCCESS
+    assert len(world.fast.bodies) == 1 + (failed is DeliveryTask.settle)
+
+
+def test_stopping_does_not_fail_and_leaves_to_the_next_start_what_can_not_be_written(
+    world: World, workers: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept("e", FAST)
+    delivery = workers(1)
+    delivery.step()
+    world.map_parallel = fails_once(world, DeliveryTask.settle)
+    telemetry.begin("another", None)
+    delivery.stop()
+    [told] = [one for one in caplog.records if one.levelno == logging.WARNING]
+    fields = {"function": "fire_timers", "reason": "the disk is full"}
+    assert (told.message, vars(told)["fields"]) == ("events_left_to_next_start", fields)
+    assert schedule.read(world.table, "e").claim
+    world.timers_queue.release()
+    world.claims = WatchedClaims()
+    until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
+
+
+def test_stopping_twice_settles_once(
+    world: World, workers: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.accept("e", FAST)
+    delivery = workers(1)
+    delivery.step()
+    with caplog.at_level(logging.INFO, telemetry.metrics.name):
+        delivery.stop()
+        delivery.stop()
+    assert [record.message for record in caplog.records] == ["metrics"]
+
+
+def _unavailable(*_: object) -> None:
+    raise OSError("the disk is gone")
+
+
+def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
+    world: World, workers: Make
+) -> None:
+    """It waits for its time by the clock there is."""
+    schedule.accept(an_event("e", AT + 1_000), world.table, world.timers_queue, AT + 5_000)
+    step = workers(1).step
+    step()
+    assert world.status("e") is Status.ACTIVE
+    world.now += 1.0
+    until(lambda: world.status("e") is Status.SUCCESS, step)
+
+
+def hangs(world: World, delivery: EventWorker) -> None:
+    """An event is being delivered."""
+    world.accept("e", SLOW)
+    delivery.step()
+    assert world.slow.begun.acquire(timeout=PATIENCE)
+
+
+def cancel(world: World) -> bool:
+    """Cancel the event; tell whether that was in time."""
+    try:
+        schedule.cancel(world.table, world.claims, "e", int(world.now * 1000))
+    except schedule.TooLateError:
+        return False
+    return True
+
+
+JUMPS = [-3_600.0, 61.0, 120.0, 3_600.0]
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_while_an_event_is_delivered_it_can_not_be_cancelled_by_any_clock(
+    world: World, workers: Make, jump: float
+) -> None:
+    delivery = workers(2)
+    hangs(world, delivery)
+    world.now += jump
+    assert not cancel(world)
+    world.slow.is_open.set()
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+
+
+@pytest.mark.parametrize("jump", JUMPS)
+def test_while_an_event_is_delivered_it_is_not_delivered_again_by_any_clock(
+    world: World, workers: Make, jump: float
+) -> None:
+    """A message of it comes, as the one that led to the delivery does after 90 seconds."""
+    delivery = workers(2)
+    hangs(world, delivery)
+    world.now += jump
+    world.timers_queue.send(message("e"))
+    delivery.step()
+    assert schedule.read(world.table, "e").tries == 1
+    world.slow.is_open.set()
+    until(lambda: world.status("e") is Status.SUCCESS, delivery.step)
+    assert world.slow.taken == ['"x"']
+
+
+def test_a_message_of_an_event_that_is_delivered_waits(world: World, workers: Make) -> None:
+    """The outcome of the delivery may not be written; then this message leads to the next."""
+    delivery = workers(2)
+    hangs(world, delivery)
+    world.now += 120.0
+    delivery.step()
+    assert world.timers_queue.receive(9) == []
+    assert world.timers_queue.next_visible() == world.now + LEASE_SECONDS
+
+
+def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(
+    world: World, workers: Make
+) -> None:
+    world.accept("e", FAST)
+    delivery = workers(1)
+    ended = threading.Event()
+    delivery.on_attempt = ended.set
+    delivery.step()
+    assert ended.wait(PATIENCE)
+    world.now += 3_600.0
+    whole, answers = world.map_parallel, []
+
+    def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        answers.append(cancel(world))
+        return whole(function, parts)
+
+    world.map_parallel = map_parallel
+    delivery.step()
+    assert answers == [False]
+    assert world.status("e") is Status.SUCCESS
+
+
+def test_between_two_attempts_an_event_can_be_cancelled(world: World, workers: Make) -> None:
+    world.accept("e", Target(Kind.URL, "https://example.com/"))
+    until(lambda: schedule.read(world.table, "e").last_error != "", workers(1).step)
+    assert cancel(world)
+
+
+@pytest.mark.parametrize("failed", [DeliveryTask.claim, DeliveryTask.settle])
+def test_after_a_commit_that_fails_an_event_can_be_cancelled_by_any_clock(
+    world: World, workers: Make, failed: Callable[[DeliveryTask], None]
+) -> None:
+    world.accept("e", FAST)
+    world.map_parallel = fails_once(world, failed)
+    with pytest.raises(Unavailable):
+        until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
+    world.now -= 3_600.0
+    assert cancel(world)
+
+
+def test_a_claim_that_is_made_twice_for_one_commit_is_delivered(
+    world: World, workers: Make
+) -> None:
+    """A commit that is shared may be undone, and its functions called again."""
+    whole = world.map_parallel
+
+    def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
+        def twice(part: Any) -> Any:
+            with pytest.raises(Unavailable):
+                whole(undone, [part])
+            return function(part)
+
+        def undone(part: Any) -> None:
+            function(part)
+            raise Unavailable("the commit is undone")
+
+        return whole(twice if function is DeliveryTask.claim else function, parts)
+
+    world.map_parallel = map_parallel
+    world.accept("e", FAST)
+    until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
+    assert schedule.read(world.table, "e").tries == 1
+
+
+def test_a_claimed_event_is_delivered_though_the_clock_jumps_before(world: World) -> None:
+    firing = EventDelivery(
+        world.table,
+        world.timers_queue,
+        lambda _: DeliveryResult(),
+        ProcessClaims(),
+        world.clock,
+        (),
+    )
+    world.accept("e", FAST)
+    claimed = firing.claim("e")
+    assert claimed is not None
+    world.now += 3_600.0
+    assert firing.attempt(claimed) is not None
+
+
+def test_a_new_process_delivers_what_a_killed_one_had_claimed(world: World, workers: Make) -> None:
+    killed = EventDelivery(
+        world.table,
+        world.timers_queue,
+        lambda _: DeliveryResult(),
+        ProcessClaims(),
+        world.clock,
+        (),
+    )
+    world.accept("e", FAST)
+    assert killed.claim("e") is not None
+    until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
+    assert schedule.read(world.table, "e").tries == 2
+
+
+def test_a_new_process_cancels_what_a_killed_one_had_claimed(world: World) -> None:
+    killed = EventDelivery(
+        world.table,
+        world.timers_queue,
+        lambda _: DeliveryResult(),
+        ProcessClaims(),
+        world.clock,
+        (),
+    )
+    world.accept("e", FAST)
+    assert killed.claim("e") is not None
+    assert cancel(world)

@@ -1,0 +1,35 @@
+"""The resources of one machine as far as views need them, over an open file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from chalicelib.settings import Settings
+from simulation.resources import MISSING
+from vumi.resources import StandaloneResources
+from vumi.storage.database import Database
+from vumi.storage.table import SqliteTable
+from vumi.storage.view_clock import ViewClock
+from vumi.workers.views import CommitViewQueue
+
+
+def standalone(
+    database: Database,
+    views_queue: CommitViewQueue,
+    clock: Callable[[], float],
+    settings: Settings,
+) -> StandaloneResources:
+    """Return resources whose events and journals are missing."""
+    return StandaloneResources(
+        settings=settings,
+        clock=clock,
+        view_clock=ViewClock(database, views_queue.queue, clock),
+        map_parallel=database.map_in_commits,
+        table=SqliteTable(database),
+        views_queue=views_queue,
+        timers_queue=MISSING,
+        distribution_queue=MISSING,
+        archive=MISSING,
+        claims=MISSING,
+        sender=None,
+    )

@@ -1,0 +1,193 @@
+"""Expired items are removed, and the removals that a consumer handles enter the change log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from chalicelib.storage.items import Key, key_of
+from chalicelib.views import keys
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import marker_item
+from simulation.clocks import Clock
+from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import ChangeLog, SqliteTable
+from vumi.workers.expiry import BATCH_REMOVALS, EXPIRY_SECONDS, Expiry
+
+START = 1_000_000.0
+
+
+@dataclass
+class Life:
+    """A table and an expiry over it, as the engine has them."""
+
+    database: Database
+    table: SqliteTable
+    clock: Clock
+    removals: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.log = ChangeLog(self.database, "reader")
+        self.queue = SqliteQueue(self.database, "views", self.clock)
+        self.expiry = self.expiry_of(lambda: self.removals.append(self.clock.now))
+
+    def expiry_of(self, on_removal: Callable[[], None]) -> Expiry:
+        return Expiry(self.database, self.queue, self.clock, on_removal)
+
+    def view(self, badge_id: str = "badge", at: float = START) -> Key:
+        """Store a view that is kept for an hour."""
+        key = keys.view(badge_id, new_ulid(int(at * 1000)))
+        self.table.put_all([{"PK": key.pk, "SK": key.sk, "ttl": int(at) + 3_600}])
+        return key
+
+    def fold(self, badge_id: str, upto: float) -> None:
+        """Move the watermark of a badge."""
+        pk, sk = keys.summary(badge_id)
+        self.table.put_all([{"PK": pk, "SK": sk, "watermark": int(upto * 1000)}])
+
+    def there(self, key: Key) -> bool:
+        return self.table.get(key) is not None
+
+    @property
+    def changes(self) -> list[Key]:
+        return [key_of(change.item) for change in self.log.read(10)]
+
+
+@pytest.fixture
+def life(database: Database, table: SqliteTable) -> Life:
+    return Life(database, table, Clock(START))
+
+
+def test_expiry_removes_what_is_over_and_says_so(life: Life) -> None:
+    key = Key("p", "s")
+    life.table.put_all([{"PK": "p", "SK": "s", "ttl": int(START)}])
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.removals == []
+
+    life.clock.now += 1
+    assert life.expiry.step() == 0.0  # there may be more
+    assert life.expiry.step() == EXPIRY_SECONDS
+
+    assert not life.there(key)
+    assert life.removals == [START + 1]
+
+
+@pytest.mark.parametrize("dead", [False, True])
+def test_what_shows_that_a_view_is_counted_stays_while_the_queue_has_its_message(
+    life: Life, *, dead: bool
+) -> None:
+    """Its message would count it again."""
+    ulid = new_ulid(int(START * 1000))
+    view, seen = keys.view("badge", ulid), keys.seen(ulid)
+    for key in (view, seen):
+        life.table.put_all([{"PK": key.pk, "SK": key.sk, "ttl": int(START)}])
+    life.fold("badge", START + 1)
+    life.queue.send(View("badge", ulid).to_message())
+    if dead:
+        life.database.write(
+            lambda connection: connection.execute(
+                "UPDATE messages SET queue = 'views-dead-letters'"
+            )
+        )
+    life.clock.now += 1
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.there(view)
+    assert life.there(seen)
+
+    life.database.write(lambda connection: connection.execute("DELETE FROM messages"))
+    assert life.expiry.step() == 0.0
+    assert not life.there(view)
+    assert not life.there(seen)
+
+
+def test_expiry_says_so_only_once_the_removal_can_be_read(life: Life) -> None:
+    marker = marker_item("badge", int(START) - 600, int(START))
+    life.table.put_all([marker])
+    life.clock.now += 1
+    read: list[Key] = []
+
+    life.expiry_of(lambda: read.extend(life.changes)).step()
+
+    assert read == [key_of(marker)]
+
+
+def test_expiry_removes_a_folded_view_an_hour_after_it_was_taken(life: Life) -> None:
+    view = life.view()
+    life.fold("badge", START + 300)
+    life.clock.now += 3_600
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.there(view)
+
+    life.clock.now += 1
+    assert life.expiry.step() == 0.0
+    assert not life.there(view)
+    assert life.changes == []
+
+
+def test_expiry_holds_a_view_until_the_watermark_of_its_badge_has_passed_it(life: Life) -> None:
+    view, earlier = life.view(), life.view(at=START - 0.001)
+    life.fold("badge", START - 0.001)
+    life.clock.now += 30 * 86_400
+
+    assert life.expiry.step() == 0.0
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert (life.there(earlier), life.there(view)) == (False, True)
+
+    life.fold("badge", START)
+    assert life.expiry.step() == 0.0
+    assert not life.there(view)
+
+
+def test_expiry_holds_the_view_of_a_badge_that_was_never_folded(life: Life) -> None:
+    view = life.view()
+    life.clock.now += 30 * 86_400
+
+    assert life.expiry.step() == EXPIRY_SECONDS
+    assert life.there(view)
+    assert life.removals == []
+
+
+def test_expiry_goes_by_the_watermark_of_each_badge(life: Life) -> None:
+    held, free = life.view("a"), life.view("b")
+    life.fold("b", START)
+    life.clock.now += 3_601
+
+    life.expiry.step()
+
+    assert (life.there(held), life.there(free)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("key", "is_told"),
+    [
+        (keys.marker("badge", 300), True),
+        (Key("WALLET#w", "TX#1"), True),
+        (keys.view("badge", new_ulid(0)), False),
+        (keys.seen(new_ulid(0)), False),
+        (keys.summary("tombstone"), False),
+    ],
+)
+def test_only_removals_that_a_consumer_handles_enter_the_change_log(
+    life: Life, key: Key, *, is_told: bool
+) -> None:
+    life.fold("badge", START)
+    life.table.put_all([{"PK": key.pk, "SK": key.sk, "ttl": 1}])
+
+    assert life.expiry.step() == 0.0
+
+    assert not life.there(key)
+    assert life.changes == ([key] if is_told else [])
+
+
+def test_expiry_works_in_batches(life: Life) -> None:
+    number = BATCH_REMOVALS + 1
+    life.table.put_all([{"PK": "p", "SK": f"{place:05}", "ttl": 1} for place in range(number)])
+
+    steps = [life.expiry.step() for _ in range(3)]
+
+    assert steps == [0.0, 0.0, EXPIRY_SECONDS]
+    assert len(life.removals) == 2
+    assert life.table.count("p", limit=number) == 0

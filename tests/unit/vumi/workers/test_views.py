@@ -1,0 +1,212 @@
+"""Views of a common commit are stored in it; others go through the queue."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Key
+from chalicelib.views import keys
+from chalicelib.views.view import View
+from chalicelib.views.windows import marker_item
+from simulation.clocks import NOON, Clock
+from simulation.logs import told
+from simulation.standalone import standalone
+from simulation.views import AT_NOON, BADGE, put_views, shown, summary, view
+from vumi.storage.database import Database
+from vumi.storage.queue import SqliteQueue
+from vumi.storage.table import Change, SqliteTable
+from vumi.workers.views import CommitViewQueue, ViewWorker
+
+VISIBILITY = 30.0
+MARK = int(NOON) + 300
+YOUNG = view()
+WAITS = view(AT_NOON - 600_000, place=1)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def queue(database: Database, clock: Clock) -> CommitViewQueue:
+    return CommitViewQueue(
+        SqliteQueue(database, "views", clock, visibility_timeout=VISIBILITY, max_receives=1_000)
+    )
+
+
+@pytest.fixture
+def worker(database: Database, queue: CommitViewQueue, clock: Clock) -> ViewWorker:
+    return ViewWorker(queue, standalone(database, queue, clock, Settings()))
+
+
+@pytest.fixture
+def commit(database: Database, queue: CommitViewQueue, worker: ViewWorker) -> Callable[..., str]:
+    """Return what sends views within a common commit."""
+
+    def send(*views: View) -> str:
+        for one in views:
+            queue.send(one)
+        return "answered"
+
+    return lambda *views: database.in_one_commit(lambda: worker.commit(lambda: send(*views)))
+
+
+def failing(worker: ViewWorker, error: Exception) -> None:
+    """Let the worker fail after it has stored its views."""
+
+    def fail(_: object, parts: Iterable[object], /) -> list[Any]:
+        list(parts)
+        raise error
+
+    worker._resources = replace(worker._resources, map_parallel=fail)  # noqa: SLF001  no other way in
+
+
+def test_the_views_of_a_commit_are_stored_in_it_and_never_sent(
+    commit: Callable[..., str], queue: CommitViewQueue, table: SqliteTable
+) -> None:
+    assert commit(YOUNG, view(place=2)) == "answered"
+    assert shown(table) == 2
+    assert queue.queue.size() == 0
+    queue.send(YOUNG)
+    assert [message.id for message in queue.queue.receive(10)] == [1]
+
+
+def test_a_commit_without_views_writes_nothing(
+    commit: Callable[..., str], database: Database
+) -> None:
+    assert commit() == "answered"
+    assert database.read("SELECT highest FROM clock") == [(0,)]
+
+
+def test_the_time_of_a_commit_is_kept_in_the_file(
+    commit: Callable[..., str], database: Database
+) -> None:
+    commit(YOUNG)
+    assert database.read("SELECT highest FROM clock") == [(NOON,)]
+
+
+def test_a_view_that_is_not_stored_becomes_a_message_that_was_received_once(
+    commit: Callable[..., str], queue: CommitViewQueue, clock: Clock
+) -> None:
+    woken: list[bool] = []
+    queue.queue.on_send = lambda: woken.append(True)
+
+    assert commit(YOUNG, WAITS) == "answered"
+
+    assert (queue.queue.size(), woken) == (1, [True])
+    assert queue.queue.receive(10) == []
+    clock.now += VISIBILITY
+    [message] = queue.queue.receive(10)
+    assert (View.from_message(message.body), message.receives) == (WAITS, 2)
+    assert (message.sent_at, message.first_received_at) == (NOON, NOON)
+
+
+def test_after_an_unexpected_error_all_views_of_the_commit_become_messages(
+    commit: Callable[..., str],
+    worker: ViewWorker,
+    queue: CommitViewQueue,
+    clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failing(worker, ZeroDivisionError())
+
+    assert commit(YOUNG, WAITS) == "answered"
+
+    assert told(caplog) == [(logging.ERROR, "views_not_stored", {"views": 2})]
+    clock.now += VISIBILITY
+    bodies = [message.body for message in queue.queue.receive(10)]
+    assert [View.from_message(body) for body in bodies] == [YOUNG, WAITS]
+
+
+def test_a_commit_fails_with_its_storage(
+    commit: Callable[..., str], worker: ViewWorker, queue: CommitViewQueue, table: SqliteTable
+) -> None:
+    """Then its requests are answered alone."""
+    failing(worker, Unavailable("the disk is full"))
+    with pytest.raises(Unavailable):
+        commit(YOUNG)
+    assert (queue.queue.size(), shown(table)) == (0, 0)
+
+
+def test_a_function_that_fails_stores_nothing_and_keeps_no_more_views(
+    worker: ViewWorker, queue: CommitViewQueue, table: SqliteTable
+) -> None:
+    def function() -> None:
+        queue.send(YOUNG)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        worker.commit(function)
+    queue.send(WAITS)
+
+    assert shown(table) == 0
+    [message] = queue.queue.receive(10)
+    assert View.from_message(message.body) == WAITS
+
+
+def test_a_view_of_another_thread_is_sent(worker: ViewWorker, queue: CommitViewQueue) -> None:
+    def function() -> None:
+        other = threading.Thread(target=queue.send, args=(YOUNG,))
+        other.start()
+        other.join()
+
+    worker.commit(function)
+
+    assert queue.queue.size() == 1
+
+
+def test_the_views_of_messages_are_stored_and_the_others_come_again(
+    worker: ViewWorker, table: SqliteTable
+) -> None:
+    bodies = {1: YOUNG.to_message(), 2: "malformed", 3: WAITS.to_message(), 4: YOUNG.to_message()}
+    assert worker.store_messages(bodies) == [2, 3]
+    assert shown(table) == 1
+
+
+def marker(sequence: int, badge_id: str = BADGE) -> Change:
+    return Change(sequence, NOON + 900, marker_item(badge_id, MARK, MARK + 600))
+
+
+def test_the_badge_of_a_removed_marker_is_folded_beside_a_malformed_one(
+    worker: ViewWorker,
+    table: SqliteTable,
+    database: Database,
+    clock: Clock,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    put_views(table, AT_NOON)
+    clock.now = NOON + 900
+    malformed = Change(1, NOON, {"PK": "WINDOW#x", "SK": "WINDOW"})
+    assert worker.fold([malformed, marker(2)]) == []
+    assert summary(table)["count"] == 1
+    assert database.read("SELECT highest FROM clock") == [(NOON + 900,)]
+    assert told(caplog) == [(logging.ERROR, "malformed_stream_record", {"record": malformed})]
+
+
+def test_the_changes_of_badges_that_can_not_be_folded_come_again(
+    worker: ViewWorker, table: SqliteTable, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.now = NOON + 900
+    put_views(table, AT_NOON)
+    put_views(table, AT_NOON, badge_id="hubot")
+    whole = table.write
+
+    def refuse(*writes: Any) -> None:
+        refused = {keys.partition(BADGE), keys.marker(BADGE, MARK).pk}
+        if {write.key.pk for write in writes} & refused:
+            raise Unavailable("no room")
+        whole(*writes)
+
+    monkeypatch.setattr(SqliteTable, "write", lambda _, *writes: refuse(*writes))
+    changes = [marker(1), marker(2, "hubot"), marker(3)]
+    assert worker.fold(changes) == [changes[0], changes[2]]
+    assert table.get(Key(keys.partition("hubot"), keys.SUMMARY)) is not None
