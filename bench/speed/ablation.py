@@ -5,7 +5,6 @@ Each is removed from outside, so the rest of the engine is the one that is shipp
 
 from __future__ import annotations
 
-import gc
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
@@ -15,15 +14,15 @@ from unittest.mock import patch
 
 from vumi import engine
 from vumi.__main__ import main
-from vumi.server import web
+from vumi.server import common_commits
 from vumi.storage import commits, database
 from vumi.workers import changes
 from vumi.workers.views import ViewWorker
 
 
-def _threads() -> None:
-    """Each request is handed to a thread, and shares a commit with those that wait as well."""
-    patch.object(web, "SHARING", ()).start()
+def _alone() -> None:
+    """Each request has a commit of its own."""
+    patch.object(common_commits, "MAX_REQUESTS", 1).start()
 
 
 def _messages() -> None:
@@ -50,18 +49,12 @@ def _large_folds() -> None:
     patch.object(changes, "MIN_BATCH_CHANGES", changes.MAX_BATCH_CHANGES).start()
 
 
-def _collected() -> None:
-    """The garbage collector looks through what was imported again and again."""
-    patch.object(gc, "freeze").start()
-
-
 STEPS: Mapping[str, Callable[[], None]] = {
-    "one thread answers all that came": _threads,
+    "requests share a commit": _alone,
     "views are stored by the commit that answers": _messages,
     "one statement has no savepoint": _savepoints,
     "loops and visitors take turns": _no_turns,
     "a fold is as large as fits into its turn": _large_folds,
-    "what was imported is not collected": _collected,
 }
 """What is done, and how it is taken out."""
 
