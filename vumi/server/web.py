@@ -31,8 +31,15 @@ Address: TypeAlias = tuple[str, int]
 class WebServer:
     """Holds its port from construction to `serve` (`OSError` if it can't), serves until stopped."""
 
-    def __init__(self, application: Application, host: str, port: int) -> None:
+    def __init__(
+        self,
+        application: Application,
+        host: str,
+        port: int,
+        drain_seconds: float = DRAIN_SECONDS,
+    ) -> None:
         self._application = application
+        self._drain_seconds = drain_seconds
         self._held = _hold(host, port)
         self._addresses: list[Address] = [held.getsockname()[:2] for held in self._held]
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -75,7 +82,10 @@ class WebServer:
         await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
         for server in servers:
             server.stop()  # type: ignore[no-untyped-call]
-        await asyncio.wait(serving, timeout=DRAIN_SECONDS)
+        _, unfinished = await asyncio.wait(serving, timeout=self._drain_seconds)
+        if unfinished:
+            # They are cancelled now, and granian reports that as an error.
+            asyncio.get_running_loop().set_exception_handler(lambda *_: None)
 
 
 def _hold(host: str, port: int) -> list[socket.socket]:

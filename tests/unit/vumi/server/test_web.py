@@ -53,8 +53,10 @@ def small() -> Small:
 
 
 @contextmanager
-def serving(small: Small, host: str = "127.0.0.1") -> Iterator[tuple[WebServer, threading.Thread]]:
-    server = WebServer(Application(small), host, 0)
+def serving(
+    small: Small, host: str = "127.0.0.1", drain_seconds: float = PATIENCE
+) -> Iterator[tuple[WebServer, threading.Thread]]:
+    server = WebServer(Application(small), host, 0, drain_seconds)
     ready = threading.Event()
     thread = threading.Thread(target=server.serve, args=(ready.set,))
     thread.start()
@@ -278,6 +280,21 @@ def test_a_stop_finishes_the_request_under_way(small: Small) -> None:
 
         small.go_on.set()
         assert connection.getresponse().read() == b'{"path": "/slow", "body": ""}'
+
+
+def test_a_stop_does_not_wait_for_ever(small: Small, caplog: pytest.LogCaptureFixture) -> None:
+    length = "Content-Length: 9\r\n"
+    with (
+        serving(small, drain_seconds=0.1) as (server, thread),
+        connect(server) as connection,
+        socket.create_connection(("127.0.0.1", server.port), PATIENCE) as client,
+    ):
+        client.sendall(get("/a", length) + b"half")
+        assert ask(connection, "/b")[0] == 200
+        server.stop()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert not caplog.records
 
 
 def test_a_stop_sends_what_a_slow_client_has_not_read_yet(small: Small) -> None:
