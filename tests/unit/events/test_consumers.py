@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +20,11 @@ from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.ports import Message
 from simulation.clocks import NOON
 from simulation.logs import counting_metrics, told
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.tables import FaultyTable, raising
 
 
 @dataclass
@@ -37,9 +37,8 @@ class World(GivenResources):
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with sqlite_table(tmp_path) as table:
-        yield World(table=table)
+def world() -> World:
+    return World(table=MemoryTable())
 
 
 @pytest.fixture
