@@ -15,11 +15,11 @@ from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
+from vumi.backup import LOCK
 from vumi.fair_lock import FairLock
 from vumi.resources import StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
-from vumi.storage.backup import LOCK
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

@@ -21,10 +21,10 @@ from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 from simulation.standalone import standalone
+from vumi import backup
 from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_QUEUE
-from vumi.storage import backup
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.view_clock import ViewClock
