@@ -50,7 +50,7 @@ DONE: dict[str, Any] = {"batchItemFailures": []}
 class World(GivenResources):
     """Resources whose parts a test looks at."""
 
-    timers_queue: FakeQueue = field(default_factory=FakeQueue)
+    delivery_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
     archive: FakeArchive = field(default_factory=FakeArchive)
     now: float = NOON
@@ -136,8 +136,8 @@ def test_the_events_of_a_group_are_enqueued_and_a_malformed_group_alone_comes_ag
 ) -> None:
     groups = {"bad": '{"events": [["a"]]}', "good": json.dumps({"events": [["a", AT]]})}
     assert distribute_timers(events.sqs_event(groups), None) == again("bad")
-    assert world.timers_queue.bodies == [message("a")]
-    world.timers_queue.failure = Unavailable("no queue")
+    assert world.delivery_queue.bodies == [message("a")]
+    world.delivery_queue.failure = Unavailable("no queue")
     assert distribute_timers(events.sqs_event(groups), None) == again("bad", "good")
 
 
