@@ -45,13 +45,13 @@ def make(
     target: Path,
     *,
     replace: bool = False,
-    meanwhile: Callable[[], None] = lambda: None,
+    on_file_copied: Callable[[], None] = lambda: None,
 ) -> Backup:
     """Copy a data folder to a new folder, or replace an older backup. Raises `BackupError`.
 
     The copy is made under a hidden name, checked, and then renamed, so a folder with the name of a
-    backup is complete. The next backup removes what a killed one left. `meanwhile` is called
-    after the file is copied.
+    backup is complete. The next backup removes what a killed one left. `on_file_copied` is called
+    between the file and the archive.
     """
     target = target.absolute()
     _check_target(folder, target, replace=replace)
@@ -59,7 +59,7 @@ def make(
     try:
         with _lock_folder(unfinished):
             _copy_file(folder / FILE, unfinished / FILE)
-            meanwhile()
+            on_file_copied()
             _copy_secrets(folder / secrets.FILE, unfinished / secrets.FILE)
             objects = _copy_archive(folder / archive.FOLDER, unfinished / archive.FOLDER)
             sync_folder(unfinished)

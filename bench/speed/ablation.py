@@ -20,9 +20,9 @@ from vumi.workers import changes
 from vumi.workers.views import ViewWorker
 
 
-def _threads() -> None:
-    """Hand each request to a thread, which shares a commit with the threads that wait."""
-    patch.object(common_commits, "may_call_network", lambda _: True).start()
+def _alone() -> None:
+    """Give each request a commit of its own."""
+    patch.object(common_commits, "MAX_REQUESTS", 1).start()
 
 
 def _messages() -> None:
@@ -50,7 +50,7 @@ def _large_folds() -> None:
 
 
 STEPS: Mapping[str, Callable[[], None]] = {
-    "one thread answers all that came": _threads,
+    "requests share a commit": _alone,
     "views are stored by the commit that answers": _messages,
     "one statement has no savepoint": _savepoints,
     "loops and visitors take turns": _no_turns,

@@ -29,8 +29,8 @@ class ClientError(Exception):
     """Fields of the response beside its code and message."""
 
 
-class BadRequestError(ClientError):
-    """A field, an option, a cursor or an id is missing or wrong."""
+class BadRequestError(ClientError, ValueError):
+    """A field, an option, a cursor or an id is missing or malformed."""
 
 
 class UnauthorizedError(ClientError):

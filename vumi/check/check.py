@@ -149,7 +149,7 @@ def _check_disk(path: Path) -> Iterator[Finding]:
     """Check that the file can be written and can grow."""
     for place in (path.parent, path):
         if not os.access(place, os.W_OK):
-            yield wrong(f"{place} is not writable; let this user write the file and its folder")
+            yield wrong(f"{place} can't be written; let this user write the file and its folder")
     free = shutil.disk_usage(path.parent).free
     wal = beside(path, WAL).stat().st_size if has_wal(path) else 0
     size, wal_size, free_size = map(_format_size, (path.stat().st_size, wal, free))

@@ -201,7 +201,7 @@ KINDS: tuple[tuple[str, str, str, Callable[[Item], None]], ...] = (
 def _check_badge_id(item: Item) -> None:
     badge_id = text(item, "PK").removeprefix(keys.PARTITION)
     if ids.normalise(badge_id) != badge_id:
-        raise ValueError("its id is not normalized")
+        raise ValueError("its id is not normalised")
 
 
 def _check_ulid(ulid: str) -> None:

@@ -41,7 +41,7 @@ def test_a_badge_of_two_texts_and_a_color_has_only_these() -> None:
 
 
 @given(st.text(min_size=1))
-def test_an_error_is_a_red_badge_that_says_why(reason: str) -> None:
+def test_an_error_is_a_red_badge_with_the_reason(reason: str) -> None:
     body = Badge.error("views", reason).to_json()
     check_schema(body)
     assert (body["message"], body["color"], body["isError"]) == (reason, "red", True)

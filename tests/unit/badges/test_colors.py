@@ -1,4 +1,4 @@
-"""The colours of a badge: what is one, what is refused, and what can be read on it."""
+"""The colours of a badge: valid and malformed ones, and the text that is readable on them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chalicelib.badges import colors
 from chalicelib.badges.colors import BadColorError
 
 LONGEST_MESSAGE = 80
-"""A badge with a longer message is wider than a page."""
+"""The longest message that fits on a page."""
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_hex_is_taken_with_3_or_6_digits_with_or_without_its_sign(written: str) 
         "\ud800",
     ],
 )
-def test_what_is_no_colour_is_refused_with_a_message_for_a_badge(wrong: str) -> None:
+def test_a_malformed_colour_is_refused_with_a_message_for_a_badge(wrong: str) -> None:
     with pytest.raises(
         BadColorError, match=r"^no colour .*: give a name like green, or hex like 4c1$"
     ) as refusal:

@@ -1,4 +1,4 @@
-"""The logos of a badge: which there are, under which names, and in which colours."""
+"""The logos of a badge: their names and their colours."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from chalicelib.badges.svg_styles import STYLES
 
 MAX_DATA = 60_000
 GREY, WHITE = "#555555", "#fcfcfc"
-"""What shields.io has behind a logo: everywhere but in `social`, and there."""
+"""The backgrounds of a logo on shields.io: in most styles, and in `social`."""
 
 
-def test_what_readmes_show_most_is_there() -> None:
+def test_the_logos_most_used_in_readmes_are_included() -> None:
     wanted = """
         github gitlab python javascript typescript react angular svelte nodedotjs npm docker
         kubernetes go openjdk kotlin swift c cplusplus dotnet html5 css markdown git gnubash vite
@@ -60,7 +60,7 @@ def test_every_logo_leaves_room_for_a_count(style: str) -> None:
         (".NET", "dotnet"),
     ],
 )
-def test_a_title_finds_what_its_slug_finds(title: str, slug: str) -> None:
+def test_a_title_and_its_slug_find_the_same_logo(title: str, slug: str) -> None:
     assert logos.find(title) == logos.find(slug) is not None
 
 
@@ -103,7 +103,7 @@ def test_a_brand_has_its_own_colour_where_shields_lets_it(
         ("#999999", "#999999", "#333"),  # 153 / 255 = .6
     ],
 )
-def test_the_bounds_of_what_can_be_seen_are_those_of_shields(
+def test_the_bounds_of_visible_colours_are_those_of_shields(
     bright: str, on_grey: str, on_white: str
 ) -> None:
     logo = Logo(bright, "M0 0")

@@ -1,4 +1,4 @@
-"""The options of a badge: what each takes, how a wrong one is refused, and the formats."""
+"""The options of a badge: their values, their errors, and the formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chalicelib.badges.options import (
 from chalicelib.http.errors import BadRequestError
 
 FITS = 120
-"""So many characters can still be read on a badge."""
+"""The longest readable text of a badge."""
 NAMES = ("peek", "label", "color", "labelColor", "style", "logo", "format", "base")
 
 
@@ -36,7 +36,7 @@ def test_without_options_a_badge_is_plain() -> None:
     assert parse({"id": ["octocat"], "cacheSeconds": ["1"], "LABEL": ["x"]}) == Options()
 
 
-def test_all_options_are_read_at_once() -> None:
+def test_all_options_are_read_together() -> None:
     query = {
         "peek": ["1"],
         "label": ["Besuche"],
@@ -125,7 +125,7 @@ def test_an_option_is_read(name: str, given_text: str, attribute: str, value: ob
         ),
     ],
 )
-def test_what_is_wrong_is_told_by_the_name_of_its_option(name: str, wrong: str, says: str) -> None:
+def test_a_malformed_option_is_refused_by_name(name: str, wrong: str, says: str) -> None:
     assert refusal(**{name: [wrong]}) == f"{name}: {says}"
 
 
@@ -214,7 +214,7 @@ COUNTS = st.integers(0, 10**17) | st.integers(0, 17).map(lambda zeros: 10**zeros
 
 
 @given(COUNTS)
-def test_short_never_says_more_than_there_is_and_at_most_a_tenth_less(count: int) -> None:
+def test_a_short_count_is_never_higher_and_at_most_a_tenth_lower(count: int) -> None:
     written = re.fullmatch(r"(\d+)(?:\.([1-9]))?([kMBT]?)", short(count))
     assert written is not None
     whole, tenths, unit = written.groups(default="")
@@ -239,7 +239,7 @@ def value(shortened: str) -> float:
     ("name", "says"), [("plain", "1234"), ("comma", "1,234"), ("short", "1.2k")]
 )
 def test_a_base_is_added_to_what_is_shown(name: str, says: str) -> None:
-    """1200 + 34 = 1234, however it is written."""
+    """1200 + 34 = 1234, in each format."""
     assert parse({"format": [name], "base": ["1200"]}).message(34) == says
 
 

@@ -1,4 +1,4 @@
-"""Our own SVG badge: it looks as badge-maker's does, holds any text, and keeps to itself."""
+"""The SVG badge looks like that of badge-maker, and any text and id is safe in it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def size(badge: Badge) -> tuple[float, int]:
 
 
 def texts(badge: Badge) -> list[str]:
-    """What is written, without shadows."""
+    """Return the texts without shadows."""
     root = parse(draw(badge))
     shadows = [*root.findall(f".//{SVG}g[@aria-hidden]//"), *root.findall(".//*[@aria-hidden]")]
     written = root.findall(f".//{SVG}text")
@@ -137,7 +137,7 @@ def test_texts_stand_where_badge_maker_puts_them(
         ("social", "5 3"),
     ],
 )
-def test_a_logo_stands_where_badge_maker_puts_it(style: str, place: str) -> None:
+def test_a_logo_has_the_position_of_badge_maker(style: str, place: str) -> None:
     (*_, logo) = elements(Badge("views", "1", style=style, logo="github"), "path")
     # 14 / 24 = .58333
     assert logo.attrib["transform"] == f"translate({place})scale(0.58333)"
@@ -192,7 +192,7 @@ def test_halves_have_their_colours() -> None:
     assert fills == [(None, "41", "#000080"), ("41", "41", "#dd4343")]
 
 
-def test_a_badge_is_blue_and_grey_unless_told() -> None:
+def test_a_badge_is_blue_and_grey_by_default() -> None:
     left, right = elements(Badge("views", "1", style="flat-square"), "rect")
     assert (left.attrib["fill"], right.attrib["fill"]) == ("#555555", "#007ec6")
 
@@ -231,7 +231,7 @@ def test_without_a_label_there_is_one_half() -> None:
 @pytest.mark.parametrize(
     ("logo", "label_color", "x"), [("", "", "20.5"), ("git", "", "38.5"), ("git", "red", "43.5")]
 )
-def test_without_a_label_the_message_stands_where_badge_maker_puts_it(
+def test_without_a_label_the_message_has_the_position_of_badge_maker(
     logo: str, label_color: str, x: str
 ) -> None:
     badge = Badge("", "1,234", "blue", label_color, "flat-square", logo)
@@ -254,7 +254,7 @@ def test_texts_are_written_as_the_style_writes_them() -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_badge_tells_screen_readers_what_it_says(style: str) -> None:
+def test_screen_readers_get_the_text_of_a_badge(style: str) -> None:
     root = parse(draw(Badge("page views", "1.2k", style=style)))
     assert root.attrib["role"] == "img"
     assert root.attrib["aria-label"] == "page views: 1.2k"
@@ -263,14 +263,14 @@ def test_a_badge_tells_screen_readers_what_it_says(style: str) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_what_markup_is_made_of_is_only_text(style: str) -> None:
+def test_markup_in_a_text_is_escaped(style: str) -> None:
     hostile = """</text><script>alert("x")</script>&amp;'"]]>"""
     badge = Badge(hostile, hostile, style=style)
     assert {one.casefold() for one in texts(badge)} == {hostile.casefold()}
     assert parse(draw(badge)).attrib["aria-label"] == f"{hostile}: {hostile}"
 
 
-def test_what_xml_can_not_hold_is_left_out_and_white_space_is_one_space() -> None:
+def test_characters_that_xml_does_not_allow_are_removed_and_white_space_is_one_space() -> None:
     badge = Badge("\x00a\x08\x1bb\ud800\uffff\x7f\x9f", "  c\t\r\n \x01 d\n")
     assert texts(badge) == ["ab", "c d"]
 
@@ -320,7 +320,7 @@ def test_100_characters_of_any_kinds_stay_below_4_kb(text: str, cut: int, style:
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_logo_that_would_make_a_badge_too_large_is_left_out_and_the_badge_says_so(
+def test_a_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason(
     style: str,
 ) -> None:
     short = Badge("views", "1,234", style=style, logo="kubernetes")
@@ -334,12 +334,12 @@ def test_a_logo_that_would_make_a_badge_too_large_is_left_out_and_the_badge_says
 
 
 def anonymous(drawn: str) -> str:
-    """Without what is a badge's own: a part of its ids, and what it says of itself."""
+    """Remove the suffix of the ids and the description from a badge."""
     return re.sub(r"<desc>.*</desc>", "", re.sub(r'(id="|#)(\w)\w{8}', r"\1\2", drawn))
 
 
 def said(badge: Badge) -> list[str | None]:
-    """What a badge says that it lacks."""
+    """Return the descriptions of a badge."""
     return [one.text for one in elements(badge, "desc")]
 
 
@@ -366,14 +366,14 @@ def test_a_logo_is_drawn_up_to_the_last_byte() -> None:
     assert rests == {0, 1, 2}
 
 
-def test_an_unknown_logo_is_not_drawn_and_the_badge_says_so() -> None:
+def test_an_unknown_logo_is_left_out_with_the_reason() -> None:
     unknown = Badge("views", "1", logo="nosuchlogo")
     assert said(unknown) == ["Without the logo nosuchlogo: it is not one of the included logos."]
     assert not elements(unknown, "path")
     assert said(Badge("views", "1")) == []
 
 
-def test_what_a_badge_says_of_its_logo_is_escaped() -> None:
+def test_the_reason_for_a_missing_logo_is_escaped() -> None:
     assert said(Badge("views", "1", logo="<b>&\0")) == [
         "Without the logo <b>&: it is not one of the included logos."
     ]

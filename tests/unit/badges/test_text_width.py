@@ -1,4 +1,4 @@
-"""How wide texts are: as badge-maker measures Verdana, and as fonts draw the scripts it lacks."""
+"""Widths of texts equal those of badge-maker and, for other scripts, those of fonts."""
 # ruff: noqa: RUF001, RUF003  letters of many scripts look alike
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def test_marks_that_compose_with_no_letter_take_no_room() -> None:
         "\ud800",
     ],
 )
-def test_what_is_not_seen_takes_no_room(unseen: str) -> None:
+def test_invisible_characters_have_no_width(unseen: str) -> None:
     assert verdana(unseen) == 0
     assert verdana(f"a{unseen}b" if unseen != "\ufe0f" else "ab") == verdana("ab")
 
@@ -203,7 +203,7 @@ def test_a_consonant_before_a_virama_loses_its_stem() -> None:
     assert verdana("\u094d") == verdana("\u200d\u094d") == 0
 
 
-def test_compatibility_characters_are_as_long_as_what_they_stand_for() -> None:
+def test_compatibility_characters_have_the_width_of_their_decomposition() -> None:
     assert verdana("ﬁ") == verdana("fi")
     assert verdana("𝐀𝟏") == verdana("A1")
     assert verdana("a\u00a0b") == verdana("a b")
@@ -216,7 +216,7 @@ def test_every_text_has_a_width(text: str, face: Face) -> None:
 
 
 @pytest.mark.parametrize("text", ["عدد", "कुल", "தமிழ்", "မြန်မာ", "ខ្មែរ", "ᠮᠣᠩ", "a ﻼ"])
-def test_letters_that_touch_are_told_from_those_that_do_not(text: str) -> None:
+def test_letters_that_join_are_recognized(text: str) -> None:
     assert joins(text)
     assert not joins("views 1,234 é просмотры שלום 日本 한 😀")
 

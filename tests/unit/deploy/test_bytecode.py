@@ -1,4 +1,4 @@
-"""Compiled files: what Python loads in place of a source, the same bytes wherever they are made."""
+"""Compiled files, which Python loads instead of a source, have the same bytes on every machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def brew(self=None, os=NAME):
 
 
 def made(folder: Path, files: dict[str, bytes], runtime: str = HERE) -> list[str]:
-    """Unpack the zip of these files for a runtime, as Lambda does; returns their names."""
+    """Unpack the zip of files for a runtime, as Lambda does; return their names."""
     with ZipFile(folder / "given.zip", "w") as given:
         for name, content in files.items():
             given.writestr(name, content)
@@ -73,8 +73,8 @@ def test_another_python_compiles_nothing(tmp_path: Path) -> None:
     assert made(tmp_path, {"app.py": SOURCE}, "cpython-27") == ["app.py"]
 
 
-def test_what_is_compiled_is_what_python_runs_whatever_its_source_says(tmp_path: Path) -> None:
-    """Unpacked anew, a source has another time than any compiled file knows of."""
+def test_python_runs_the_compiled_file_without_checking_its_source(tmp_path: Path) -> None:
+    """An unpacked source has a time that no compiled file has."""
     made(tmp_path, {"package/tea.py": SOURCE})
     (tmp_path / "task" / "package" / "tea.py").write_text("raise SystemExit('compiled anew')")
 
@@ -83,13 +83,13 @@ def test_what_is_compiled_is_what_python_runs_whatever_its_source_says(tmp_path:
 
 @pytest.mark.parametrize("before", ["", "NAME = 'tea'; exec(compile(s, 'x', 'exec'))"])
 def test_the_bytes_depend_on_nothing_but_the_source(before: str) -> None:
-    """Neither on the seed of hashes nor on what the process has compiled before."""
+    """They do not depend on the hash seed or on earlier compilations."""
     program = f"s = {SOURCE!r}; {before}\nfrom deploy.bytecode import compile_source\n"
     program += "print(compile_source('tea.py', s).hex())"
     seen = {run(template.ROOT, program, PYTHONHASHSEED=seed) for seed in ("0", "1")}
     assert seen == {bytecode.compile_source("tea.py", SOURCE).hex() + "\n"}
 
 
-def test_a_source_that_is_no_python_is_an_error() -> None:
+def test_a_source_that_is_not_python_is_an_error() -> None:
     with pytest.raises(SyntaxError):
         bytecode.compile_source("tea.py", b"no python")

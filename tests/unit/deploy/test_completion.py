@@ -1,4 +1,4 @@
-"""What is done to the functions and mappings of a stage that `chalice deploy` has deployed."""
+"""The options that are set on the functions and mappings of a stage of `chalice deploy`."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "ParallelizationFactor": 1,
     },
 }
-"""What of the template Chalice can't say or might say otherwise; the rest it has made."""
+"""The options in the template that Chalice does not support or may set differently."""
 
 MODEL: Any = botocore.session.get_session().get_service_model("lambda")
 
 
 @dataclass
 class FakeLambda:
-    """Lambda's functions and mappings; each is not ready for so many looks at it.
+    """A Lambda client; each function or mapping is busy for a number of checks.
 
     Raises what botocore raises for a request that Lambda has no such form of, and refuses, as
     Lambda does, to change what is not ready.
@@ -135,7 +135,7 @@ class FakeLambda:
 
 @dataclass
 class Pauses:
-    """Takes the place of sleeping."""
+    """Records pauses instead of sleeping."""
 
     lengths: list[float] = field(default_factory=list)
 
@@ -144,7 +144,7 @@ class Pauses:
 
 
 def deployed() -> list[dict[str, str]]:
-    """What Chalice 1.34 writes down of a stage; only the names that are asked for matter."""
+    """The record of Chalice 1.34 about a stage, with the names that are read."""
     functions = [
         part
         for name, arn in FUNCTION_ARNS.items()
@@ -191,7 +191,7 @@ def complete(client: FakeLambda, folder: Folder, pause: Pauses | None = None) ->
     return done
 
 
-def test_functions_and_mappings_get_what_the_template_says_and_chalice_can_not(
+def test_functions_and_mappings_get_the_options_that_chalice_does_not_support(
     folder: Folder,
 ) -> None:
     client = FakeLambda()
@@ -206,7 +206,7 @@ def test_functions_and_mappings_get_what_the_template_says_and_chalice_can_not(
 
 
 @pytest.mark.parametrize("function", KINDS)
-def test_the_options_are_those_of_the_event_source_but_for_what_stands_once_it_is_made(
+def test_the_options_are_those_of_the_event_source_without_those_set_by_chalice(
     function: str,
 ) -> None:
     events = template.load()["Resources"][FUNCTIONS[function]]["Properties"]["Events"]
@@ -216,11 +216,11 @@ def test_the_options_are_those_of_the_event_source_but_for_what_stands_once_it_i
     assert given - set(options) <= {"Queue", "Stream", "StartingPosition"}
 
 
-def test_the_operator_is_told_which_options_are_set(folder: Folder) -> None:
+def test_the_options_that_are_set_are_returned(folder: Folder) -> None:
     assert complete(FakeLambda(), folder) == {name: sorted(OPTIONS[name]) for name in UUIDS}
 
 
-def test_what_is_just_being_made_is_waited_for_second_by_second(folder: Folder) -> None:
+def test_a_function_that_is_still_changing_is_checked_each_second(folder: Folder) -> None:
     """3 s for a function, then 5 s for a mapping."""
     client = FakeLambda(busy={FUNCTION_ARNS["put_views"]: 3, UUIDS["fold_views"]: 5})
     pauses = Pauses()
@@ -229,7 +229,7 @@ def test_what_is_just_being_made_is_waited_for_second_by_second(folder: Folder) 
     assert set(client.settings) == {*FUNCTION_ARNS.values(), *UUIDS.values()}
 
 
-def test_what_is_ready_is_not_waited_for(folder: Folder) -> None:
+def test_a_function_that_is_ready_is_changed_immediately(folder: Folder) -> None:
     pauses = Pauses()
     complete(FakeLambda(), folder, pauses)
     assert pauses.lengths == []
@@ -256,18 +256,18 @@ def test_completing_again_changes_nothing(folder: Folder) -> None:
         (UUIDS["put_views"], f"{UUIDS['put_views']} is still Creating after 120 s"),
     ],
 )
-def test_what_is_never_ready_is_given_up_after_two_minutes_by_name(
+def test_a_function_that_is_never_ready_is_an_error_after_two_minutes(
     folder: Folder, stuck: str, says: str
 ) -> None:
     client, pauses = FakeLambda(busy={stuck: 1_000_000}), Pauses()
     with pytest.raises(IncompleteError) as gave_up:
         complete(client, folder, pauses)
-    assert str(gave_up.value) == says
+    assert str(gave_up.value) == f"{says}; run this step again later"
     assert sum(pauses.lengths) == 120
     assert stuck not in client.settings
 
 
-def test_a_stage_that_is_not_deployed_is_refused_and_what_to_run_is_said(tmp_path: Path) -> None:
+def test_a_stage_that_is_not_deployed_is_refused_with_the_command_to_run(tmp_path: Path) -> None:
     client = FakeLambda()
     with pytest.raises(IncompleteError) as refused:
         complete(client, Folder(tmp_path))

@@ -1,4 +1,4 @@
-"""A zip made anew is the same for the same files, however and whenever it was first made."""
+"""A normalized zip has the same bytes for the same files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FILES = {
     "chalicelib-1.0.dist-info/RECORD": bytes(range(256)),
 }
 ANOTHER = "cpython-27"
-"""A runtime for which nothing here is compiled."""
+"""A runtime that no Python here compiles for."""
 LATER = (2026, 3, 14, 12, 0, 2)
 
 
 @dataclass(frozen=True)
 class Made:
-    """How a zip was first made: when, with which rights, where."""
+    """The time, modes and system of the original zip."""
 
     time: tuple[int, int, int, int, int, int] = LATER
     mode: int = 0o600
@@ -56,7 +56,7 @@ def contents(path: Path) -> dict[str, bytes]:
         return {name: opened.read(name) for name in opened.namelist()}
 
 
-def test_every_file_is_there_with_what_is_in_it_sorted_by_name(tmp_path: Path) -> None:
+def test_all_files_are_kept_with_their_content_and_sorted_by_name(tmp_path: Path) -> None:
     made = contents(normalized(tmp_path, FILES))
     assert made == FILES
     assert list(made) == [
@@ -68,7 +68,7 @@ def test_every_file_is_there_with_what_is_in_it_sorted_by_name(tmp_path: Path) -
 
 
 def test_bytecode_made_elsewhere_and_folders_are_left_out(tmp_path: Path) -> None:
-    """Bytecode has in it when its source was written, and is of one version of Python."""
+    """Bytecode contains the time of its source and works with one version of Python."""
     extra = {"chalicelib/": b"", "ulid/__pycache__/base32.cpython-311.pyc": b"x", "old.pyc": b"x"}
     assert contents(normalized(tmp_path, FILES | extra)) == FILES
 
@@ -79,7 +79,7 @@ def test_a_file_whose_name_only_looks_like_bytecode_stays(tmp_path: Path) -> Non
 
 
 def test_every_file_has_one_time_and_may_be_read_by_all_and_is_packed(tmp_path: Path) -> None:
-    """Lambda's own user reads them, who is neither their owner nor of his group."""
+    """The user of Lambda is not their owner and not in their group."""
     with ZipFile(normalized(tmp_path, FILES)) as made:
         entries = made.infolist()
     assert {entry.date_time for entry in entries} == {(1980, 1, 1, 0, 0, 0)}
@@ -107,14 +107,14 @@ def test_a_zip_made_elsewhere_of_the_same_files_becomes_the_same_bytes(
 
 
 @given(st.permutations(sorted(FILES)))
-def test_the_order_of_the_given_zip_makes_no_difference(order: list[str]) -> None:
+def test_the_order_of_the_given_zip_does_not_matter(order: list[str]) -> None:
     with TemporaryDirectory() as folder:
         first = normalized(Path(folder), FILES).read_bytes()
         shuffled = normalized(Path(folder), {name: FILES[name] for name in order}).read_bytes()
     assert shuffled == first
 
 
-def test_making_it_anew_again_changes_nothing(tmp_path: Path) -> None:
+def test_normalizing_twice_changes_nothing(tmp_path: Path) -> None:
     once = normalized(tmp_path, FILES)
     normalize(once, tmp_path / "again.zip", ANOTHER)
     assert (tmp_path / "again.zip").read_bytes() == once.read_bytes()

@@ -1,4 +1,4 @@
-"""The redrive: dead letters are sent again, and no view is lost or counted twice by it."""
+"""A redrive sends dead letters again, and no view is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Crash(BaseException):
 
 @dataclass
 class Letter:
-    """A message of the dead-letter queue, and from when on it can be received."""
+    """A message of the dead-letter queue, and the time from which it can be received."""
 
     body: object
     visible_at: float = 0.0
@@ -122,7 +122,7 @@ def test_a_malformed_letter_stays_and_delays_no_other(body: object) -> None:
 
 
 def test_a_letter_stays_whose_view_may_leave_the_table_before_it_is_delivered() -> None:
-    """14 days: as long as SQS keeps a message, so a letter is too old only the second time."""
+    """SQS keeps a message for 14 days, so only a letter that was redriven before is too old."""
     dead, queue = DeadLetters(), FakeQueue()
     oldest = RETENTION - DELIVERY_SECONDS
     assert oldest == 14 * 86_400
@@ -149,7 +149,7 @@ def test_a_letter_that_is_not_sent_is_not_deleted(failure: StorageError) -> None
 
 
 def test_run_again_after_a_crash_it_sends_the_rest() -> None:
-    """The first ten come twice; nothing is lost."""
+    """The first ten are sent twice, and none is lost."""
     dead, queue = DeadLetters(crashes=True), FakeQueue()
     bodies = [message() for _ in range(25)]
     dead.put(*bodies)

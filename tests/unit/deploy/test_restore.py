@@ -1,4 +1,4 @@
-"""What is stopped while a table is restored: the consumers but the archive's, and TTL."""
+"""A restore stops TTL and the consumers, except that of the archive."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STACK = "vu-mi-prod"
 
 @dataclass
 class FakeLambda:
-    """Lambda with one event source mapping for each function, named as the function is."""
+    """A Lambda client with one event source mapping per function, named like the function."""
 
     enabled: dict[str, bool] = field(default_factory=dict)
 
@@ -38,8 +38,8 @@ def lambdas(*, enabled: bool) -> FakeLambda:
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_all_consumers_run_again_and_all_rest_but_the_archives(*, enabled: bool) -> None:
-    """What was removed before the moment of a restore is in the old stream alone."""
+def test_all_consumers_are_enabled_and_all_but_the_archives_disabled(*, enabled: bool) -> None:
+    """Entries removed before the restored time are only in the old stream."""
     functions = lambdas(enabled=not enabled)
     tables = boto3.client("dynamodb", region_name="us-east-1")
     Restore(tables, cast("Any", functions), STACK).enable_consumers(enabled=enabled)
@@ -49,7 +49,7 @@ def test_all_consumers_run_again_and_all_rest_but_the_archives(*, enabled: bool)
 
 @mock_aws
 def test_a_restored_table_expires_nothing_until_its_consumers_run_again() -> None:
-    """Its views may be older than they are kept: TTL could remove them before they are folded.
+    """Its views may be older than the retention, so TTL could remove them before their fold.
 
     DynamoDB refuses to switch TTL on twice.
     """

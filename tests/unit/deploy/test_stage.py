@@ -1,4 +1,4 @@
-"""What `chalice deploy` is told of a stack's resources, and that it reads it so."""
+"""The names and policies of a stage, and that Chalice reads them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHINA = {
     "DistributionQueueArn": f"{SQS_ARN}DistributionQueue-9C0D",
     "DistributionQueueUrl": f"{SQS}DistributionQueue-9C0D",
 }
-"""The outputs of a stack, in the partition that most readers forget."""
+"""The outputs of a stack in China, whose partition is aws-cn."""
 VIRGINIA = {
     name: value.replace("amazonaws.com.cn", "amazonaws.com")
     .replace("arn:aws-cn", "arn:aws")
@@ -50,7 +50,7 @@ VIRGINIA = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    """`.chalice` as it is in the repository, without the stages of whoever runs the tests."""
+    """Copy `.chalice` of the repository without local stages."""
     given, copied = Folder(), Folder(tmp_path)
     (tmp_path / "policies").mkdir()
     for function in FUNCTIONS:
@@ -66,7 +66,7 @@ def config(folder: Folder) -> dict[str, Any]:
 
 
 def resources(folder: Folder, function: str, stage: str = "dev") -> dict[str, object]:
-    """What a policy allows something to be done to, by its statements' names."""
+    """Return the resources of a policy by the ids of its statements."""
     policy = json.loads(folder.policy(function, stage).read_text())
     return {statement["Sid"]: statement["Resource"] for statement in policy["Statement"]}
 
@@ -103,7 +103,7 @@ def test_the_settings_of_a_stage_are_the_names_of_its_stack(folder: Folder) -> N
 def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_log(
     folder: Folder, given: dict[str, str], partition: str, region: str
 ) -> None:
-    """In every partition: China's is aws-cn."""
+    """The ARN has the partition, such as aws-cn in China."""
     write_names("dev", given, folder)
     table = f"arn:{partition}:dynamodb:{region}:123456789012:table/views-Table-1A2B"
     queue = f"arn:{partition}:sqs:{region}:123456789012:views-ViewsQueue-3C4D"
@@ -160,10 +160,10 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_policy_of_a_stage_allows_what_the_stacks_does_and_refers_to_nothing(
+def test_a_policy_of_a_stage_equals_that_of_the_stack_without_references(
     folder: Folder, function: str
 ) -> None:
-    """IAM knows no `Fn::GetAtt`: what is left of one is refused, or names nothing."""
+    """IAM does not support `Fn::GetAtt`."""
     write_names("dev", VIRGINIA, folder)
     written = folder.policy(function, "dev").read_text()
     for word in ('"Fn::', '"Ref"', "${"):
@@ -201,7 +201,7 @@ def test_other_stages_and_all_else_stay_as_they_are(folder: Folder) -> None:
     assert policies.items() <= everything(folder).items()
 
 
-def test_a_stage_of_ones_own_is_added_and_its_api_has_its_name(folder: Folder) -> None:
+def test_another_stage_is_added_and_its_api_has_its_name(folder: Folder) -> None:
     before = config(folder)
     write_names("mine", VIRGINIA, folder)
     after = config(folder)
@@ -214,7 +214,7 @@ def test_a_stage_of_ones_own_is_added_and_its_api_has_its_name(folder: Folder) -
     )
 
 
-def test_what_else_an_operator_has_set_for_a_stage_stays(folder: Folder) -> None:
+def test_other_settings_of_an_operator_for_a_stage_stay(folder: Folder) -> None:
     own = config(folder)
     own["stages"]["dev"] |= {
         "environment_variables": {"GRACE_SECONDS": "600", "TABLE_NAME": "old"},
@@ -228,7 +228,7 @@ def test_what_else_an_operator_has_set_for_a_stage_stays(folder: Folder) -> None
     assert stage["environment_variables"]["TABLE_NAME"] == "views-Table-1A2B"
 
 
-def test_forgetting_the_names_leaves_what_was_there_before(folder: Folder) -> None:
+def test_forgetting_the_names_restores_the_file(folder: Folder) -> None:
     own = config(folder)
     own["stages"]["dev"] |= {"environment_variables": {"GRACE_SECONDS": "600"}}
     folder.config.write_text(json.dumps(own))
@@ -239,10 +239,10 @@ def test_forgetting_the_names_leaves_what_was_there_before(folder: Folder) -> No
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_chalice_reads_the_names_and_still_what_is_said_of_a_function(
+def test_chalice_reads_the_names_and_the_settings_of_a_function(
     folder: Folder, function: str
 ) -> None:
-    """What is said of a function in a stage stands before what is said of it for all stages."""
+    """The settings of a function in a stage override those in all stages."""
     for_all = config(folder)["lambda_functions"][function]
     write_names("dev", VIRGINIA, folder)
     read = Config(chalice_stage="dev", function_name=function, config_from_disk=config(folder))

@@ -1,4 +1,4 @@
-"""`.chalice/resources.yaml` as names, as a stack of its own, and for another stage than prod."""
+"""The variants of `.chalice/resources.yaml`: resolved, standalone, and for other stages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_names_in_a_part_are_those_that_it_refers_to(part: object, names: li
     ],
 )
 def test_a_resolved_part_has_values_where_it_referred_to_names(part: object, value: object) -> None:
-    """And of a choice that which stands where no condition holds."""
+    """A choice resolves to its value for a false condition."""
     before = copy.deepcopy(part)
     assert resolve(part, NAMES) == value
     assert part == before
@@ -103,10 +103,10 @@ SMALL: dict[str, Any] = {
         "BoardName": {"Value": {"Ref": "Board"}},
     },
 }
-"""Board needs Alarm, Alarm needs Function, and Function is Chalice's to make."""
+"""Board needs Alarm, Alarm needs Function, and Chalice makes Function."""
 
 
-def test_what_refers_to_something_that_goes_goes_with_it() -> None:
+def test_a_resource_that_refers_to_a_removed_one_is_removed() -> None:
     before = copy.deepcopy(SMALL)
     alone = template.extract_standalone(SMALL)
     assert set(alone["Resources"]) == {"Table", "Stream"}
@@ -117,8 +117,8 @@ def test_what_refers_to_something_that_goes_goes_with_it() -> None:
     assert before == SMALL
 
 
-def test_the_stack_of_its_own_has_the_storage_and_the_alarms_that_need_no_function() -> None:
-    """No function, no API and so no alarm on one; the dashboard shows functions too."""
+def test_the_standalone_stack_has_the_storage_and_the_alarms_that_need_no_function() -> None:
+    """It has no function and no API, and so no alarm and no dashboard of them."""
     assert set(alone()["Resources"]) == {
         "Table",
         "ViewsQueue",
@@ -137,19 +137,19 @@ def test_the_stack_of_its_own_has_the_storage_and_the_alarms_that_need_no_functi
     }
 
 
-def test_the_stack_of_its_own_takes_its_parts_as_they_are() -> None:
+def test_the_standalone_stack_does_not_change_its_parts() -> None:
     whole, part = template.load(), alone()
     for section in ("Resources", "Outputs", "Parameters"):
         assert part[section].items() <= whole[section].items()
     assert all("Type" in resource for resource in part["Resources"].values())
 
 
-def test_the_stack_of_its_own_is_told_of_nothing_that_it_does_not_use() -> None:
+def test_the_standalone_stack_has_no_unused_parameters() -> None:
     assert set(alone()["Parameters"]) == {"AlarmEmail", "RestoredTable", "RestoredStream"}
 
 
 @pytest.mark.parametrize("kind", ["prod", "dev"])
-def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> None:
+def test_the_standalone_stack_refers_only_to_its_parts(kind: str) -> None:
     part = template.extract_standalone(template.for_stage(template.load(), kind))
     known = {*part["Resources"], *part["Parameters"]}
     referred = set(names_in(part))
@@ -158,14 +158,14 @@ def test_the_stack_of_its_own_refers_to_nothing_that_it_has_not(kind: str) -> No
     assert conditions == {"HasAlarmEmail", "IsRestored"} == set(part["Conditions"])
 
 
-def test_the_stack_of_its_own_tells_the_names_that_the_next_steps_ask_for() -> None:
-    """Those of the functions' settings, and the queues of dead letters."""
+def test_the_standalone_stack_has_the_outputs_that_the_next_steps_need() -> None:
+    """They are the settings of functions and the dead-letter queues."""
     asked = {*stage.SETTINGS.values(), "ViewsDeadLettersUrl", "TimersDeadLettersUrl"}
     assert set(alone()["Outputs"]) == asked
 
 
 def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
-    """CloudFormation reads none. Source: its user guide, "CloudFormation template formats"."""
+    """CloudFormation does not support aliases (its guide, "CloudFormation template formats")."""
     written = template.dump(template.load())
     assert yaml.safe_load(written) == template.load()
     events = {type(event) for event in yaml.parse(written)}
@@ -174,7 +174,7 @@ def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
 
 
 def test_every_reference_in_the_file_is_written_in_a_form_that_is_read() -> None:
-    """CloudFormation knows more forms: a `GetAtt` of one text, `DependsOn`, `Fn::ImportValue`."""
+    """CloudFormation has other forms: a `GetAtt` of a text, `DependsOn`, `Fn::ImportValue`."""
     for part in parts_of(template.load()):
         assert "DependsOn" not in part
         if "Fn::GetAtt" in part:
@@ -199,7 +199,7 @@ def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
 
 
 def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
-    """And its dead letters, which are views that nobody has counted, and the archive."""
+    """It also keeps the archive and the dead letters, which are uncounted views."""
     whole = template.for_stage(template.load(), "prod")
     assert whole == template.load()
     kept = {
@@ -212,7 +212,7 @@ def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
 
 
 @pytest.mark.parametrize("name", ["dev", "staging", "Prod", "production"])
-def test_any_other_stage_goes_whole_when_its_stack_is_deleted(name: str) -> None:
+def test_any_other_stage_is_deleted_completely_with_its_stack(name: str) -> None:
     given = template.load()
     whole = template.for_stage(given, name)
     assert given == template.load()
@@ -241,7 +241,7 @@ def alone() -> template.Template:
 
 
 def parts_of(value: object) -> Iterator[dict[str, Any]]:
-    """Every map within a part of a template, itself included."""
+    """Yield every map in a part of a template, with the part itself."""
     match value:
         case dict():
             yield value

@@ -1,4 +1,4 @@
-"""The chart of a history: whole, true to its numbers and readable, whatever there is to draw."""
+"""The chart of a history is complete, correct and readable for any history."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ counts = st.lists(st.integers(0, 5) | st.integers(0, LARGE), min_size=1, max_siz
 
 
 def of(*views: int, known: bool = True) -> History:
-    """The history of so many days up to today."""
+    """Return a history of the views of consecutive days up to today."""
     days = [TODAY - timedelta(days=ago) for ago in reversed(range(len(views)))]
     buckets = tuple(Bucket(start, count) for start, count in zip(days, views, strict=True))
     return History(By.DAY, len(views), days[0].date() if known else None, buckets)
@@ -49,18 +49,18 @@ def attributes(element: ET.Element, *names: str) -> list[float]:
 
 
 def bars(drawn: str) -> list[list[float]]:
-    """x, y, width and height of each bar."""
+    """Return x, y, width and height of each bar."""
     return [attributes(bar, "x", "y", "width", "height") for bar in parse(drawn).iter(f"{SVG}rect")]
 
 
 def line(drawn: str) -> list[list[float]]:
-    """The x and y of each point of an area's upper edge."""
+    """Return x and y of each point of an area's upper edge."""
     _, _, path = (path.attrib["d"] for path in parse(drawn).iter(f"{SVG}path"))
     return [[float(part) for part in point.split()] for point in path[1:].split("L")]
 
 
 def edges(text: ET.Element, size: int) -> tuple[float, float]:
-    """Where a text begins and ends at most, from left to right."""
+    """Return bounds for the left and right end of a text."""
     x = float(text.attrib["x"])
     wide = width("".join(text.itertext()), Face.VERDANA, size)
     before = {"end": wide, "middle": wide / 2}.get(text.attrib.get("text-anchor", ""), 0)
@@ -119,9 +119,7 @@ def test_a_picture_refers_to_nothing_outside_of_it_and_does_nothing(
 
 
 @given(counts, looks)
-def test_every_text_lies_within_the_picture_and_none_over_another(
-    views: list[int], look: Look
-) -> None:
+def test_every_text_is_within_the_picture_and_none_overlap(views: list[int], look: Look) -> None:
     rows: dict[float, list[tuple[float, float]]] = {}
     for text in parse(chart.draw(of(*views), look)).iter(f"{SVG}text"):
         y = float(text.attrib["y"])
@@ -134,7 +132,7 @@ def test_every_text_lies_within_the_picture_and_none_over_another(
 
 
 @given(counts, looks)
-def test_all_that_is_drawn_lies_within_the_picture(views: list[int], look: Look) -> None:
+def test_every_shape_is_within_the_picture(views: list[int], look: Look) -> None:
     drawn = chart.draw(of(*views), look)
     for x, y, wide, high in bars(drawn):
         assert 0 <= x <= x + wide <= look.width - 0.5
@@ -147,7 +145,7 @@ def test_all_that_is_drawn_lies_within_the_picture(views: list[int], look: Look)
 
 @given(st.lists(st.integers(0, 5) | st.integers(0, LARGE), min_size=1, max_size=40), looks)
 def test_bars_are_as_high_as_their_days_have_views(views: list[int], look: Look) -> None:
-    """The upper edge stands for the last tick; a day with any views has a pixel at least."""
+    """The upper edge is the last tick, and a day with views has at least one pixel."""
     drawn = chart.draw(of(*views), look)
     top = chart.ticks(max(views), 3 if look.height - 48 >= 60 else 2)[-1]
     plot = look.height - 20 - 28
@@ -172,7 +170,7 @@ def test_bars_stand_side_by_side_and_are_alike(days: int, look: Look) -> None:
 def test_between_bars_is_a_fifth_of_their_room_and_a_pixel_at_least(
     days: int, between: float
 ) -> None:
-    """600 px but 13 of the scale and 3 at the right: 584 for the days."""
+    """The days have 600 px, without 13 px of the scale and 3 px at the right: 584 px."""
     drawn = bars(chart.draw(of(*[1] * days), Look()))
     for (x, _, wide, _), (following, *_) in pairwise(drawn):
         assert following - x - wide == pytest.approx(between, abs=0.016)
@@ -190,7 +188,7 @@ def test_today_which_is_not_over_is_hollow(views: Sequence[int], hollow: list[bo
     assert ["fill-opacity" in bar.attrib for bar in drawn.iter(f"{SVG}rect")] == hollow
 
 
-def test_a_bar_says_its_day_and_its_views() -> None:
+def test_a_bar_has_its_day_and_its_views() -> None:
     drawn = parse(chart.draw(of(1234, 0, 1), Look()))
     assert [bar.findtext(f"{SVG}title") for bar in drawn.iter(f"{SVG}rect")] == [
         "2026-11-19: 1,234",
@@ -304,7 +302,7 @@ def test_the_title_has_the_total_in_full_or_where_it_is_too_long_in_short(
     assert texts(chart.draw(history, Look(wide)))[0] == title
 
 
-def test_beside_the_title_stands_what_today_has_where_there_is_room() -> None:
+def test_the_views_of_today_are_beside_the_title_if_there_is_room() -> None:
     history = of(*[0] * 29, 42)
     assert texts(chart.draw(history, Look()))[1] == "\u25a1 42 today"
     assert "today" not in "".join(texts(chart.draw(history, Look(200))))
@@ -317,7 +315,7 @@ def test_the_first_and_the_last_day_stand_below() -> None:
 
 
 @pytest.mark.parametrize(("known", "says"), [(False, "no views yet"), (True, "no views")])
-def test_without_views_it_says_so(*, known: bool, says: str) -> None:
+def test_a_chart_without_views_says_so(*, known: bool, says: str) -> None:
     drawn = chart.draw(of(*[0] * 30, known=known), Look())
     assert texts(drawn)[2:] == [says, "2026-10-23", "2026-11-21"]
     assert bars(drawn) == []
@@ -343,7 +341,7 @@ def test_a_picture_is_small(days: int, size: int, wide: int) -> None:
 
 
 def colors(drawn: str) -> list[str]:
-    """Of texts and bars in the light scheme, then in the dark one."""
+    """Return the colours of texts and bars in the light and in the dark scheme."""
     light, dark = drawn.split("@media (prefers-color-scheme:dark)")
     return re.findall("#[0-9a-f]{6}", light) + re.findall("#[0-9a-f]{6}", dark)
 

@@ -279,7 +279,7 @@ def test_a_removal_of_unknown_time_has_no_lag(
     assert (counted["views_folded"], counted["fold_lag_seconds"]) == (1, 0)
 
 
-def test_a_view_goes_its_whole_way_once(world: World, table: SqliteTable) -> None:
+def test_a_view_counts_once_from_request_to_fold(world: World, table: SqliteTable) -> None:
     """Taken, put twice, folded, delivered again when it is old: it is one view all along."""
     for now, is_put in (
         (NOON, True),

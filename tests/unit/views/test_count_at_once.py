@@ -1,4 +1,4 @@
-"""Counting views at once: hot and old ones, each exactly once, whoever else counts or folds."""
+"""Hot and old views are counted exactly once, also with concurrent counts and folds."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_the_first_hot_view_makes_its_badge_hot_for_an_hour(table: Table) -> Non
     assert summary(table)["hot"] == int(NOON) + 7_200
 
 
-def test_an_old_view_makes_no_badge_hot(table: Table) -> None:
+def test_an_old_view_does_not_make_a_badge_hot(table: Table) -> None:
     count(table, views(1))
     assert "hot" not in summary(table)
 

@@ -1,4 +1,4 @@
-"""What a badge shows, how a view is taken, and what its message asks for."""
+"""The count of a badge, and the message of a new view."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_a_summary_that_is_none_is_an_error_and_no_number(table: SqliteTable) ->
         counting.read(table, BADGE)
 
 
-def test_a_name_shows_the_badge_it_leads_to_and_says_which(table: SqliteTable) -> None:
+def test_an_alias_shows_its_badge_and_returns_its_id(table: SqliteTable) -> None:
     put_summary(table, count=7, base=100, frozen=1)
     put_summary(table, "mona", alias=BADGE, watermark=AT_NOON + 999)
     many(table, 2)

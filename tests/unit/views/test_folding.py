@@ -1,4 +1,4 @@
-"""The fold: each view into the count and the history once, in whatever order folds come."""
+"""A fold adds each view to the count and the history once, in any order of folds."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_fold_counts_the_views_of_a_window_and_moves_the_watermark(
         assert fold_at(table, OVER) == 0
 
 
-def test_a_fold_adds_to_what_is_there_and_leaves_the_rest(table: SqliteTable) -> None:
+def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: SqliteTable) -> None:
     put_summary(
         table,
         count=40,
@@ -172,7 +172,7 @@ def test_a_fold_without_views_writes_nothing(table: SqliteTable, watermark: int)
     assert watched.written == []
 
 
-def test_a_fold_behind_the_watermark_reads_no_view(table: SqliteTable) -> None:
+def test_a_fold_up_to_the_watermark_reads_no_view(table: SqliteTable) -> None:
     put_summary(table, watermark=MARK)
     put_views(table, AT_NOON)
     reads: list[str] = []
@@ -180,7 +180,7 @@ def test_a_fold_behind_the_watermark_reads_no_view(table: SqliteTable) -> None:
     assert reads == ["get"]
 
 
-def test_badges_are_folded_each_for_itself(table: SqliteTable) -> None:
+def test_badges_are_folded_independently(table: SqliteTable) -> None:
     put_views(table, AT_NOON)
     put_views(table, AT_NOON, AT_NOON, badge_id="hubot")
     assert fold_at(table, OVER, badge_id="hubot") == 2
@@ -402,7 +402,7 @@ def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: Sql
 
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no right")])
-def test_a_failure_is_raised_and_what_was_folded_by_then_is_folded(
+def test_a_failure_is_raised_and_earlier_steps_stay_folded(
     table: SqliteTable, failure: Exception
 ) -> None:
     put_views(table, AT_NOON - DAY * 1000, AT_NOON)
@@ -437,7 +437,7 @@ def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: SqliteTable)
     put_views(table, AT_NOON)
     odd: Item = {"PK": keys.partition(BADGE), "SK": f"VIEW#{ulid(AT_NOON)}#x"}
     table.write(Put(odd))
-    with pytest.raises(ValueError, match="26 characters"):
+    with pytest.raises(ValueError, match="is not a ULID"):
         fold_at(table, OVER)
 
 

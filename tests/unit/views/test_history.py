@@ -1,4 +1,4 @@
-"""The history of a badge: every view once, in the day and the hour in which it was taken."""
+"""The history of a badge has each view once, at its day and hour."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def milliseconds(moment: datetime) -> int:
     return round(moment.timestamp() * 1000)
 
 
-def test_a_badge_nobody_knows_has_a_history_of_zeros(table: Table) -> None:
+def test_an_unknown_badge_has_a_history_of_zeros(table: Table) -> None:
     found = read(table)
     assert labels(found) == ["2026-11-19", "2026-11-20", "2026-11-21"]
     assert views(found) == [0, 0, 0]
@@ -95,7 +95,7 @@ def test_the_last_day_with_views_may_be_long_ago(table: Table) -> None:
     assert read(table, days=1).total == 0
 
 
-def test_live_views_are_added_to_what_is_folded_of_their_day(table: Table) -> None:
+def test_live_views_are_added_to_the_folded_views_of_their_day(table: Table) -> None:
     counted(table, {"2026-11-21": {"h08": 3}})
     table.put_all(live(NOW, NOW, NOW - timedelta(days=1)))
     assert views(read(table)) == [0, 1, 3 + 2]
@@ -193,7 +193,7 @@ def test_days_of_an_earlier_life_are_not_shown(table: Table) -> None:
     assert read(table, days=3, by=By.HOUR).total == found.total
 
 
-def test_the_day_of_a_reset_has_what_came_after_it(table: Table) -> None:
+def test_the_day_of_a_reset_has_only_later_views(table: Table) -> None:
     reset = milliseconds(TODAY - timedelta(hours=10))
     counted(table, {"2026-11-20": {"h15": 2}, "2026-11-21": {"h01": 1}}, reset=reset)
     assert views(read(table)) == [0, 2, 1]

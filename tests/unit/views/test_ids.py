@@ -1,4 +1,4 @@
-"""The id of a badge: what is taken, what is refused, and that refusals say what to give."""
+"""The id of a badge: valid ones, and the errors of others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.views import ids
 from chalicelib.views.ids import BadIdError
 
 LONGEST_MESSAGE = 80
-"""A badge with a longer message is wider than a page."""
+"""The longest message that fits on a page."""
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_texts_that_only_look_alike_are_two_ids(one: str, other: str) -> None:
     assert ids.parse([one]) != ids.parse([other])
 
 
-def test_a_missing_an_empty_and_a_doubled_id_are_told_apart() -> None:
+def test_a_missing_an_empty_and_a_repeated_id_have_different_errors() -> None:
     with pytest.raises(BadIdError, match="give an id"):
         ids.parse([])
     with pytest.raises(BadIdError, match="is empty"):

@@ -1,4 +1,4 @@
-"""Owning a badge: claim, base, reset, freeze, rename, delete; lives, and answers that are lost."""
+"""The requests of an owner: claim, base, reset, freeze, rename and delete, also repeated."""
 
 from __future__ import annotations
 
@@ -777,7 +777,7 @@ def test_views_on_their_way_do_not_bring_a_deleted_badge_back(table: Table) -> N
 
 
 @pytest.mark.parametrize("name", [BADGE, "mona"])
-def test_a_deleted_badge_can_be_claimed_again_by_somebody_else(table: Table, name: str) -> None:
+def test_a_deleted_badge_can_be_claimed_by_another_owner(table: Table, name: str) -> None:
     secret = claim(table, base=5)
     owned = renamed(table, owner.authenticate(table, BADGE, secret), "mona")
     visit(table, times=3)

@@ -1,4 +1,4 @@
-"""Storing views: what becomes of each by its age, and who fails when something fails."""
+"""The storing of views by their age, and failures of single views."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_an_answer_that_is_lost_stores_no_view_twice(table: SqliteTable, place: 
 
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), RuntimeError("a bug")])
-def test_a_badge_that_can_not_be_counted_delays_nobody(
+def test_a_badge_that_can_not_be_counted_delays_no_other(
     table: SqliteTable, failure: Exception
 ) -> None:
     bad = [view(AT_NOON, place, "bad", hot=True) for place in range(2)]

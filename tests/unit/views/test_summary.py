@@ -1,4 +1,4 @@
-"""The summary of a badge: what an item means, and writes that fail if somebody else wrote."""
+"""The summary of a badge: its attributes, and writes that fail after another write."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_summary_has_each_attribute_of_its_item(table: SqliteTable) -> None:
 
 
 @pytest.mark.parametrize(("attributes", "frozen"), [({}, False), ({"frozen": 0}, False)])
-def test_a_badge_is_not_frozen_unless_its_owner_says_so(attributes: Item, *, frozen: bool) -> None:
+def test_a_badge_is_frozen_only_by_its_owner(attributes: Item, *, frozen: bool) -> None:
     assert Summary.of(BADGE, attributes).frozen is frozen
 
 
@@ -93,7 +93,7 @@ def test_a_badge_is_not_frozen_unless_its_owner_says_so(attributes: Item, *, fro
         ({"alias": 5}, "alias is 5"),
     ],
 )
-def test_an_item_that_is_no_summary_is_an_error_and_no_number(wrong: Item, says: str) -> None:
+def test_an_item_with_an_attribute_of_another_type_is_an_error(wrong: Item, says: str) -> None:
     with pytest.raises(TypeError, match=says):
         Summary.of(BADGE, wrong)
 
@@ -131,7 +131,7 @@ def test_a_write_raises_the_version_by_one(table: SqliteTable) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 4])
-def test_a_write_is_done_only_if_nobody_else_wrote_since_the_read(
+def test_a_write_succeeds_only_without_another_write_since_the_read(
     table: SqliteTable, version: int
 ) -> None:
     first = stored(table, **({"version": version} if version else {}))
@@ -144,7 +144,9 @@ def test_a_write_is_done_only_if_nobody_else_wrote_since_the_read(
     assert summary(table)["base"] == 5
 
 
-def test_a_write_removes_what_it_names_and_the_end_of_a_tombstone(table: SqliteTable) -> None:
+def test_a_write_removes_the_named_attributes_and_the_ttl_of_a_tombstone(
+    table: SqliteTable,
+) -> None:
     tombstone = stored(table, ttl=5, deleted="digest", hot=7, version=2)
     write(table, tombstone.update(NOON, {"frozen": 1}, remove=("hot",)))
     assert summary(table) == {

@@ -1,4 +1,4 @@
-"""A view's message there and back, its ULID, and what is no view."""
+"""The message of a view, its ULID, and malformed messages."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_message_carries_its_view_unchanged(
     assert body.isascii()  # SQS refuses some characters that an id may have, such as U+FFFE
 
 
-def test_the_ulid_of_a_message_is_told_if_it_is_one() -> None:
+def test_the_ulid_of_a_message_is_read_if_it_is_valid() -> None:
     assert ulid_in(message()) == ULID_AT_NOON
     assert ulid_in(message(first=1)) == ulid_in(None) == ""
 
@@ -133,7 +133,7 @@ def test_earliest_and_latest_bound_the_views_of_a_millisecond(at: int) -> None:
         *(message(fold=wrong) for wrong in NO_FLAGS),
     ],
 )
-def test_a_body_that_is_no_view_is_malformed(body: object) -> None:
+def test_a_body_that_is_not_a_view_is_malformed(body: object) -> None:
     with pytest.raises(MalformedError, match=r'^expected \{"id": text, "view": ULID'):
         View.from_message(body)
 

@@ -1,4 +1,4 @@
-"""Windows: their marks, the ages at which a view is stored or counted, and how long each stays."""
+"""Windows: their marks, the ages at which views are stored or counted, and TTLs."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def test_an_entry_that_moves_to_the_archive_during_a_backup_is_in_it(
         put(folder, 8)
         FolderArchive(folder / FOLDER).put("journal/malformed/two.jsonl.gz", b"left the table")
 
-    assert backup.make(folder, tmp_path / "one", meanwhile=archived).objects == 2
+    assert backup.make(folder, tmp_path / "one", on_file_copied=archived).objects == 2
     assert count(tmp_path / "one") == 7
 
 

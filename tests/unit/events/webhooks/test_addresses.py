@@ -1,4 +1,4 @@
-"""Which addresses may be called: public ones and what is allowed, in every way to write them."""
+"""The addresses that may be called, in every notation."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_an_ipv4_address_is_judged_alike_in_every_form(address: IPv4Address) -> 
 
 
 @given(st.one_of(IPV4, IPV6))
-def test_what_python_knows_to_be_private_is_not_public(address: Address) -> None:
+def test_an_address_that_python_calls_private_is_not_public(address: Address) -> None:
     plain = unwrapped(address)
     if plain.is_private or plain.is_multicast or plain.is_reserved or plain.is_link_local:
         assert not is_public(address)
@@ -164,7 +164,7 @@ def test_an_allowed_ipv6_network_may_be_one_of_mapped_addresses() -> None:
         (",", "''"),
     ],
 )
-def test_a_part_that_is_no_network_is_named(setting: str, bad: str) -> None:
+def test_a_part_that_is_not_a_network_is_named(setting: str, bad: str) -> None:
     with pytest.raises(BadNetworkError, match="must be comma-separated networks") as refused:
         Allowed.parse(setting)
     assert f"{bad}" in str(refused.value)

@@ -1,4 +1,4 @@
-"""Posting to URLs that users name, against real servers on this machine and names that lie."""
+"""The sender of webhooks, against real servers on this machine and names that change."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SECRET = new_secret()
 BODY = b'{"event": "tea"}'
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 SHORT = 0.3
-"""A deadline for what is to run into it."""
+"""The time for posts that must reach their deadline."""
 SOON = 3.0
 """Far less than the deadline of 10 s, and more than a busy machine needs."""
 
@@ -51,7 +51,7 @@ Script = Callable[[socket.socket], None]
 
 @dataclass
 class Receiver:
-    """A server on this machine: what it was sent, and under which names it was greeted."""
+    """A server on this machine that records requests and TLS server names."""
 
     port: int
     requests: list[bytes] = field(default_factory=list)
@@ -66,7 +66,7 @@ def says(answer: bytes) -> Script:
 
 
 def drips(start: bytes, part: bytes) -> Script:
-    """Say something at once, then a little every 10 ms for as long as anyone listens."""
+    """Send a part immediately, then a little every 10 ms until the client closes."""
 
     def script(connection: socket.socket) -> None:
         connection.sendall(start)
@@ -99,7 +99,7 @@ def _received(connection: socket.socket) -> bytes:
 
 @contextmanager
 def receiver(script: Script, tls: ssl.SSLContext | None = None) -> Iterator[Receiver]:
-    """Serve one connection after the other: read a request, then follow the script."""
+    """Serve connections one after the other: read a request, then run the script."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Receiver(listener.getsockname()[1])
         thread = threading.Thread(target=_serve, args=(listener, server, script, tls))
@@ -132,7 +132,7 @@ def sender(**settings: Any) -> Sender:
 
 
 def answered(answer: bytes | Script, **settings: Any) -> PostOutcome:
-    """The outcome of a post to a server that answers so, within less than the deadline."""
+    """Return the outcome of a post to a server with this answer, before the deadline."""
     with receiver(answer if callable(answer) else says(answer)) as server:
         began = time.monotonic()
         outcome = sender(**settings).post(server.url(), "evt_1", BODY)
@@ -168,7 +168,7 @@ def test_a_post_is_signed_for_the_time_of_the_clock_and_has_its_content_type() -
     assert b"Content-Type: text/plain\r\n" in server.requests[0]
 
 
-def test_what_no_header_can_hold_is_a_mistake_of_ours() -> None:
+def test_a_content_type_that_is_not_ascii_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="the content type must be printable ASCII"):
         sender().post("http://127.0.0.1/", "evt_1", BODY, "text/plain\r\nX: 1")
     with pytest.raises(BadWebhookIdError):
@@ -280,7 +280,7 @@ def test_a_resolver_that_does_not_answer_is_not_waited_for() -> None:
 
 
 def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
-    """Nothing listens on 127.0.0.2 to 127.0.0.5; of a name's addresses four are tried."""
+    """No server listens on 127.0.0.2 to 127.0.0.5, and four addresses are tried."""
     with receiver(says(OK)) as server:
         post = partial(sender, seconds=SOON)
         url = server.url(host="a.example")
@@ -292,7 +292,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
 
 
 def test_an_address_that_is_silent_has_its_share_of_the_time_and_no_more() -> None:
-    """Behind 127.0.0.2 is a server whose queue of connections is full: a connect waits there."""
+    """The server on 127.0.0.2 has a full backlog, so a connect waits."""
     with ExitStack() as open_ones:
         server = open_ones.enter_context(receiver(says(OK)))
         full = open_ones.enter_context(socket.socket())
@@ -337,7 +337,7 @@ def test_a_connection_that_ends_without_an_answer_is_an_outcome(answer: bytes | 
         b"HTTP/1.1 200 OK\r\n" + b"X: secret\r\n" * 200 + b"\r\n",
     ],
 )
-def test_what_is_no_http_is_an_outcome_that_quotes_nothing(answer: bytes) -> None:
+def test_an_answer_that_is_not_http_is_an_outcome_that_quotes_nothing(answer: bytes) -> None:
     assert answered(answer) == PostOutcome(None, "the answer is not HTTP")
 
 
@@ -412,7 +412,7 @@ def test_a_huge_body_is_not_read_to_its_end() -> None:
 
 @pytest.mark.parametrize("body", [b"5\r\nhello\r\n0\r\n\r\n", b"zz\r\n", b"5\r\nhel"])
 def test_a_body_is_read_to_its_end_and_no_further_even_if_the_connection_stays(body: bytes) -> None:
-    """A body in chunks ends by itself; one that is garbage is left."""
+    """A chunked body has an end; a malformed body is ignored."""
 
     def stays(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
@@ -479,7 +479,7 @@ def test_a_receiver_that_is_silent_instead_of_tls_is_not_waited_for() -> None:
 
 @dataclass(frozen=True)
 class Authority:
-    """A certificate authority of the test, and the folder for what it issues."""
+    """A certificate authority for the test, with a folder for its certificates."""
 
     folder: Path
     key: ec.EllipticCurvePrivateKey
@@ -512,7 +512,7 @@ class Authority:
         return context
 
     def server(self, *names: x509.GeneralName) -> ssl.SSLContext:
-        """What a server under these names needs."""
+        """Issue a certificate for server names."""
         key = ec.generate_private_key(ec.SECP256R1())
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         builder = (
@@ -569,7 +569,7 @@ def secure_receiver(
         yield server
 
 
-def test_tls_holds_the_name_while_the_connection_goes_to_the_address(authority: Authority) -> None:
+def test_tls_verifies_the_name_of_a_connection_to_the_address(authority: Authority) -> None:
     names = Names(["127.0.0.1"], ["127.0.0.9"])
     with secure_receiver(authority, x509.DNSName("hooks.example")) as server:
         secure = sender(resolver=names, trust=authority.trusted)

@@ -24,7 +24,7 @@ KNOWN_SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 def now() -> int:
-    """The library holds a signature's time against the real clock."""
+    """The library compares a signature's time with the real clock."""
     return int(time.time())
 
 
@@ -40,7 +40,7 @@ def test_the_signature_is_that_of_the_specification() -> None:
     }
 
 
-def test_the_receiver_verifies_what_was_signed() -> None:
+def test_a_receiver_verifies_the_signature() -> None:
     secret = new_secret()
     headers = Signer([secret]).headers("evt_1", now(), BODY)
     assert Webhook(secret).verify(BODY, headers) == {"event": "☕", "at": 1}
@@ -75,7 +75,7 @@ def test_while_a_secret_is_changed_receivers_of_either_verify_and_no_others() ->
     ],
 )
 def test_a_changed_header_does_not_verify(changed: dict[str, str | None]) -> None:
-    """Another time is one as good as the right one."""
+    """The library accepts another valid time, but not with the same signature."""
     secret = new_secret()
     headers = Signer([secret]).headers("evt_1", now() - 5, BODY)
     others = {name: value or str(now() + 1) for name, value in changed.items()}

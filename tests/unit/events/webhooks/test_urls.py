@@ -1,4 +1,4 @@
-"""URLs that users name: parsed by one set of rules, and led nowhere but where they may lead."""
+"""The URLs of users: the rules for them, and the addresses that they resolve to."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_url_is_stored_in_one_form(given: str, stored: str) -> None:
         ("https://[2606:4700:4700::1111].example.com/", "a port or nothing"),
     ],
 )
-def test_a_url_that_breaks_a_rule_is_refused_and_told_why(url: str, said: str) -> None:
+def test_a_url_that_breaks_a_rule_is_refused_with_the_reason(url: str, said: str) -> None:
     with pytest.raises(BadUrlError) as refused:
         check_url(url, NOTHING)
     assert said in str(refused.value)
@@ -175,7 +175,7 @@ def test_an_allowed_address_may_be_called_over_http_and_on_any_port(url: str) ->
 
 
 @pytest.mark.parametrize("url", ["http://10.0.0.1/", "https://10.0.0.1/", "http://1.1.1.1/"])
-def test_what_is_allowed_allows_nothing_else(url: str) -> None:
+def test_an_allowed_network_allows_no_other(url: str) -> None:
     with pytest.raises(BadUrlError):
         check_url(url, LOOPBACK)
 
@@ -225,7 +225,7 @@ def test_the_addresses_of_a_name_are_public_and_each_is_given_once() -> None:
     "addresses",
     [["10.0.0.1"], ["1.1.1.1", "10.0.0.1"], ["10.0.0.1", "1.1.1.1"], ["1.1.1.1", "fe80::1%1"]],
 )
-def test_one_private_address_is_enough_to_refuse_a_name_and_is_not_told(
+def test_one_private_address_refuses_a_name_and_is_not_disclosed(
     addresses: list[str],
 ) -> None:
     with pytest.raises(BadUrlError, match=r"example\.com resolves to an address") as refused:

@@ -57,7 +57,7 @@ def test_an_empty_file_has_no_lines(path: Path) -> None:
     assert read(path) == []
 
 
-def test_a_head_that_is_no_first_line_is_a_wrong_line(path: Path) -> None:
+def test_a_header_after_the_first_line_is_a_wrong_line(path: Path) -> None:
     assert "line 2: give a whole number" in refusal(path, "a,1\nid,count\n")
 
 
@@ -77,7 +77,7 @@ def test_a_head_that_is_no_first_line_is_a_wrong_line(path: Path) -> None:
         (f"a,{MAX_BASE + 1}", f"give a whole number from 0 to {MAX_BASE}, not '{MAX_BASE + 1}'"),
     ],
 )
-def test_a_wrong_line_is_named_with_what_to_give(path: Path, line: str, says: str) -> None:
+def test_a_wrong_line_is_named_with_the_fix(path: Path, line: str, says: str) -> None:
     content = f"good,1\n{line}\n"
     assert refusal(path, content) == f"FILE: nothing was imported\n  line 2: {says}"
 
@@ -93,14 +93,14 @@ def test_two_counts_of_one_badge_are_refused_with_both_lines(path: Path) -> None
     )
 
 
-def test_all_wrong_lines_are_told_at_once_up_to_a_bound(path: Path) -> None:
+def test_wrong_lines_are_listed_up_to_a_limit(path: Path) -> None:
     told = refusal(path, "good,1\n" + "bad\n" * (MAX_PROBLEMS + 3)).splitlines()
     assert len(told) == 1 + MAX_PROBLEMS + 1
     assert told[1].startswith("  line 2: ")
     assert told[-1] == "  and 3 more"
 
 
-def test_as_many_wrong_lines_as_are_told_are_all_of_them(path: Path) -> None:
+def test_wrong_lines_at_the_limit_are_all_listed(path: Path) -> None:
     assert "more" not in refusal(path, "bad\n" * MAX_PROBLEMS)
 
 
@@ -112,7 +112,7 @@ def test_as_many_wrong_lines_as_are_told_are_all_of_them(path: Path) -> None:
         (b'a,1\n"b,2\n', "FILE: line 2 is not CSV: "),
     ],
 )
-def test_what_is_no_csv_is_refused(path: Path, content: bytes, says: str) -> None:
+def test_a_file_that_is_not_csv_is_refused(path: Path, content: bytes, says: str) -> None:
     assert refusal(path, content).startswith(says)
 
 
@@ -127,7 +127,7 @@ def test_a_file_that_is_not_there_is_named(path: Path) -> None:
         st.integers(0, MAX_BASE),
     )
 )
-def test_what_a_csv_writer_wrote_is_read_back(
+def test_the_output_of_a_csv_writer_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, counts: dict[str, int]
 ) -> None:
     normal = {ids.normalise(name[:200])[:200]: count for name, count in counts.items()}

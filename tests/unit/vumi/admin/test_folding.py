@@ -1,4 +1,4 @@
-"""The fold of all badges: each badge is folded, one that fails delays no other, twice is once."""
+"""The fold of all badges: a badge that fails delays no other, and repeating it is safe."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def test_a_storage_that_throttles_is_asked_again(table: SqliteTable) -> None:
     assert list(job(faulty).run(["a"])) == [FoldedBadge("a", 2)]
 
 
-def test_a_storage_that_stays_away_ends_the_run_which_says_how_to_go_on(
+def test_a_storage_that_stays_unavailable_ends_the_run_with_the_fix(
     table: SqliteTable,
 ) -> None:
-    """The first hundred are folded then, and the next run folds the others."""
+    """The first 100 are folded, and the next run folds the others."""
     store(table, *BADGES)
     failures = [*[None] * 100, *[Unavailable("throttled")] * 9]
     faulty = FaultyTable(table, before_write=raising(*failures))
@@ -107,7 +107,7 @@ def test_a_storage_that_stays_away_ends_the_run_which_says_how_to_go_on(
     assert sum(folded.views for folded in job(table).run(BADGES)) == 2 * 150
 
 
-def test_a_run_that_is_interrupted_says_how_to_go_on(table: SqliteTable) -> None:
+def test_an_interrupted_run_says_how_to_continue(table: SqliteTable) -> None:
     def ids() -> Iterator[str]:
         yield from BADGES[:100]
         raise KeyboardInterrupt
@@ -117,7 +117,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on(table: SqliteTable) -> None
         folding.run(job(table), ids())
 
 
-def test_the_progress_is_told_and_the_result(
+def test_the_progress_and_the_result_are_printed(
     table: SqliteTable, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store(table, *BADGES)
@@ -156,7 +156,7 @@ def test_on_aws_a_badge_whose_views_are_on_two_pages_comes_once() -> None:
 
 
 def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(table: SqliteTable) -> None:
-    """Else a view that is put meanwhile could come after the watermark has passed it."""
+    """Otherwise a young view could be put before the watermark."""
     ahead = NOON + CLOCK_MARGIN_SECONDS
     store(table, "young")
     store(table, "old", taken=NOON - 1_200)
@@ -181,7 +181,7 @@ def test_on_one_machine_the_badges_are_those_that_have_views_however_many_they_a
 def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A clock that is set back later puts no view before a watermark."""
+    """After the clock is set back, views are still later than the watermark."""
     monkeypatch.setenv("DATA", str(tmp_path))
     with closing(Database(tmp_path / FILE)) as database:
         store(SqliteTable(database), "a", "b")
@@ -194,7 +194,7 @@ def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
     assert highest * 1000 > folded.watermark
 
 
-def test_without_a_file_the_command_says_where_it_looked(
+def test_a_missing_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DATA", str(tmp_path))

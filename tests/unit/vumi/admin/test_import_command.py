@@ -1,4 +1,4 @@
-"""The import as an operator sees it: the bar, the report, and how to go on once cut short."""
+"""The import command: its progress bar, its report, and its continuation after an error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]
 
 
 class InterruptedTable(FaultyTable):
-    """Somebody presses Ctrl-C at the second badge."""
+    """The operator presses Ctrl-C at the second badge."""
 
     def get(self, key: object) -> None:
         if str(key).find("b2'") > 0:
@@ -43,7 +43,7 @@ def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> 
     assert err == ""
 
 
-def test_an_import_that_fails_says_how_far_it_came_and_how_to_go_on() -> None:
+def test_a_failed_import_says_how_far_it_came_and_how_to_continue() -> None:
     failures = [*[None] * 100, *[Unavailable("throttled")] * 9]
     with sqlite_table() as table:
         faulty = FaultyTable(table, before_write=raising(*failures))
@@ -55,7 +55,7 @@ def test_an_import_that_fails_says_how_far_it_came_and_how_to_go_on() -> None:
     )
 
 
-def test_an_import_that_is_interrupted_says_so() -> None:
+def test_an_interrupted_import_says_so() -> None:
     with sqlite_table() as table, pytest.raises(command.InterruptedImportError) as cut:
         command.run(ROWS, Import(InterruptedTable(table), map, lambda: NOON))
     assert str(cut.value).startswith(
@@ -63,8 +63,8 @@ def test_an_import_that_is_interrupted_says_so() -> None:
     )
 
 
-def test_whoever_watches_sees_a_bar(tmp_path: Path) -> None:
-    """On a terminal, which a pseudo-terminal is."""
+def test_a_terminal_shows_a_progress_bar(tmp_path: Path) -> None:
+    """A pseudo-terminal counts as a terminal."""
     Database(tmp_path / FILE).close()
     file = tmp_path / "counts.csv"
     file.write_text("a,1\nb,2\n")

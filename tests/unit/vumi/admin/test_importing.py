@@ -1,4 +1,4 @@
-"""Importing counts: set, never added to, over both engines and through every interruption."""
+"""The import of counts on both engines, also after interruptions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_another_base_is_kept_unless_replaced(
 
 
 @pytest.mark.parametrize("change", [Change(base=0), Change(reset=True)], ids=["base 0", "reset"])
-def test_what_an_owner_set_to_0_is_kept(table: Table, change: Change) -> None:
+def test_a_base_that_an_owner_set_to_0_is_kept(table: Table, change: Change) -> None:
     imported(table, rows(a=0))
     owned = claimed(table, "a")
     owner.change(table, owned, change, NOON)
@@ -124,7 +124,7 @@ def test_a_renamed_badge_gets_its_count_where_it_is(table: Table) -> None:
     assert (shown(table, "old"), shown(table, "new")) == (1000, 1000)
 
 
-def test_an_imported_badge_is_nobody_elses_to_claim(table: Table) -> None:
+def test_an_imported_badge_can_not_be_claimed(table: Table) -> None:
     imported(table, rows(a=1000))
     with pytest.raises(owner.TakenError):
         owner.claim(table, "a", 0, NOON)
@@ -144,7 +144,7 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(table: Table) -> None:
 
 
 @pytest.mark.parametrize("each", [map, map_parallel])
-def test_more_badges_than_go_at_once_come_in_their_order(tmp_path: Path, each: Any) -> None:
+def test_more_badges_than_a_batch_keep_their_order(tmp_path: Path, each: Any) -> None:
     given = rows(**{f"b{n}": n + 1 for n in range(2 * BATCH_BADGES + 1)})
     with sqlite_table(tmp_path) as table:
         results = list(Import(table, each, lambda: NOON).run(given))
@@ -184,7 +184,7 @@ def test_a_name_that_is_given_to_a_badge_in_the_midst_is_followed(table: Table) 
 
 
 def test_a_view_that_is_folded_in_the_midst_stays_counted(table: Table) -> None:
-    """Whoever else writes the summary, the import reads it again."""
+    """The import reads the summary again after another write."""
     visit(table, "a")
     folding = once(lambda: fold(table, NOON + 900, "a"))
     assert imported(FaultyTable(table, before_write=folding), rows(a=9)) == [ImportOutcome.IMPORTED]
@@ -200,7 +200,7 @@ def test_a_storage_that_fails_for_a_moment_is_waited_for(table: Table) -> None:
 @settings(max_examples=60)
 @given(data=st.data())
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
-    """Failures before and after writes, with views and imports in between: base plus views."""
+    """Writes fail before or after they take effect, with views and imports in between."""
     given = rows(a=10, b=20, c=30)
     fault = st.sampled_from([None, Unavailable("no"), Killed()])
     views = dict.fromkeys("abc", 0)

@@ -34,7 +34,7 @@ def accept(table: Table, name: str) -> Event:
 
 
 def give_up(table: Table, *names: str) -> None:
-    """Events whose receivers want no more of them."""
+    """Events whose receivers answered 410."""
     firing = EventDelivery(table, FakeQueue(), lambda _: GONE, Leases(), lambda: AT / 1000, ())
     for name in names:
         accept(table, name)
@@ -71,7 +71,7 @@ def test_a_redriven_event_is_due_now(table: Table) -> None:
 
 
 def wear_out(table: Table, name: str, deliveries: list[DeliveryResult]) -> None:
-    """Two attempts on an event, the worker of each dead that has no delivery; then it is over."""
+    """Attempt an event twice; a worker without a result dies. Then the event has failed."""
     now = [AT]
     clock, leases = lambda: now[0] / 1000, Leases()
     firing = EventDelivery(table, FakeQueue(), lambda _: deliveries.pop(), leases, clock, (1.0,))
