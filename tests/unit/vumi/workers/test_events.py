@@ -242,7 +242,7 @@ def test_what_is_told_of_an_event_names_the_function_that_fires(
     with caplog.at_level(logging.INFO, "vu-mi"):
         until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
     told = [(record.message, vars(record)["fields"]["function"]) for record in caplog.records]
-    assert told == [("an event", "fire_timers"), ("metrics", "another")]
+    assert told == [("event_logged", "fire_timers"), ("metrics", "another")]
 
 
 def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, workers: Make) -> None:
