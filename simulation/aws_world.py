@@ -142,18 +142,23 @@ class AwsWorld(World):
         self._sequence = 10**20
         paused = Paused(self)
         self.table = paused
-        resources.use(
-            GivenResources(
-                settings=self.settings,
-                clock=self.clock,
-                table=paused,
-                views_queue=ViewMessages(paused),
-            )
+        self.resources = GivenResources(
+            settings=self.settings,
+            clock=self.clock,
+            table=paused,
+            views_queue=ViewMessages(paused),
         )
+        resources.use(self.resources)
 
     def clock(self) -> float:
         operation = self.scheduler.current
         return self.now + (operation.skew if operation else 0.0)
+
+    def run(self, steps: int) -> None:
+        try:
+            super().run(steps)
+        finally:
+            resources.use(None)
 
     def read(self, operation: Callable[[], Result]) -> Result:
         result = self.call(operation)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ulid import ULID
 
-from chalicelib.aws.retry import Retry
+from chalicelib.storage.retry import Retry
 
 NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
 

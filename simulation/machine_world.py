@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chalicelib.aws import resources
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Due, Item, Key
@@ -131,7 +130,7 @@ class MachineWorld(World):
         return Moment(self._latest, self.calls)
 
     def clock(self) -> float:
-        return self._resources.view_clock()
+        return self.resources.view_clock()
 
     def _open(self) -> None:
         """Open the file as a new process does."""
@@ -142,8 +141,8 @@ class MachineWorld(World):
         self.queue.release()
         view_queue = NotingViewQueue(self.queue)
         view_queue.world = self
-        self._resources = standalone(self.database, view_queue, wall, self.settings)
-        self.views = ViewWorker(view_queue, self._resources)
+        self.resources = standalone(self.database, view_queue, wall, self.settings)
+        self.views = ViewWorker(view_queue, self.resources)
         in_one_commit = self.database.in_one_commit
         self.put = MessageDelivery(self.queue, self.views.store_messages, wall, in_one_commit)
         self.fold = ChangeDelivery(
@@ -155,7 +154,6 @@ class MachineWorld(World):
         )
         self.archive = ChangeDelivery(self.database, "archive_entries", lambda _: (), sort="TX#")
         self.expiry = Expiry(self.database, self.queue, wall, lambda: None)
-        resources.use(self._resources)
         self.database.world = self
         self.faults = self.scenario.faults
 

@@ -10,11 +10,14 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from http import HTTPStatus
 from random import Random
 from typing import Any, TypeVar
 
-from app import app
-from chalicelib.aws import resources
+from chalicelib.api import TABLE
+from chalicelib.http.dispatch import dispatch
+from chalicelib.http.messages import Request
+from chalicelib.resources import Resources
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import text
@@ -23,7 +26,6 @@ from chalicelib.storage.writes import Update, Write
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows
-from simulation import aws_events as events
 from simulation.faults import Crash
 from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
 from simulation.operations import Operation, Scheduler
@@ -58,6 +60,7 @@ class World:
     engine: Table
     table: Table
     settings: Settings
+    resources: Resources
     faults: float
 
     def __init__(
@@ -129,9 +132,10 @@ class World:
     def badge(self, asked: str, method: str = "GET", *, peek: bool = False) -> dict[str, Any]:
         """Ask for a badge over HTTP."""
         query = {"id": [asked], **({"peek": ["1"]} if peek else {})}
-        answer = app(events.http_event(query, method=method), None)
-        assert answer["statusCode"] == 200
-        body: dict[str, Any] = json.loads(answer["body"])
+        request = Request(method, "/api/v1/views", query=query)
+        answer = dispatch(TABLE, request, self.resources)
+        assert answer.status == HTTPStatus.OK
+        body: dict[str, Any] = json.loads(answer.body)
         return body
 
     def history(self, asked: str) -> dict[str, Any]:
@@ -191,13 +195,10 @@ class World:
 
     def run(self, steps: int) -> None:
         """Let so many things happen, then let all come to rest, and check law 1."""
-        try:
-            for _ in range(steps):
-                self.step()
-            self.rest()
-            self.check()
-        finally:
-            resources.use(None)
+        for _ in range(steps):
+            self.step()
+        self.rest()
+        self.check()
 
     def check(self) -> None:
         """Law 1: all is counted, and the history has all that is counted."""

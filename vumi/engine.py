@@ -10,17 +10,16 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
-from chalicelib.aws import resources
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
+from vumi.backup import LOCK
 from vumi.fair_lock import FairLock
 from vumi.resources import StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
-from vumi.storage.backup import LOCK
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -110,7 +109,6 @@ class Engine:
             claims=ProcessClaims(),
             sender=sender_of(settings),
         )
-        resources.use(self.resources)
         self._views = ViewWorker(self._view_queue, self.resources)
         self._loops = [*self._view_loops(), *self._event_loops()]
         return new_token
@@ -164,7 +162,6 @@ class Engine:
             loop.stop()
         if self._events:
             self._events.stop()
-        resources.use(None)
         self._database.close()
         self._lock.close()
 

@@ -5,7 +5,6 @@ Each is removed from outside, so the rest of the engine is the one that is shipp
 
 from __future__ import annotations
 
-import gc
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
@@ -15,24 +14,24 @@ from unittest.mock import patch
 
 from vumi import engine
 from vumi.__main__ import main
-from vumi.server import web
+from vumi.server import common_commits
 from vumi.storage import commits, database
 from vumi.workers import changes
 from vumi.workers.views import ViewWorker
 
 
-def _threads() -> None:
-    """Each request is handed to a thread, and shares a commit with those that wait as well."""
-    patch.object(web, "SHARING", ()).start()
+def _alone() -> None:
+    """Give each request a commit of its own."""
+    patch.object(common_commits, "MAX_REQUESTS", 1).start()
 
 
 def _messages() -> None:
-    """A message is written by the commit of its visitor, then delivered, then deleted."""
+    """Write a message in the commit of its visitor, then deliver it, then delete it."""
     patch.object(ViewWorker, "commit", lambda _, function: function()).start()
 
 
 def _savepoints() -> None:
-    """Each write within a commit has a savepoint of its own, one statement or many."""
+    """Give each write within a commit a savepoint of its own, one statement or many."""
     patch.object(database, "nested", _nested).start()
 
 
@@ -41,29 +40,23 @@ def _nested(connection: sqlite3.Connection, job: commits.Job[Any], **_: object) 
 
 
 def _no_turns() -> None:
-    """The loops compute while visitors are answered."""
+    """Let the loops compute while visitors are answered."""
     patch.object(engine, "FairLock", nullcontext).start()
 
 
 def _large_folds() -> None:
-    """A thousand removals are folded before a visitor has a turn."""
+    """Fold a thousand removals before a visitor has a turn."""
     patch.object(changes, "MIN_BATCH_CHANGES", changes.MAX_BATCH_CHANGES).start()
 
 
-def _collected() -> None:
-    """The garbage collector looks through what was imported again and again."""
-    patch.object(gc, "freeze").start()
-
-
 STEPS: Mapping[str, Callable[[], None]] = {
-    "one thread answers all that came": _threads,
+    "requests share a commit": _alone,
     "views are stored by the commit that answers": _messages,
     "one statement has no savepoint": _savepoints,
     "loops and visitors take turns": _no_turns,
     "a fold is as large as fits into its turn": _large_folds,
-    "what was imported is not collected": _collected,
 }
-"""What is done, and how it is taken out."""
+"""The optimizations, and how each is removed."""
 
 if __name__ == "__main__":
     STEPS[sys.argv[1]]()

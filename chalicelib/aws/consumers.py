@@ -71,10 +71,9 @@ def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
     it everybody's views, until the stream forgets it.
     """
     telemetry.begin("fold_views", batch.context)
-    removals, malformed = messages.parse_records(
-        batch.to_dict()["Records"], stream_records.marker_removal
+    removals, _ = messages.parse_records(
+        batch.to_dict()["Records"], stream_records.marker_removal, messages.log_malformed_record
     )
-    messages.log_malformed_records(malformed)
     failed = set(views.fold_badges([removal for _, removal in removals], current()))
     return _deliver_again_from(record for record, removal in removals if removal in failed)
 
@@ -122,7 +121,7 @@ def archive_entries(batch: DynamoDBEvent) -> PartialBatchResponse:
     """
     telemetry.begin("archive_entries", batch.context)
     removals, malformed = messages.parse_records(
-        batch.to_dict()["Records"], stream_records.entry_removal
+        batch.to_dict()["Records"], stream_records.entry_removal, messages.log_malformed_record
     )
     archive.archive_malformed(malformed, current())
     failed = set(archive.archive_entries([removal for _, removal in removals], current()))

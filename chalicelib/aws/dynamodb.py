@@ -16,10 +16,10 @@ from botocore.exceptions import ClientError
 from chalicelib.aws.attribute_values import decode_item, encode, encode_item, encode_key
 from chalicelib.aws.dynamodb_writes import single_request, transaction_item
 from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translated
-from chalicelib.aws.retry import Retry
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE, NotStored
+from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write, check_transaction
 
 if TYPE_CHECKING:

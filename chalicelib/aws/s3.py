@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from chalicelib.aws.errors import translated
-from chalicelib.aws.retry import Retry
 from chalicelib.storage.ports import check_object_name
+from chalicelib.storage.retry import Retry
 
 
 class S3Client(Protocol):

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from chalicelib.aws.errors import translated
-from chalicelib.aws.retry import Retry
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Message, NotSent, check_delay
+from chalicelib.storage.retry import Retry
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient

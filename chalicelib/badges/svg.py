@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from binascii import crc32
+from functools import lru_cache
 
 from chalicelib.badges import colors, logos, svg_styles
 from chalicelib.badges.badge import Badge
@@ -15,6 +16,8 @@ from chalicelib.badges.svg_markup import Drawing, escape, number
 
 MAX_BYTES = 4096
 """A logo that would make a badge larger is left out."""
+MAX_CACHED = 1_000
+"""Images that are kept: many badges show the same count in the same style."""
 NO_SUCH_LOGO = "it is not one of the included logos"
 NO_ROOM = f"the badge would have more than {MAX_BYTES} bytes"
 LABEL_COLOR = "#555555"
@@ -24,6 +27,7 @@ REMOVED_CATEGORIES = {"Cc", "Cs"}
 REMOVED_CHARACTERS = "\ufffe\uffff"
 
 
+@lru_cache(MAX_CACHED)
 def draw(badge: Badge) -> str:
     """Draw a badge as an SVG document. Raises `BadColorError`.
 

@@ -48,7 +48,7 @@ def deliver(event_ids: Iterable[str], resources: Resources) -> set[str]:
     Each event has a thread of its own, so that none waits for the receiver of another.
     """
     delivery = delivery_over(resources)
-    tasks = [DeliveryTask(delivery, event_id) for event_id in dict.fromkeys(event_ids)]
+    tasks = [DeliveryTask(delivery, event_id) for event_id in event_ids]
     list(resources.map_parallel(DeliveryTask.claim, tasks))
     map_parallel(DeliveryTask.run, tasks, threads=max(1, len(tasks)))
     return {task.event_id for task in tasks if not task.is_done}

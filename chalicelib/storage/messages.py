@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from chalicelib import telemetry
@@ -28,14 +28,17 @@ def handle_messages(
     `parse` raises `MalformedError`, and `handle` returns the values that it has not handled. A
     malformed message is delivered until it ends in the dead-letter queue, and delays no other.
     """
-    parsed, malformed = parse_records(bodies, lambda message_id: parse(bodies[message_id]))
-    log_malformed_messages(malformed)
+    parsed, malformed = parse_records(
+        bodies, lambda message_id: parse(bodies[message_id]), log_malformed_message
+    )
     failed = set(handle(list(dict.fromkeys(value for _, value in parsed))))
     return malformed + [message_id for message_id, value in parsed if value in failed]
 
 
 def parse_records(
-    records: Iterable[Record], parse: Callable[[Record], Value | None]
+    records: Iterable[Record],
+    parse: Callable[[Record], Value | None],
+    log_malformed: Callable[[Record], None],
 ) -> tuple[list[tuple[Record, Value]], list[Record]]:
     """Return the value of each record that has one, and the malformed records."""
     parsed: list[tuple[Record, Value]] = []
@@ -45,22 +48,20 @@ def parse_records(
             if (value := parse(record)) is not None:
                 parsed.append((record, value))
         except MalformedError:
+            log_malformed(record)
             malformed.append(record)
+    telemetry.count(malformed=len(malformed))
     return parsed, malformed
 
 
-def log_malformed_messages(message_ids: Sequence[str | int]) -> None:
-    """Log and count malformed messages by their ids."""
-    for message_id in message_ids:
-        telemetry.event(logging.ERROR, "malformed_message", message_id=message_id)
-    telemetry.count(malformed=len(message_ids))
+def log_malformed_message(message_id: str | int) -> None:
+    """Log a malformed message by its id."""
+    telemetry.event(logging.ERROR, "malformed_message", message_id=message_id)
 
 
-def log_malformed_records(records: Sequence[object]) -> None:
-    """Log and count malformed records, each whole.
+def log_malformed_record(record: object) -> None:
+    """Log a malformed stream record whole.
 
-    They are not delivered again: they would delay all later ones until the stream forgets them.
+    It is not delivered again: it would delay all later ones until the stream forgets it.
     """
-    for record in records:
-        telemetry.event(logging.ERROR, "malformed_stream_record", record=record)
-    telemetry.count(malformed=len(records))
+    telemetry.event(logging.ERROR, "malformed_stream_record", record=record)

@@ -20,6 +20,8 @@ from chalicelib.storage.writes import Check, Put, Update
 from chalicelib.views import keys
 
 HOURS_OF_DAY = 24
+HOURS = {hour: f"h{hour:02}" for hour in range(HOURS_OF_DAY)}
+"""The attributes of a day that have the views of each hour."""
 
 
 class Hour(NamedTuple):
@@ -45,7 +47,7 @@ class Day:
     @classmethod
     def of(cls, day: str, attributes: Mapping[str, Value]) -> Day:
         """Decode a day from the attributes `h00` to `h23`."""
-        hours = {hour: number(attributes, f"h{hour:02}") for hour in range(HOURS_OF_DAY)}
+        hours = {h: number(attributes, name) for h, name in HOURS.items() if name in attributes}
         return cls(day, {hour: views for hour, views in hours.items() if views})
 
     @property
@@ -54,7 +56,7 @@ class Day:
 
     @property
     def attributes(self) -> dict[str, Value]:
-        return {f"h{hour:02}": views for hour, views in sorted(self.hours.items())}
+        return {HOURS[hour]: views for hour, views in sorted(self.hours.items())}
 
     def plus(self, counted: Mapping[Hour, int]) -> Day:
         """Return the day with more views; those of an earlier day count in its first hour."""

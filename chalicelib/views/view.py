@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ulid import ULID
 
@@ -13,6 +14,8 @@ from chalicelib.views import ids
 MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "fold": boolean}'
 MAX_RANDOM = bytes([255] * 10)
 """The highest random part of a ULID."""
+MAX_CACHED = 4_096
+"""Results that are kept: a view is asked for its time, and a window for its bounds, many times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ def new_ulid(at: int) -> str:
     return str(ULID.from_timestamp(at))
 
 
+@lru_cache(MAX_CACHED)
 def milliseconds(ulid: str) -> int:
     """Return the time of a ULID. Raises `ValueError` for any other text."""
     parsed = ULID.from_str(ulid)
@@ -80,6 +84,7 @@ def milliseconds(ulid: str) -> int:
     return parsed.milliseconds
 
 
+@lru_cache(MAX_CACHED)
 def earliest(at: int) -> str:
     """Return the lowest ULID of a time in milliseconds since 1970."""
     return str(ULID.from_bytes(at.to_bytes(6, "big") + bytes(10)))

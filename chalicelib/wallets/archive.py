@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from chalicelib import telemetry
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of
-from chalicelib.storage.messages import MalformedError, log_malformed_records
+from chalicelib.storage.messages import MalformedError
 from chalicelib.wallets.wallet import PARTITION, Entry
 
 if TYPE_CHECKING:
@@ -170,11 +170,10 @@ def archive_entries(removals: Sequence[EntryRemoval], resources: Resources) -> l
 
 
 def archive_malformed(records: Sequence[Mapping[str, Any]], resources: Resources) -> None:
-    """Log and archive records that can't be read. Raises `StorageError`."""
+    """Archive records that can't be read. Raises `StorageError`."""
     if records:
         malformed = MalformedRecords(tuple(records))
         resources.archive.put(malformed.name, malformed.body)
-    log_malformed_records(records)
 
 
 def _is_archived(batch: EntryBatch, resources: Resources) -> bool:

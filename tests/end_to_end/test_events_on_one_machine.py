@@ -186,7 +186,7 @@ def test_an_event_is_tried_again_by_its_schedule_then_given_up_and_redriven(
     assert err == ""
     assert out == (
         f"{event_id} queued again; its last error: answered 503\n"
-        "nobody unknown\n1 on its way again\n1 unknown\n"
+        "nobody unknown\n1 queued again\n1 unknown\n"
     )
     accept(server, delay=0, target={"log": True})
     assert len(done(server, event_id)["attempts"]) == 4
@@ -297,7 +297,7 @@ def test_an_address_within_is_refused_when_an_event_is_accepted(tmp_path: Path) 
         for url in ("http://127.0.0.1/", "https://169.254.169.254/latest/", "https://[::1]/"):
             wanted = {"delay": 0, "target": {"url": url}}
             status, refusal = ask(server, "POST", "/api/v1/events", wanted)
-            assert (status, refusal["error"]["code"]) == (400, "bad_url")
+            assert (status, refusal["error"]["code"]) == (400, "bad_request")
 
 
 def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_a_handler_has_all_that_it_needs_from_the_package_alone(
     for name in {"chalice.app", "chalicelib.aws.resources", "ulid"} & set(files):
         assert files[name].is_relative_to(aws.package)
     ours = {"vumi", "tests", "deploy", "bench"}
-    assert not {name for name in files if name.split(".")[0] in ours | {"waitress"}}
+    assert not {name for name in files if name.split(".")[0] in ours | {"granian"}}
     assert not {name for name, file in files.items() if "site-packages" in file.parts}
 
 

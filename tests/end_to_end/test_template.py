@@ -591,8 +591,13 @@ CONSUMERS = {
     "settle": ["FireTimers"],
     "_end": ["FireTimers"],
     "_try_again": ["FireTimers"],
-    "log_malformed_messages": ["PutViews", "DistributeTimers", "FireTimers"],
-    "log_malformed_records": ["FoldViews", "ArchiveEntries"],
+    "parse_records": [
+        "PutViews",
+        "FoldViews",
+        "DistributeTimers",
+        "FireTimers",
+        "ArchiveEntries",
+    ],
 }
 """The functions that count, with the Lambda functions they run in; others run in `APIHandler`."""
 

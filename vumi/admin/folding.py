@@ -13,9 +13,9 @@ from itertools import islice
 
 import click
 
-from chalicelib.aws.retry import Retry
 from chalicelib.concurrency import MapParallel
 from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.retry import Retry
 from chalicelib.views.folding import Folder
 from vumi.admin.importing import PATIENCE
 

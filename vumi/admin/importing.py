@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from chalicelib.aws.retry import Retry
 from chalicelib.concurrency import MapParallel
 from chalicelib.storage.ports import Table
+from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed
 from chalicelib.views import keys
 from chalicelib.views.summary import Summary

@@ -16,7 +16,7 @@ import click
 
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
-from vumi import secrets
+from vumi import backup, secrets
 from vumi.admin import command, counts_file, folding, redrive_command, redriving
 from vumi.admin.importing import Import
 from vumi.check import check
@@ -25,7 +25,6 @@ from vumi.cli.folding import badge_ids
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import LocalSettings
-from vumi.storage import backup
 from vumi.storage.database import FILE, WAY_BACK, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable

@@ -45,10 +45,6 @@ class BodyTooSlowError(ClientError):
         super().__init__(f"the body did not come within {seconds:g} s: send the request again")
 
 
-class DisconnectedError(Exception):
-    """The client hung up before its request was whole."""
-
-
 class Application:
     """An ASGI application that has requests answered by `answer`."""
 
@@ -58,10 +54,7 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        try:
-            response = await self._respond(scope, receive)
-        except DisconnectedError:
-            return
+        response = await self._respond(scope, receive)
         await send(_start(response))
         await send({"type": "http.response.body", "body": response.body})
 
@@ -71,8 +64,6 @@ class Application:
             _check_head(scope)
             body = await self._body(headers, receive)
             return await self._answer(_request(scope, headers, body))
-        except DisconnectedError:
-            raise
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)
 
@@ -95,7 +86,8 @@ async def _whole(receive: Receive) -> bytes:
     while more:
         part = await receive()
         if part["type"] == "http.disconnect":
-            raise DisconnectedError
+            # The client hung up, or sent malformed chunks and still waits for an answer.
+            raise BadRequestError("the body is malformed: send all of it")
         body += part["body"]
         if len(body) > MAX_BODY_BYTES:
             raise BodyTooLargeError

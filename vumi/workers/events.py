@@ -19,7 +19,7 @@ from chalicelib.events.event import Event, event_id_in
 from chalicelib.events.sweep import group_in
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.messages import handle_messages, log_malformed_messages, parse_records
+from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
 from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 
@@ -123,10 +123,11 @@ class EventWorker:
 
     def _claim(self, messages: Sequence[Message]) -> list[tuple[Message, DeliveryTask]]:
         delivery = delivery_over(self._resources)
-        received, malformed = parse_records(
-            messages, lambda message: DeliveryTask(delivery, event_id_in(message.body))
+        received, _ = parse_records(
+            messages,
+            lambda message: DeliveryTask(delivery, event_id_in(message.body)),
+            lambda message: log_malformed_message(message.id),
         )
-        log_malformed_messages([message.id for message in malformed])
         tasks = [task for _, task in received]
         try:
             list(self._resources.map_parallel(DeliveryTask.claim, tasks))

@@ -11,7 +11,7 @@ from typing import TypeVar
 from chalicelib import telemetry
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import key_of
-from chalicelib.storage.messages import handle_messages, log_malformed_records, parse_records
+from chalicelib.storage.messages import handle_messages, log_malformed_record, parse_records
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.view import View
 from chalicelib.views.view_queue import ViewMessages
@@ -89,8 +89,7 @@ class ViewWorker:
 
     def fold(self, changes: Sequence[Change]) -> list[Change]:
         """Fold badges whose markers were removed; return the changes to deliver again."""
-        removals, malformed = parse_records(changes, _marker_removal)
-        log_malformed_records(malformed)
+        removals, _ = parse_records(changes, _marker_removal, log_malformed_record)
         failed = set(fold_badges([removal for _, removal in removals], self._resources))
         self._resources.view_clock.keep()
         return [change for change, removal in removals if removal in failed]

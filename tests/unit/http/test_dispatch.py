@@ -59,8 +59,8 @@ def fail(request: Request, _: Resources) -> Response:
 
 TABLE = RouteTable(
     (
-        Route("GET", "/names/{name}", show, with_head=True),
         Route("PUT", "/names/{name}", show),
+        Route("GET", "/names/{name}", show, with_head=True),
         Route("GET", "/names/me", show),
         Route("GET", "/names/{name}/of/{other}", show),
         Route("GET", "/operators", show, Authentication.OPERATOR),

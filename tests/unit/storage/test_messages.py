@@ -39,8 +39,14 @@ def test_malformed_messages_are_logged_counted_and_returned(
     assert told(caplog) == [
         (logging.ERROR, "malformed_message", {"message_id": message_id}) for message_id in (1, 3)
     ]
+    errors = [record.exc_info for record in caplog.records if record.levelno == logging.ERROR]
+    assert all(error and error[0] is MalformedError for error in errors)
+
+
+def fail(record: object) -> None:
+    raise AssertionError(f"{record} is not malformed")
 
 
 def test_records_without_a_value_are_neither_parsed_nor_malformed() -> None:
     values = {"a": 0, "b": None, "c": 1}
-    assert parse_records(values, values.get) == ([("a", 0), ("c", 1)], [])
+    assert parse_records(values, values.get, fail) == ([("a", 0), ("c", 1)], [])

@@ -257,13 +257,8 @@ def test_the_lag_of_a_batch_is_that_of_its_first_removal(resources: GivenResourc
     assert counted["vu-mi"]["archive_lag_seconds"] == 90
 
 
-def test_malformed_records_are_logged_counted_and_archived(
-    resources: GivenResources, kept: FakeArchive, caplog: pytest.LogCaptureFixture
-) -> None:
-    with counting_metrics() as counted:
-        archive_malformed([{"a": 1}, {}], resources)
+def test_malformed_records_are_one_object(resources: GivenResources, kept: FakeArchive) -> None:
+    archive_malformed([{"a": 1}, {}], resources)
     [body] = kept.objects.values()
     assert gzip.decompress(body) == b'{"a": 1}\n{}\n'
-    assert counted == {"vu-mi": {"malformed": 2}}
-    assert [name for _, name, _ in told(caplog)] == ["malformed_stream_record"] * 2
     archive_malformed([], GivenResources())

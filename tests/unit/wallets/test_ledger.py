@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from ulid import ULID
 
-from chalicelib.aws.retry import Retry
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
+from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Delete, Write
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets

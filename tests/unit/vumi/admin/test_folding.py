@@ -12,10 +12,10 @@ from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.retry import Retry
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
+from chalicelib.storage.retry import Retry
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Store

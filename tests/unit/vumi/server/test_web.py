@@ -221,12 +221,13 @@ def test_a_body_that_is_too_large_ends_the_connection(small: Small) -> None:
         (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", b"400"),
         (b"CONNECT h:80 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", b"400"),
         (get("/", "Content-Length: 1\r\nContent-Length: 2\r\n"), b"400"),
+        (get("/", "Connection: close\r\nTransfer-Encoding: chunked\r\n") + b"zz\r\n", b"400"),
         (get("/", f"A: {'a' * 2 * MAX_HEAD_BYTES}\r\n"), b"431"),
         (get("/", "".join(f"A{place}: a\r\n" for place in range(200))), b"431"),
         (get("/" + "a" * 2 * MAX_HEAD_BYTES), b"414 431"),
     ],
 )
-def test_a_malformed_head_is_refused(small: Small, request_: bytes, status: bytes) -> None:
+def test_a_malformed_request_is_refused(small: Small, request_: bytes, status: bytes) -> None:
     with serving(small) as (server, _):
         assert answer_of(server, request_).split()[1] in status.split()
 

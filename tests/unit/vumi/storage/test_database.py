@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -18,9 +19,11 @@ from typing import Any
 
 import pytest
 
+from chalicelib import telemetry
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Delete, Put, Update
+from simulation.logs import counting_metrics
 from vumi.storage.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
 from vumi.storage.table import SqliteTable
 
@@ -499,6 +502,38 @@ def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
     assert outcomes == ["done", "n is 'no number', expected a whole number", "done"]
     assert [item["SK"] for item in table.query("first", limit=10)] == ["a", "b", "c"]
     assert [item["SK"] for item in table.query("second", limit=10)] == ["a", "c"]
+
+
+def test_a_function_in_a_commit_that_another_thread_leads_logs_in_the_name_of_its_own(
+    database: Database,
+) -> None:
+    """One thread holds the commit; of the two that wait, the first commits for both."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        entered.set()
+        assert go_on.wait(30)
+
+    def work(name: str) -> None:
+        telemetry.begin(name, None)
+        waiting.append(name)
+        database.in_one_commit(lambda: telemetry.count(done=1))
+
+    waiting: list[str] = []
+    names = [f"loop {number}" for number in range(6)]
+    threads = [threading.Thread(target=database.in_one_commit, args=(hold,))]
+    threads += [threading.Thread(target=work, args=(name,)) for name in names]
+    with counting_metrics() as lines:
+        threads[0].start()
+        assert entered.wait(30)
+        for thread in threads[1:]:
+            thread.start()
+        while len(waiting) < len(names):
+            pass
+        go_on.set()
+        for thread in threads:
+            thread.join()
+    assert lines == {name: {"done": 1} for name in names}
 
 
 WRITE_UNTIL_KILLED = """

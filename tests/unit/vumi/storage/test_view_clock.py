@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from app import app
-from chalicelib.aws import resources
+from chalicelib.api import TABLE
+from chalicelib.http.dispatch import dispatch
+from chalicelib.http.messages import Request
 from chalicelib.settings import Settings
 from chalicelib.views import keys, owner
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
-from simulation import aws_events as events
 from simulation.standalone import standalone
+from vumi import backup
 from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_QUEUE
-from vumi.storage import backup
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.view_clock import ViewClock
@@ -71,10 +71,11 @@ class Process:
     def visit(self, *, peek: bool = False) -> int:
         """Ask for the badge; return the count that it shows."""
         query = {"id": ["a"]} | ({"peek": ["1"]} if peek else {})
+        request = Request("GET", "/api/v1/views", query=query)
         answer = self.database.in_one_commit(
-            lambda: self._views.commit(lambda: app(events.http_event(query), None))
+            lambda: self._views.commit(lambda: dispatch(TABLE, request, self.resources))
         )
-        return int(json.loads(answer["body"])["message"])
+        return int(json.loads(answer.body)["message"])
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass, then do what TTL and the stream do."""
@@ -98,12 +99,7 @@ def process(folder: Path, clock: Clock) -> Iterator[Process]:
     """Start a process, and end it as a kill does: nothing is written at the end."""
     folder.mkdir(exist_ok=True)
     with closing(Database(folder / FILE)) as database:
-        started = Process(database, clock)
-        resources.use(started.resources)
-        try:
-            yield started
-        finally:
-            resources.use(None)
+        yield Process(database, clock)
 
 
 def view_clock_of(database: Database, clock: Clock) -> ViewClock:

@@ -12,10 +12,10 @@ import pytest
 
 from chalicelib.storage.items import Key
 from tests.unit.vumi.check.test_check import break_page
+from vumi import backup
+from vumi.backup import BackupError
 from vumi.check import check, report
-from vumi.storage import backup
 from vumi.storage.archive import FOLDER, UNFINISHED, FolderArchive
-from vumi.storage.backup import BackupError
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 

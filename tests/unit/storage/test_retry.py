@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.aws.retry import Retry
 from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed
 from simulation.clocks import FakeTime
 
