@@ -207,9 +207,16 @@ def test_a_fault_of_a_common_commit_is_logged_and_ends_nothing(
     assert "common_commit_failed" in caplog.text
 
 
-@pytest.mark.parametrize(("path", "status"), [(HEALTH, 503), ("/", 200)])
-def test_a_corrupt_file_is_not_healthy(path: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "path", "status"),
+    [
+        (Corrupt("malformed"), HEALTH, 503),
+        (Corrupt("malformed"), "/", 200),
+        (Unavailable("full"), HEALTH, 200),
+    ],
+)
+def test_a_corrupt_file_is_not_healthy(error: StorageError, path: str, status: int) -> None:
     """The route may not notice, because what can be read still is."""
-    [response] = answers(Storage(Corrupt("malformed")), [Request("GET", path)])
+    [response] = answers(Storage(error), [Request("GET", path)])
 
     assert response.status == status

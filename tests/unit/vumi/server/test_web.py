@@ -107,6 +107,23 @@ def test_it_listens_on_a_host(small: Small, host: str) -> None:
             assert ask(client, "/a") == (200, {"path": "/a", "body": ""})
 
 
+def test_it_listens_on_all_addresses_of_a_host(
+    small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look_up = socket.getaddrinfo
+    hosts = ["127.0.0.1", "127.0.0.2"]
+
+    def find_two(host: str, *others: Any, **named: Any) -> Any:
+        found = hosts if host == "two.example" else [host]
+        return [entry for one in found for entry in look_up(one, *others, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", find_two)
+    with serving(small, "two.example") as (server, _):
+        for host in hosts:
+            with closing(http.client.HTTPConnection(host, server.port, PATIENCE)) as client:
+                assert ask(client, "/a")[0] == 200
+
+
 def test_port_0_is_a_free_port(small: Small) -> None:
     with serving(small) as (first, _), serving(small) as (second, _):
         assert first.port > 0
