@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
+from moto import mock_aws
+
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.dynamodb import DynamoTable
 
 RESOURCES = Path(__file__).parent.parent / ".chalice" / "resources.yaml"
 CREATE_TABLE = (
@@ -36,3 +42,13 @@ def create_table(client: Any, name: str) -> str:
     )
     arn: str = answer["TableDescription"]["LatestStreamArn"]
     return arn
+
+
+@contextmanager
+def moto_table() -> Iterator[DynamoTable]:
+    """Make a table on moto."""
+    with mock_aws():
+        client = aws_client("dynamodb")
+        create_table(client, "vu-mi")
+        yield DynamoTable(client, "vu-mi")
+        client.close()

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from simulation.aws_table import moto_table
 from simulation.aws_world import AwsScenario, AwsWorld
 from simulation.environment import isolate
 from simulation.machine_world import MachineScenario, MachineWorld
 from simulation.memory_table import MemoryTable
-from simulation.tables import table_on
 from simulation.world import NOON, World
 
 STEPS = 700
@@ -64,7 +64,7 @@ def _world(kind: str, seed: int, folder: Path) -> Iterator[World]:
     if kind in AWS_SCENARIOS:
         yield AwsWorld(seed, AWS_SCENARIOS[kind], MemoryTable())
     elif kind == MOTO:
-        with table_on("moto", folder) as table:
+        with moto_table() as table:
             yield AwsWorld(seed, AwsScenario(skew=4.0, owners=True, hot=30), table)
     else:
         yield MachineWorld(seed, MACHINE_SCENARIOS[kind], folder)

@@ -24,7 +24,7 @@ class GivenResources:
 
     table: Table = MISSING
     views_queue: ViewQueue = MISSING
-    timers_queue: Queue = MISSING
+    delivery_queue: Queue = MISSING
     distribution_queue: Queue = MISSING
     archive: Archive = MISSING
     settings: Settings = field(default_factory=Settings)

@@ -27,7 +27,7 @@ def standalone(
         map_parallel=database.map_in_commits,
         table=SqliteTable(database),
         views_queue=views_queue,
-        timers_queue=MISSING,
+        delivery_queue=MISSING,
         distribution_queue=MISSING,
         archive=MISSING,
         claims=MISSING,

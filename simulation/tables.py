@@ -1,4 +1,4 @@
-"""Tables of each engine, and a table with steps around its calls."""
+"""A table in a file of its own, and a table with steps around its calls."""
 
 from __future__ import annotations
 
@@ -9,18 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from moto import mock_aws
-
-from chalicelib.aws.clients import aws_client
-from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
-from simulation.aws_table import create_table
 from vumi.storage.database import Database
 from vumi.storage.table import SqliteTable
-
-ENGINES = ["sqlite", "moto"]
 
 
 @contextmanager
@@ -32,20 +25,6 @@ def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
             yield SqliteTable(database)
         finally:
             database.close()
-
-
-@contextmanager
-def table_on(engine: str, folder: Path) -> Iterator[Table]:
-    """A real table of an engine."""
-    if engine == "sqlite":
-        with sqlite_table(folder) as opened:
-            yield opened
-        return
-    with mock_aws():
-        client = aws_client("dynamodb")
-        create_table(client, "timers")
-        yield DynamoTable(client, "timers")
-        client.close()
 
 
 def _nothing(_: object) -> None:

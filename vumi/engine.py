@@ -78,11 +78,11 @@ class Engine:
         self.queue = SqliteQueue(
             self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES
         )
-        self._timers = SqliteQueue(
+        self._deliveries = SqliteQueue(
             self._database, TIMERS_QUEUE, clock, visibility_timeout=DELIVERY_VISIBILITY_SECONDS
         )
         self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
-        for queue in (self.queue, self._timers, self._groups):
+        for queue in (self.queue, self._deliveries, self._groups):
             queue.release()
         self.fair_lock = FairLock()
         self._view_queue = CommitViewQueue(self.queue)
@@ -103,7 +103,7 @@ class Engine:
             map_parallel=self._database.map_in_commits,
             table=self.table,
             views_queue=self._view_queue,
-            timers_queue=self._timers,
+            delivery_queue=self._deliveries,
             distribution_queue=self._groups,
             archive=FolderArchive(self._folder / archive.FOLDER),
             claims=ProcessClaims(),
@@ -145,11 +145,11 @@ class Engine:
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
         groups = MessageDelivery(self._groups, handle, self._clock, self._database.in_one_commit)
-        self._events = EventWorker(self._timers, self.resources, DELIVERY_THREADS)
+        self._events = EventWorker(self._deliveries, self.resources, DELIVERY_THREADS)
         distribute = Loop("distribute_timers", groups.step)
         deliver = Loop(DELIVERY, self._events.step)
         self._groups.on_send = distribute.wake
-        self._timers.on_send = self._events.on_attempt = deliver.wake
+        self._deliveries.on_send = self._events.on_attempt = deliver.wake
         return [distribute, deliver, Loop("sweep_timers", partial(sweep_step, self.resources))]
 
     def start(self) -> None:

@@ -29,7 +29,7 @@ class StandaloneResources:
     map_parallel: MapParallel
     table: SqliteTable
     views_queue: ViewQueue
-    timers_queue: SqliteQueue
+    delivery_queue: SqliteQueue
     distribution_queue: SqliteQueue
     archive: Archive
     claims: Claims
@@ -38,4 +38,4 @@ class StandaloneResources:
     def event_queue(self, name: str) -> SqliteQueue | None:
         if name not in self.settings.event_queues:
             return None
-        return self.timers_queue.sibling(EVENT_QUEUE + name)
+        return self.delivery_queue.sibling(EVENT_QUEUE + name)

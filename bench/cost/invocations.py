@@ -275,7 +275,7 @@ def given_on_aws(
     return GivenResources(
         table=DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"]),
         views_queue=ViewMessages(views),
-        timers_queue=timers,
+        delivery_queue=timers,
         distribution_queue=distribution,
         event_queues={ORDERS: orders},
         archive=archive,

@@ -1,4 +1,4 @@
-"""The handlers over a table in memory that is weighed, for long simulations."""
+"""The handlers over a metered table in memory, for long simulations."""
 
 from __future__ import annotations
 
@@ -53,25 +53,25 @@ class RequestMeter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The handlers over a table that is weighed, and a queue whose messages somebody else delivers.
+    """The handlers over a metered table, and a queue whose messages somebody else delivers.
 
-    `table` is the same without being weighed.
+    `table` is the same table, not metered.
     """
 
     table: Table
-    weigher: RequestMeter
+    meter: RequestMeter
     sent: list[str]
 
     def run(self, handler: Handler, event: Mapping[str, Any]) -> Requests:
         """Run a handler; returns what it asked of the table. Raises `RuntimeError`."""
         check(handler(event, None), 0)
-        return self.weigher.take()
+        return self.meter.take()
 
     def get(self) -> tuple[int, Requests]:
         """Run a GET; return what it shows and what it asked of the table."""
         answer = app(events.get_views(BADGE_ID), None)
         check(answer, 0)
-        return int(json.loads(answer["body"])["message"]), self.weigher.take()
+        return int(json.loads(answer["body"])["message"]), self.meter.take()
 
 
 @contextmanager
@@ -83,12 +83,12 @@ def machine_of(clock: Callable[[], float], hot_views: int = HOT_VIEWS) -> Iterat
     with TemporaryDirectory(dir=MEMORY) as folder:
         database = Database(Path(folder) / "table.sqlite3")
         table, queue = SqliteTable(database), Sent()
-        weighed = MeteredTable(table)
+        metered = MeteredTable(table)
         settings = Settings(hot_views=hot_views)
         with handlers_over(
             GivenResources(
-                table=weighed, views_queue=ViewMessages(queue), settings=settings, clock=clock
+                table=metered, views_queue=ViewMessages(queue), settings=settings, clock=clock
             )
         ):
-            yield Machine(table, weighed, queue.bodies)
+            yield Machine(table, metered, queue.bodies)
         database.close()

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench.measuring import interleaved, medians
-from bench.speed.lateness import CONNECTIONS, SETTINGS, TOKEN
-from bench.speed.load import Load, Request, percentile, run_apart
-from bench.speed.server import Server, running
+from bench.measuring import interleaved
+from bench.speed.lateness import SETTINGS, TOKEN
+from bench.speed.load import Load, Request, compared
+from bench.speed.server import CONNECTIONS, running
 from simulation.report import Report
 
 ROUNDS = 4
@@ -29,32 +29,19 @@ def measure() -> Report:
     """Run the server, and have it accept events turn by turn."""
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), **SETTINGS) as server:
         sides: dict[str, Callable[[], Load]] = {
-            YARDSTICK: partial(_load, server, [Request(YARDSTICK)] * REQUESTS),
-            "an event a day ahead": partial(_load, server, [_event(FAR)] * REQUESTS),
-            "an event due soon": partial(_load, server, [_event(SOON)] * REQUESTS),
+            YARDSTICK: partial(server.load, [Request(YARDSTICK)] * REQUESTS),
+            "an event a day ahead": partial(server.load, [_event(FAR)] * REQUESTS),
+            "an event due soon": partial(server.load, [_event(SOON)] * REQUESTS),
         }
         loads = interleaved(ROUNDS, sides)
-    rates = medians({side: [load.per_second for load in runs] for side, runs in loads.items()})
     failed = sum(load.failed for runs in loads.values() for load in runs)
     return Report(
         title=f"accepting: events stored on one machine, {CONNECTIONS} keep-alive connections",
         head=("requests", "per second", "of /healthz", "p99 ms"),
-        rows=[
-            (
-                side,
-                f"{rate:,.0f}",
-                f"{rate / rates[YARDSTICK]:.2f}",
-                f"{percentile([w for load in loads[side] for w in load.waits], 0.99) * 1000:.1f}",
-            )
-            for side, rate in rates.items()
-        ],
+        rows=compared(loads, YARDSTICK),
         notes=(f"{ROUNDS} x {REQUESTS:,} requests each, client on the same machine",),
         failure=f"{failed} requests failed" if failed else "",
     )
-
-
-def _load(server: Server, requests: list[Request]) -> Load:
-    return run_apart(server.host, server.port, requests, CONNECTIONS)
 
 
 def _event(delay: int) -> Request:

@@ -16,14 +16,13 @@ from pathlib import Path
 from statistics import median
 
 from bench.measuring import interleaved, medians, seconds
-from bench.speed.load import Load, Request, percentile, run_apart
-from bench.speed.server import Server, running
+from bench.speed.load import Load, Request, percentile
+from bench.speed.server import CONNECTIONS, Server, running
 from simulation.report import Report, judged
 
 ROUNDS = 4
 HITS_A_ROUND = 5_000
 IDS = 2_000
-CONNECTIONS = 32
 AIM_PER_SECOND = 2_000
 AIM_SVG = 1.3
 """An SVG badge takes at most so many times as long as a JSON badge."""
@@ -47,7 +46,7 @@ def measure() -> Report:
     settled: list[float] = []
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), **SHORT_LIVED) as server:
         sides: dict[str, Callable[[], Load]] = {
-            YARDSTICK: partial(_load, server, [YARDSTICK] * HITS_A_ROUND),
+            YARDSTICK: partial(server.load, [Request(YARDSTICK)] * HITS_A_ROUND),
             MANY: _and_settle(server, "views", SPREAD, settled),
             SVG: _and_settle(server, "views.svg", DRAWN, settled),
             ONE: _and_settle(server, "views", HOT, settled),
@@ -70,17 +69,13 @@ def measure() -> Report:
     )
 
 
-def _load(server: Server, paths: Sequence[str]) -> Load:
-    return run_apart(server.host, server.port, [Request(path) for path in paths], CONNECTIONS)
-
-
 def _and_settle(
     server: Server, route: str, ids: Sequence[str], settled: list[float]
 ) -> Callable[[], Load]:
     """Hit badges; what is behind the hits must not slow what is measured next."""
 
     def hit() -> Load:
-        load = _load(server, [f"/api/v1/{route}?id={badge_id}" for badge_id in ids])
+        load = server.load([Request(f"/api/v1/{route}?id={badge_id}") for badge_id in ids])
         settled.append(server.settle())
         return load
 

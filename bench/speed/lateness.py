@@ -12,13 +12,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench.speed.load import Request, percentile, run_apart
+from bench.speed.load import Request, percentile
 from bench.speed.receiver import receiving
 from bench.speed.server import running
 from chalicelib.http import tokens
 from simulation.report import Report, judged
 
-CONNECTIONS = 32
 TOKEN = tokens.new_token()
 SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN), "WEBHOOK_ALLOW": "127.0.0.0/8"}
 ROUNDS = 3
@@ -76,7 +75,7 @@ def _latenesses(events: int, over: float, ahead: float) -> Arrivals:
             Request("/api/v1/events", json.dumps({"id": name, "at": at, "target": target}), TOKEN)
             for name, at in due.items()
         ]
-        accepted = run_apart(server.host, server.port, requests, CONNECTIONS)
+        accepted = server.load(requests)
         if accepted.failed or time.time() > first:
             raise TimeoutError(f"{accepted.answered} of {events} were accepted before their time")
         time.sleep(first - time.time() + over + GRACE_SECONDS)

@@ -12,10 +12,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
+from bench.measuring import medians
 from simulation.environment import ROOT
 from simulation.raw_http import complete
 
@@ -43,6 +44,20 @@ class Load:
 def percentile(waits: Sequence[float], share: float) -> float:
     """The wait that `share` of the requests did not exceed."""
     return sorted(waits)[min(len(waits) - 1, int(share * len(waits)))]
+
+
+def compared(loads: Mapping[str, Sequence[Load]], yardstick: str) -> list[tuple[str, ...]]:
+    """Return rows of each side: its rate, its rate divided by the yardstick's, and its p99."""
+    rates = medians({side: [load.per_second for load in runs] for side, runs in loads.items()})
+    return [
+        (
+            side,
+            f"{rate:,.0f}",
+            f"{rate / rates[yardstick]:.2f}",
+            f"{percentile([w for load in loads[side] for w in load.waits], 0.99) * 1000:.1f}",
+        )
+        for side, rate in rates.items()
+    ]
 
 
 class Request(NamedTuple):

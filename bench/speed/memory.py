@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.speed.hits import CONNECTIONS, IDS, SHORT_LIVED
-from bench.speed.load import Load, Request, run_apart
-from bench.speed.server import Server, running
+from bench.speed.hits import IDS, SHORT_LIVED
+from bench.speed.load import Load, Request
+from bench.speed.server import CONNECTIONS, Server, running
 from simulation.report import Report, judged
 from vumi.storage.database import FILE
 
@@ -61,7 +61,7 @@ def measure() -> Report:
 def _after(server: Server, part: int) -> Seen:
     number = VIEWS // PARTS
     requests = [Request(f"/api/v1/views?id=bench%2F{place % IDS}") for place in range(number)]
-    load = run_apart(server.host, server.port, requests, CONNECTIONS)
+    load = server.load(requests)
     file = sum(path.stat().st_size for path in server.folder.glob(f"{FILE}*"))
     return Seen(part * number, _resident(server.process_id), file, load)
 

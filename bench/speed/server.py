@@ -16,9 +16,12 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 
+from bench.speed.load import Load, Request, run_apart
 from simulation.environment import ROOT
 from vumi.storage.database import FILE
 
+CONNECTIONS = 32
+"""Keep-alive connections of a load."""
 STOP_SECONDS = 15.0
 SETTLE_SECONDS = 60.0
 """How long putting, expiry and fold of a round may take; the views themselves live two seconds."""
@@ -38,6 +41,10 @@ class Server:
     port: int
     folder: Path
     process_id: int
+
+    def load(self, requests: Sequence[Request]) -> Load:
+        """Make every request once, from a process of its own."""
+        return run_apart(self.host, self.port, requests, CONNECTIONS)
 
     def shown(self, ids: Sequence[str]) -> dict[str, int]:
         """What badges show, by their encoded ids; nothing is counted by that."""

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from bench.measuring import interleaved, medians
 from bench.speed.ablation import STEPS
-from bench.speed.hits import CONNECTIONS, SHORT_LIVED, SPREAD
-from bench.speed.load import Load, Request, percentile, run_apart
-from bench.speed.server import Server, running
+from bench.speed.hits import SHORT_LIVED, SPREAD
+from bench.speed.load import Load, Request, percentile
+from bench.speed.server import CONNECTIONS, Server, running
 from simulation.report import Report
 
 ROUNDS = 3
@@ -77,5 +77,5 @@ def _server(stack: ExitStack, name: str) -> Server:
 
 
 def _loaded(server: Server) -> Turn:
-    load = run_apart(server.host, server.port, HITS, CONNECTIONS)
+    load = server.load(HITS)
     return Turn(load, server.settle())

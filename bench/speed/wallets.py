@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import UUID
 
-from bench.measuring import interleaved, medians
+from bench.measuring import interleaved
 from bench.speed.accepting import REQUESTS, ROUNDS, YARDSTICK
-from bench.speed.lateness import CONNECTIONS, SETTINGS, TOKEN
-from bench.speed.load import Load, Request, percentile, run_apart
-from bench.speed.server import Server, running
+from bench.speed.lateness import SETTINGS, TOKEN
+from bench.speed.load import Load, Request, compared
+from bench.speed.server import CONNECTIONS, Server, running
 from chalicelib.wallets import opening
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Posting
@@ -80,7 +80,7 @@ def measure() -> Report:
         bank = Bank(Path(folder) / FILE)
         with running(Path(folder), **SETTINGS) as server:
             sides: dict[str, Callable[[], Load]] = {
-                YARDSTICK: lambda: _load(server, [Request(YARDSTICK)] * REQUESTS),
+                YARDSTICK: partial(server.load, [Request(YARDSTICK)] * REQUESTS),
                 f"transfers among {WALLETS:,} wallets": partial(_moved, server, bank, WALLETS),
                 f"transfers between {HOT} wallets": partial(_moved, server, bank, HOT),
             }
@@ -91,7 +91,7 @@ def measure() -> Report:
     return Report(
         title=f"wallets: transfers on one machine, {CONNECTIONS} keep-alive connections",
         head=("requests", "per second", "of /healthz", "p99 ms"),
-        rows=_rows(loads),
+        rows=compared(loads, YARDSTICK),
         notes=(
             f"{ROUNDS} x {REQUESTS:,} requests each, client on the same machine",
             *(() if wrong else ("after them every wallet has what it must have",)),
@@ -100,25 +100,8 @@ def measure() -> Report:
     )
 
 
-def _rows(loads: Mapping[str, Sequence[Load]]) -> list[tuple[str, ...]]:
-    rates = medians({side: [load.per_second for load in runs] for side, runs in loads.items()})
-    return [
-        (
-            side,
-            f"{rate:,.0f}",
-            f"{rate / rates[YARDSTICK]:.2f}",
-            f"{percentile([w for load in loads[side] for w in load.waits], 0.99) * 1000:.1f}",
-        )
-        for side, rate in rates.items()
-    ]
-
-
 def _moved(server: Server, bank: Bank, wallets: int) -> Load:
-    return _load(server, bank.transfers(wallets))
-
-
-def _load(server: Server, requests: list[Request]) -> Load:
-    return run_apart(server.host, server.port, requests, CONNECTIONS)
+    return server.load(bank.transfers(wallets))
 
 
 def _opened(database: Database, table: SqliteTable) -> list[str]:

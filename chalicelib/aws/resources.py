@@ -53,7 +53,7 @@ class AwsResources:
         return ViewMessages(queue)
 
     @cached_property
-    def timers_queue(self) -> Queue:
+    def delivery_queue(self) -> Queue:
         return self._queue("TIMERS_QUEUE_URL", self.settings.timers_queue_url)
 
     @cached_property

@@ -35,7 +35,7 @@ def distribute(groups: Iterable[SweptGroup], resources: Resources) -> list[Swept
 
 def _is_distributed(group: SweptGroup, resources: Resources) -> bool:
     try:
-        sweep.distribute(group, resources.timers_queue, int(resources.clock() * 1000))
+        sweep.distribute(group, resources.delivery_queue, int(resources.clock() * 1000))
     except StorageError as error:
         telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
         return False
@@ -58,7 +58,7 @@ def delivery_over(resources: Resources) -> EventDelivery:
     """Return the delivery of events over the resources of a process."""
     return EventDelivery(
         table=resources.table,
-        queue=resources.timers_queue,
+        queue=resources.delivery_queue,
         send=TargetSender(resources.event_queue, lambda: resources.sender),
         claims=resources.claims,
         clock=resources.clock,

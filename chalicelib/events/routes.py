@@ -110,7 +110,7 @@ def _schedule(wanted: requests.Wanted, resources: Resources, now: int) -> schedu
     """Accept an event; its URL must be allowed now, and is checked again when it is called."""
     if wanted.target.kind is event.Kind.URL:
         _check_url(wanted.target.address, resources)
-    return schedule.accept(wanted.event(now), resources.table, resources.timers_queue, now)
+    return schedule.accept(wanted.event(now), resources.table, resources.delivery_queue, now)
 
 
 def _check_url(url: str, resources: Resources) -> None:

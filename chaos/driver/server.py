@@ -25,7 +25,7 @@ PORTS = range(20_000, 30_000)
 connect to itself."""
 PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.02
-DOOM_SECONDS = 3.0
+CRASH_SECONDS = 3.0
 """How long a thread may take to begin the transaction that the process is to end at."""
 SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
 """Windows end on whole seconds: views are folded after a second or two, and removed soon after."""
@@ -56,7 +56,7 @@ class Server:
         self.data, self.port = data, port
         self.starts = 0
         self._clock, self._logs = clock, logs
-        self._doom = clock.with_name("doom")
+        self._crash_file = clock.with_name("crash")
         self._process: subprocess.Popen[bytes] | None = None
         self._logging = threading.Thread()
 
@@ -86,7 +86,7 @@ class Server:
         self.starts += 1
         own = {"HOST": HOST, "PORT": str(self.port), "DATA": str(self.data)}
         self._process = subprocess.Popen(  # noqa: S603  our own words
-            [sys.executable, "-m", "chaos.driver.launch", str(self._clock), str(self._doom)],
+            [sys.executable, "-m", "chaos.driver.launch", str(self._clock), str(self._crash_file)],
             cwd=ROOT,
             env=os.environ | own | SETTINGS,
             stdout=subprocess.DEVNULL,
@@ -111,11 +111,11 @@ class Server:
 
     def kill_between(self, thread: str, begins: int) -> None:
         """Let it end itself when a thread begins a transaction, or kill it where none does."""
-        crash_injection.write(self._doom, thread, begins)
+        crash_injection.write(self._crash_file, thread, begins)
         os.kill(self.pid, signal.SIGUSR1)
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
-                self._process.wait(DOOM_SECONDS)
+                self._process.wait(CRASH_SECONDS)
             self._process.kill()
             self._process.wait(PATIENCE_SECONDS)
         self._logging.join()

@@ -1,4 +1,4 @@
-"""Tries the corpus on the machine: each case gets an answer below 500, or a closed connection.
+"""Tries malformed input on the machine: each case gets an answer below 500, or a closed connection.
 
 A case is judged only if the machine was well from its beginning to its end: one that was killed, or
 whose disk was full, may answer as it likes, and the case is tried again.

@@ -151,7 +151,7 @@ Family: TypeAlias = Callable[[Chance, Sequence[str]], Case]
 
 def cases(seed: object, number: int, checked: Sequence[str]) -> Iterator[Case]:
     """So many cases, some of each family; `checked` are the badges whose counts must not move."""
-    chance = random.Random(f"{seed}/corpus")
+    chance = random.Random(f"{seed}/fuzz")
     for place in range(number):
         yield FAMILIES[place % len(FAMILIES)](chance, checked)
 

@@ -235,7 +235,7 @@ class Aws:
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")
         self.views_queue = ViewMessages(SqsQueue(self.sqs, self.urls[QUEUE]))
-        self.timers_queue = SqsQueue(self.sqs, self.urls[TIMERS_QUEUE])
+        self.delivery_queue = SqsQueue(self.sqs, self.urls[TIMERS_QUEUE])
         self.distribution_queue = SqsQueue(self.sqs, self.urls[DISTRIBUTION_QUEUE])
         self.archive = S3Archive(self.s3, BUCKET)
         places = {"vu-mi": TABLE[False], BUCKET: ARCHIVE}

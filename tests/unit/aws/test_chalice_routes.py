@@ -116,6 +116,16 @@ def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
     }
 
 
+def test_a_wrong_setting_is_an_error_of_ours_in_the_same_form(
+    app: Chalice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resources.use(None)
+    monkeypatch.setenv("GRACE_SECONDS", "ten minutes")
+    answer = app(event("/names", "POST"), None)
+    assert answer["statusCode"] == 500
+    assert json.loads(answer["body"])["error"]["code"] == "internal"
+
+
 def status(app: Chalice, path: str, context: dict[str, str] | None) -> int:
     made = event(path)
     if context is not None:

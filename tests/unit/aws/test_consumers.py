@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,10 +32,11 @@ from simulation.archives import FakeArchive
 from simulation.aws_events import entry_record, marker_record
 from simulation.clocks import NOON, ulid_of
 from simulation.logs import counting_metrics, told
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable, sqlite_table
+from simulation.tables import FaultyTable
 from simulation.views import AT_NOON, BADGE, shown, summary, ulid, view
 from simulation.views import put_views as put_items
 
@@ -50,7 +50,7 @@ DONE: dict[str, Any] = {"batchItemFailures": []}
 class World(GivenResources):
     """Resources whose parts a test looks at."""
 
-    timers_queue: FakeQueue = field(default_factory=FakeQueue)
+    delivery_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
     archive: FakeArchive = field(default_factory=FakeArchive)
     now: float = NOON
@@ -60,12 +60,11 @@ class World(GivenResources):
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with sqlite_table(tmp_path) as table:
-        world = World(table=table)
-        resources.use(world)
-        yield world
-        resources.use(None)
+def world() -> Iterator[World]:
+    world = World(table=MemoryTable())
+    resources.use(world)
+    yield world
+    resources.use(None)
 
 
 @pytest.fixture
@@ -137,8 +136,8 @@ def test_the_events_of_a_group_are_enqueued_and_a_malformed_group_alone_comes_ag
 ) -> None:
     groups = {"bad": '{"events": [["a"]]}', "good": json.dumps({"events": [["a", AT]]})}
     assert distribute_timers(events.sqs_event(groups), None) == again("bad")
-    assert world.timers_queue.bodies == [message("a")]
-    world.timers_queue.failure = Unavailable("no queue")
+    assert world.delivery_queue.bodies == [message("a")]
+    world.delivery_queue.failure = Unavailable("no queue")
     assert distribute_timers(events.sqs_event(groups), None) == again("bad", "good")
 
 

@@ -17,8 +17,8 @@ from chalicelib.concurrency import map_parallel
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.views.view_queue import ViewMessages
 from simulation.logs import logging_put_back
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tables import sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 
@@ -40,12 +40,12 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> AwsResources:
 
 
 def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
-    with sqlite_table() as table:
-        mine = GivenResources(table=table)
-        resources.use(mine)
-        assert cast("object", resources.current()) is mine
-        resources.use(None)
-        assert isinstance(resources.current(), AwsResources)
+    table = MemoryTable()
+    mine = GivenResources(table=table)
+    resources.use(mine)
+    assert cast("object", resources.current()) is mine
+    resources.use(None)
+    assert isinstance(resources.current(), AwsResources)
 
 
 def test_without_anything_put_in_the_environment_says_what_is_used(

@@ -62,7 +62,7 @@ def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> No
     assert made(tmp_path, files) == [
         f"__pycache__/app.{HERE}.pyc",
         "app.py",
-        f"chalicelib/views/__pycache__/put.{HERE}.pyc",
+        f"chalicelib/views/__pycache__/view.{HERE}.pyc",
         "chalicelib/views/view.py",
         "data.json",
         "py",

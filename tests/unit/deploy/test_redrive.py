@@ -19,8 +19,8 @@ from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 from deploy.redrive import DELIVERY_SECONDS, INVISIBLE_SECONDS, LetterOutcome, Redrive
 from simulation.clocks import NOON, FakeTime, ulid_of
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.tables import sqlite_table
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-dead"
 RETENTION = Settings().retention_seconds
@@ -165,17 +165,17 @@ def test_a_redriven_view_counts_once_whatever_became_of_it_before() -> None:
     """It was folded, counted at once, stored and not folded, or never stored."""
     time = FakeTime(NOON)
     windows, clock = Windows(), time.monotonic
-    with sqlite_table() as table:
-        store = Store(table, windows, clock, map)
-        early, late = _views(4, NOON), _views(4, NOON + 10_000)
-        assert store.store(early[:2]) == {}
-        time.sleep(10_000)
-        assert store.store([*early[2:], *late[:2]]) == {}
-        assert Folder(table, windows, clock).fold_all("octocat") == 2
-        time.sleep(5 * 86_400)
-        for _ in range(2):
-            _redeliver([*early, *late], store, clock)
-        assert counting.read(table, "octocat").shown == len(early) + len(late)
+    table = MemoryTable()
+    store = Store(table, windows, clock, map)
+    early, late = _views(4, NOON), _views(4, NOON + 10_000)
+    assert store.store(early[:2]) == {}
+    time.sleep(10_000)
+    assert store.store([*early[2:], *late[:2]]) == {}
+    assert Folder(table, windows, clock).fold_all("octocat") == 2
+    time.sleep(5 * 86_400)
+    for _ in range(2):
+        _redeliver([*early, *late], store, clock)
+    assert counting.read(table, "octocat").shown == len(early) + len(late)
 
 
 def _views(amount: int, taken: float) -> list[View]:

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,25 +20,25 @@ from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.ports import Message
 from simulation.clocks import NOON
 from simulation.logs import counting_metrics, told
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.tables import FaultyTable, raising
 
 
 @dataclass
 class World(GivenResources):
     """Resources at noon, whose queues a test looks at."""
 
-    timers_queue: FakeQueue = field(default_factory=FakeQueue)
+    delivery_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
     clock: Callable[[], float] = lambda: NOON
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    with sqlite_table(tmp_path) as table:
-        yield World(table=table)
+def world() -> World:
+    return World(table=MemoryTable())
 
 
 @pytest.fixture
@@ -138,7 +137,7 @@ def test_an_attempt_that_failed_is_done_with_and_comes_again_by_its_schedule(wor
     event = schedule.read(world.table, "a")
     assert (event.status, event.tries) == (Status.ACTIVE, 1)
     assert event.next_at > AT
-    [sent] = world.timers_queue.bodies
+    [sent] = world.delivery_queue.bodies
     assert sent.startswith(message("a") + " after ")
 
 
@@ -175,13 +174,13 @@ def test_distribution_enqueues_every_event_of_a_group_for_its_time(world: World)
     group = (("a", AT), ("b", AT + 90_500), ("c", AT - 5_000))
     assert distribute([group], world) == []
     sent = [message("a"), message("b") + " after 90.5 s", message("c")]
-    assert world.timers_queue.bodies == sent
+    assert world.delivery_queue.bodies == sent
 
 
 def test_a_group_that_the_queue_does_not_take_is_delivered_again(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.timers_queue.failure = Unavailable("no queue")
+    world.delivery_queue.failure = Unavailable("no queue")
     assert distribute([(("a", AT),)], world) == [(("a", AT),)]
     logged = (logging.WARNING, "events_not_distributed", {"reason": "no queue"})
     assert told(caplog) == [logged]

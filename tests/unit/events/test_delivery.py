@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,9 +25,10 @@ from chalicelib.storage.items import Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Update, Write
 from simulation.logs import told
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
-from simulation.tables import ENGINES, FaultyTable, table_on
+from simulation.tables import FaultyTable
 from vumi.engine import DELIVERY_VISIBILITY_SECONDS
 from vumi.workers.events import ProcessClaims
 
@@ -38,10 +38,9 @@ REFUSED = DeliveryResult(code=500, error="status 500")
 GONE = DeliveryResult(code=410, error="status 410", is_final=True)
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 class World:

@@ -6,7 +6,6 @@ import base64
 import json
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,15 +20,14 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import MAX_DUE, Table
 from chalicelib.storage.writes import Delete, Put
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import ENGINES, sqlite_table, table_on
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 def accept(table: Table, number: int, at: int | None = None) -> Event:
@@ -206,11 +204,11 @@ def test_what_is_no_cursor_of_the_list_is_refused(table: Table, wrong: str) -> N
        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(cursor)))  # fmt: skip
 @settings(max_examples=50, deadline=None)
 def test_whatever_is_given_as_cursor_is_answered_or_refused(wrong: str) -> None:
-    with sqlite_table() as table:
-        try:
-            page = read(table, Status.ACTIVE, wrong)
-        except BadRequestError:
-            return
+    table = MemoryTable()
+    try:
+        page = read(table, Status.ACTIVE, wrong)
+    except BadRequestError:
+        return
     assert page == Page([], "")
 
 

@@ -60,7 +60,7 @@ SENDER = Sender(Signer([new_secret()]), Allowed.parse("127.0.0.0/8"), resolver=r
 def resources() -> GivenResources:
     return GivenResources(
         table=MemoryTable(),
-        timers_queue=FakeQueue(),
+        delivery_queue=FakeQueue(),
         settings=Settings(
             api_token_digests=frozenset({tokens.digest(TOKEN)}),
             event_queues={"mails": "", "orders": ""},
@@ -72,8 +72,8 @@ def resources() -> GivenResources:
 
 def sent(resources: GivenResources) -> list[str]:
     """Return the messages in the queue of timers."""
-    assert isinstance(resources.timers_queue, FakeQueue)
-    return resources.timers_queue.bodies
+    assert isinstance(resources.delivery_queue, FakeQueue)
+    return resources.delivery_queue.bodies
 
 
 Ask = Callable[..., Answer]
@@ -612,7 +612,7 @@ def test_a_fault_of_our_own_is_no_fault_of_the_client(
 def test_a_queue_that_fails_leaves_an_accepted_event_to_the_sweep(
     resources: GivenResources, ask: Ask
 ) -> None:
-    resources.timers_queue = FakeQueue(Unavailable("down"))
+    resources.delivery_queue = FakeQueue(Unavailable("down"))
     assert ask("POST", EVENTS, wanted(delay=0)).status == 201
     assert schedule.read(resources.table, "e").status is Status.ACTIVE
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import cast
 
 import pytest
@@ -25,17 +24,17 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import ENGINES, FaultyTable, table_on
+from simulation.tables import FaultyTable
 
 CLAIMED: dict[str, Value] = {"claim": "somebody", "lease": AT + 60_000, "tries": 1}
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 def test_an_accepted_event_is_stored_as_it_was_asked_for(table: Table) -> None:

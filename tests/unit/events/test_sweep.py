@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -42,18 +41,18 @@ from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
 from chalicelib.storage.writes import Update, Write
 from simulation.logs import told
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
-from simulation.tables import ENGINES, FaultyTable, raising, table_on
+from simulation.tables import FaultyTable, raising
 
 MINUTE = 60_000
 AHEAD = AHEAD_SECONDS * 1000
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 def accept(table: Table, *times: int, name: str = "e") -> None:
@@ -275,22 +274,20 @@ def test_a_sweep_warns_where_events_were_overdue_and_only_there(
     assert (warning.levelname, vars(warning)["fields"]["events"]) == ("WARNING", 1)
 
 
-def test_events_are_sent_in_groups(tmp_path: Path) -> None:
-    with table_on("sqlite", tmp_path) as table:
-        accept(table, *range(AT, AT + 8 * GROUP + 850))
-        queue = FakeQueue()
-        assert sweep(table, queue, AT) == Swept(sent=8 * GROUP + 850, overdue=0)
-        assert len(sent(queue)) == 8 * GROUP + 850
-        assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
+def test_events_are_sent_in_groups() -> None:
+    table = MemoryTable()
+    accept(table, *range(AT, AT + 8 * GROUP + 850))
+    queue = FakeQueue()
+    assert sweep(table, queue, AT) == Swept(sent=8 * GROUP + 850, overdue=0)
+    assert len(sent(queue)) == 8 * GROUP + 850
+    assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
 
 
-def test_many_pages_of_a_shard_are_all_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_pages_of_a_shard_are_all_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweeping, "PAGE", 3)
-    with table_on("sqlite", tmp_path) as table:
-        accept(table, *[AT] * 100)
-        assert len(swept(table, AT)) == 100
+    table = MemoryTable()
+    accept(table, *[AT] * 100)
+    assert len(swept(table, AT)) == 100
 
 
 @pytest.mark.parametrize("failing", ["queue", "table"])

@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Write
 from chalicelib.views import keys
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.view import View
 from simulation.clocks import NOON, Clock
 from simulation.logs import counting_metrics, told
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from simulation.tables import FaultyTable, sqlite_table
+from simulation.tables import FaultyTable
 from simulation.views import AT_NOON, BADGE, fold, shown, summary, ulid, view
 from simulation.views import put_views as put_items
 from vumi.storage.table import SqliteTable
@@ -29,9 +30,8 @@ OVER = MARK + 600.0
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[SqliteTable]:
-    with sqlite_table(tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 @dataclass

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -15,7 +14,8 @@ from chalicelib.views import counting, keys
 from chalicelib.views.count_at_once import AT_ONCE, HOT_SECONDS, TRIES, AtOnceCounter
 from chalicelib.views.view import View
 from simulation.clocks import NOON
-from simulation.tables import ENGINES, FaultyTable, once, raising, table_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once, raising
 from simulation.views import (
     AT_NOON,
     BADGE,
@@ -33,13 +33,9 @@ from simulation.views import (
 TODAY = "2026-03-14"
 
 
-ON_BOTH_ENGINES = pytest.mark.parametrize("table", ENGINES, indirect=True)
-
-
 @pytest.fixture
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(getattr(request, "param", "sqlite"), tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def count(table: Table, views: Iterable[View], badge_id: str = BADGE, now: float = NOON) -> int:
@@ -51,7 +47,6 @@ def views(amount: int, *, hot: bool = False) -> list[View]:
     return [view(AT_NOON + place, place, hot=hot) for place in range(amount)]
 
 
-@ON_BOTH_ENGINES
 def test_a_view_is_counted_in_the_present_hour_and_leaves_a_marker(table: Table) -> None:
     """It belongs to the hour in which it is counted: its own day may be finished."""
     one = view(AT_NOON - 40 * DAY * 1000)
@@ -72,7 +67,6 @@ def test_a_view_is_counted_in_the_present_hour_and_leaves_a_marker(table: Table)
     assert (marker.pk, marker.sk) == (f"SEEN#{one.ulid}", "SEEN")
 
 
-@ON_BOTH_ENGINES
 def test_a_view_that_comes_again_is_counted_once(table: Table) -> None:
     three = views(3)
     assert count(table, three[:2]) == 2
@@ -176,7 +170,6 @@ def test_a_view_of_another_name_counts_for_the_badge_if_it_is_of_both_lives(
     assert count(table, named, "mona") == 0
 
 
-@ON_BOTH_ENGINES
 def test_a_name_that_is_given_to_another_badge_meanwhile_is_seen(table: Table) -> None:
     """The name's summary is checked in the transaction that counts."""
     put_summary(table, "mona", alias=BADGE, version=1)
@@ -198,7 +191,6 @@ def test_a_view_of_a_new_day_stores_the_finished_day_first(table: Table) -> None
     assert [len(writes) for writes in watched.written] == [1, 2]
 
 
-@ON_BOTH_ENGINES
 def test_a_day_that_another_has_finished_later_is_read_again(table: Table) -> None:
     """Both read version 6 of yesterday; the other counts a view of yesterday, then one of today."""
     put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
@@ -234,7 +226,6 @@ def test_an_answer_that_is_lost_counts_nothing_twice(table: Table) -> None:
     assert summary(table)["count"] == 2
 
 
-@ON_BOTH_ENGINES
 def test_two_that_count_concurrently_count_each_view_once(table: Table) -> None:
     """Before each of its transactions another takes some of the same views."""
     eight = views(8)

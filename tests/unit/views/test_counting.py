@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from bench.cost.metering import item_bytes
@@ -12,6 +9,7 @@ from chalicelib.aws.attribute_values import encode_item
 from chalicelib.settings import HOT_VIEWS as HOT
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.views import counting, ids, keys
 from chalicelib.views.counting import READ_UNIT_BYTES, Count, page_size
@@ -20,8 +18,9 @@ from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import View, earliest, latest
 from chalicelib.views.view_queue import ViewMessages
 from simulation.clocks import NOON
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
-from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.tables import FaultyTable, raising
 from simulation.views import (
     AT_NOON,
     BADGE,
@@ -42,9 +41,8 @@ PAGE = page_size(BADGE)
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[SqliteTable]:
-    with sqlite_table(tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def read(table: SqliteTable, badge_id: str = BADGE) -> tuple[Count, list[str]]:

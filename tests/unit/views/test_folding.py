@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +17,8 @@ from chalicelib.views.folding import MAX_VIEWS, TRIES, Folder
 from chalicelib.views.summary import read
 from chalicelib.views.view import View
 from simulation.clocks import NOON, Clock
-from simulation.tables import FaultyTable, once, raising, sqlite_table, table_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once, raising
 from simulation.views import (
     AT_NOON,
     BADGE,
@@ -36,7 +36,6 @@ from simulation.views import (
     ulid,
     view,
 )
-from vumi.storage.table import SqliteTable
 
 TODAY = "2026-03-14"
 MARK = AT_NOON + 300_000
@@ -47,9 +46,8 @@ MIDNIGHT = AT_NOON + 12 * HOUR * 1000
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[SqliteTable]:
-    with sqlite_table(tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def fold_at(table: Table, now: float, mark: int = MARK, badge_id: str = BADGE) -> int:
@@ -65,26 +63,23 @@ def live(table: Table, badge_id: str = BADGE) -> int:
 # ---- what it does
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "moto"])
-def test_a_fold_counts_the_views_of_a_window_and_moves_the_watermark(
-    engine: str, tmp_path: Path
-) -> None:
-    with table_on(engine, tmp_path) as table:
-        put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 299_999)
-        assert fold_at(table, OVER) == 3
-        assert summary(table) == {
-            "count": 3,
-            "watermark": MARK,
-            "today": {"day": TODAY, "h12": 3},
-            "version": 1,
-            "created": int(OVER),
-        }
-        assert live(table) == 3
-        assert shown(table) == 3
-        assert fold_at(table, OVER) == 0
+def test_a_fold_counts_the_views_of_a_window_and_moves_the_watermark() -> None:
+    table = MemoryTable()
+    put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 299_999)
+    assert fold_at(table, OVER) == 3
+    assert summary(table) == {
+        "count": 3,
+        "watermark": MARK,
+        "today": {"day": TODAY, "h12": 3},
+        "version": 1,
+        "created": int(OVER),
+    }
+    assert live(table) == 3
+    assert shown(table) == 3
+    assert fold_at(table, OVER) == 0
 
 
-def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: SqliteTable) -> None:
+def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: MemoryTable) -> None:
     put_summary(
         table,
         count=40,
@@ -112,7 +107,7 @@ def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: SqliteTable)
     }
 
 
-def test_a_fold_of_one_day_is_one_write_of_one_item(table: SqliteTable) -> None:
+def test_a_fold_of_one_day_is_one_write_of_one_item(table: MemoryTable) -> None:
     put_views(table, *range(AT_NOON, AT_NOON + 1_000))
     watched = FaultyTable(table)
     assert fold_at(watched, OVER) == 1_000
@@ -124,14 +119,14 @@ def test_a_fold_of_one_day_is_one_write_of_one_item(table: SqliteTable) -> None:
 
 @pytest.mark.parametrize(("place", "counted"), [(-300_000, 1), (-1, 1), (0, 1), (1, 0)])
 def test_views_up_to_the_mark_are_folded_and_later_ones_stay_live(
-    table: SqliteTable, place: int, counted: int
+    table: MemoryTable, place: int, counted: int
 ) -> None:
     put_views(table, MARK + place)
     assert fold_at(table, OVER + 9_000) == counted
     assert shown(table) == 1
 
 
-def test_a_view_after_the_watermark_is_left_to_its_own_fold(table: SqliteTable) -> None:
+def test_a_view_after_the_watermark_is_left_to_its_own_fold(table: MemoryTable) -> None:
     put_views(table, MARK, MARK + 1, MARK + 300_000)
     assert fold_at(table, OVER + 300) == 1
     assert fold_at(table, OVER + 300, MARK + 300_000) == 2
@@ -140,7 +135,7 @@ def test_a_view_after_the_watermark_is_left_to_its_own_fold(table: SqliteTable) 
 
 @pytest.mark.parametrize(("now", "counted"), [(OVER - 0.001, 0), (OVER, 1)])
 def test_no_view_is_folded_before_its_grace_is_over(
-    table: SqliteTable, now: float, counted: int
+    table: MemoryTable, now: float, counted: int
 ) -> None:
     """TTL's clock, or a later mark, may ask for it: a young view might still be put."""
     put_views(table, AT_NOON + 1)
@@ -149,7 +144,7 @@ def test_no_view_is_folded_before_its_grace_is_over(
     assert summary(table).get("watermark", 0) == (MARK if counted else 0)
 
 
-def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: SqliteTable) -> None:
+def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: MemoryTable) -> None:
     put_views(table, AT_NOON)
     assert fold_at(table, OVER, MARK + 86_400_000) == 1
     assert summary(table)["watermark"] == MARK
@@ -157,7 +152,7 @@ def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: SqliteTable
     assert shown(table) == 2
 
 
-def test_fold_all_folds_every_view_that_is_older_than_the_grace(table: SqliteTable) -> None:
+def test_fold_all_folds_every_view_that_is_older_than_the_grace(table: MemoryTable) -> None:
     put_views(table, AT_NOON - 86_400_000, AT_NOON, MARK + 1)
     assert fold(table, OVER) == 2
     assert summary(table)["watermark"] == MARK
@@ -165,14 +160,14 @@ def test_fold_all_folds_every_view_that_is_older_than_the_grace(table: SqliteTab
 
 
 @pytest.mark.parametrize("watermark", [0, AT_NOON])
-def test_a_fold_without_views_writes_nothing(table: SqliteTable, watermark: int) -> None:
+def test_a_fold_without_views_writes_nothing(table: MemoryTable, watermark: int) -> None:
     put_summary(table, watermark=watermark)
     watched = FaultyTable(table)
     assert fold_at(watched, OVER) == 0
     assert watched.written == []
 
 
-def test_a_fold_up_to_the_watermark_reads_no_view(table: SqliteTable) -> None:
+def test_a_fold_up_to_the_watermark_reads_no_view(table: MemoryTable) -> None:
     put_summary(table, watermark=MARK)
     put_views(table, AT_NOON)
     reads: list[str] = []
@@ -180,14 +175,14 @@ def test_a_fold_up_to_the_watermark_reads_no_view(table: SqliteTable) -> None:
     assert reads == ["get"]
 
 
-def test_badges_are_folded_independently(table: SqliteTable) -> None:
+def test_badges_are_folded_independently(table: MemoryTable) -> None:
     put_views(table, AT_NOON)
     put_views(table, AT_NOON, AT_NOON, badge_id="hubot")
     assert fold_at(table, OVER, badge_id="hubot") == 2
     assert (summary(table), summary(table, "hubot")["count"]) == ({}, 2)
 
 
-def test_more_views_than_one_step_reads_are_folded_in_steps(table: SqliteTable) -> None:
+def test_more_views_than_one_step_reads_are_folded_in_steps(table: MemoryTable) -> None:
     """Each step ends at a millisecond, so that none of its views is left behind."""
     assert MAX_VIEWS == 8_000
     put_views(table, *range(AT_NOON, AT_NOON + MAX_VIEWS - 1), *[AT_NOON + MAX_VIEWS - 1] * 5)
@@ -200,7 +195,7 @@ def test_more_views_than_one_step_reads_are_folded_in_steps(table: SqliteTable) 
     assert shown(table) == MAX_VIEWS + 5
 
 
-def test_as_many_views_as_one_step_reads_are_one_step(table: SqliteTable) -> None:
+def test_as_many_views_as_one_step_reads_are_one_step(table: MemoryTable) -> None:
     put_views(table, *range(AT_NOON, AT_NOON + MAX_VIEWS - 1))
     watched = FaultyTable(table)
     assert fold_at(watched, OVER) == MAX_VIEWS - 1
@@ -210,7 +205,7 @@ def test_as_many_views_as_one_step_reads_are_one_step(table: SqliteTable) -> Non
 # ---- days
 
 
-def test_views_of_several_days_are_each_in_their_day(table: SqliteTable) -> None:
+def test_views_of_several_days_are_each_in_their_day(table: MemoryTable) -> None:
     """Two of the 14th, one of the 15th, two of the 17th: the last day stays in the summary.
 
     All of UTC, wherever the process is.
@@ -233,7 +228,7 @@ def test_views_of_several_days_are_each_in_their_day(table: SqliteTable) -> None
     assert summary(table)["count"] == 5
 
 
-def test_a_day_that_has_ended_is_stored_before_the_summary_is_changed(table: SqliteTable) -> None:
+def test_a_day_that_has_ended_is_stored_before_the_summary_is_changed(table: MemoryTable) -> None:
     put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6, reset=5)
     put_views(table, AT_NOON)
     watched = FaultyTable(table)
@@ -243,7 +238,7 @@ def test_a_day_that_has_ended_is_stored_before_the_summary_is_changed(table: Sql
     assert days(table) == {"2026-03-13": {"views": 2, "h23": 2, "version": 6, "reset": 5}}
 
 
-def test_a_fold_that_dies_after_the_day_is_made_up_for_by_the_next(table: SqliteTable) -> None:
+def test_a_fold_that_dies_after_the_day_is_made_up_for_by_the_next(table: MemoryTable) -> None:
     put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
     put_views(table, AT_NOON)
     dying = FaultyTable(table, before_write=at_write(1, Crash()))
@@ -255,7 +250,7 @@ def test_a_fold_that_dies_after_the_day_is_made_up_for_by_the_next(table: Sqlite
     assert summary(table)["today"] == {"day": TODAY, "h12": 1}
 
 
-def test_a_day_that_another_has_finished_later_is_not_replaced(table: SqliteTable) -> None:
+def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTable) -> None:
     """Both enter the new day; the other one, in between, counted a view of the old day first."""
     put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
     put_views(table, AT_NOON)
@@ -269,7 +264,7 @@ def test_a_day_that_another_has_finished_later_is_not_replaced(table: SqliteTabl
     assert summary(table)["count"] == 4
 
 
-def test_a_late_view_of_a_finished_day_is_counted_in_the_day_after_it(table: SqliteTable) -> None:
+def test_a_late_view_of_a_finished_day_is_counted_in_the_day_after_it(table: MemoryTable) -> None:
     """Somebody was counted at once after midnight, before the window before it was folded."""
     put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6)
     put_views(table, MIDNIGHT - 1, MIDNIGHT + 1)
@@ -282,39 +277,36 @@ def test_a_late_view_of_a_finished_day_is_counted_in_the_day_after_it(table: Sql
 
 
 @pytest.mark.parametrize(("reset", "counted"), [(0, 3), (AT_NOON - 1, 3), (AT_NOON + 1, 1)])
-def test_views_up_to_the_reset_are_not_folded(table: SqliteTable, reset: int, counted: int) -> None:
+def test_views_up_to_the_reset_are_not_folded(table: MemoryTable, reset: int, counted: int) -> None:
     """A late message has put them after the reset."""
     put_summary(table, watermark=reset, reset=reset)
     put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2)
     assert fold_at(table, OVER) == counted
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "moto"])
-def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction(
-    engine: str, tmp_path: Path
-) -> None:
-    with table_on(engine, tmp_path) as table:
-        put_summary(table, "mona", alias=BADGE, watermark=AT_NOON, reset=AT_NOON, version=1)
-        put_summary(table, count=7, watermark=MARK + 9, today={"day": TODAY, "h11": 7}, version=4)
-        put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2, badge_id="mona")
-        watched = FaultyTable(table)
-        assert fold_at(watched, OVER, badge_id="mona") == 2
-        assert [len(writes) for writes in watched.written] == [2]
-        badge, name = summary(table), summary(table, "mona")
-        assert badge.pop("created") == name.pop("created") == int(OVER)
-        assert badge == {
-            "count": 9,
-            "watermark": MARK + 9,
-            "today": {"day": TODAY, "h11": 7, "h12": 2},
-            "version": 5,
-        }
-        assert name == {"alias": BADGE, "watermark": MARK, "reset": AT_NOON, "version": 2}
-        assert shown(table, "mona") == 9
-        assert fold_at(table, OVER, badge_id="mona") == 0
+def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() -> None:
+    table = MemoryTable()
+    put_summary(table, "mona", alias=BADGE, watermark=AT_NOON, reset=AT_NOON, version=1)
+    put_summary(table, count=7, watermark=MARK + 9, today={"day": TODAY, "h11": 7}, version=4)
+    put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2, badge_id="mona")
+    watched = FaultyTable(table)
+    assert fold_at(watched, OVER, badge_id="mona") == 2
+    assert [len(writes) for writes in watched.written] == [2]
+    badge, name = summary(table), summary(table, "mona")
+    assert badge.pop("created") == name.pop("created") == int(OVER)
+    assert badge == {
+        "count": 9,
+        "watermark": MARK + 9,
+        "today": {"day": TODAY, "h11": 7, "h12": 2},
+        "version": 5,
+    }
+    assert name == {"alias": BADGE, "watermark": MARK, "reset": AT_NOON, "version": 2}
+    assert shown(table, "mona") == 9
+    assert fold_at(table, OVER, badge_id="mona") == 0
 
 
 def test_a_view_under_another_name_of_before_the_badges_reset_is_passed_and_not_counted(
-    table: SqliteTable,
+    table: MemoryTable,
 ) -> None:
     put_summary(table, "mona", alias=BADGE, version=1)
     put_summary(table, reset=AT_NOON + 1, version=4)
@@ -326,7 +318,7 @@ def test_a_view_under_another_name_of_before_the_badges_reset_is_passed_and_not_
     assert summary(table)["count"] == 1
 
 
-def test_a_view_under_another_name_finishes_the_day_of_the_badge(table: SqliteTable) -> None:
+def test_a_view_under_another_name_finishes_the_day_of_the_badge(table: MemoryTable) -> None:
     put_summary(table, "mona", alias=BADGE, version=1)
     put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
     put_views(table, AT_NOON, badge_id="mona")
@@ -338,7 +330,7 @@ def test_a_view_under_another_name_finishes_the_day_of_the_badge(table: SqliteTa
 
 @pytest.mark.parametrize("changed", [BADGE, "mona"])
 def test_a_move_is_done_only_if_neither_summary_has_changed(
-    table: SqliteTable, changed: str
+    table: MemoryTable, changed: str
 ) -> None:
     put_summary(table, "mona", alias=BADGE, version=1)
     put_summary(table, count=2, version=6)
@@ -356,7 +348,7 @@ def test_a_move_is_done_only_if_neither_summary_has_changed(
 # ---- what comes in between, and what fails
 
 
-def test_another_fold_just_before_the_write_is_seen_and_not_repeated(table: SqliteTable) -> None:
+def test_another_fold_just_before_the_write_is_seen_and_not_repeated(table: MemoryTable) -> None:
     put_views(table, AT_NOON, AT_NOON + 1)
     raced = FaultyTable(table, before_write=once(lambda: fold_at(table, OVER)))
     assert fold_at(raced, OVER) == 0
@@ -364,7 +356,7 @@ def test_another_fold_just_before_the_write_is_seen_and_not_repeated(table: Sqli
     assert summary(table)["today"] == {"day": TODAY, "h12": 2}
 
 
-def test_whatever_else_is_written_in_between_makes_a_fold_read_again(table: SqliteTable) -> None:
+def test_whatever_else_is_written_in_between_makes_a_fold_read_again(table: MemoryTable) -> None:
     put_views(table, AT_NOON, AT_NOON + 1)
     base = once(lambda: table.write(Update(keys.summary(BADGE), values={"base": 5, "version": 1})))
     watched = FaultyTable(table, before_write=base)
@@ -374,7 +366,7 @@ def test_whatever_else_is_written_in_between_makes_a_fold_read_again(table: Sqli
 
 
 def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
-    table: SqliteTable,
+    table: MemoryTable,
 ) -> None:
     put_views(table, AT_NOON)
     versions = iter(range(1, 99))
@@ -392,7 +384,7 @@ def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
     assert fold_at(table, OVER) == 1
 
 
-def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: SqliteTable) -> None:
+def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: MemoryTable) -> None:
     """The days are 12 steps, and one step is tried 10 times."""
     put_views(table, *(AT_NOON + day * DAY * 1000 for day in range(12)))
     failed = ConditionFailed({0: None})
@@ -403,7 +395,7 @@ def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: Sql
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no right")])
 def test_a_failure_is_raised_and_earlier_steps_stay_folded(
-    table: SqliteTable, failure: Exception
+    table: MemoryTable, failure: Exception
 ) -> None:
     put_views(table, AT_NOON - DAY * 1000, AT_NOON)
     faulty = FaultyTable(table, before_write=raising(None, None, failure))
@@ -415,7 +407,7 @@ def test_a_failure_is_raised_and_earlier_steps_stay_folded(
     assert summary(table)["count"] == 2
 
 
-def test_an_answer_that_is_lost_counts_nothing_twice(table: SqliteTable) -> None:
+def test_an_answer_that_is_lost_counts_nothing_twice(table: MemoryTable) -> None:
     put_views(table, AT_NOON, AT_NOON + 1)
     lossy = FaultyTable(table, after_write=raising(Unavailable("no answer")))
     with pytest.raises(Unavailable):
@@ -424,7 +416,7 @@ def test_an_answer_that_is_lost_counts_nothing_twice(table: SqliteTable) -> None
     assert summary(table)["count"] == 2
 
 
-def test_a_write_sent_twice_because_its_answer_was_lost_counts_once(table: SqliteTable) -> None:
+def test_a_write_sent_twice_because_its_answer_was_lost_counts_once(table: MemoryTable) -> None:
     """The table itself asks again; the second time the fold meets its own version."""
     put_views(table, AT_NOON, AT_NOON + 1)
     lossy = FaultyTable(table, before_write=lambda writes: table.write(*writes))
@@ -432,19 +424,19 @@ def test_a_write_sent_twice_because_its_answer_was_lost_counts_once(table: Sqlit
     assert summary(table)["count"] == 2
 
 
-def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: SqliteTable) -> None:
+def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable) -> None:
     """Nothing is skipped silently: an operator has to look at it."""
     put_views(table, AT_NOON)
     odd: Item = {"PK": keys.partition(BADGE), "SK": f"VIEW#{ulid(AT_NOON)}#x"}
     table.write(Put(odd))
-    with pytest.raises(ValueError, match="is not a ULID"):
+    with pytest.raises(ValueError, match="ULID"):
         fold_at(table, OVER)
 
 
 # ---- markers
 
 
-def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: SqliteTable) -> None:
+def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: MemoryTable) -> None:
     clock = Clock()
     folder = Folder(table, WINDOWS, clock)
     for now, is_over in ((OVER - 0.001, False), (OVER, True), (OVER + 9_999, True)):
@@ -456,7 +448,7 @@ def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: SqliteTable
     ("now", "ttl"), [(NOON + 1_000.5, NOON + 1_000 + 600), (NOON, NOON + 300 + 600)]
 )
 def test_a_postponed_fold_has_its_marker_put_again_for_a_grace(
-    table: SqliteTable, now: float, ttl: float
+    table: MemoryTable, now: float, ttl: float
 ) -> None:
     Folder(table, WINDOWS, lambda: now).postpone(BADGE, MARK // 1000)
     place = keys.marker(BADGE, MARK // 1000)
@@ -502,23 +494,23 @@ def test_any_folds_of_any_views_count_each_view_once_and_show_it_always(
     steps: list[tuple[str, int, int]],
 ) -> None:
     """Milliseconds pass, views are put young, and folds fail before or after any write."""
-    with sqlite_table() as table:
-        now, taken = AT_NOON, 0
-        for step, passed, write in steps:
-            now += passed
-            if step == "view":
-                assert store(table, View(BADGE, ulid(now)), now=now / 1000) == {}
-                taken += 1
-            else:
-                fold_under(step, write, table, now / 1000)
-            assert shown(table) == taken
-        assert fold(table, now / 1000 + 1_000) >= 0
-        assert summary(table).get("count", 0) == taken
-        finished = sum(number(day, "views") for day in days(table).values())
-        assert finished + read(table, BADGE).today.views == taken
+    table = MemoryTable()
+    now, taken = AT_NOON, 0
+    for step, passed, write in steps:
+        now += passed
+        if step == "view":
+            assert store(table, View(BADGE, ulid(now)), now=now / 1000) == {}
+            taken += 1
+        else:
+            fold_under(step, write, table, now / 1000)
+        assert shown(table) == taken
+    assert fold(table, now / 1000 + 1_000) >= 0
+    assert summary(table).get("count", 0) == taken
+    finished = sum(number(day, "views") for day in days(table).values())
+    assert finished + read(table, BADGE).today.views == taken
 
 
-def fold_under(fate: str, write: int, table: SqliteTable, now: float) -> None:
+def fold_under(fate: str, write: int, table: MemoryTable, now: float) -> None:
     """Fold a badge, one of whose writes meets a fate."""
     failure = Unavailable(fate) if fate == "lost" else Crash()
     step, nothing = at_write(write, failure), raising()

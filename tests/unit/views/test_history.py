@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,8 @@ from chalicelib.storage.writes import Put
 from chalicelib.views import counting, history, keys
 from chalicelib.views.counting import MAX_LIVE
 from chalicelib.views.history import By, History
-from simulation.tables import ENGINES, FaultyTable, sqlite_table, table_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable
 from simulation.views import BADGE, fold, put_summary, put_views, store, ulid, view
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
@@ -25,9 +25,8 @@ TODAY = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 @pytest.fixture
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(getattr(request, "param", "sqlite"), tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def read(
@@ -220,7 +219,6 @@ def test_views_that_are_dated_after_the_clock_are_in_the_last_bucket(table: Tabl
     assert labels(read(table, days=1, by=By.HOUR))[-1] == "2026-11-22T08:00Z"
 
 
-@pytest.mark.parametrize("table", ENGINES, indirect=True)
 def test_another_name_of_a_badge_has_the_history_of_the_badge(table: Table) -> None:
     put_summary(table, "new", alias=BADGE, today={"day": "2026-11-21", "h01": 70})
     counted(table, {"2026-11-19": {"h01": 8}, "2026-11-20": {"h01": 4}})
@@ -301,10 +299,10 @@ def fill(table: Table, taken: Sequence[datetime], folds: int) -> None:
 def test_a_history_of_400_days_adds_up_to_the_count(ago: list[int], folds: int) -> None:
     """Each view is in the day it was taken, once, whether folded or live."""
     taken = [LAST - timedelta(seconds=since) for since in ago]
-    with sqlite_table() as table:
-        fill(table, taken, folds)
-        found = read(table, days=400)
-        count = counting.read(table, BADGE)
+    table = MemoryTable()
+    fill(table, taken, folds)
+    found = read(table, days=400)
+    count = counting.read(table, BADGE)
     days = Counter(f"{at:%Y-%m-%d}" for at in taken)
     assert found.total == count.summary.count + count.live == len(taken)
     assert len(set(labels(found))) == 400
@@ -321,9 +319,9 @@ def test_the_hours_of_a_day_add_up_to_the_day(
     taken = [LAST - timedelta(seconds=since % (32 * 86_400)) for since in ago]
     now = NOW.replace(hour=hour)
     taken = [at for at in taken if at.replace(minute=0, second=0) <= now]
-    with sqlite_table() as table:
-        fill(table, taken, folds)
-        by_hour, by_day = read(table, days, By.HOUR, now), read(table, days, By.DAY, now)
+    table = MemoryTable()
+    fill(table, taken, folds)
+    by_hour, by_day = read(table, days, By.HOUR, now), read(table, days, By.DAY, now)
     summed: Counter[str] = Counter()
     for bucket in by_hour.buckets:
         summed[By.DAY.label(bucket.start)] += bucket.views

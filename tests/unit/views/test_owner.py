@@ -8,7 +8,6 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,7 +32,8 @@ from chalicelib.views.owner import (
 )
 from chalicelib.views.view import View, new_ulid
 from simulation.clocks import NOON
-from simulation.tables import ENGINES, FaultyTable, once, raising, sqlite_table, table_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once, raising
 from simulation.views import (
     AT_NOON,
     BADGE,
@@ -56,13 +56,10 @@ OWN_SECRET = "a secret of the owner's own"  # noqa: S105  opens nothing but what
 OWN_DIGEST = tokens.digest(OWN_SECRET)
 TOMBSTONE = WINDOWS.retention + 7 * DAY
 
-ON_BOTH_ENGINES = pytest.mark.parametrize("table", ENGINES, indirect=True)
-
 
 @pytest.fixture
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(getattr(request, "param", "sqlite"), tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def claim(table: Table, badge_id: str = BADGE, base: int = 0, now: float = NOON) -> str:
@@ -130,7 +127,6 @@ def overtaking(table: Table) -> Callable[[Sequence[Write]], None]:
 # ---- claim
 
 
-@ON_BOTH_ENGINES
 def test_a_claim_leaves_only_a_digest_of_its_secret(table: Table) -> None:
     done = owner.claim(table, BADGE, 0, NOON)
     assert table.get(keys.owner(BADGE)) == {
@@ -220,7 +216,6 @@ def test_a_write_in_between_makes_a_claim_look_again(table: Table) -> None:
     assert table.get(keys.owner(BADGE)) is None
 
 
-@ON_BOTH_ENGINES
 def test_of_two_who_claim_concurrently_one_has_it(table: Table) -> None:
     secrets: list[str] = []
     first = once(lambda: secrets.append(claim(table, base=7)))
@@ -380,7 +375,6 @@ def test_a_change_of_one_thing_leaves_the_others(table: Table) -> None:
     assert counting.read(table, "mona").summary.frozen
 
 
-@ON_BOTH_ENGINES
 def test_all_is_changed_in_one_transaction(table: Table) -> None:
     owned = claimed(table)
     visit(table, times=3)
@@ -395,7 +389,6 @@ def test_all_is_changed_in_one_transaction(table: Table) -> None:
 # ---- reset
 
 
-@ON_BOTH_ENGINES
 def test_a_reset_badge_shows_0_and_counts_from_there(table: Table) -> None:
     """Two in the count and two live, a base of 10: all gone; then 3 come."""
     owned = claimed(table, base=10)
@@ -556,7 +549,6 @@ def test_a_reset_forgets_the_base_unless_it_gives_one(table: Table) -> None:
 # ---- rename
 
 
-@ON_BOTH_ENGINES
 def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
     """2 views before, then 3 by the old name and 4 by the new one."""
     owned = claimed(table)
@@ -675,7 +667,6 @@ def test_a_name_of_a_deleted_badge_can_be_given_to_another(table: Table) -> None
 # ---- delete
 
 
-@ON_BOTH_ENGINES
 def test_a_deleted_badge_leaves_a_tombstone_for_a_retention_and_a_week(table: Table) -> None:
     secret = claim(table, base=10)
     owned = renamed(table, owner.authenticate(table, BADGE, secret), "mona")
@@ -1079,20 +1070,20 @@ def test_a_request_whose_answer_is_lost_is_done_and_has_the_same_answer_again(
 ) -> None:
     """At any of its writes; the same request, asked again by its secret, leaves the same."""
     secret = tokens.new_token()
-    with sqlite_table() as twin:
-        for one in (table, twin):
-            owner.claim(one, BADGE, 2, NOON, tokens.digest(secret))
-            fill(one, owner.authenticate(one, BADGE, secret))
-        failures: list[Exception | None] = [None] * place + [Unavailable("no answer")]
-        broken = FaultyTable(table, after_write=raising(*failures))
-        try:
-            do(broken, owner.authenticate(table, BADGE, secret), wanted)
-        except Unavailable:
-            do(table, owner.authenticate(table, BADGE, secret), wanted)
-        do(twin, owner.authenticate(twin, BADGE, secret), wanted)
-        names = (BADGE, "lisa", "mona")
-        assert [shown(table, name) for name in names] == [shown(twin, name) for name in names]
-        assert without_times(state(table, *names)) == without_times(state(twin, *names))
+    twin = MemoryTable()
+    for one in (table, twin):
+        owner.claim(one, BADGE, 2, NOON, tokens.digest(secret))
+        fill(one, owner.authenticate(one, BADGE, secret))
+    failures: list[Exception | None] = [None] * place + [Unavailable("no answer")]
+    broken = FaultyTable(table, after_write=raising(*failures))
+    try:
+        do(broken, owner.authenticate(table, BADGE, secret), wanted)
+    except Unavailable:
+        do(table, owner.authenticate(table, BADGE, secret), wanted)
+    do(twin, owner.authenticate(twin, BADGE, secret), wanted)
+    names = (BADGE, "lisa", "mona")
+    assert [shown(table, name) for name in names] == [shown(twin, name) for name in names]
+    assert without_times(state(table, *names)) == without_times(state(twin, *names))
 
 
 def without_times(stored: dict[str, Any]) -> dict[str, Any]:
@@ -1123,28 +1114,28 @@ def test_a_badge_shows_its_base_and_every_view_seen_since_the_last_reset(
     steps: list[tuple[str, float, bool]],
 ) -> None:
     """In the count, live, or on their way, however late they arrive; the last one in between."""
-    with sqlite_table() as table:
-        owned = claimed(table)
-        now, base, since = NOON, 0, 0
-        waiting: list[View] = []
-        for step, seconds, newest in steps:
-            now += seconds
-            if step == "look":
-                waiting.append(look(table, now))
-                since += 1
-            elif step == "put" and waiting:
-                one = waiting.pop(-1 if newest else 0)
-                waiting += store(table, one, now=now)
-            elif step == "fold":
-                fold(table, now)
-            elif step == "reset":
-                base, since = 3 * newest, 0
-                change(table, owned, Change(reset=True, base=base), now)
-            elif step == "base":
-                base = int(100 * seconds)
-                change(table, owned, Change(base=base), now)
-            assert base <= shown(table) <= base + since
-        assert store(table, *waiting, now=now + 10**6) == {}
-        assert shown(table) == base + since
-        assert fold(table, now + 2 * 10**6) <= since
-        assert shown(table) == base + since
+    table = MemoryTable()
+    owned = claimed(table)
+    now, base, since = NOON, 0, 0
+    waiting: list[View] = []
+    for step, seconds, newest in steps:
+        now += seconds
+        if step == "look":
+            waiting.append(look(table, now))
+            since += 1
+        elif step == "put" and waiting:
+            one = waiting.pop(-1 if newest else 0)
+            waiting += store(table, one, now=now)
+        elif step == "fold":
+            fold(table, now)
+        elif step == "reset":
+            base, since = 3 * newest, 0
+            change(table, owned, Change(reset=True, base=base), now)
+        elif step == "base":
+            base = int(100 * seconds)
+            change(table, owned, Change(base=base), now)
+        assert base <= shown(table) <= base + since
+    assert store(table, *waiting, now=now + 10**6) == {}
+    assert shown(table) == base + since
+    assert fold(table, now + 2 * 10**6) <= since
+    assert shown(table) == base + since

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -15,7 +14,8 @@ from chalicelib.storage.writes import Write
 from chalicelib.views import counting, keys
 from chalicelib.views.storing import InBetween, Store
 from simulation.clocks import NOON
-from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, raising
 from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, view
 from vumi.storage.table import SqliteTable
 
@@ -24,9 +24,8 @@ MARKER = keys.marker(BADGE, int(NOON) + 300)
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[SqliteTable]:
-    with sqlite_table(tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def live(table: Table, badge_id: str = BADGE) -> list[str]:

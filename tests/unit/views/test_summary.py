@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from chalicelib.storage.items import Item, Value
+from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Put, Update
 from chalicelib.views import keys
 from chalicelib.views.summary import Day, Hour, Summary, hour_of, read
 from simulation.clocks import NOON
-from simulation.tables import sqlite_table
+from simulation.memory_table import MemoryTable
 from simulation.views import BADGE, days, in_time_zone, put_summary, summary
 from vumi.storage.table import SqliteTable
 
@@ -24,9 +23,8 @@ TOMORROW = Hour("2026-03-15", 0)
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Iterator[SqliteTable]:
-    with sqlite_table(tmp_path) as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def stored(table: SqliteTable, **attributes: Value) -> Summary:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,16 +16,16 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.journal import PAGE, Page
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
 from simulation.clocks import NOON, ulid_of
-from simulation.tables import ENGINES, FaultyTable, table_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable
 
 A, B = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 EMPTY = Page([], "")
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 def entry(number: int) -> Entry:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ from chalicelib.wallets.ledger import (
 )
 from chalicelib.wallets.wallet import HOT_SECONDS, Answer, Entry, Outcome, Posting, nonce, wallet
 from simulation.clocks import NOON, ulid_of
-from simulation.tables import ENGINES, FaultyTable, raising, table_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, raising
 
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)
@@ -37,10 +38,9 @@ NOBODY = "7" * 26
 """What could be a wallet's id and is none's."""
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 class Bank:

@@ -102,7 +102,7 @@ class Desk:
 def resources() -> GivenResources:
     return GivenResources(
         table=MemoryTable(),
-        timers_queue=FakeQueue(),
+        delivery_queue=FakeQueue(),
         settings=Settings(
             api_token_digests=frozenset({tokens.digest(OPERATOR), *DIGESTS}),
             token_users=DIGESTS,

@@ -68,7 +68,7 @@ def test_a_clock_is_set_for_every_process_that_has_its_file(tmp_path: Path) -> N
     assert OffsetClock(tmp_path / "clock").offset == 999
 
 
-def test_the_weather_was_fair_only_where_no_fault_lasted_or_began() -> None:
+def test_a_time_is_without_fault_if_none_lasted_or_began() -> None:
     fault_state = FaultState()
     before = fault_state.changes
     assert fault_state.no_fault_since(before)

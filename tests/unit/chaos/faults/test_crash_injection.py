@@ -43,10 +43,10 @@ for name in ("put_views", "expiry"):
 
 def committed(folder: Path, thread: str, begins: int) -> tuple[int, list[tuple[str, int]]]:
     """How the program ends, and what is in its file then."""
-    crash_injection.write(folder / "doom", thread, begins)
+    crash_injection.write(folder / "crash", thread, begins)
     file = folder / "file.sqlite3"
     finished = subprocess.run(  # noqa: S603  our own words
-        [sys.executable, "-c", PROGRAM, folder / "doom", file], cwd=ROOT, check=False
+        [sys.executable, "-c", PROGRAM, folder / "crash", file], cwd=ROOT, check=False
     )
     with closing(sqlite3.connect(file)) as connection:
         return finished.returncode, connection.execute("SELECT thread, step FROM steps").fetchall()

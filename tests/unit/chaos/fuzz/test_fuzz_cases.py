@@ -1,4 +1,4 @@
-"""The corpus: made from a seed, of every kind, and nothing in it is a view of a checked badge."""
+"""Fuzz cases: made from a seed, of every kind, and nothing in it is a view of a checked badge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECKED = ["chaos/hot", "chaos/ü 1"]
 NUMBER = 2_600
 
 
-def test_one_seed_makes_one_corpus_and_another_another() -> None:
+def test_one_seed_makes_the_same_cases_and_another_others() -> None:
     first, again, other = (list(cases(seed, 260, CHECKED)) for seed in (1, 1, 2))
     assert first == again
     assert first != other

@@ -25,7 +25,8 @@ from chalicelib.views.windows import Windows
 from deploy.folding import CLOCK_MARGIN_SECONDS, badge_ids, folder
 from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime, ulid_of
-from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, raising
 from vumi.__main__ import main
 from vumi.admin import folding
 from vumi.admin.folding import FoldAll, FoldedBadge, NotFoldedError
@@ -38,9 +39,8 @@ LATER = NOON + 3 * 86_400
 
 
 @pytest.fixture
-def table() -> Iterator[SqliteTable]:
-    with sqlite_table() as opened:
-        yield opened
+def table() -> Table:
+    return MemoryTable()
 
 
 def store(table: Table, *badge_ids: str, taken: float = NOON, views: int = 2) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from chalicelib.storage.errors import Unavailable
 from simulation.clocks import NOON, FakeTime
-from simulation.tables import FaultyTable, raising, sqlite_table
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, raising
 from vumi.admin import command
 from vumi.admin.counts_file import ImportedCount
 from vumi.admin.importing import Import
@@ -30,10 +31,10 @@ class InterruptedTable(FaultyTable):
 
 
 def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    with sqlite_table() as table:
-        command.run(ROWS, Import(table, map, lambda: NOON))
-        changed = [ImportedCount(7, "b7", 70), *ROWS[:3]]
-        command.run(changed, Import(table, map, lambda: NOON))
+    table = MemoryTable()
+    command.run(ROWS, Import(table, map, lambda: NOON))
+    changed = [ImportedCount(7, "b7", 70), *ROWS[:3]]
+    command.run(changed, Import(table, map, lambda: NOON))
     out, err = capsys.readouterr()
     assert out == (
         "250 imported\n0 unchanged\n0 replaced\n0 kept\n"
@@ -45,19 +46,19 @@ def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_failed_import_says_how_far_it_came_and_how_to_continue() -> None:
     failures = [*[None] * 100, *[Unavailable("throttled")] * 9]
-    with sqlite_table() as table:
-        faulty = FaultyTable(table, before_write=raising(*failures))
-        job = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
-        with pytest.raises(command.InterruptedImportError) as cut:
-            command.run(ROWS, job)
+    table = MemoryTable()
+    faulty = FaultyTable(table, before_write=raising(*failures))
+    job = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
+    with pytest.raises(command.InterruptedImportError) as cut:
+        command.run(ROWS, job)
     assert str(cut.value) == (
         "the import stopped after 100 of 250 badges: throttled; run it again to import the rest"
     )
 
 
 def test_an_interrupted_import_says_so() -> None:
-    with sqlite_table() as table, pytest.raises(command.InterruptedImportError) as cut:
-        command.run(ROWS, Import(InterruptedTable(table), map, lambda: NOON))
+    with pytest.raises(command.InterruptedImportError) as cut:
+        command.run(ROWS, Import(InterruptedTable(MemoryTable()), map, lambda: NOON))
     assert str(cut.value).startswith(
         "the import stopped after 0 of 250 badges: it was interrupted; run it again"
     )

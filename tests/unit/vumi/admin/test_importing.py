@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,8 @@ from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys, owner
 from chalicelib.views.owner import Change, Owned
 from simulation.clocks import NOON, FakeTime
-from simulation.tables import ENGINES, FaultyTable, once, raising, sqlite_table, table_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, once, raising
 from simulation.views import WINDOWS, fold, shown, store, summary
 from vumi.admin.counts_file import ImportedCount
 from vumi.admin.importing import BATCH_BADGES, Import, ImportOutcome, ImportResult
@@ -27,10 +27,9 @@ class Killed(Exception):
     """The process ends here."""
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 def rows(**counts: int) -> list[ImportedCount]:
@@ -144,13 +143,13 @@ def test_a_dry_run_tells_the_same_and_writes_nothing(table: Table) -> None:
 
 
 @pytest.mark.parametrize("each", [map, map_parallel])
-def test_more_badges_than_a_batch_keep_their_order(tmp_path: Path, each: Any) -> None:
+def test_more_badges_than_a_batch_keep_their_order(each: Any) -> None:
     given = rows(**{f"b{n}": n + 1 for n in range(2 * BATCH_BADGES + 1)})
-    with sqlite_table(tmp_path) as table:
-        results = list(Import(table, each, lambda: NOON).run(given))
-        assert [result.row for result in results] == given
-        assert {result.outcome for result in results} == {ImportOutcome.IMPORTED}
-        assert all(shown(table, row.badge_id) == row.count for row in given)
+    table = MemoryTable()
+    results = list(Import(table, each, lambda: NOON).run(given))
+    assert [result.row for result in results] == given
+    assert {result.outcome for result in results} == {ImportOutcome.IMPORTED}
+    assert all(shown(table, row.badge_id) == row.count for row in given)
 
 
 def test_an_owner_who_sets_a_base_in_the_midst_is_seen(table: Table) -> None:
@@ -204,19 +203,17 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     given = rows(a=10, b=20, c=30)
     fault = st.sampled_from([None, Unavailable("no"), Killed()])
     views = dict.fromkeys("abc", 0)
-    with sqlite_table() as table:
-        for _ in range(data.draw(st.integers(1, 3))):
-            plan = data.draw(st.lists(fault, max_size=4)), data.draw(st.lists(fault, max_size=4))
-            faulty = FaultyTable(
-                table, before_write=raising(*plan[0]), after_write=raising(*plan[1])
-            )
-            attempt = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
-            with suppress(StorageError, Killed):
-                list(attempt.run(given))
-            visited = data.draw(st.sampled_from("abc"))
-            visit(table, visited)
-            views[visited] += 1
-        assert {*imported(table, given)} <= {ImportOutcome.IMPORTED, ImportOutcome.SAME}
-        assert {row.badge_id: shown(table, row.badge_id) for row in given} == {
-            row.badge_id: row.count + views[row.badge_id] for row in given
-        }
+    table = MemoryTable()
+    for _ in range(data.draw(st.integers(1, 3))):
+        plan = data.draw(st.lists(fault, max_size=4)), data.draw(st.lists(fault, max_size=4))
+        faulty = FaultyTable(table, before_write=raising(*plan[0]), after_write=raising(*plan[1]))
+        attempt = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
+        with suppress(StorageError, Killed):
+            list(attempt.run(given))
+        visited = data.draw(st.sampled_from("abc"))
+        visit(table, visited)
+        views[visited] += 1
+    assert {*imported(table, given)} <= {ImportOutcome.IMPORTED, ImportOutcome.SAME}
+    assert {row.badge_id: shown(table, row.badge_id) for row in given} == {
+        row.badge_id: row.count + views[row.badge_id] for row in given
+    }

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from chalicelib.events import schedule, sweep
@@ -13,9 +10,10 @@ from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Status, message
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Table
+from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
-from simulation.tables import ENGINES, FaultyTable, raising, table_on
+from simulation.tables import FaultyTable, raising
 from vumi.admin import redrive_command
 from vumi.admin.redriving import Redrive, Redriven, RedriveOutcome
 
@@ -23,10 +21,9 @@ GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 LATER = AT + 60_000
 
 
-@pytest.fixture(params=ENGINES)
-def table(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Table]:
-    with table_on(request.param, tmp_path) as opened:
-        yield opened
+@pytest.fixture
+def table() -> Table:
+    return MemoryTable()
 
 
 def accept(table: Table, name: str) -> Event:

@@ -75,7 +75,7 @@ class World(GivenResources):
     """Resources whose clock stands still, and the receivers of events."""
 
     table: SqliteTable = MISSING
-    timers_queue: SqliteQueue = MISSING
+    delivery_queue: SqliteQueue = MISSING
     slow: Receiver = field(default_factory=Receiver)
     fast: FakeQueue = field(default_factory=FakeQueue)
     claims: WatchedClaims = field(default_factory=WatchedClaims)
@@ -89,7 +89,7 @@ class World(GivenResources):
 
     def accept(self, name: str, target: Target, at: int = AT) -> None:
         event = Event(name, at, AT, target, '"x"', name, next_at=at)
-        schedule.accept(event, self.table, self.timers_queue, AT)
+        schedule.accept(event, self.table, self.delivery_queue, AT)
 
     def status(self, name: str) -> Status:
         return schedule.read(self.table, name).status
@@ -103,7 +103,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     with closing(Database(tmp_path / FILE)) as database:
         queue = SqliteQueue(database, "timers", lambda: made.now, visibility_timeout=VISIBILITY)
         made = World(
-            table=SqliteTable(database), timers_queue=queue, map_parallel=database.map_in_commits
+            table=SqliteTable(database), delivery_queue=queue, map_parallel=database.map_in_commits
         )
         yield made
 
@@ -113,7 +113,7 @@ def workers(world: World) -> Iterator[Callable[[int], EventWorker]]:
     made: list[EventWorker] = []
 
     def make(threads: int) -> EventWorker:
-        made.append(EventWorker(world.timers_queue, world, threads))
+        made.append(EventWorker(world.delivery_queue, world, threads))
         return made[-1]
 
     yield make
@@ -140,7 +140,7 @@ def test_what_is_due_is_fired_and_its_messages_are_gone(world: World, workers: M
     for name in names:
         world.accept(name, FAST)
     step = workers(8).step
-    until(lambda: world.timers_queue.size() == 0, step)
+    until(lambda: world.delivery_queue.size() == 0, step)
     assert len(world.fast.bodies) == len(names)
     assert {world.status(name) for name in names} == {Status.SUCCESS}
 
@@ -171,7 +171,7 @@ def test_no_more_are_fired_at_once_than_told_and_the_rest_waits_in_the_queue(
     assert not world.slow.begun.acquire(blocking=False)
     assert sum(schedule.read(world.table, f"e{number}").tries for number in range(5)) == 3
     world.slow.is_open.set()
-    until(lambda: world.timers_queue.size() == 0, step)
+    until(lambda: world.delivery_queue.size() == 0, step)
     assert len(world.slow.taken) == 5
 
 
@@ -181,7 +181,7 @@ def test_as_many_may_be_fired_at_once_after_some_were_as_before(
     for number in range(4):
         world.accept(f"e{number}", FAST)
     step = workers(2).step
-    until(lambda: world.timers_queue.size() == 0, step)
+    until(lambda: world.delivery_queue.size() == 0, step)
     for number in range(5):
         world.accept(f"slow{number}", SLOW)
     for _ in range(3):
@@ -200,7 +200,7 @@ def test_whoever_is_told_of_an_attempt_finds_it_settled_by_the_next_step(
     assert told.wait(PATIENCE)
     delivery.step()
     assert world.status("e") is Status.SUCCESS
-    assert world.timers_queue.size() == 0
+    assert world.delivery_queue.size() == 0
 
 
 def test_it_rests_until_the_next_event_and_no_longer(world: World, workers: Make) -> None:
@@ -216,19 +216,19 @@ def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
     world: World, workers: Make
 ) -> None:
     step = workers(2).step
-    world.timers_queue.send(message("nobody"))
-    world.timers_queue.send("not JSON")
+    world.delivery_queue.send(message("nobody"))
+    world.delivery_queue.send("not JSON")
     step()
-    assert world.timers_queue.size() == 1
+    assert world.delivery_queue.size() == 1
     world.now += VISIBILITY
-    assert [one.body for one in world.timers_queue.receive(9)] == ["not JSON"]
+    assert [one.body for one in world.delivery_queue.receive(9)] == ["not JSON"]
 
 
 def test_a_message_of_no_event_takes_up_no_thread(world: World, workers: Make) -> None:
     delivery = workers(1)
     attempted: list[None] = []
     delivery.on_attempt = lambda: attempted.append(None)
-    world.timers_queue.send(message("nobody"))
+    world.delivery_queue.send(message("nobody"))
     delivery.step()
     delivery.stop()
     assert attempted == []
@@ -253,7 +253,7 @@ def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, worke
     threading.Timer(0.05, world.slow.is_open.set).start()
     delivery.stop()
     assert world.status("e") is Status.SUCCESS
-    assert world.timers_queue.size() == 0
+    assert world.delivery_queue.size() == 0
 
 
 def test_an_attempt_whose_outcome_can_not_be_written_comes_again_under_the_same_id(
@@ -305,7 +305,7 @@ def test_a_commit_that_fails_takes_up_no_place_and_loses_no_event(
         until(lambda: world.status("e") is Status.SUCCESS, step)
     assert schedule.read(world.table, "e").tries == (failed is DeliveryTask.settle)
     world.now += VISIBILITY
-    until(lambda: world.timers_queue.size() == 0, step)
+    until(lambda: world.delivery_queue.size() == 0, step)
     assert world.status("e") is Status.SUCCESS
     assert len(world.fast.bodies) == 1 + (failed is DeliveryTask.settle)
 
@@ -323,7 +323,7 @@ def test_stopping_does_not_fail_and_leaves_to_the_next_start_what_can_not_be_wri
     fields = {"function": "fire_timers", "reason": "the disk is full"}
     assert (told.message, vars(told)["fields"]) == ("events_left_to_next_start", fields)
     assert schedule.read(world.table, "e").claim
-    world.timers_queue.release()
+    world.delivery_queue.release()
     world.claims = WatchedClaims()
     until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
 
@@ -348,7 +348,7 @@ def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
     world: World, workers: Make
 ) -> None:
     """It waits for its time by the clock there is."""
-    schedule.accept(an_event("e", AT + 1_000), world.table, world.timers_queue, AT + 5_000)
+    schedule.accept(an_event("e", AT + 1_000), world.table, world.delivery_queue, AT + 5_000)
     step = workers(1).step
     step()
     assert world.status("e") is Status.ACTIVE
@@ -395,7 +395,7 @@ def test_while_an_event_is_delivered_it_is_not_delivered_again_by_any_clock(
     delivery = workers(2)
     hangs(world, delivery)
     world.now += jump
-    world.timers_queue.send(message("e"))
+    world.delivery_queue.send(message("e"))
     delivery.step()
     assert schedule.read(world.table, "e").tries == 1
     world.slow.is_open.set()
@@ -409,8 +409,8 @@ def test_a_message_of_an_event_that_is_delivered_waits(world: World, workers: Ma
     hangs(world, delivery)
     world.now += 120.0
     delivery.step()
-    assert world.timers_queue.receive(9) == []
-    assert world.timers_queue.next_visible() == world.now + LEASE_SECONDS
+    assert world.delivery_queue.receive(9) == []
+    assert world.delivery_queue.next_visible() == world.now + LEASE_SECONDS
 
 
 def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(
@@ -480,7 +480,7 @@ def test_a_claim_that_is_made_twice_for_one_commit_is_delivered(
 def test_a_claimed_event_is_delivered_though_the_clock_jumps_before(world: World) -> None:
     firing = EventDelivery(
         world.table,
-        world.timers_queue,
+        world.delivery_queue,
         lambda _: DeliveryResult(),
         ProcessClaims(),
         world.clock,
@@ -496,7 +496,7 @@ def test_a_claimed_event_is_delivered_though_the_clock_jumps_before(world: World
 def test_a_new_process_delivers_what_a_killed_one_had_claimed(world: World, workers: Make) -> None:
     killed = EventDelivery(
         world.table,
-        world.timers_queue,
+        world.delivery_queue,
         lambda _: DeliveryResult(),
         ProcessClaims(),
         world.clock,
@@ -511,7 +511,7 @@ def test_a_new_process_delivers_what_a_killed_one_had_claimed(world: World, work
 def test_a_new_process_cancels_what_a_killed_one_had_claimed(world: World) -> None:
     killed = EventDelivery(
         world.table,
-        world.timers_queue,
+        world.delivery_queue,
         lambda _: DeliveryResult(),
         ProcessClaims(),
         world.clock,
