@@ -13,7 +13,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test lint types tests format bench cost scale chaos laws mutants clean
+.PHONY: help run check test lint types tests unit format bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold secrets restore
 
 help: ## list the targets
@@ -37,8 +37,13 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 # Use all cores, at most four; the tests of one file share fixtures.
+PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
-	$(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+	$(PYTEST)
+
+unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/python3.13]
+	$(PYTEST) tests/unit
 
 format: $(VENV)/dev.stamp ## format the code and fix its style
 	$(BIN)/ruff check --fix .
