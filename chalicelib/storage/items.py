@@ -78,11 +78,13 @@ def _check_length(name: str, value: str, most: int) -> None:
 def check_value(value: object) -> None:
     """Raise `Refused` unless the value is a str, an int, or a list or map of such values."""
     match value:
+        case str():  # first, because most values are
+            return
         case bool() | None | float():
             raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
         case int() if abs(value) >= 10**MAX_DIGITS:
             raise Refused(f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}")
-        case str() | int():
+        case int():
             return
         case list():
             for part in value:

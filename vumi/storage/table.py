@@ -117,7 +117,7 @@ STORE = (
 
 def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
     """Every condition is judged by the items as they stand before the first write."""
-    before = [fetch(connection, write.key) for write in writes]
+    before = [fetch(connection, write.key) if _needs_item(write) else None for write in writes]
     failed = {
         place: item
         for place, (write, item) in enumerate(zip(writes, before, strict=True))
@@ -127,6 +127,11 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
         raise ConditionFailed(failed)
     for write, item in zip(writes, before, strict=True):
         _apply(connection, write, item)
+
+
+def _needs_item(write: Write) -> bool:
+    """Return whether the outcome of a write depends on the item that it replaces."""
+    return isinstance(write, Update) or write.condition is not None
 
 
 def fetch(connection: sqlite3.Connection, key: Key) -> Item | None:
