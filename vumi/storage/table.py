@@ -13,7 +13,6 @@ from itertools import islice
 from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE
 from chalicelib.storage.writes import (
-    Check,
     ConditionFailed,
     Delete,
     Put,
@@ -116,17 +115,26 @@ STORE = (
 
 
 def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
-    """Every condition is judged by the items as they stand before the first write."""
-    before = [fetch(connection, write.key) if _needs_item(write) else None for write in writes]
+    """Judge every condition by the items before the first write, then write.
+
+    Few statements, because at each of them the threads of the web server take the interpreter.
+    """
+    before = _fetch_all(connection, [write.key for write in writes if _needs_item(write)])
     failed = {
-        place: item
-        for place, (write, item) in enumerate(zip(writes, before, strict=True))
-        if not holds(write.condition, item)
+        place: before.get(write.key)
+        for place, write in enumerate(writes)
+        if not holds(write.condition, before.get(write.key))
     }
     if failed:
         raise ConditionFailed(failed)
-    for write, item in zip(writes, before, strict=True):
-        _apply(connection, write, item)
+    rows = [
+        row_of(write.item if isinstance(write, Put) else updated(write, before.get(write.key)))
+        for write in writes
+        if isinstance(write, Put | Update)
+    ]
+    connection.executemany(STORE, rows)
+    gone = [write.key for write in writes if isinstance(write, Delete)]
+    connection.executemany("DELETE FROM items WHERE pk = ? AND sk = ?", gone)
 
 
 def _needs_item(write: Write) -> bool:
@@ -134,22 +142,27 @@ def _needs_item(write: Write) -> bool:
     return isinstance(write, Update) or write.condition is not None
 
 
+def _fetch_all(connection: sqlite3.Connection, keys: Sequence[Key]) -> dict[Key, Item]:
+    """Return the items that there are under keys, as a transaction sees them."""
+    if not keys:
+        return {}
+    rows = connection.execute(_fetch_sql(len(keys)), [part for key in keys for part in key])
+    return {Key(row[0], row[1]): _item(*row) for row in rows}
+
+
+@cache
+def _fetch_sql(keys: int) -> str:
+    """Return a query by so many keys; SQLite looks each of them up in the index."""
+    given = ", ".join(["(?, ?)"] * keys)
+    return (
+        f"WITH asked (pk, sk) AS (VALUES {given})"  # noqa: S608  placeholders alone
+        " SELECT items.pk, items.sk, attributes FROM asked CROSS JOIN items USING (pk, sk)"
+    )
+
+
 def fetch(connection: sqlite3.Connection, key: Key) -> Item | None:
     """Return the item under a key as a transaction sees it, or None."""
-    row = connection.execute(FETCH, key).fetchone()
-    return _item(*row) if row else None
-
-
-def _apply(connection: sqlite3.Connection, write: Write, item: Item | None) -> None:
-    match write:
-        case Put():
-            connection.execute(STORE, row_of(write.item))
-        case Update():
-            connection.execute(STORE, row_of(updated(write, item)))
-        case Delete():
-            connection.execute("DELETE FROM items WHERE pk = ? AND sk = ?", write.key)
-        case Check():
-            pass
+    return _fetch_all(connection, [key]).get(key)
 
 
 def updated(write: Update, before: Item | None) -> Item:
