@@ -225,7 +225,7 @@ def test_an_event_that_was_given_up_is_tried_anew_by_one_command(aws: Emulator) 
     """Two attempts more, for its receiver is still away."""
     printed = aws.make("redrive-events", STAGE="prod", EVENTS="to-nobody nobody")
     refused = "its last error: the connection was refused"
-    assert f"to-nobody on its way again; {refused}" in printed
+    assert f"to-nobody queued again; {refused}" in printed
     assert "nobody unknown" in printed
     event = done(aws, "to-nobody")
     assert (event["status"], len(event["attempts"])) == ("ERROR", 4)
@@ -371,8 +371,8 @@ def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -
     put_old_views(aws, table, 3, "lost")
     assert aws.get(api, "prod", "/api/v1/views?id=lost")["message"] == "3"
     until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
-    assert "3 views were folded" in aws.make("fold", STAGE="prod")
-    assert "0 views were folded" in aws.make("fold", STAGE="prod")
+    assert "folded 3 views of 3 badges" in aws.make("fold", STAGE="prod")
+    assert "folded 0 views" in aws.make("fold", STAGE="prod")
     assert count(aws, table, "lost") == 3
     assert aws.get(api, "prod", "/api/v1/views?id=lost&peek=1")["message"] == "4"
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from chalicelib.http.messages import Request, Response
+from tests import event_loop
 from vumi.server.asgi import MAX_BODY_BYTES, Application
 
 HOST = (b"host", b"h")
@@ -82,7 +83,7 @@ def exchange(  # noqa: PLR0913  the parts of a request
         "headers": list(headers),
         "http_version": version,
     }
-    asyncio.run(Application(answer, body_seconds)(scope, receive, send))
+    event_loop.run(Application(answer, body_seconds)(scope, receive, send))
     return exchange
 
 

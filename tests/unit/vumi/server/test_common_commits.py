@@ -12,6 +12,7 @@ import pytest
 
 from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from tests import event_loop
 from vumi.server.common_commits import HEALTH, MAX_REQUESTS, CommonCommits, may_call_network
 from vumi.storage.database import Corrupt
 
@@ -71,7 +72,7 @@ def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Res
         finally:
             commits.close()
 
-    return asyncio.run(asked())
+    return event_loop.run(asked())
 
 
 def answers(storage: Storage, requests: Sequence[Request]) -> list[Response]:
