@@ -11,6 +11,6 @@ Result = TypeVar("Result")
 
 
 def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on a thread of its own: Playwright leaves a running loop on the tests' thread."""
+    """Run a coroutine on a thread of its own: Playwright keeps a loop running on the main one."""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, coroutine).result()

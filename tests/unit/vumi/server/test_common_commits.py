@@ -33,6 +33,7 @@ class Storage:
     number: int = 0
     is_open: bool = False
     turns: int = 0
+    loop_thread: threading.Thread | None = None
     answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)
     on_answer: Callable[[Request], object] = lambda _: None
 
@@ -66,6 +67,7 @@ class Storage:
 
 def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Result]]) -> Result:
     async def asked() -> Result:
+        storage.loop_thread = threading.current_thread()
         commits = CommonCommits(storage.route, storage.together, storage)
         try:
             return await ask(commits)
@@ -97,7 +99,7 @@ def test_requests_that_come_together_share_a_commit_and_a_turn() -> None:
     assert [response.body.decode() for response in found] == ["/0", "/1", "/2", "/transfer"]
     assert storage.commits == [1, 1, 1, 1]
     assert storage.turns == 1
-    assert {thread for _, _, thread in storage.answered} == {threading.main_thread()}
+    assert {thread for _, _, thread in storage.answered} == {storage.loop_thread}
 
 
 @pytest.mark.parametrize(("requests", "commits"), [(MAX_REQUESTS, 1), (MAX_REQUESTS + 1, 2)])
@@ -133,7 +135,7 @@ def test_what_may_call_the_network_has_a_thread_and_no_commit() -> None:
 
     [(_, number, thread)] = storage.answered
     assert (storage.number, storage.turns, number) == (0, 0, None)
-    assert thread is not threading.main_thread()
+    assert thread is not storage.loop_thread
 
 
 def test_a_request_that_waits_for_the_network_holds_up_nobody() -> None:
@@ -176,14 +178,14 @@ def test_requests_whose_commit_failed_are_answered_alone(
 
     assert [response.status for response in answers(storage, gets(2))] == [200, 200]
     assert storage.number == 3
-    assert storage.answered[-1][2] is not threading.main_thread()
+    assert storage.answered[-1][2] is not storage.loop_thread
 
 
 def test_a_request_may_succeed_alone_that_failed_with_others() -> None:
     storage = Storage(Unavailable("full"), late=True)
 
     def recover(_: Request) -> None:
-        if threading.current_thread() is not threading.main_thread():
+        if threading.current_thread() is not storage.loop_thread:
             storage.error = None
 
     storage.on_answer = recover
