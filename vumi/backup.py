@@ -19,7 +19,7 @@ from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.storage import archive
 from vumi.storage.archive import sync_folder
-from vumi.storage.database import FILE, translated
+from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.read_only import open_read_only
 
 LOCK = "vu-mi.lock"
@@ -68,7 +68,7 @@ def make(
     except OSError as error:
         raise BackupError(f"the backup {target} failed: {error}") from error
     except sqlite3.Error as error:
-        raise BackupError(f"the backup {target} failed: {translated(error)}") from error
+        raise BackupError(f"the backup {target} failed: {to_storage_error(error)}") from error
     return Backup(target, objects)
 
 

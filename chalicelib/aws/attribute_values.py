@@ -18,7 +18,7 @@ AttributeValue: TypeAlias = dict[str, Any]
 
 
 def encode(value: Value) -> AttributeValue:
-    """One value in the wire form. Raises `Refused` for what a table can't hold."""
+    """Encode a value in the wire form. Raises `Refused` if a table can't store it."""
     check_value(value)
     return _encode(value)
 
@@ -36,7 +36,7 @@ def _encode(value: Value) -> AttributeValue:
 
 
 def decode(value: Mapping[str, Any]) -> Value:
-    """One value out of the wire form. Raises `Refused` for a type that no table here holds."""
+    """Decode a value from the wire form. Raises `Refused` if this program never stores its type."""
     if "S" in value:
         return str(value["S"])
     entry: tuple[str, Any] = next(iter(value.items()), ("", ""))
@@ -52,15 +52,15 @@ def decode(value: Mapping[str, Any]) -> Value:
 
 
 def encode_item(item: Mapping[str, Value]) -> dict[str, AttributeValue]:
-    """A whole item, or a part of one, in the wire form."""
+    """Encode an item, or a part of one, in the wire form."""
     return {name: encode(value) for name, value in item.items()}
 
 
 def encode_key(key: Key) -> dict[str, AttributeValue]:
-    """A primary key in the wire form."""
+    """Encode a primary key in the wire form."""
     return encode_item({"PK": key.pk, "SK": key.sk})
 
 
 def decode_item(attributes: Mapping[str, Mapping[str, Any]]) -> Item:
-    """A whole item, or a part of one, out of the wire form."""
+    """Decode an item, or a part of one, from the wire form."""
     return {name: decode(value) for name, value in attributes.items()}

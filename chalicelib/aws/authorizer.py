@@ -18,15 +18,15 @@ METHODS = ["GET", "PATCH", "POST", "PUT"]
 """A `*` in place of a method would match the beginning of any other path too."""
 ALL = ["*"]
 OF_USERS = [AuthRoute("/api/v1/wallets", METHODS), AuthRoute("/api/v1/wallets/*", METHODS)]
-"""A user's token is good for the routes of wallets, which look at whose it is."""
+"""A user's token is valid for the routes of wallets, which check whose token it is."""
 
 
 @blueprint.authorizer(name="authorize", ttl_seconds=SECONDS_KEPT)
 def authorize(request: AuthRequest) -> AuthResponse:
     """Allow all routes for an operator's token, those of wallets for a user's, else none.
 
-    The context has `role` and `user`. API Gateway caches the answer for every route, so the answer
-    names them all.
+    The context has `role` and `user`. The answer names all allowed routes, because API Gateway
+    caches it for every route.
     """
     telemetry.begin("authorize", None)
     settings = resources.current().settings

@@ -1,4 +1,4 @@
-"""The caller of a request, as the authorizer has told API Gateway."""
+"""The caller of a request, from the authorizer's context in API Gateway."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def to_context(user: str) -> dict[str, str]:
 
 
 def from_context(context: Mapping[str, Any] | None) -> Caller | None:
-    """Return the caller that a context is of; None if it is missing or its role is unknown."""
+    """Return the caller of a context; None if it is missing or its role is unknown."""
     role, user = (str((context or {}).get(name) or "") for name in ("role", "user"))
     if role == OPERATOR and not user:
         return Caller()

@@ -1,4 +1,4 @@
-"""Chalice's side of the table of routes: a REST API calls each route through the Chalice app."""
+"""The routes of the Chalice app, through which a REST API calls the table of routes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.settings import SettingsError
 
 ANY_TYPE = ["*/*"]
-"""The `content_types` of a route: with fewer, Chalice refuses a request for a type of body."""
+"""The `content_types` of a route. With fewer, Chalice refuses other types of bodies."""
 NOT_UTF_8 = b"\xff"
 
 
@@ -49,7 +49,7 @@ def _view(app: Chalice, route: Route) -> Callable[..., ChaliceResponse]:
 
 
 def to_request(request: ChaliceRequest) -> Request:
-    """Return a REST API's request as ours."""
+    """Return the request of a REST API as a `Request`."""
     event = request.to_original_event()
     parameters = request.uri_params or {}
     return Request(
@@ -64,7 +64,7 @@ def to_request(request: ChaliceRequest) -> Request:
 
 
 def _body(request: ChaliceRequest) -> bytes:
-    """Return the body. A text that UTF-8 can't hold becomes bytes that are no UTF-8 either."""
+    """Return the body. A text that UTF-8 can't encode becomes bytes that are not UTF-8."""
     try:
         body = request.raw_body
     except UnicodeEncodeError:
@@ -73,5 +73,5 @@ def _body(request: ChaliceRequest) -> bytes:
 
 
 def _to_chalice(response: Response) -> ChaliceResponse:
-    """Return a response for Chalice, which takes text: no route answers anything else."""
+    """Return a response for Chalice, as text, because every route answers text."""
     return ChaliceResponse(response.body.decode(), dict(response.headers), response.status)

@@ -1,4 +1,4 @@
-"""What makes a Lambda function's first request quicker."""
+"""A helper that makes a Lambda function's first request quicker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Import and make long-lived things without the garbage collector walking them each time."""
+    """Turn the garbage collector off while long-lived objects are imported and created."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,7 @@
 """The Lambda functions that consume queues, the table's stream and the schedule.
 
-Each reads its values from SQS messages or stream records, calls the consumer in the core, and
-answers which of them to deliver again. Sources: the Lambda developer guide, "Handling errors for
+Each reads values from SQS messages or stream records, calls the consumer in the core, and returns
+the messages or records to deliver again. Sources: the Lambda developer guide, "Handling errors for
 an SQS event source" and "Configuring partial batch response with DynamoDB and Lambda".
 """
 
@@ -67,8 +67,8 @@ def put_views(batch: SQSEvent) -> PartialBatchResponse:
 def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
     """Fold the badges whose windows' markers TTL removed.
 
-    A malformed record is logged and skipped: delivered again, it would delay its shard, and with
-    it everybody's views, until the stream forgets it.
+    A malformed record is logged and skipped. Delivered again, it would delay its shard, and so
+    other badges' views, until it expires from the stream.
     """
     telemetry.begin("fold_views", batch.context)
     removals, _ = messages.parse_records(
@@ -80,7 +80,7 @@ def fold_views(batch: DynamoDBEvent) -> PartialBatchResponse:
 
 @blueprint.schedule("rate(1 minute)", name="sweep_timers")
 def sweep_timers(tick: CloudWatchEvent) -> dict[str, int]:
-    """Send the events that are due soon to the distribution; return how many there were."""
+    """Send the events that are due soon to the distribution; return their number."""
     telemetry.begin("sweep_timers", tick.context)
     swept = events.sweep_events(current())
     return {"sent": swept.sent, "overdue": swept.overdue}
@@ -100,7 +100,7 @@ def distribute_timers(batch: SQSEvent) -> PartialBatchResponse:
     queue_arn=TIMERS_QUEUE, batch_size=10, maximum_concurrency=50, name="fire_timers"
 )
 def fire_timers(batch: SQSEvent) -> PartialBatchResponse:
-    """Deliver the events whose time has come."""
+    """Deliver the events that are due."""
     telemetry.begin("fire_timers", batch.context)
     deliver = partial(events.deliver, resources=current())
     return _deliver_again(messages.handle_messages(_bodies(batch), event.event_id_in, deliver))
@@ -138,6 +138,6 @@ def _deliver_again(identifiers: Iterable[str]) -> PartialBatchResponse:
 
 
 def _deliver_again_from(records: Iterable[Mapping[str, Any]]) -> PartialBatchResponse:
-    """Lambda delivers everything from the lowest reported sequence number on again."""
+    """Report records; Lambda delivers all from the lowest reported sequence number on again."""
     sequences = (record["dynamodb"]["SequenceNumber"] for record in records)
     return _deliver_again(sorted(sequences, key=int)[:1])

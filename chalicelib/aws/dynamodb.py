@@ -1,8 +1,8 @@
 """The `Table` on DynamoDB, over a boto3 client.
 
-The client's own retries are to be off (`resources`): `Retry` alone decides how long a call may
-take, and knows the two faults that the client does not retry, items left unprocessed in a batch
-and transactions cancelled by a conflict.
+The client's own retries must be off (`resources`). Only `Retry` decides how long a call may take,
+and it also retries two failures that the client does not: items left unprocessed in a batch, and
+transactions cancelled by a conflict.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BATCH_KEYS = 100
 UNPROCESSED = "left unprocessed by DynamoDB"
 INDEX = "due"
 CONSISTENT = {"ConsistentRead": True}
-"""Not to be had of an index: DynamoDB API reference, Query."""
+"""Indexes don't support it (DynamoDB API reference, Query)."""
 NOWHERE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -126,7 +126,7 @@ class DynamoTable:
             raise NotStored(refused + waiting, reason)
 
     def _get_batch(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """The items under up to 100 keys, of which none is given twice."""
+        """Return the items under up to 100 distinct keys."""
         found: dict[Key, Item] = {}
         left: Any = [encode_key(key) for key in keys]
 
@@ -146,7 +146,7 @@ class DynamoTable:
         return found
 
     def _put_batch(self, items: Sequence[Item]) -> list[Item]:
-        """Store up to 25 items; returns those that DynamoDB left unprocessed."""
+        """Store up to 25 items; return those that DynamoDB left unprocessed."""
         requests = [{"PutRequest": {"Item": encode_item(item)}} for item in items]
         with translated():
             answer = self._client.batch_write_item(
@@ -156,9 +156,9 @@ class DynamoTable:
         return [decode_item(request["PutRequest"]["Item"]) for request in left]
 
     def _put_singly(self, items: Sequence[Item], left: list[Item]) -> list[Item]:
-        """Store the items of a refused batch one by one; returns those that are to blame.
+        """Store the items of a refused batch one by one; return those that are refused.
 
-        Appends to `left` those that are to be tried again.
+        Appends to `left` those to try again.
         """
         refused = []
         for item in items:
@@ -193,7 +193,7 @@ class DynamoTable:
     def _pages(
         self, request: Mapping[str, Any], limit: int, start: Mapping[str, Any] = NOWHERE
     ) -> Iterator[dict[str, Any]]:
-        """The pages of a Query, each at most 1 MB, until `limit` items are read."""
+        """Yield the pages of a Query, each of at most 1 MB, until `limit` items are read."""
         while limit > 0:
             page = self._ask("query", **request, **start, Limit=limit)
             yield page
@@ -215,9 +215,9 @@ class DynamoTable:
 
 
 def _cancellation(error: ClientError) -> Exception:
-    """What a cancelled transaction means, by DynamoDB's reason for each write.
+    """Return the error of a cancelled transaction, by DynamoDB's reason for each write.
 
-    A conflict or a throttle hides what the conditions say: ask again, answer nothing.
+    After a conflict or a throttle, the results of the conditions are unknown, so it is transient.
     """
     reasons: Any = error.response.get("CancellationReasons", [])
     if any(reason.get("Code") in TRANSIENT for reason in reasons):
@@ -249,7 +249,7 @@ def _between(partition: str, first: str, last: str) -> dict[str, Any]:
 
 
 def _due(batch: str, first: int, last: int) -> dict[str, Any]:
-    """`batch` and `due` stand for attributes, whatever words DynamoDB reserves."""
+    """Return the arguments of a query of the index; DynamoDB reserves some names of attributes."""
     return {
         "IndexName": INDEX,
         "KeyConditionExpression": "#batch = :batch AND #due BETWEEN :first AND :last",

@@ -1,4 +1,4 @@
-"""Writes and their conditions as DynamoDB requests: expressions, names and values."""
+"""DynamoDB's requests for writes and conditions: expressions, names and values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chalicelib.storage.items import Value
 from chalicelib.storage.writes import Check, Delete, Put, Update, Write
 
 OLD_ITEM = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
-"""The error of a failed condition has the item as it is stored, which saves reading it again."""
+"""The error of a failed condition has the stored item, so that it is not read again."""
 
 
 def single_request(write: Put | Update | Delete) -> tuple[str, dict[str, Any]]:
@@ -45,7 +45,7 @@ def _arguments(write: Write) -> dict[str, Any]:
 
 @dataclass
 class _Expression:
-    """Collects the placeholders of one request."""
+    """The placeholders of one request."""
 
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)

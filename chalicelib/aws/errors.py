@@ -1,4 +1,4 @@
-"""What AWS's errors mean to this program: `Unavailable` (ask again) or `Refused` (never)."""
+"""The mapper of AWS's errors to `Unavailable` (try again) and `Refused` (don't)."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ SERVER_ERROR = 500
 
 
 def code_of(error: ClientError) -> str:
-    """The error code in an answer, without the namespace that SQS puts before it."""
+    """Return the error code of an answer, without the namespace that SQS puts before it."""
     return error.response.get("Error", {}).get("Code", "").rsplit(".", 1)[-1]
 
 
 def meaning(error: ClientError) -> StorageError:
-    """The product's error for one of AWS's."""
+    """Return the `StorageError` for an error of AWS."""
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     transient = code_of(error) in TRANSIENT or status >= SERVER_ERROR
     return (Unavailable if transient else Refused)(str(error))
@@ -57,7 +57,7 @@ def meaning(error: ClientError) -> StorageError:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise the product's errors in place of botocore's."""
+    """Raise a `StorageError` in place of botocore's errors."""
     try:
         yield
     except ClientError as error:

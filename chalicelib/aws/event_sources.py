@@ -1,7 +1,7 @@
-"""Where the consumers' events come from, as Chalice wants to know it before they exist.
+"""The ARNs of the queues and the stream, which Chalice's decorators need before they exist.
 
-Only `chalice deploy` reads these, from the stage's environment variables in `.chalice/config.json`;
-the template of `chalice package` puts its own resources in their place.
+Only `chalice deploy` uses them, from the stage's environment variables in `.chalice/config.json`.
+The template of `chalice package` replaces them with its own resources.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lambda handler for the events of an HTTP API or a function URL, payload format 2.0.
+"""The Lambda handler for the events of an HTTP API or a function URL, payload format 2.0.
 
 It needs no Chalice. Source: the API Gateway developer guide, "Create AWS Lambda proxy integrations
 for HTTP APIs".
@@ -25,7 +25,7 @@ DEFAULT_STAGE = "$default"
 
 
 def handler(event: Event, context: Any) -> dict[str, Any]:
-    """Answer a request; without a Lambda authorizer its token is checked here."""
+    """Answer a request; check its token here if there is no Lambda authorizer."""
     try:
         request = to_request(event)
     except ForbiddenError as refusal:

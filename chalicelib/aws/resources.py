@@ -1,4 +1,4 @@
-"""The resources of a Lambda function: DynamoDB, SQS and S3, each connected to on first use."""
+"""The resources of a Lambda function: DynamoDB, SQS and S3."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ else:
     sender = lazy("chalicelib.events.webhooks.sender")
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
-"""Lambda sets it; elsewhere the logging of the process is its owner's."""
+"""Lambda sets this variable. Elsewhere, the process configures its own logging."""
 
 
 class AwsResources:
-    """DynamoDB, SQS and S3, each imported and connected to when it is first needed."""
+    """The clients of DynamoDB, SQS and S3, each imported and connected on first use."""
 
     clock = view_clock = staticmethod(time.time)
     map_parallel = staticmethod(map_parallel)
@@ -95,14 +95,14 @@ class _Process:
 
 
 def current() -> Resources:
-    """Return the resources of this process; made from the environment on first use."""
+    """Return the resources of this process, created from the environment on first use."""
     if _Process.resources is None:
         _Process.resources = _from_environment()
     return _Process.resources
 
 
 def use(resources: Resources | None) -> None:
-    """Set the resources of this process; None lets `current` make new ones."""
+    """Set the resources of this process; after None, `current` creates new ones."""
     _Process.resources = resources
 
 

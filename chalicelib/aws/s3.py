@@ -10,14 +10,14 @@ from chalicelib.storage.retry import Retry
 
 
 class S3Client(Protocol):
-    """What is needed of boto3's client."""
+    """The part of boto3's client that is used."""
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> object:  # noqa: N803
-        """S3's PutObject."""
+        """Call S3's PutObject."""
 
 
 class S3Archive:
-    """A `ports.Archive` in one bucket. S3 has an object whole or not at all."""
+    """A `ports.Archive` in one bucket. S3 stores an object completely or not at all."""
 
     def __init__(self, client: S3Client, bucket: str, retry: Retry | None = None) -> None:
         self._client = client

@@ -20,7 +20,7 @@ BATCH_BYTES = 262_144
 
 
 class SqsQueue:
-    """A `ports.Queue` on one SQS queue. It knows whole seconds alone: a delay is rounded up."""
+    """A `ports.Queue` on one SQS queue. Delays are rounded up to whole seconds."""
 
     def __init__(self, client: SQSClient, url: str, retry: Retry | None = None) -> None:
         self._client = client
@@ -59,7 +59,7 @@ class SqsQueue:
             )
 
     def _send_batch(self, messages: Sequence[Message], refused: list[Message]) -> list[Message]:
-        """Send up to ten; returns those to try again, appends those at fault to `refused`."""
+        """Send up to ten messages; return those to try again, append refused ones to `refused`."""
         with translated():
             answer = self._client.send_message_batch(
                 QueueUrl=self._url,
@@ -78,7 +78,7 @@ class SqsQueue:
 
 
 def _chunks(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """As many at once as SQS takes, by number and by bytes."""
+    """Yield batches as large as SQS accepts, by number and by bytes."""
     chunk: list[Message] = []
     size = 0
     for message in messages:

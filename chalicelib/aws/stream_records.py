@@ -1,6 +1,6 @@
-"""Records of the table's stream, read as the removals that consumers take.
+"""The readers of the table's stream: each record of a removal becomes a consumer's value.
 
-It does not matter who removed an item.
+It does not matter whether TTL or another process removed the item.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _entry_removal(record: Record) -> EntryRemoval:
 def _parse(
     record: Record, partition: str, sort: str, removal: Callable[[Record], Removal]
 ) -> Removal | None:
-    """Return the removal of an item whose keys begin so, None for another change."""
+    """Return the removal of an item whose keys begin with these; None for another change."""
     try:
         if record["eventName"] != "REMOVE":
             return None

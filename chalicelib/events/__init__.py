@@ -1,1 +1,1 @@
-"""Events at a time: accepted, swept to the queue when they are due, and fired once."""
+"""Scheduled events: stored, queued by the sweep shortly before they are due, and delivered."""

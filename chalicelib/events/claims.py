@@ -1,4 +1,4 @@
-"""Claims: which worker may deliver an event, and how long no other worker may.
+"""Claims of events: the worker that may deliver an event, and how long no other worker may.
 
 A claim is stored with its event. Whether it still holds depends on the engine: processes that share
 only the table agree on a time, and one process alone knows what it delivers.
@@ -17,22 +17,22 @@ LEASE_SECONDS = 60
 class Claims(Protocol):
     """The claims on events, as this process knows them.
 
-    A worker holds its claim before it writes the claim, and releases it after it wrote the outcome.
-    So a claim that can be read in the table is held as long as its worker may deliver.
+    A worker holds its claim before it writes it to the table, and releases it after it wrote the
+    outcome. So a claim in the table is held for as long as its worker may deliver.
     """
 
     def hold(self, claim: str) -> None:
-        """Note a claim of this process, before the table has it."""
+        """Note a claim of this process before it is written to the table."""
 
     def release(self, claim: str) -> None:
-        """Forget a claim whose worker delivers no more."""
+        """Forget a claim after its worker stopped delivering."""
 
     def held_until(self, event: Event, now: int) -> int:
         """Return the time until which no other worker may deliver an event; 0 if any may."""
 
 
 class Leases:
-    """`Claims` by time, for processes that don't know each other: a claim ends with its lease."""
+    """`Claims` for processes that share only the table: a claim ends with its lease."""
 
     def hold(self, claim: str) -> None:
         """Do nothing: the lease is stored with the claim."""

@@ -1,4 +1,4 @@
-"""The consumers of events: the sweep finds what is due soon, and what is due is delivered."""
+"""The consumers of events: they sweep, distribute and deliver."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Result = TypeVar("Result")
 
 
 def sweep_events(resources: Resources) -> Swept:
-    """Send what is due soon to the distribution. Raises `StorageError`.
+    """Send the events that are due soon to the distribution. Raises `StorageError`.
 
-    A failed sweep leaves the rest to the next one.
+    The next sweep sends the events that a failed sweep did not send.
     """
     now = int(resources.clock() * 1000)
     return sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
 
 
 def distribute(groups: Iterable[SweptGroup], resources: Resources) -> list[SweptGroup]:
-    """Enqueue the events of groups, each for its time; return the groups to deliver again."""
+    """Enqueue each event of the groups for its time; return the groups to deliver again."""
     return [group for group in groups if not _is_distributed(group, resources)]
 
 
@@ -45,7 +45,7 @@ def _is_distributed(group: SweptGroup, resources: Resources) -> bool:
 def deliver(event_ids: Iterable[str], resources: Resources) -> set[str]:
     """Deliver events whose time has come; return the ids of those to deliver again.
 
-    Each event has a thread of its own, so that none waits for the receiver of another.
+    Each event has its own thread, so that no event waits for the receiver of another.
     """
     delivery = delivery_over(resources)
     tasks = [DeliveryTask(delivery, event_id) for event_id in event_ids]
@@ -69,8 +69,8 @@ def delivery_over(resources: Resources) -> EventDelivery:
 class DeliveryTask:
     """The delivery of one event, in steps.
 
-    A step that fails is logged and delays no other event; the task is not done then. A step may
-    be taken twice, if the transaction that it was part of failed.
+    A failed step is logged, the task is not done then, and no other event is delayed. A step runs
+    again if its transaction failed.
     """
 
     __slots__ = ("_attempt", "_delivery", "_event", "event_id", "is_done")
@@ -84,11 +84,11 @@ class DeliveryTask:
 
     @property
     def is_claimed(self) -> bool:
-        """Tell whether there is an event to attempt."""
+        """Return whether there is an event to attempt."""
         return self._event is not None
 
     def claim(self) -> None:
-        """Claim the event for this worker, if its time has come."""
+        """Claim the event for this worker if it is due."""
         self.release()
         self._event = self._do(lambda: self._delivery.claim(self.event_id))
 
@@ -98,17 +98,17 @@ class DeliveryTask:
             self._attempt = self._do(lambda: self._delivery.attempt(event))
 
     def settle(self) -> None:
-        """Write how the attempt ended, if there was one."""
+        """Write the result of the attempt, if there was one."""
         if attempt := self._attempt:
             self._do(lambda: self._delivery.settle(attempt))
 
     def release(self) -> None:
-        """Release the event if it was claimed: no further step comes."""
+        """Release the event if it was claimed, because no step follows."""
         if event := self._event:
             self._delivery.release(event)
 
     def run(self) -> None:
-        """Attempt, settle and release."""
+        """Attempt, settle and release the event."""
         self.attempt()
         self.settle()
         self.release()
@@ -121,7 +121,7 @@ class DeliveryTask:
             telemetry.event(
                 logging.WARNING, "event_waits", event_id=self.event_id, reason=str(error)
             )
-        except Exception:  # noqa: BLE001  its message comes again; other events are delivered
+        except Exception:  # noqa: BLE001  its message is delivered again
             telemetry.event(logging.ERROR, "event_not_delivered", event_id=self.event_id)
         else:
             self.is_done = True

@@ -1,9 +1,10 @@
-"""Delivering an event: claimed by one worker, delivered, and its outcome written.
+"""The delivery of an event: a worker claims it, attempts it, and writes the result.
 
-A claim is a conditional write that only one of two workers can do, since it counts the tries. No
-other worker delivers while it is held (`claims`); a worker whose claim is about to end does not
-begin. So no two deliver one event at the same time, and one whose worker died is claimed again.
-Whatever fails, the event stays active and in the index, where the sweep finds it.
+A claim is a conditional write on the number of attempts, so only one of two workers can claim an
+event. No other worker delivers while the claim is held (`claims`), and a worker whose claim is
+about to end does not begin. So no two workers deliver an event at the same time, and an event
+whose worker died is claimed again. If anything fails, the event stays active and in the index,
+where the sweep finds it.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Update
 
 DELIVERY_SECONDS = 20
-"""The longest that a delivery may take, with room; a claim older than the rest does not begin."""
+"""The longest time of a delivery, with room. No delivery begins with less left of its lease."""
 MAX_ATTEMPTS_KEPT = 50
 JITTER = 0.2
-"""A wait is longer by up to this share, so that what failed together does not come together."""
+"""A wait is longer by up to this share, so that events that failed together are retried apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """How an attempt to deliver an event ended.
+    """The result of an attempt to deliver an event.
 
-    `code` is an HTTP status, 0 for none. `error` is empty if the event was delivered. After a
-    final result the event is not tried again. `retry_after` is the wait that the receiver asks
+    `code` is an HTTP status, or 0 without one. `error` is empty if the event was delivered. After
+    a final result the event is not tried again. `retry_after` is the wait that the receiver asks
     for, in seconds.
     """
 
@@ -48,7 +49,7 @@ class DeliveryResult:
 
 
 class EndedAttempt(NamedTuple):
-    """A claimed event with the attempt that has just ended, and how that ended."""
+    """A claimed event with the attempt that has just ended, and its result."""
 
     event: Event
     result: DeliveryResult
@@ -59,10 +60,10 @@ Send: TypeAlias = Callable[[Event], DeliveryResult]
 
 @dataclass(frozen=True, slots=True)
 class EventDelivery:
-    """Delivers events: claims one, attempts it, and writes how that ended.
+    """The steps of a delivery: claim an event, attempt it, and write the result.
 
     `send` sends an event to its target. `schedule` has the seconds to wait after the first failed
-    attempt, the second and so on; an attempt that fails after its end is the last. `clock` returns
+    attempt, the second and so on; the attempt after the last wait is the last. `clock` returns
     seconds since 1970. All other times are milliseconds since 1970.
     """
 
@@ -77,8 +78,8 @@ class EventDelivery:
     def claim(self, event_id: str) -> Event | None:
         """Claim an event for this worker; return None if there is nothing to deliver now.
 
-        An event that is not due yet goes back to the queue, and so does one that another worker
-        delivers, in case that one dies. Raises `StorageError`.
+        An event that is not due yet goes back to the queue. So does an event that another worker
+        delivers, because that worker may die. Raises `StorageError`.
         """
         item = self.table.get(key(event_id))
         if item is None:
@@ -112,7 +113,7 @@ class EventDelivery:
         return claimed if is_written else None
 
     def _write_claim(self, claimed: Event, tries: int) -> bool:
-        """Write a claim of an event with so many tries; return whether the table has it."""
+        """Write a claim if the event has this number of tries; return whether the table has it."""
         values: dict[str, Value] = {
             "claim": claimed.claim,
             "lease": claimed.lease,
@@ -124,12 +125,12 @@ class EventDelivery:
         try:
             self.table.write(Update(key(claimed.event_id), values=values, condition=condition))
         except ConditionFailed as failed:
-            # If an answer was lost, the claim in the table is this one.
+            # If the answer to an earlier try was lost, the claim in the table is this one.
             return text(failed.items[0] or {}, "claim") == claimed.claim
         return True
 
     def release(self, event: Event) -> None:
-        """Release a claimed event: its result is written, or this worker won't write it."""
+        """Release a claimed event after its result is written, or if it won't be."""
         self.claims.release(event.claim)
 
     def attempt(self, event: Event) -> EndedAttempt | None:
@@ -143,7 +144,7 @@ class EventDelivery:
         return EndedAttempt(replace(event, attempts=(*event.attempts[:-1], last)), result)
 
     def settle(self, attempt: EndedAttempt) -> None:
-        """Write how an attempt ended. Raises `StorageError`."""
+        """Write the result of an attempt. Raises `StorageError`."""
         event, result = attempt
         ended = event.attempts[-1].ended
         if not result.error:
@@ -153,11 +154,11 @@ class EventDelivery:
         elif result.is_final or event.tries - event.round > len(self.schedule):
             self._end(event, Status.ERROR, ended)
         else:
-            # Never before its time, even if the clock was set back during the delivery.
+            # The event's own time is the earliest: the clock may be set back during the delivery.
             self._try_again(event, max(event.at, ended + self._wait(event, result)), ended)
 
     def _give_up(self, event: Event, now: int) -> None:
-        """Give up an event whose last attempt was claimed and never ended."""
+        """Give up an event whose worker died during the last attempt."""
         self._end(event, Status.ERROR, now)
 
     def _end(self, event: Event, status: Status, now: int) -> bool:
@@ -181,7 +182,7 @@ class EventDelivery:
             enqueue_soon([replace(event, next_at=next_at)], self.queue, now)
 
     def _settle(self, event: Event, values: dict[str, Value]) -> bool:
-        """Write what became of a claimed event; return whether the claim still held."""
+        """Write the new state of a claimed event; return whether the claim still held."""
         attempts = attempts_value(event.attempts)
         update = Update(
             key(event.event_id),
@@ -192,7 +193,7 @@ class EventDelivery:
         try:
             self.table.write(update)
         except ConditionFailed as failed:
-            # If an answer was lost, the table has these very attempts.
+            # If the answer to an earlier try was lost, the table has these attempts.
             if (failed.items[0] or {}).get("attempts") == attempts:
                 return True
             telemetry.event(logging.WARNING, "claim_lost", event_id=event.event_id)
@@ -200,7 +201,7 @@ class EventDelivery:
         return True
 
     def _wait(self, event: Event, result: DeliveryResult) -> int:
-        """Return the milliseconds to wait, no fewer than the receiver asks for."""
+        """Return the milliseconds to wait: at least as long as the receiver asks for."""
         scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
         return round(1000 * max(scheduled, result.retry_after))
 
@@ -209,9 +210,9 @@ class EventDelivery:
 
 
 def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
-    """Try an event that was given up again, by the whole schedule.
+    """Try a failed event again, by the whole schedule.
 
-    Return False if it is not given up, because another redrive came before. Raises `StorageError`.
+    Return False if another redrive was first. Raises `StorageError`.
     """
     update = Update(
         key(event.event_id),

@@ -1,9 +1,8 @@
-"""An event: something that happens once, at a time. What it is, and how it lies in the table.
+"""An event and its item in the table.
 
-All times are milliseconds since 1970. The index `due` holds every event under its status and one of
-eight shards, ordered by when something is to happen to it: an active one by its next attempt, one
-that is done by when that was. So what is due is one query a shard, however many lie ahead, and what
-was missed is found by the same query.
+All times are milliseconds since 1970. The index `due` has every event under its status and one of
+eight shards. It orders active events by their next attempt, and others by the time they were done.
+So one query per shard finds all events that are due or overdue, however many are due later.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ Part = TypeVar("Part", str, int)
 PARTITION = "TIMER#"
 SORT = "TIMER"
 ID = re.compile("[A-Za-z0-9_-]{1,64}")
-"""What names an event."""
+"""The id of an event."""
 SHARDS = 8
-"""A shard takes 1,000 write units a second, and an event costs it two while it is active."""
+"""A shard takes 1,000 write units per second, and an active event costs two."""
 KEPT_SECONDS = 30 * 86_400
-"""How long an event that is done can be looked at."""
+"""The time that an event is kept after it is done."""
 
 
 class Status(StrEnum):
-    """What has become of an event."""
+    """The status of an event."""
 
     ACTIVE = "ACTIVE"
     SUCCESS = "SUCCESS"
@@ -40,7 +39,7 @@ class Status(StrEnum):
 
 
 class Kind(StrEnum):
-    """Where an event goes."""
+    """The kind of an event's target."""
 
     URL = "url"
     QUEUE = "queue"
@@ -49,7 +48,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an event goes: a URL, the name of a queue, or the log, which has no address."""
+    """The target of an event: a URL, the name of a queue, or the log, which has no address."""
 
     kind: Kind
     address: str = ""
@@ -60,9 +59,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A delivery that began, and how it ended; one that did not end has no `ended`.
+    """An attempt to deliver an event; `ended` is 0 if it did not end.
 
-    `code` is the HTTP status of the answer, 0 where there was none.
+    `code` is the HTTP status of the answer, or 0 without an answer.
     """
 
     started: int
@@ -73,11 +72,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event as it stands.
+    """An event, as it is stored.
 
-    `request` is the digest of what was asked for, by which a repeated request is known. `next_at`
-    is the earliest time of the next attempt. `claim` names the worker that delivers now, who has
-    until `lease` for it. `tries` counts the attempts, `round` those before the last redrive.
+    `request` is the digest of the request, which identifies a repeated request. `next_at` is the
+    earliest time of the next attempt. `claim` names the worker that delivers now, until `lease`.
+    `tries` counts the attempts, and `round` those before the last redrive.
     """
 
     event_id: str
@@ -96,7 +95,7 @@ class Event:
 
     @classmethod
     def of(cls, item: Item) -> Event:
-        """The event that an item is. Raises `ValueError` and `TypeError` for any other."""
+        """Return the event of an item. Raises `ValueError` and `TypeError` if it has none."""
         attempts: Any = item.get("attempts", [])
         return cls(
             event_id=text(item, "PK").removeprefix(PARTITION),
@@ -116,11 +115,11 @@ class Event:
 
     @property
     def last_error(self) -> str:
-        """What the last attempt that failed failed for; empty where none did."""
+        """Return the error of the last failed attempt, or an empty text if none failed."""
         return next((one.error for one in reversed(self.attempts) if one.error), "")
 
     def new_item(self) -> Item:
-        """An event as it is stored first: active, and never tried."""
+        """Return the item of a new event: active, and never tried."""
         pk, sk = key(self.event_id)
         return {
             "PK": pk,
@@ -139,22 +138,22 @@ class Event:
 
 
 def key(event_id: str) -> Key:
-    """Where an event lies."""
+    """Return the key of an event."""
     return Key(PARTITION + event_id, SORT)
 
 
 def batches(status: Status) -> list[str]:
-    """The parts of the index that hold the events of a status."""
+    """Return the parts of the index that have the events of a status."""
     return [f"{status}#{shard}" for shard in range(SHARDS)]
 
 
 def batch(status: Status, event_id: str) -> str:
-    """The part of the index that holds an event of a status."""
+    """Return the part of the index that has an event of a status."""
     return batches(status)[crc32(event_id.encode()) % SHARDS]
 
 
 def attempts_value(attempts: tuple[Attempt, ...]) -> list[Value]:
-    """Attempts as a table holds them."""
+    """Return attempts as they are stored."""
     return [
         {"started": one.started, "ended": one.ended, "code": one.code, "error": one.error}
         for one in attempts
@@ -175,7 +174,7 @@ def event_id_in(body: object) -> str:
 
 
 def checked(value: Any, kind: type[Part]) -> Part:
-    """Return a part of a message of this very type, not empty. Raises `TypeError`."""
+    """Return a part of a message if it has this type and is not empty. Raises `TypeError`."""
     if type(value) is not kind or value == "":
         raise TypeError(f"{value!r} is no {kind.__name__}")
     return value

@@ -1,4 +1,4 @@
-"""The events of a status, a page at a time, in the order of their time."""
+"""The pages of the events of a status, in the order of the index `due`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SHARD_NAMES = frozenset(map(str, range(SHARDS)))
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some events, and where the next ones are; an empty cursor is the end."""
+    """Some events and the cursor of the next page, empty at the end."""
 
     events: list[Event]
     cursor: str
 
 
 def read(table: Table, status: Status, cursor: str = "") -> Page:
-    """A page of the events of a status. Raises `BadRequestError` and `StorageError`.
+    """Read a page of the events of a status. Raises `BadRequestError` and `StorageError`.
 
-    Each shard is in order, so the merged ones are; the cursor has the place in each.
+    Each shard is in order, and so is their merge. The cursor has the position in each shard.
     """
     names = batches(status)
     places = _places(cursor, status)
@@ -45,24 +45,24 @@ def read(table: Table, status: Status, cursor: str = "") -> Page:
 
 
 def _from(table: Table, batch: str, after: Due | None, shard: int) -> Iterator[tuple[Due, int]]:
-    """No page needs more of one shard."""
+    """Return the first events of a shard after a position: no page needs more than `PAGE`."""
     return ((due, shard) for due in table.query_due(batch, after=after, limit=PAGE))
 
 
 def _cursor(places: Mapping[int, Due], status: Status) -> str:
-    told = {
+    positions = {
         str(shard): [place.due, place.key.pk.removeprefix(PARTITION)]
         for shard, place in places.items()
     }
-    return base64.urlsafe_b64encode(json.dumps([status, told]).encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(json.dumps([status, positions]).encode()).decode().rstrip("=")
 
 
 def _places(cursor: str, status: Status) -> dict[int, Due]:
     if not cursor:
         return {}
     try:
-        of, told = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        places = {_shard(shard): _place(*place) for shard, place in told.items()}
+        of, positions = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        places = {_shard(shard): _place(*place) for shard, place in positions.items()}
     except (AttributeError, TypeError, ValueError, RecursionError):
         of, places = "", {}
     if of != status:

@@ -1,6 +1,6 @@
-"""What the three doors ask for, read from their bodies: an event, and what is wrong with it.
+"""The readers of the requests that create events, through three endpoints.
 
-A request is known again by its digest, so that asking twice makes one event.
+The digest of a request identifies it, so that a repeated request creates no second event.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
     r"(Z|[+-][0-9]{2}(:?[0-9]{2})?)"
 )
-"""What of ISO 8601 is taken: a calendar date, a time of day and its zone. Which other forms
-`fromisoformat` takes depends on Python's version."""
+"""The accepted form of ISO 8601: a calendar date, a time of day and its zone. The other forms that
+`fromisoformat` accepts depend on Python's version."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LATEST = 10**11
-"""Seconds since 1970 behind which all times are alike: too far ahead."""
+MAX_SECONDS = 10**11
+"""Larger numbers of seconds are replaced by this one, which is too far ahead as well."""
 ISO = "at: give a time with its zone, such as 2026-11-21T10:00:00Z"
 SINCE_1970 = "give seconds since 1970, such as 1767225600 or 1767225600.5"
 UTF_8 = {"utf-8", "us-ascii"}
@@ -56,7 +56,7 @@ class UnsupportedTypeError(ClientError):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """An event that somebody wants; `digest` tells the request from every other."""
+    """A requested event; `digest` identifies the request."""
 
     event_id: str
     at: int
@@ -65,14 +65,14 @@ class Wanted:
     digest: str
 
     def event(self, now: int) -> Event:
-        """The event, accepted at a time."""
+        """Return the event, accepted at a time."""
         return Event(
             self.event_id, self.at, now, self.target, self.payload, self.digest, next_at=self.at
         )
 
 
 def read_event(body: bytes, queues: Collection[str], now: int) -> Wanted:
-    """`POST /api/v1/events`. Raises `BadRequestError` and `TooLargeError`."""
+    """Read `POST /api/v1/events`. Raises `BadRequestError` and `TooLargeError`."""
     fields = read_fields(body, EVENT)
     payload = "" if "payload" not in fields else _json(fields["payload"])
     if len(payload.encode()) > MAX_PAYLOAD_BYTES:
@@ -87,11 +87,11 @@ def read_event(body: bytes, queues: Collection[str], now: int) -> Wanted:
 
 
 def read_timer(body: bytes, now: int) -> Wanted:
-    """`POST /timers`. Raises `BadRequestError`."""
+    """Read `POST /timers`. Raises `BadRequestError`."""
     fields = read_fields(body, TIMER)
     if wrong := [name for name in PARTS if not _is_whole(fields.get(name))]:
         raise BadRequestError(f"{', '.join(wrong)}: give a whole number from 0")
-    seconds = sum(min(int(fields[name]), LATEST) * length for name, length in PARTS.items())
+    seconds = sum(min(int(fields[name]), MAX_SECONDS) * length for name, length in PARTS.items())
     if seconds > MAX_AHEAD_SECONDS:
         raise BadRequestError(f"hours, minutes, seconds: give at most {MAX_AHEAD_SECONDS} seconds")
     url = fields.get("url")
@@ -102,9 +102,9 @@ def read_timer(body: bytes, now: int) -> Wanted:
 
 
 def read_echo(body: bytes, ts: str | None, now: int) -> Wanted:
-    """`POST /echoAtTime`. Raises `BadRequestError` and `TooLargeError`.
+    """Read `POST /echoAtTime`. Raises `BadRequestError` and `TooLargeError`.
 
-    Its id is the SHA-1 of time and text: milliseconds in decimal, a new line, the text.
+    The event's id is the SHA-1 of the milliseconds in decimal, a line feed and the text.
     """
     try:
         said = body.decode()
@@ -126,7 +126,7 @@ def read_echo(body: bytes, ts: str | None, now: int) -> Wanted:
 
 
 def check_text(content_type: str) -> None:
-    """Raises `UnsupportedTypeError` for what is no text in UTF-8."""
+    """Raise `UnsupportedTypeError` if the type is not text in UTF-8."""
     kind, *parameters = [part.strip() for part in content_type.lower().split(";")]
     charsets = {part[8:].strip('"') for part in parameters if part.startswith("charset=")}
     if not (kind.startswith("text/") and charsets <= UTF_8):
@@ -134,13 +134,13 @@ def check_text(content_type: str) -> None:
 
 
 def _is_whole(part: object) -> bool:
-    """Whether it is a whole number from 0; `1.0` is one, in JSON as in JSON Schema."""
+    """Return whether a value is a whole number from 0; `1.0` is one, as in JSON Schema."""
     number = isinstance(part, int | float) and not isinstance(part, bool)
     return number and part >= 0 and part == part // 1  # type: ignore[operator]
 
 
 def _json(value: Any) -> str:
-    """One text for one value. A text that UTF-8 can't hold stays escaped."""
+    """Return a value as JSON: equal values, equal texts. Escapes all that is not ASCII."""
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except ValueError:
@@ -158,7 +158,7 @@ def _id(given: object) -> str:
 
 
 def _when(fields: Mapping[str, Any], now: int) -> int:
-    """Milliseconds since 1970."""
+    """Return the time of the event, in milliseconds since 1970."""
     if ("at" in fields) == ("delay" in fields):
         raise BadRequestError("give one of at and delay")
     if "delay" in fields:
@@ -172,7 +172,7 @@ def _when(fields: Mapping[str, Any], now: int) -> int:
 
 
 def _seconds(given: object, wanted: str) -> int:
-    """Seconds from 0, fractions allowed, as milliseconds."""
+    """Return seconds from 0, which may have a fraction, as milliseconds."""
     number = isinstance(given, int | float) and not isinstance(given, bool)
     if not (number and given >= 0):  # type: ignore[operator]
         raise BadRequestError(wanted)
@@ -180,11 +180,11 @@ def _seconds(given: object, wanted: str) -> int:
 
 
 def _milliseconds(seconds: float) -> int:
-    return round(min(seconds, LATEST) * 1000)
+    return round(min(seconds, MAX_SECONDS) * 1000)
 
 
 def _moment(given: str) -> int:
-    """Milliseconds since 1970, what is less left off."""
+    """Parse a time as milliseconds since 1970, rounded down."""
     try:
         moment = datetime.fromisoformat(given) if MOMENT.fullmatch(given) else None
     except ValueError:

@@ -1,7 +1,7 @@
-"""Accepting events, cancelling them, and looking at them.
+"""The functions that accept, read and cancel events.
 
-An event is stored first, then put on the queue if it is due soon. The store alone makes it
-accepted: one that should have been on the queue and is not is found by the sweep.
+An event is stored first, then enqueued if it is due soon. It is accepted once it is stored: the
+sweep finds an event that is missing in the queue.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from chalicelib.storage.ports import Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update
 
 DIRECT_SECONDS = 420
-"""What is due within this time goes to the queue at once, the rest when the sweep comes to it.
+"""An event that is due within this time is enqueued immediately, and others by the sweep.
 
-Two minutes more than the sweep looks ahead: for so long the index, which is not consistent, may
-lack an event before one is late.
+It is two minutes more than the sweep looks ahead, because the index is not consistent: it may lack
+an event for two minutes before the event is late.
 """
 
 
@@ -51,14 +51,14 @@ class TooLateError(EventError):
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """An event, and whether this very request has made it."""
+    """An event, and whether this request created it."""
 
     event: Event
     is_new: bool
 
 
 def accept(event: Event, table: Table, queue: Queue, now: int) -> Accepted:
-    """Store an event, and let it fire if it is due soon; the same request again changes nothing.
+    """Store an event, and enqueue it if it is due soon; the same request again changes nothing.
 
     Raises `IdTakenError` and `StorageError`.
     """
@@ -80,7 +80,7 @@ def _store(event: Event, table: Table) -> Accepted:
             raise IdTakenError(
                 f"there is an event {event.event_id} already, and it is another"
             ) from None
-        # Where an answer was lost, this very event was stored by the try before.
+        # If the answer to an earlier try was lost, that try stored this event.
         return Accepted(there, is_new=there == Event.of(event.new_item()))
     return Accepted(Event.of(event.new_item()), is_new=True)
 
@@ -97,7 +97,7 @@ def enqueue_soon(events: Sequence[Event], queue: Queue, now: int) -> None:
 
 
 def read(table: Table, event_id: str) -> Event:
-    """An event as it stands. Raises `UnknownEventError` and `StorageError`."""
+    """Read an event. Raises `UnknownEventError` and `StorageError`."""
     item = table.get(key(event_id)) if ID.fullmatch(event_id) else None
     if item is None:
         raise UnknownEventError(f"there is no event {event_id[:64]}, or it was done long ago")
@@ -105,11 +105,11 @@ def read(table: Table, event_id: str) -> Event:
 
 
 def cancel(table: Table, claims: Claims, event_id: str, now: int) -> Event:
-    """Let an event never be delivered; an event that is cancelled stays so.
+    """Cancel an event; cancelling it again changes nothing.
 
-    A claim that is written after the event was read fails the write of the cancellation, which
-    then reads again. Raises `TooLateError` where the event was delivered or is being delivered,
-    `UnknownEventError` and `StorageError`.
+    If a worker claims the event after it was read, the write fails and the event is read again.
+    Raises `TooLateError` if the event was delivered or is being delivered, `UnknownEventError` and
+    `StorageError`.
     """
     while True:
         event = read(table, event_id)

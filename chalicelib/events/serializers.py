@@ -1,4 +1,4 @@
-"""An event as its owner sees it, and its countdown as a badge."""
+"""The JSON of an event, and its countdown as a badge."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ COLORS = {
 OUTCOMES = {Status.SUCCESS: "fired", Status.ERROR: "failed", Status.CANCELLED: "cancelled"}
 UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 MIN_AMOUNT = 2
-"""The largest unit with this amount is shown: 47 hours, then 2 days."""
+"""A countdown has the largest unit with at least this amount: 2 days, then 47 hours."""
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """Return an event as JSON, without the fields that it has no value for."""
+    """Return an event as JSON, without the fields that have no value."""
     document: dict[str, Any] = {
         "id": event.event_id,
         "status": str(event.status),
@@ -46,7 +46,7 @@ def to_json(event: Event) -> dict[str, Any]:
 
 
 def timer(event: Event, now: int) -> dict[str, Any]:
-    """Return an event as a timer: whole seconds until it elapses, never below 0."""
+    """Return an event as a timer: whole seconds until it elapses, at least 0."""
     left = max(0, -(-(event.at - now) // 1000)) if event.status is Status.ACTIVE else 0
     return {"id": event.event_id, "time_left": left, "status": str(event.status)}
 
@@ -58,7 +58,7 @@ def badge(event: Event, now: int, options: Options = PLAIN) -> Badge:
 
 
 def countdown(milliseconds: int) -> str:
-    """Return how long it is until then: `in 3 days`, `in 47 hours`, at last `due now`."""
+    """Return a time left as text: `in 3 days`, `in 47 hours`, and `due now` at the end."""
     seconds = -(-milliseconds // 1000)
     for name, length in UNITS:
         amount = seconds // length

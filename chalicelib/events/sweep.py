@@ -1,9 +1,8 @@
-"""The sweep: once a minute, what is due within five minutes goes on its way to the queue.
+"""The sweep, which sends the events that are due within five minutes to the queue each minute.
 
-It asks the index for what has become due since the last sweep looked, and for what is overdue. What
-was missed, by a sweep that did not come or an index that lagged, is overdue a minute later, and
-so found. How much lies further ahead makes no difference. A cursor from a clock that was ahead is
-set back.
+It queries the index from its cursor on, and again for overdue events. If a sweep did not run, or
+the index lagged, the events that it missed are overdue a minute later, and are found then. Later
+events cost nothing. A cursor from a clock that was ahead is set back.
 """
 
 from __future__ import annotations
@@ -28,30 +27,30 @@ from chalicelib.storage.writes import ConditionFailed, Update
 
 AHEAD_SECONDS = 300
 OVERDUE_SECONDS = 60
-"""An event that is still active so long after its time has lost its message, or its worker."""
+"""An event that is still active this long after its time lost its message or its worker."""
 RESCUE_SECONDS = 300
-"""How long an overdue event that was sent once more is left alone."""
+"""The time after which an overdue event that was sent again may be sent once more."""
 SKEW_SECONDS = 60
-"""How far the cursor may be ahead of a sweep's own horizon, because the clocks of sweeps differ.
+"""How far the cursor may be ahead of a sweep's horizon, because the clocks of sweeps differ.
 
-An event that was accepted since the last sweep, and is not later than that, is on the queue.
+An event that was accepted since the last sweep, and is due before that, was enqueued immediately.
 """
 SLICE_SECONDS = 120
-"""Twice what lies between two sweeps, so that as a rule there is one."""
+"""Twice the time between two sweeps, so that a sweep usually has one slice."""
 GROUP = 100
 """Events in one message to the distribution."""
 PAGE = 1_000
 CURSOR = Key("TIMER", "SWEEP")
-"""The item that keeps, as `swept`, up to which time events are on their way."""
+"""The item with the cursor, `swept`: all events up to this time have been sent."""
 
 
 SweptGroup: TypeAlias = tuple[tuple[str, int], ...]
-"""The ids of events that a sweep sends together, each with when it is due in milliseconds."""
+"""The ids of events that a sweep sends together, each with its due time in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How many events a sweep sent on their way, and how many of them were overdue."""
+    """The number of events that a sweep sent, and how many of them were overdue."""
 
     sent: int
     overdue: int
@@ -60,7 +59,8 @@ class Swept:
 def sweep(table: Table, distribution: Queue, now: int, map_parallel: MapParallel = map) -> Swept:
     """Send the events that are due soon to the distribution.
 
-    `map_parallel` moves the overdue ones. Raises `StorageError`; the next sweep goes on from there.
+    `map_parallel` moves overdue events in the index. Raises `StorageError`; the next sweep goes on
+    from the cursor.
     """
     swept = _cursor(table, now, map_parallel)
     late = min(swept, now - OVERDUE_SECONDS * 1000)
@@ -77,7 +77,7 @@ def sweep(table: Table, distribution: Queue, now: int, map_parallel: MapParallel
 
 
 def _cursor(table: Table, now: int, map_parallel: MapParallel) -> int:
-    """Read up to which time events are on their way; a cursor from a clock ahead is set back."""
+    """Read the cursor; set it back if it is from a clock that was ahead."""
     swept = number(table.get(CURSOR) or {}, "swept")
     horizon = now + AHEAD_SECONDS * 1000
     if swept <= horizon + SKEW_SECONDS * 1000:
@@ -91,7 +91,7 @@ def _cursor(table: Table, now: int, map_parallel: MapParallel) -> int:
 
 
 def _put_back(table: Table, batch: str, first: int, last: int, map_parallel: MapParallel) -> None:
-    """Undo how a rescue by a clock ahead moved events: look for them when they are due."""
+    """Move the events that a rescue by a clock ahead moved to their own times again."""
 
     def put_back(due: Due) -> None:
         next_at = number(table.get(due.key) or {}, "next_at")
@@ -103,9 +103,10 @@ def _put_back(table: Table, batch: str, first: int, last: int, map_parallel: Map
 
 
 def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
-    """From where the last sweep came to up to the horizon: what was missed, then slice by slice.
+    """Yield the first and last times of slices, from the cursor to the horizon.
 
-    So a sweep that is cut short, be there ever so many events, leaves less to the next.
+    The first slice has all missed events. The cursor moves after each slice, so an interrupted
+    sweep leaves less to the next one.
     """
     first, horizon = swept + 1, now + AHEAD_SECONDS * 1000
     while first <= horizon:
@@ -115,7 +116,7 @@ def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
 
 
 def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> Iterator[Due]:
-    """What has its `due` from first to last, in its order; all of a batch if nothing is said."""
+    """Yield the entries of a batch whose `due` is from first to last, in its order."""
     after: Due | None = None
     while page := table.query_due(batch, first=first, last=last, after=after, limit=PAGE):
         yield from page
@@ -125,9 +126,9 @@ def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> It
 def _rescue(
     table: Table, distribution: Queue, last: int, now: int, map_parallel: MapParallel
 ) -> int:
-    """Send overdue events once more, and move them so that they are not sent every minute.
+    """Send overdue events again, and move them in the index, so that they aren't sent every minute.
 
-    An event is moved after it was sent: the next sweep finds those that the queue refused.
+    An event is moved after it was sent, so the next sweep finds those that the queue refused.
     """
     sent = 0
     for batch in batches(Status.ACTIVE):
@@ -145,7 +146,7 @@ def _look_at(table: Table, batch: str, time: int, due: Due) -> None:
 
 
 def _change(table: Table, key: Key, values: Mapping[str, Value], condition: Condition) -> None:
-    """Write values on a condition; where that does not hold, somebody else has written."""
+    """Write values on a condition; if it does not hold, another process has written."""
     with suppress(ConditionFailed):
         table.write(Update(key, values=values, condition=condition))
 
@@ -166,7 +167,7 @@ def _send(found: Iterable[Due], distribution: Queue) -> int:
 
 
 def _move(table: Table, horizon: int) -> None:
-    """Move the cursor, but never back, for a sweep may be late or come twice."""
+    """Move the cursor forward, never back, because a sweep may be late or run twice."""
     later = attr("swept").missing() | (attr("swept") < horizon)
     _change(table, CURSOR, {"swept": horizon}, later)
 
@@ -174,7 +175,7 @@ def _move(table: Table, horizon: int) -> None:
 def distribute(group: SweptGroup, queue: Queue, now: int) -> None:
     """Enqueue each event of a group, delayed until it is due. Raises `StorageError`.
 
-    A message that comes early does no harm, if the sweep's clock was ahead of this one.
+    If the sweep's clock was ahead of this one, a message may be early, which does no harm.
     """
     queue.send_all(
         [

@@ -1,4 +1,4 @@
-"""Where an event goes: a URL, a queue that the operator has listed, or the log."""
+"""The sender to an event's target: a URL, a queue that the operator has listed, or the log."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ NO_SECRET = "WEBHOOK_SECRETS is not set, so nothing can be signed"  # noqa: S105
 
 @dataclass(frozen=True, slots=True)
 class TargetSender:
-    """Sends an event to its target; a failure is part of the result, never raised.
+    """The sender of events to their targets; a failure is part of the result, never raised.
 
     `sender` returns the sender of webhooks, or None without a secret to sign them with. It is
-    called when there is something to post, so that a wrong setting of it fails nothing else.
+    called only for a POST, so that a malformed setting fails no other event.
     """
 
     queue: Callable[[str], Queue | None]
@@ -66,7 +66,7 @@ class TargetSender:
 
 
 def printed(event: Event) -> object:
-    """A payload as the log shows it: a text as it is, all else as JSON."""
+    """Return a payload for the log: a text as it is, any other value as JSON."""
     return json.loads(event.payload) if event.payload else None
 
 

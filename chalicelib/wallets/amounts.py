@@ -1,4 +1,4 @@
-"""Amounts of money: whole millionths of the currency unit, as texts outside and numbers inside."""
+"""Amounts of money: whole millionths of the currency unit, as texts in JSON and as int in code."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 
 MILLIONTHS = 1_000_000
 MOST = 2**63 - 1
-"""The largest amount, and the largest balance."""
+"""The largest amount and the largest balance."""
 AMOUNT = re.compile("[1-9][0-9]{0,18}")
 
 
 class BadAmountError(ValueError):
-    """A text is no amount; the message says what is."""
+    """A text is not an amount. The message says what is valid."""
 
 
 def parse(given: object) -> int:
-    """An amount from 1 to 2^63 - 1: digits alone, no leading 0. Raises `BadAmountError`.
+    """Parse an amount from 1 to 2^63 - 1: only digits, no leading 0. Raises `BadAmountError`.
 
-    A JSON number is refused: many readers of JSON would round a large one.
+    A JSON number is refused, because many readers of JSON round large numbers.
     """
     if isinstance(given, str) and AMOUNT.fullmatch(given) and int(given) <= MOST:
         return int(given)
@@ -27,6 +27,6 @@ def parse(given: object) -> int:
 
 
 def units(amount: int) -> str:
-    """An amount in units, for people: 12.5 for 12,500,000 millionths."""
+    """Format an amount in units, for people: 12.5 for 12,500,000 millionths."""
     whole, rest = divmod(amount, MILLIONTHS)
     return f"{whole:,}" + f".{rest:06}".rstrip("0").rstrip(".")

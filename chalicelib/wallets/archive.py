@@ -1,10 +1,10 @@
 """The archive of the journals: removed entries as compressed lines of JSON, by day.
 
-An object holds the entries of one day (UTC) that came in one batch. Its name depends on its
-content: a batch that comes again makes the same object, a batch that is cut in another way makes
-another one, and no object ever replaces a different one. So every entry is archived at least once.
-Readers recognise repeats by the entry's `id` and `wallet`: both wallets of a transfer have it. A
-record that can't be read is archived as it came, under `journal/malformed/`.
+An object has the entries of one day (UTC) in one batch. Its name depends on its content: a repeated
+batch makes the same object, a batch that is cut in another way makes another one, and no object
+ever replaces a different one. So every entry is archived at least once. Readers recognise repeats
+by `id` and `wallet` together, because both wallets of a transfer have the same `id`. A record that
+can't be read is archived unchanged, under `journal/malformed/`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EntryRemoval:
 
     @classmethod
     def of(cls, item: Item, sequence: int, removed_at: float) -> EntryRemoval:
-        """Return the removal of an item. Raises `MalformedError` if that is no entry."""
+        """Return the removal of an item. Raises `MalformedError` if it is not an entry."""
         try:
             removal = cls(
                 sequence, key_of(item).pk.removeprefix(PARTITION), Entry.of(item), removed_at
@@ -65,7 +65,7 @@ class EntryRemoval:
         entry = self.entry
         if not (entry.entry_id and entry.posting.target and entry.posting.amount and entry.at):
             raise ValueError("an id, a wallet, an amount or a time is missing")
-        _ = self.time  # no calendar has some times: later, such a time would fail a whole batch
+        _ = self.time  # a time outside the calendar must fail here, not later with a whole batch
 
     @property
     def time(self) -> datetime:
@@ -73,7 +73,7 @@ class EntryRemoval:
 
     @property
     def line(self) -> str:
-        """The entry as a JSON object; the amount is a text, because many readers round numbers."""
+        """Return the entry as JSON. The amount is a text, because many readers round numbers."""
         posting = self.entry.posting
         fields = {
             "id": self.entry.entry_id,
@@ -97,7 +97,7 @@ class EntryBatch:
 
     @property
     def name(self) -> str:
-        """The name of the object, by its first sequence number and its uncompressed content."""
+        """Return the name of the object: its first sequence number and a digest of its content."""
         first = f"{self.removals[0].sequence:0{SEQUENCE_DIGITS}}"
         return f"{PREFIX}/{self.day:%Y/%m/%d}/{first}-{_digest(self._text)}.jsonl.gz"
 
@@ -112,7 +112,7 @@ class EntryBatch:
 
 @dataclass(frozen=True, slots=True)
 class MalformedRecords:
-    """Records of removals that can't be read, archived as they came: each may be an entry."""
+    """The records of removals that can't be read, archived unchanged: each may be an entry."""
 
     records: tuple[Mapping[str, Any], ...]
 
@@ -153,7 +153,7 @@ def batches(removals: Iterable[EntryRemoval]) -> list[EntryBatch]:
 def archive_entries(removals: Sequence[EntryRemoval], resources: Resources) -> list[EntryRemoval]:
     """Archive removed entries; return the removals to deliver again.
 
-    An entry that was archived before is in the same object then, or in one more.
+    An entry that is archived again is in the same object, or in one more.
     """
     now = resources.clock()
     failed = [

@@ -14,7 +14,7 @@ AFTER_EVERY_ID = "~"
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some entries, and where the next ones are; an empty cursor is the end."""
+    """Some entries and the cursor of the next page, empty at the end."""
 
     entries: list[Entry]
     cursor: str
@@ -23,8 +23,8 @@ class Page:
 def read(table: Table, wallet_id: str, cursor: str = "", *, size: int = PAGE) -> Page:
     """Read a page of up to `size` entries. Raises `BadRequestError` and `StorageError`.
 
-    A cursor is the id of the last entry before. New entries are later than all that were read, so a
-    reader misses none and sees none twice.
+    A cursor is the id of the last entry of the page before. New entries have higher ids than all
+    that were read, so a reader misses no entry and sees none twice.
     """
     if cursor and ID.fullmatch(cursor) is None:
         raise BadRequestError("cursor: give the one that the page before answered")

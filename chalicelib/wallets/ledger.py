@@ -1,13 +1,13 @@
 """The ledger: posts each deposit and transfer exactly once, even if requests are retried.
 
 A posting is one transaction over its nonce, the journals and the balances of its wallets, on the
-condition that the nonce does not exist. The nonce stays for good, so a retry finds it, however late
-it comes, and gets the same answer. A refusal is stored under its nonce too, on the condition that
-the posting is still impossible.
+condition that the nonce does not exist. The nonce is kept forever, so any later retry finds it and
+gets the same answer. A refusal is stored under its nonce too, on the condition that the posting is
+still impossible.
 
 The transaction also sets `last` of each wallet to the entry's id, on the condition that it was
 lower. So a wallet's entries are committed in the order of their ids, and no entry ever appears
-among those that a reader has read past.
+among those that a reader has already passed.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from chalicelib.wallets.amounts import MOST
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
 
 MAX_WRITES = 10
-"""Writes of one posting, before its caller is asked to try again.
+"""The number of writes of one posting before the caller is asked to try again.
 
-Each may use up the `budget` of its retries, and the function must answer before its time is over.
+Each may use up the `budget` of its retries, and the function must answer before its timeout.
 """
 FRACTION_BITS = 10
 """Bits of an id that hold the time within its millisecond."""
 RANDOM_BITS = 80 - FRACTION_BITS
-"""The other bits of a ULID that are not its time."""
+"""The random bits of a ULID, without those that hold the fraction."""
 STEP_BITS = 60
-"""Random bits of the distance to an id that a clock is behind: a millisecond has room for 2^20."""
+"""Random bits of the step after an id of a clock ahead; a millisecond has room for 2^20 steps."""
 
 
 class PostingError(ClientError):
@@ -65,7 +65,7 @@ class NonceReusedError(PostingError):
 class RefusedError(PostingError):
     """The posting was impossible; every retry with its nonce gets the same answer.
 
-    The error says the balance of the asker's wallet, never that of a transfer's target.
+    The error has the balance of the asker's wallet, never that of a transfer's target.
     """
 
     status = 409
@@ -95,7 +95,7 @@ class _Side:
     outcome: Outcome
 
     def update(self, entry_id: str) -> Update:
-        """Change the balance, and make this the last entry."""
+        """Return the write that changes the balance and makes this the last entry."""
         return Update(
             self.key,
             values={"last": entry_id},
@@ -104,7 +104,7 @@ class _Side:
         )
 
     def allows(self, item: Item) -> bool:
-        """Return whether the wallet can take the change, as it stands."""
+        """Return whether the wallet, as it is stored, can take the change."""
         return 0 <= number(item, "balance") + self.change <= MOST
 
     @property
@@ -122,7 +122,7 @@ class _Side:
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """An answer, and the writes that make it true; the first of them is the nonce's."""
+    """An answer and the writes that make it true, that of the nonce first."""
 
     answer: Answer
     writes: tuple[Write, ...]
@@ -141,10 +141,10 @@ class Ledger:
     random_bits: Callable[[int], int] = secrets.randbits
 
     def post(self, posting: Posting) -> Entry:
-        """Post once; returns the entry, also to a retry.
+        """Apply a posting once, and return its entry, also to a retry.
 
-        Raises `PostingError`, and `StorageError` if it may or may not have been posted: then a
-        retry tells.
+        Raises `PostingError`. Raises `StorageError` if it is unknown whether the posting was
+        applied: a retry gets the answer.
         """
         _check(posting)
         attempt = self._movement(posting)
@@ -163,7 +163,7 @@ class Ledger:
     def _next(self, posting: Posting, standing: Mapping[Key, Item | None]) -> _Attempt:
         """Return the next attempt, from the wallets whose conditions failed.
 
-        A wallet that is missing keeps no nonce, whatever the other one has.
+        If a wallet is missing, no nonce is stored, whatever the other wallet has.
         """
         for key, item in standing.items():
             if item is None:
@@ -199,9 +199,9 @@ class Ledger:
 def later_id(now: float, last: str, random_bits: Callable[[int], int]) -> str:
     """Return a ULID of the time `now` that is later than `last`.
 
-    If `last` is of a clock ahead, the id is a random step after it, far less than a millisecond: so
-    ids are never further ahead than the clock that was furthest ahead, and two that follow the same
-    `last` differ.
+    If `last` is from a clock ahead, the id is a random step after it, far less than a millisecond.
+    So ids are never further ahead than the clock that was furthest ahead, and two ids after the
+    same `last` differ.
     """
     fractions = int(now * 1000 * 2**FRACTION_BITS)
     by_clock = fractions << RANDOM_BITS | random_bits(RANDOM_BITS)
@@ -210,7 +210,7 @@ def later_id(now: float, last: str, random_bits: Callable[[int], int]) -> str:
 
 
 def check(wallet_id: str) -> None:
-    """Raise `UnknownWalletError` for a text that is no wallet's id; a key could be too long."""
+    """Raise `UnknownWalletError` unless a text has the form of an id: its key could be too long."""
     if wallets.ID.fullmatch(wallet_id) is None:
         raise UnknownWalletError(unknown(wallet_id))
 
@@ -228,12 +228,12 @@ def _check(posting: Posting) -> None:
 
 
 def _put_nonce(answer: Answer) -> Put:
-    """Put the nonce on the condition that makes a posting happen once: there is none yet."""
+    """Return the write of the nonce. Its condition, that there is none, makes a posting unique."""
     return Put(answer.item, condition=attr("SK").missing())
 
 
 def _first(posting: Posting, item: Item | None) -> Answer:
-    """Return the answer that the nonce has. Raises `NonceReusedError` and `Unavailable`."""
+    """Return the stored answer of the nonce. Raises `NonceReusedError` and `Unavailable`."""
     if item is None:
         raise Unavailable("the nonce was not told: ask again with the same nonce")
     if (answer := Answer.of(item, posting)) is None:

@@ -1,4 +1,4 @@
-"""Opening wallets, one for each user, and looking at them."""
+"""The functions that open wallets, one for each user, and read them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HasWalletError(ClientError):
 
 @dataclass(frozen=True, slots=True)
 class Wallet:
-    """A wallet as it stands; `balance` is in millionths, `is_public` whether it has a badge."""
+    """A wallet as it is stored. `balance` is in millionths; a public wallet has a badge."""
 
     wallet_id: str
     user_id: str
@@ -38,7 +38,7 @@ class Wallet:
 
 
 def open_wallet(table: Table, user_id: str, now: int) -> Wallet:
-    """A new wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
+    """Open a wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
     wallet_id = str(ULID())
     key, owned = wallet(wallet_id), owner(user_id)
     made: Item = {
@@ -54,14 +54,14 @@ def open_wallet(table: Table, user_id: str, now: int) -> Wallet:
         table.write(Put(mark, condition=attr("SK").missing()), Put(made))
     except ConditionFailed as failed:
         there = text(failed.items[0] or {}, "wallet")
-        # Where an answer was lost, the wallet that stands is this one.
+        # If the answer to an earlier try was lost, the stored wallet is this one.
         if there != wallet_id:
             raise HasWalletError(there) from None
     return Wallet(wallet_id, user_id, 0)
 
 
 def read(table: Table, wallet_id: str) -> Wallet:
-    """A wallet as it stands. Raises `UnknownWalletError` and `StorageError`."""
+    """Read a wallet. Raises `UnknownWalletError` and `StorageError`."""
     check(wallet_id)
     item = table.get(wallet(wallet_id))
     if item is None:
@@ -72,7 +72,7 @@ def read(table: Table, wallet_id: str) -> Wallet:
 
 
 def of_user(table: Table, user_id: str) -> Wallet:
-    """The wallet of a user. Raises `UnknownWalletError` and `StorageError`."""
+    """Read the wallet of a user. Raises `UnknownWalletError` and `StorageError`."""
     item = table.get(owner(user_id))
     if item is None:
         raise UnknownWalletError("the user has no wallet")

@@ -1,4 +1,4 @@
-"""What the routes of wallets ask for, read from their bodies."""
+"""The readers of the bodies that the routes of wallets take."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIELDS = {"amount", "nonce"}
 
 
 def read_user(body: bytes) -> str:
-    """`POST /api/v1/wallets`: the id of a user, in small letters. Raises `BadRequestError`."""
+    """Read a user's id, in lower case, from `POST /api/v1/wallets`. Raises `BadRequestError`."""
     given = read_fields(body, {"user_id"}).get("user_id")
     if not isinstance(given, str) or UUID_TEXT.fullmatch(given) is None:
         raise BadRequestError("user_id: give a UUID, such as 6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11")
@@ -24,7 +24,7 @@ def read_user(body: bytes) -> str:
 
 
 def read_posting(body: bytes, target: str, source: str = "") -> Posting:
-    """`PUT …/deposit` and `PUT …/transfer/{target}`. Raises `BadRequestError`."""
+    """Read `PUT …/deposit` or `PUT …/transfer/{target}`. Raises `BadRequestError`."""
     fields = read_fields(body, FIELDS)
     nonce = fields.get("nonce")
     if not isinstance(nonce, str) or NONCE.fullmatch(nonce) is None:
@@ -37,7 +37,7 @@ def read_posting(body: bytes, target: str, source: str = "") -> Posting:
 
 
 def read_publicity(body: bytes) -> bool:
-    """`PATCH /api/v1/wallets/{id}`: whether it has a badge. Raises `BadRequestError`."""
+    """Read `PATCH /api/v1/wallets/{id}`: whether it has a badge. Raises `BadRequestError`."""
     given = read_fields(body, {"badge"}).get("badge")
     if not isinstance(given, bool):
         raise BadRequestError("badge: give true or false")

@@ -1,7 +1,8 @@
-"""Routes of wallets.
+"""The routes of wallets.
 
-A user's token is good for the user's wallet alone: to look at it, to transfer from it and to switch
-its badge. Opening wallets, and deposits, which make money, need an operator's.
+A user's token is valid only for the user's wallet: to read it, to transfer from it and to switch
+its badge on or off. An operator's token is needed to open wallets, and to deposit, which creates
+money.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def get_badge_svg(request: Request, resources: Resources) -> Response:
 
 
 def _badge(request: Request, resources: Resources) -> Badge:
-    """Draw a balance; the badge of a private wallet says no more than that of none."""
+    """Draw a balance; a private wallet has the same badge as a wallet that does not exist."""
     try:
         options = parse(request.query)
         found = opening.read(resources.table, request.path_parameters["wallet_id"])
@@ -113,7 +114,7 @@ def _post(posting: wallet.Posting, resources: Resources) -> Response:
 
 
 def _authorize(request: Request, resources: Resources) -> opening.Wallet:
-    """Return the wallet if the token is good for it. A user doesn't learn which others exist."""
+    """Return the wallet if the token is valid for it. Users don't learn which others exist."""
     wallet_id, user = request.path_parameters["wallet_id"], caller_of(request).user
     try:
         found = opening.read(resources.table, wallet_id)

@@ -1,4 +1,4 @@
-"""Wallets and their journals as callers see them: all amounts are texts of millionths."""
+"""The JSON of wallets and journals. All amounts are texts of millionths."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def own(wallet: Wallet) -> dict[str, Any]:
 
 
 def transactions(page: Page, wallet_id: str, now: int) -> dict[str, Any]:
-    """Return a page of a journal, newest first; older entries than `archived_before` are archived.
+    """Return a page of a journal, newest first; entries before `archived_before` are archived.
 
-    TTL moves them some minutes later, so they may be here still, or in neither place.
+    TTL removes them some minutes later, so they may still be here, or in neither place.
     """
     journal = {
         "transactions": [_transaction(entry, wallet_id) for entry in page.entries],

@@ -1,8 +1,8 @@
-"""The items of a wallet in the table: itself, its user, its nonces and its journal.
+"""The items of a wallet in the table: the wallet, its user, its nonces and its journal.
 
 A posting moves money, once for each nonce of the wallet that asks for it. The answer is stored
-under the nonce, for good. A posting that was made is an entry in the journal of each of its
-wallets: for two days in the table, then in the archive.
+under the nonce forever. An applied posting is an entry in the journal of each of its wallets, for
+two days in the table, then in the archive.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ NONCE = "NONCE#"
 ID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
 """A ULID."""
 HOT_SECONDS = 2 * 86_400
-"""How long an entry is in the table."""
+"""The time that an entry is kept in the table."""
 
 
 class Kind(StrEnum):
-    """The two postings that there are."""
+    """The kind of a posting."""
 
     DEPOSIT = "deposit"
     TRANSFER = "transfer"
 
 
 class Outcome(StrEnum):
-    """Whether money moved, and else why not."""
+    """The outcome of a posting: money moved, or the reason why it did not."""
 
     DONE = "done"
     INSUFFICIENT_FUNDS = "insufficient_funds"
@@ -58,17 +58,17 @@ class Posting:
 
     @property
     def asker(self) -> str:
-        """The wallet whose nonce it is."""
+        """Return the wallet whose nonce it is."""
         return self.source or self.target
 
     @property
     def wallets(self) -> list[str]:
-        """The wallets whose balances it changes."""
+        """Return the wallets whose balances it changes."""
         return [self.source, self.target] if self.source else [self.target]
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all but the nonce. It is stored for good: never change what goes in."""
+        """Return the SHA-256 of all but the nonce. It is kept forever: never change its input."""
         request = f"{self.kind} {self.amount} {self.source} {self.target}"
         return hashlib.sha256(request.encode()).hexdigest()
 
@@ -88,7 +88,7 @@ class Entry:
 
     @classmethod
     def of(cls, item: Item) -> Entry:
-        """Return the entry that an item is. Raises `ValueError` and `TypeError` for any other."""
+        """Return the entry of an item. Raises `ValueError` and `TypeError` if it has none."""
         return cls(
             entry_id=text(item, "SK").removeprefix(ENTRY),
             posting=Posting(
@@ -101,7 +101,7 @@ class Entry:
         )
 
     def item(self, wallet_id: str) -> Item:
-        """Return the entry as it stands in the journal of one of its wallets."""
+        """Return the item of the entry in the journal of one of its wallets."""
         key, posting = entry(wallet_id, self.entry_id), self.posting
         return {
             "PK": key.pk,
@@ -118,10 +118,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a posting, stored under its nonce for good.
+    """The answer to a posting, stored under its nonce forever.
 
-    Of a refused posting, `entry` is in no journal, and `balance` is that of the wallet that was
-    short of funds or of room.
+    After a refusal, `entry` is in no journal, and `balance` is that of the wallet that had too
+    little money or no room.
     """
 
     entry: Entry
@@ -130,9 +130,9 @@ class Answer:
 
     @classmethod
     def of(cls, item: Item, posting: Posting) -> Answer | None:
-        """Return the answer that a nonce has for a posting; None if it was used for another one.
+        """Return the answer of a nonce to a posting; None if it was used for another one.
 
-        Raises `ValueError` and `TypeError` for an item that is no nonce.
+        Raises `ValueError` and `TypeError` if the item is not a nonce.
         """
         if text(item, "request") != posting.digest:
             return None
@@ -144,7 +144,7 @@ class Answer:
 
     @property
     def item(self) -> Item:
-        """The item of the nonce. It has no `ttl`: TTL never removes it."""
+        """Return the item of the nonce. It has no `ttl`, so TTL never removes it."""
         key = nonce(self.entry.posting)
         item: Item = {
             "PK": key.pk,

@@ -18,7 +18,7 @@ from vumi.check.consistency import Badges
 from vumi.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
 from vumi.check.rows import WrongItemError
 from vumi.check.wallets import Wallets
-from vumi.storage.database import FILE, VERSION, examine, make, translated
+from vumi.storage.database import FILE, VERSION, examine, make, to_storage_error
 from vumi.storage.read_only import WAL, beside, has_wal, open_read_only
 
 Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
@@ -44,7 +44,7 @@ def check_content(folder: Path, read: Read = open_read_only) -> list[Finding]:
             with read(path) as connection:
                 findings = list(_check_content(connection, folder))
         except sqlite3.Error as error:
-            findings = [wrong(f"{path}: {translated(error)}")]
+            findings = [wrong(f"{path}: {to_storage_error(error)}")]
         if has_wal(path) or _read_stamp(path) == before:
             break
     return findings

@@ -1,4 +1,4 @@
-"""The archive in a folder. Each object is a file, which is complete or absent."""
+"""The archive in a folder. Each object is a file, complete or absent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FolderArchive:
                 sync_folder(folder)
 
     def _write(self, file: Path, body: bytes) -> None:
-        """Write under one fixed name first, which overwrites what a killed process left."""
+        """Write under a fixed name first, which overwrites the rest of a killed process."""
         unfinished = self._folder / UNFINISHED
         with unfinished.open("wb") as opened:
             opened.write(body)

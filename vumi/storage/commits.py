@@ -1,8 +1,8 @@
-"""Group commit: the jobs of many threads in one transaction, for one wait on the disk.
+"""The group commit: the jobs of many threads share one transaction and one wait for the disk.
 
-The first thread to come leads: it does every job that waits and commits them, while the next ones
-gather behind it; then it hands the lead to one of those. A thread that does not lead sleeps until
-its job is committed, so that threads do not fight over the interpreter.
+The first thread leads: it does all waiting jobs and commits them, while the next jobs arrive. Then
+it hands the lead to one of their threads. A thread that does not lead sleeps until its job is
+committed, so that threads do not compete for the interpreter.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
 
 LOCKED_MILLISECONDS = 100
-"""How long to wait for another program that was waited for in vain and still holds the file."""
+"""How long to wait for another program that still locks the file after a whole wait."""
 
 
 class Ticket(Generic[Result]):
@@ -31,7 +31,7 @@ class Ticket(Generic[Result]):
         self.done = False
 
     def run(self, connection: sqlite3.Connection) -> None:
-        """Do the job. Raises `_HalfDoneError` where it failed after it had changed something."""
+        """Do the job. Raises `_HalfDoneError` if it failed after it had changed the file."""
         before = connection.total_changes
         try:
             self._result, self._error = _without_cursor(self._job(connection)), None
@@ -51,7 +51,7 @@ class Ticket(Generic[Result]):
         return self._result
 
     def sleep(self) -> None:
-        """Until the ticket is done, or its thread is to lead."""
+        """Sleep until the ticket is done, or its thread is to lead."""
         self._asleep.acquire()
 
     def wake(self) -> None:
@@ -59,22 +59,22 @@ class Ticket(Generic[Result]):
 
 
 def _without_cursor(result: Result) -> Result:
-    """A cursor stays on the thread that leads.
+    """Return a result, or None for a cursor, which must stay on the thread that leads.
 
-    Freed on another, it would reset its statement there while the next job is using it, for the
-    connection keeps one statement for all who execute the same text.
+    If another thread freed it, that would reset its statement while the next job uses it, because
+    the connection has one statement for each text.
     """
     return cast("Result", None) if isinstance(result, sqlite3.Cursor) else result
 
 
 class RolledBackError(sqlite3.OperationalError):
-    """SQLite undid the transaction by itself, as it does when the disk is full."""
+    """SQLite undid the transaction, as it does when the disk is full."""
 
     sqlite_errorcode = sqlite3.SQLITE_FULL
 
 
 class _NotBegunError(Exception):
-    """No transaction could be begun, whoever asks; the cause says why."""
+    """No transaction could begin, for any job; the cause says why."""
 
     def __init__(self, cause: sqlite3.Error) -> None:
         super().__init__(str(cause))
@@ -82,11 +82,11 @@ class _NotBegunError(Exception):
 
 
 class _HalfDoneError(Exception):
-    """A job failed on the way, so that its transaction has to be undone."""
+    """A job failed after it had changed the file, so its transaction must be undone."""
 
 
 class GroupCommit:
-    """One connection, written by the threads that `run` jobs on it."""
+    """The one connection that all threads write through, by `run`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -99,8 +99,8 @@ class GroupCommit:
     def run(self, job: Job[Result]) -> Result:
         """Do a job in a transaction, alone or with others; it is committed on return.
 
-        Raises what the job raises, and then has changed nothing, or `sqlite3.Error`. A job may be
-        done more than once until it is committed.
+        Raises the error of the job, which then has changed nothing, or `sqlite3.Error`. A job may
+        run more than once until it is committed.
         """
         ticket = Ticket(job)
         if not self._leads(ticket):
@@ -133,7 +133,7 @@ class GroupCommit:
                 self._waiting[0].wake()
 
     def _commit_together(self, tickets: Sequence[Ticket[Any]]) -> None:
-        """Where a common transaction fails, only those jobs may fail that fail alone too."""
+        """Commit jobs in one transaction; if that fails, each alone, so that only bad jobs fail."""
         try:
             self._commit(tickets)
         except _NotBegunError as error:
@@ -168,8 +168,9 @@ class GroupCommit:
     def _begin(self) -> None:
         """Begin a transaction. Raises `_NotBegunError`.
 
-        Where another program holds the file, the first to come waits for it, and nobody as long
-        again until it lets go: visitors that wait one after the other would wait for minutes.
+        If another program has locked the file, only the first thread waits for the whole time, and
+        later ones briefly until it is unlocked. Otherwise visitors who wait one after the other
+        would wait for minutes.
         """
         try:
             self._connection.execute("BEGIN IMMEDIATE")
@@ -186,9 +187,9 @@ class GroupCommit:
 
 
 def nested(connection: sqlite3.Connection, job: Job[Result], *, savepoint: bool = True) -> Result:
-    """Do a job within a transaction under way; its failure undoes only itself.
+    """Do a job within a transaction that has begun; if the job fails, only the job is undone.
 
-    Without a savepoint, the job must be one that undoes itself.
+    Without a savepoint, the job must undo itself.
     """
     _check_open(connection)
     if not savepoint:
@@ -206,6 +207,6 @@ def nested(connection: sqlite3.Connection, job: Job[Result], *, savepoint: bool 
 
 
 def _check_open(connection: sqlite3.Connection) -> None:
-    """Write nothing more where the transaction is gone: it would be committed at once."""
+    """Raise an error after a rollback: without a transaction, writes would commit immediately."""
     if not connection.in_transaction:
         raise RolledBackError("the transaction was rolled back under way")

@@ -1,7 +1,7 @@
-"""Evaluation of conditions as DynamoDB does it.
+"""The evaluation of conditions, with DynamoDB's results.
 
-A missing attribute makes every comparison false but `<>`; values of different types are never
-equal and never in order; texts compare by their UTF-8 bytes, which is the order of their code
+A missing attribute makes every comparison false except `<>`. Values of different types are never
+equal and never in order. Texts compare by their UTF-8 bytes, which is the order of their code
 points. Source: the DynamoDB developer guide, "Condition and filter expressions, operators, and
 functions in DynamoDB".
 """

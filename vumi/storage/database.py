@@ -1,7 +1,8 @@
-"""The SQLite file: one writer shared by all threads, and readers that they take turns with.
+"""The SQLite file: one writer that all threads share, and a pool of readers.
 
-A write is on the disk when `write` returns, and survives `kill -9` and a power cut: WAL with
-`synchronous = FULL`. What makes that affordable is the group commit (`vumi.storage.commits`).
+A write is on the disk when `write` returns, and survives `kill -9` and a power cut, because the
+file uses a WAL with `synchronous = FULL`. The group commit (`vumi.storage.commits`) makes that
+cheap.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 VERSION = 4
-"""The version of the file's format, kept in `PRAGMA user_version`."""
+"""The version of the file's format, stored in `PRAGMA user_version`."""
 FILE = "vu-mi.sqlite3"
 TRANSIENT = {
     sqlite3.SQLITE_BUSY,
@@ -44,7 +45,7 @@ TRANSIENT = {
 PRIMARY_CODE = 0xFF
 """The bits of an extended result code that name its kind."""
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-"""Results that say the file is not what was written."""
+"""Results that mean that the file is corrupt."""
 WAY_BACK = 'docs/OPERATIONS.md, "The way back", says how to go on'
 ADVICE = {
     sqlite3.SQLITE_BUSY: "another program holds it locked; let that end",
@@ -55,30 +56,30 @@ ADVICE = {
     sqlite3.SQLITE_NOTADB: WAY_BACK,
     sqlite3.SQLITE_READONLY: "let this user write the file and its folder",
 }
-"""What to do about a result, behind SQLite's own words."""
+"""The advice about a result, which the error has after SQLite's own message."""
 TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
-"""What a file of any version has."""
+"""The tables of a file of every version."""
 PARTS_AT_ONCE = 100
-"""Parts in one commit of `map_in_commits`, which takes a few milliseconds: visitors wait for it."""
+"""Parts in one commit of `map_in_commits`: a few milliseconds, because visitors wait for it."""
 BUSY_SECONDS = 5.0
-"""How long to wait for another program, such as a backup, that holds the file locked."""
+"""How long to wait for a file that another program, such as a backup, has locked."""
 
 
 class Corrupt(Refused):
-    """The file is not what was written; the message says where the way back is told."""
+    """The file is corrupt. The message names the document that says how to restore it."""
 
 
 class _CorruptFileError(sqlite3.DatabaseError):
-    """The file was found corrupt before, so that the transaction has to be undone."""
+    """The file was found to be corrupt earlier, so the transaction must be undone."""
 
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
 class Database:
-    """One open file. Its methods raise `Unavailable` or `Refused` for what SQLite raises.
+    """One open file. Its methods raise `Unavailable` or `Refused` in place of SQLite's errors.
 
-    Once SQLite finds the file corrupt, by a read or a write, nothing more is written: that could
-    spread it. What can be read still is.
+    After a read or a write has found the file corrupt, nothing is written, because that could
+    spread the damage. Reads continue.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,7 +88,7 @@ class Database:
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
         self._corrupt = ""
-        with _translated():
+        with _translate_errors():
             _make_or_examine(path)
             self._writer = self._open()
         self._commits = GroupCommit(self._writer)
@@ -98,20 +99,20 @@ class Database:
             raise
 
     def _set_up(self) -> None:
-        with _translated():
+        with _translate_errors():
             self._writer.execute("PRAGMA journal_mode = WAL")
             self._writer.execute("PRAGMA synchronous = FULL")
         self.write(examine)
         [self.stream_label] = self.read("SELECT label FROM stream")[0]
 
     def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
-        """Do a job in a transaction, alone or together with those of other threads.
+        """Do a job in a transaction, alone or together with the jobs of other threads.
 
-        A job that writes by one statement needs no savepoint: SQLite undoes a statement that fails.
+        A job of one statement needs no savepoint, because SQLite undoes a statement that fails.
         """
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
         sound = partial(self._while_sound, job)
-        with _translated(), self._watched():
+        with _translate_errors(), self._watch():
             if inside is None:
                 return self._commits.run(sound)
             return nested(inside, sound, savepoint=not in_one_statement)
@@ -119,8 +120,8 @@ class Database:
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
         """Call a function whose writes, and those of other such functions, share one commit.
 
-        It sees what it wrote. It is called in the context of the caller, whichever thread commits,
-        and maybe more than once, until its writes are committed.
+        It sees its own writes. Any thread may call it, in the context of the caller, and more than
+        once, until its writes are committed.
         """
 
         def job(connection: sqlite3.Connection) -> Result:
@@ -138,9 +139,10 @@ class Database:
     def map_in_commits(
         self, function: Callable[[Part], Result], parts: Iterable[Part], /
     ) -> list[Result]:
-        """Apply a function to every part, a hundred of them in one commit.
+        """Apply a function to every part, with 100 parts in one commit.
 
-        A `concurrency.MapParallel`: on one disk one commit for many badges beats many threads.
+        It is a `concurrency.MapParallel`: on one disk, one commit for many badges is faster than
+        many threads.
         """
 
         def apply(chunk: Sequence[Part]) -> list[Result]:
@@ -151,24 +153,24 @@ class Database:
         return [result for chunk in chunks for result in self.in_one_commit(partial(apply, chunk))]
 
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a query over what is committed, and over its own writes in a commit."""
+        """Return the rows of a query, which sees committed writes, and in a commit its own."""
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
-        with _translated(), self._watched():
+        with _translate_errors(), self._watch():
             if inside is not None:
                 return inside.execute(sql, arguments).fetchall()
             with self._reader() as reader:
                 return reader.execute(sql, arguments).fetchall()
 
     def close(self) -> None:
-        """Close every connection; the last one folds the WAL back into the file."""
+        """Close every connection; the last one writes the WAL to the file."""
         for reader in self._readers:
             reader.close()
         self._writer.close()
 
     def _while_sound(self, job: Job[Result], connection: sqlite3.Connection) -> Result:
-        """Do a job, unless the file is corrupt, or it turns out to be while the job is done."""
+        """Do a job; fail if the file is corrupt before or after it."""
         self._check_sound()
-        with self._watched():
+        with self._watch():
             result = job(connection)
         self._check_sound()
         return result
@@ -178,8 +180,8 @@ class Database:
             raise _CorruptFileError(self._corrupt)
 
     @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Note at once that the file is corrupt, before another write is begun or committed."""
+    def _watch(self) -> Iterator[None]:
+        """Note that the file is corrupt before another write can begin or be committed."""
         try:
             yield
         except sqlite3.Error as error:
@@ -192,7 +194,7 @@ class Database:
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
-        """A reader that nobody else uses meanwhile: there are as many as ever read at once."""
+        """Lend a reader to one thread; there are as many as threads that ever read concurrently."""
         try:
             reader = self._idle.pop()
         except IndexError:
@@ -211,7 +213,7 @@ class Database:
 
 
 def _make_or_examine(path: Path) -> None:
-    """Make a new file, or refuse one that is no file for this program, and leave that as it is.
+    """Make a new file, or examine the existing one, which does not change it.
 
     Raises `Refused`, `Unavailable` and `sqlite3.Error`.
     """
@@ -231,7 +233,7 @@ def _make_or_examine(path: Path) -> None:
 
 
 def examine(connection: sqlite3.Connection) -> None:
-    """Raise `Refused` for a file that this program can't use."""
+    """Raise `Refused` if this program can't use the file."""
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if version > VERSION:
         raise Refused(
@@ -248,7 +250,7 @@ def examine(connection: sqlite3.Connection) -> None:
 
 
 def _make_file(path: Path) -> None:
-    """Make a file that is there whole or not at all, however the process ends meanwhile."""
+    """Make a file that is complete or absent, even if the process is killed."""
     if has_wal(path):
         raise Refused(
             f"{path.name}{WAL} is there without {path.name}: put that back beside it, or restore a"
@@ -283,16 +285,19 @@ def make(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """A full or locked disk may recover, a broken file or statement will not."""
+def _translate_errors() -> Iterator[None]:
+    """Raise a `StorageError` in place of SQLite's errors."""
     try:
         yield
     except sqlite3.Error as error:
-        raise translated(error) from error
+        raise to_storage_error(error) from error
 
 
-def translated(error: sqlite3.Error) -> Unavailable | Refused:
-    """What an error of SQLite means, and what to do about it."""
+def to_storage_error(error: sqlite3.Error) -> Unavailable | Refused:
+    """Return the error for an error of SQLite, with the advice about it.
+
+    A full disk or a locked file may recover; a corrupt file or a wrong statement will not.
+    """
     code = _code(error)
     advice = ADVICE.get(code)
     message = f"SQLite: {error}; {advice}" if advice else f"SQLite: {error}"

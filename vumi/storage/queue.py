@@ -1,7 +1,8 @@
-"""The `Queue` on SQLite, with what a consumer of SQS relies on.
+"""The `Queue` on SQLite, with the guarantees that SQS gives to a consumer.
 
-A received message is invisible for the visibility timeout and comes again unless deleted; one
-received `max_receives` times goes to the dead-letter queue, where it stays until redriven.
+A received message is invisible for the visibility timeout, and is delivered again unless it is
+deleted. A message that was received `max_receives` times goes to the dead-letter queue, where it
+stays until a redrive.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from chalicelib.storage.ports import NotSent, check_delay
 from vumi.storage.database import Database
 
 DEAD_LETTERS = "-dead-letters"
-"""The dead-letter queue of a queue is named after it."""
+"""The end of a dead-letter queue's name, after the name of its queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A received message; times are seconds since 1970, `receives` counts this one too."""
+    """A received message. Times are seconds since 1970; `receives` includes this receive."""
 
     id: int
     body: str
@@ -34,7 +35,7 @@ class Message:
 
 
 class SqliteQueue:
-    """A `ports.Queue` in the database file, and its consumer's side."""
+    """A `ports.Queue` in the database file, with the methods of its consumer."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class SqliteQueue:
         self._latest = math.inf
 
     def sibling(self, name: str) -> SqliteQueue:
-        """Another queue of the same file, by the same clock."""
+        """Return another queue of the same file, with the same clock."""
         return SqliteQueue(self._database, name, self._clock)
 
     def send(self, body: str, *, delay: float = 0.0) -> None:
@@ -75,7 +76,7 @@ class SqliteQueue:
         )
 
     def add_received(self, bodies: Iterable[str]) -> None:
-        """Add messages that were received once and failed before they were in the file."""
+        """Add messages as received once, because they failed before they were in the file."""
         now = self._clock()
         visible_at = now + self._visibility_timeout
         self._insert([(self.name, body, now, visible_at, now, 1, now) for body in bodies])
@@ -92,9 +93,9 @@ class SqliteQueue:
         self.on_send()
 
     def receive(self, limit: int) -> list[Message]:
-        """Up to `limit` visible messages, those visible for longest first.
+        """Receive up to `limit` visible messages, those that are visible for longest first.
 
-        Each is invisible from now on for the visibility timeout.
+        Each is invisible for the visibility timeout from now on.
         """
         now = self._clock()
         given_up, messages = self._database.write(
@@ -106,7 +107,7 @@ class SqliteQueue:
         return messages
 
     def delete(self, messages: Iterable[Message]) -> None:
-        """Forget messages that are done."""
+        """Delete handled messages."""
         ids = [(message.id,) for message in messages]
         if not ids:
             return
@@ -115,7 +116,7 @@ class SqliteQueue:
         )
 
     def release(self) -> None:
-        """At the start nobody is handling a message: let those of a killed process come at once."""
+        """Make received messages visible: at the start, only a killed process can have them."""
         now = self._clock()
         self._database.write(
             lambda connection: connection.execute(
@@ -125,7 +126,7 @@ class SqliteQueue:
         )
 
     def redrive(self) -> int:
-        """Send the dead letters again, as if never received; return how many there were."""
+        """Send the dead letters again, as if never received; return their number."""
         now = self._clock()
         return self._database.write(
             lambda connection: (
@@ -138,25 +139,25 @@ class SqliteQueue:
         )
 
     def bodies(self) -> list[str]:
-        """Return the bodies of all messages, dead letters among them."""
+        """Return the bodies of all messages and dead letters."""
         rows = self._database.read(
             "SELECT body FROM messages WHERE queue IN (?, ?)", (self.name, self.name + DEAD_LETTERS)
         )
         return [body for (body,) in rows]
 
     def next_visible(self) -> float | None:
-        """When the next message is or becomes visible, None where there is none at all."""
+        """Return when the next message becomes or became visible; None without a message."""
         [(at,)] = self._database.read(
             "SELECT min(visible_at) FROM messages WHERE queue = ?", (self.name,)
         )
         return at if at is None else float(at)
 
     def size(self) -> int:
-        """How many messages wait or are being handled."""
+        """Count the messages that wait or are being handled."""
         return self._count(self.name)
 
     def dead_letters(self) -> int:
-        """How many messages were given up."""
+        """Count the dead letters."""
         return self._count(self.name + DEAD_LETTERS)
 
     def _count(self, queue: str) -> int:
@@ -194,7 +195,7 @@ class SqliteQueue:
         return messages
 
     def _follow_clock(self, connection: sqlite3.Connection, now: float) -> None:
-        """What was timed by a clock that was set back since waits its whole time from now on."""
+        """Restart the waits that were timed before the clock was set back, in full from now."""
         connection.execute(
             "UPDATE messages SET visible_at = ? + visible_at - timed_at, timed_at = ?"
             " WHERE queue = ? AND visible_at > ? AND timed_at > ?",

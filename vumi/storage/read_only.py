@@ -13,7 +13,7 @@ from urllib.parse import quote
 WAL = "-wal"
 SHM = "-shm"
 WAIT_SECONDS = 5.0
-"""The longest wait for another program that has locked the file."""
+"""The longest wait for a file that another program has locked."""
 
 
 def beside(path: Path, suffix: str) -> Path:

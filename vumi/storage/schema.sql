@@ -1,4 +1,4 @@
--- One file holds the table, its stream and the queues, so that one transaction can see them all.
+-- One file has the table, its change log and the queues, so that one transaction can use all three.
 
 CREATE TABLE items (
     pk TEXT NOT NULL,
@@ -14,15 +14,15 @@ CREATE INDEX expiring ON items (ttl) WHERE ttl IS NOT NULL;
 
 CREATE INDEX due ON items (batch, due, pk, sk) WHERE batch IS NOT NULL;
 
-CREATE TABLE changes (                 -- the stream: what TTL removed
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used again, also after a deletion
+CREATE TABLE changes (                 -- the change log: items that TTL removed
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,   -- never used again, not even after a deletion
     removed_at REAL NOT NULL,
     pk TEXT NOT NULL,
     sk TEXT NOT NULL,
     attributes TEXT NOT NULL
 );
 
-CREATE TABLE checkpoints (             -- how far each consumer of the stream has come
+CREATE TABLE checkpoints (             -- the last change that each consumer has handled
     consumer TEXT PRIMARY KEY,
     sequence INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -40,8 +40,8 @@ CREATE TABLE messages (
 
 CREATE INDEX deliverable ON messages (queue, visible_at);
 
-CREATE TABLE clock (                   -- one row: the latest time that views have seen
+CREATE TABLE clock (                   -- one row: the latest time of a view or a fold
     highest REAL NOT NULL
 );
 
-CREATE TABLE stream (label TEXT NOT NULL);   -- one row: tells this file's stream from another's
+CREATE TABLE stream (label TEXT NOT NULL);   -- one row: the id of this file's change log

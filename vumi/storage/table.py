@@ -1,4 +1,4 @@
-"""The `Table` on SQLite, and its TTL: removals append to the change log that consumers read."""
+"""The `Table` on SQLite, its TTL, and the change log of removals that consumers read."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from chalicelib.storage.writes import (
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 
-NEVER = 2**63
-"""SQLite's integers end here, and no clock gets there."""
-BEHIND_EVERY_TEXT = "\U0010ffff"
-"""Sorts behind every sort key that is not itself made of it."""
+INTEGER_END = 2**63
+"""The end of SQLite's integers."""
+AFTER_EVERY_TEXT = "\U0010ffff"
+"""A text that sorts after every sort key that does not begin with it."""
 
 
 class SqliteTable:
@@ -54,18 +54,18 @@ class SqliteTable:
     ) -> list[Item]:
         rows = self._database.read(
             QUERY_DESCENDING if descending else QUERY,
-            (partition, first, last or BEHIND_EVERY_TEXT, limit),
+            (partition, first, last or AFTER_EVERY_TEXT, limit),
         )
         if not attributes:
             return [_item(*row) for row in rows]
-        asked = _in_json(tuple(attributes))
-        return [_part(row, attributes, asked) for row in rows]
+        names = _names_pattern(tuple(attributes))
+        return [_select(row, attributes, names) for row in rows]
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         [(found,)] = self._database.read(
             "SELECT count(*) FROM"
             " (SELECT 1 FROM items WHERE pk = ? AND sk >= ? AND sk <= ? LIMIT ?)",
-            (partition, first, last or BEHIND_EVERY_TEXT, limit),
+            (partition, first, last or AFTER_EVERY_TEXT, limit),
         )
         return int(found)
 
@@ -88,7 +88,7 @@ class SqliteTable:
 
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
-        # All of it is judged before the first write, so that one alone is one statement.
+        # All conditions are evaluated before the first write, so one write is one statement.
         self._database.write(
             lambda connection: _transact(connection, writes), in_one_statement=len(writes) == 1
         )
@@ -115,9 +115,9 @@ STORE = (
 
 
 def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
-    """Judge every condition by the items before the first write, then write.
+    """Do all writes, or none unless each condition holds for its item before the first write.
 
-    Few statements, because at each of them the threads of the web server take the interpreter.
+    The statements are few, because the threads of the web server take the interpreter at each.
     """
     before = _fetch_all(connection, [write.key for write in writes if _needs_item(write)])
     failed = {
@@ -166,7 +166,7 @@ def fetch(connection: sqlite3.Connection, key: Key) -> Item | None:
 
 
 def updated(write: Update, before: Item | None) -> Item:
-    """Return what an update makes of an item, or of none."""
+    """Return the item after an update; None stands for an item that does not exist."""
     item: Item = before or {"PK": write.key.pk, "SK": write.key.sk}
     sums = {name: number(item, name) + value for name, value in write.add.items()}
     after = {**write.defaults, **item, **write.values, **sums}
@@ -174,7 +174,7 @@ def updated(write: Update, before: Item | None) -> Item:
 
 
 def row_of(item: Item) -> tuple[str | int | None, ...]:
-    """What a row holds of an item: its columns, in the order of `STORE`."""
+    """Return the columns of an item's row, in the order of `STORE`."""
     key, batch, due = key_of(item), item.get("batch"), _integer(item, "due")
     rest = {name: value for name, value in item.items() if name not in ("PK", "SK")}
     indexed = (batch, due) if isinstance(batch, str) and due is not None else (None, None)
@@ -182,9 +182,9 @@ def row_of(item: Item) -> tuple[str | int | None, ...]:
 
 
 def _integer(item: Item, name: str) -> int | None:
-    """A whole number that SQLite can hold, if the attribute is one."""
+    """Return an attribute if it is a whole number that SQLite can store, else None."""
     value = item.get(name)
-    return value if isinstance(value, int) and abs(value) < NEVER else None
+    return value if isinstance(value, int) and abs(value) < INTEGER_END else None
 
 
 def _item(pk: str, sk: str, attributes: str) -> Item:
@@ -194,21 +194,21 @@ def _item(pk: str, sk: str, attributes: str) -> Item:
 
 
 @cache
-def _in_json(attributes: tuple[str, ...]) -> re.Pattern[str]:
-    """Finds any of these names in an item's JSON."""
+def _names_pattern(attributes: tuple[str, ...]) -> re.Pattern[str]:
+    """Return a pattern that finds any of these names in an item's JSON."""
     return re.compile("|".join(re.escape(json.dumps(name)) for name in attributes))
 
 
-def _part(row: tuple[str, str, str], attributes: Sequence[str], asked: re.Pattern[str]) -> Item:
-    """The attributes asked for; JSON that has none of them is not parsed, as that of views."""
+def _select(row: tuple[str, str, str], attributes: Sequence[str], names: re.Pattern[str]) -> Item:
+    """Return some attributes of an item; JSON without their names, as of views, is not parsed."""
     pk, sk, text = row
-    item = _item(*row) if asked.search(text) else {"PK": pk, "SK": sk}
+    item = _item(*row) if names.search(text) else {"PK": pk, "SK": sk}
     return {name: value for name, value in item.items() if name in attributes}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A removal by TTL, as the change log has it."""
+    """A removal by TTL, as it is stored in the change log."""
 
     sequence: int
     removed_at: float
@@ -216,7 +216,7 @@ class Change:
 
 
 def any_expired(database: Database, now: float) -> bool:
-    """Whether there is an item whose time to live is over."""
+    """Return whether there is an expired item."""
     return bool(database.read("SELECT 1 FROM items WHERE ttl < ? LIMIT 1", (now,)))
 
 
@@ -227,10 +227,9 @@ def remove_expired(
     may_go: Callable[[Key], bool],
     is_consumed: Callable[[Key], bool],
 ) -> int:
-    """Remove items whose time to live is over and that may go, oldest first.
+    """Remove up to `limit` expired items that may go, oldest first; return their number.
 
-    Each removal that is consumed appends a change in the same transaction. Returns how many were
-    removed, at most `limit`.
+    Each removal that has a consumer appends a change in the same transaction.
     """
     rows = connection.execute(
         "SELECT pk, sk, attributes FROM items WHERE ttl < ? ORDER BY ttl, pk, sk", (now,)
@@ -248,7 +247,7 @@ def remove_expired(
 
 
 class ChangeLog:
-    """The changes of the table in their order, for one consumer with a checkpoint."""
+    """The changes of the table, in order, for one consumer with a checkpoint."""
 
     def __init__(self, database: Database, consumer: str) -> None:
         self._database = database
@@ -260,7 +259,7 @@ class ChangeLog:
         )
 
     def read(self, limit: int) -> list[Change]:
-        """The next changes behind the checkpoint; the same ones again until it is moved."""
+        """Return the next changes after the checkpoint: the same ones until it is moved."""
         rows = self._database.read(
             "SELECT sequence, removed_at, pk, sk, attributes FROM changes WHERE sequence >"
             " (SELECT sequence FROM checkpoints WHERE consumer = ?)"
@@ -270,7 +269,7 @@ class ChangeLog:
         return [Change(sequence, at, _item(*row)) for sequence, at, *row in rows]
 
     def checkpoint(self, sequence: int) -> None:
-        """Read on behind this change, and forget what every consumer has behind it."""
+        """Move the checkpoint to a change; delete the changes that all consumers have handled."""
         self._database.write(lambda connection: self._move(connection, sequence))
 
     def _move(self, connection: sqlite3.Connection, sequence: int) -> None:

@@ -1,8 +1,8 @@
-"""The clock of views on one machine: the machine's own, but it never goes back.
+"""The clock of views on one machine: the machine's clock, but it never goes back.
 
-The file keeps the latest time that a view was taken or a badge was folded by. So a clock that was
-a day ahead and is set right makes folds wait for a day, and loses nothing: no view is stored
-before a watermark, and no reset comes before a view.
+The file keeps the latest time at which a view was taken or a badge was folded. So if a clock was a
+day ahead and is corrected, folds wait for a day, and no view is lost: no view is stored before a
+watermark, and no reset is earlier than a view before it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from vumi.storage.queue import SqliteQueue
 
 
 class ViewClock:
-    """Returns seconds since 1970, never less than the file has seen.
+    """The clock, in seconds since 1970, never earlier than the latest time in the file.
 
-    `queue` has the views that are taken and not stored yet.
+    `queue` has the views that were taken and are not stored yet.
     """
 
     def __init__(self, database: Database, queue: SqliteQueue, clock: Callable[[], float]) -> None:
@@ -32,9 +32,9 @@ class ViewClock:
         return self._highest
 
     def keep(self) -> float:
-        """Write the time into the file, in the commit under way if there is one; return it.
+        """Write the time to the file, in the current commit if there is one, and return it.
 
-        No time that was used in the commit is later.
+        No time that the commit has used is later.
         """
         now = self()
         self._database.write(

@@ -269,10 +269,10 @@ class _Answer(io.RawIOBase):
 
 
 def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
-    """Read the status of an answer and its `Retry-After`, or "". Raises `Garbled` and `OSError`.
+    """Read the status of an answer and its `Retry-After`, or "".
 
     The body is read to its end, so that the receiver can finish its work, but errors in it are
-    ignored.
+    ignored. Raises `MalformedAnswer` and `OSError`.
     """
     answer = cast("socket.socket", _Answer(wire, deadline))
     passed = []  # answers before the final one (1xx); collecting them would close the stream

@@ -1,4 +1,4 @@
-"""The URLs of users: parsed once, resolved, and refused if they may not be called.
+"""The URLs of users: they are parsed, resolved, and refused if they may not be called.
 
 A URL is checked when the event is created (`check_url`, `permitted`) and again when it is delivered
 (`webhooks.Sender`), because the name may resolve to another address by then.
