@@ -1,9 +1,9 @@
-"""`python -m bench [NAME ...]`: measure everything, or what is named, and print it as tables.
+"""`python -m bench [NAME ...]`: run all measurements, or those named, and print their tables.
 
-What takes minutes and compares vu-mi with itself is measured only where it is named.
+Measurements that take minutes and compare vu-mi with itself run only by name.
 
-The exit status is 1 where a measurement found a count that is wrong; an aim that was missed, which
-on a busy machine says little, only stands in its table.
+The exit status is 1 if a measurement found a wrong count. A missed aim only appears in its table,
+because it means little on a busy machine.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
 from bench.measuring import machine
 from simulation.environment import isolate

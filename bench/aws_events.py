@@ -1,4 +1,4 @@
-"""The events that AWS would send to the handlers that are measured."""
+"""The events that AWS would send to the measured handlers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EVENTS_PATH = "/api/v1/events"
 
 
 def get_views(badge_id: str) -> dict[str, Any]:
-    """A GET of a badge, as API Gateway's REST API hands it to Lambda."""
+    """Return a GET of a badge, as API Gateway's REST API sends it to Lambda."""
     return {
         "resource": PATH,
         "path": PATH,
@@ -51,7 +51,7 @@ def get_views(badge_id: str) -> dict[str, Any]:
 
 
 def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """A POST of an event, as API Gateway hands it to Lambda once the authorizer has let it in."""
+    """Return a POST of an event, as API Gateway sends it to Lambda after the authorizer."""
     headers = {
         "Authorization": f"Bearer {token}",
         "Content-Type": "application/json",
@@ -81,7 +81,7 @@ def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
 
 
 def put_posting(resource: str, names: Mapping[str, str], body: Mapping[str, str]) -> dict[str, Any]:
-    """A PUT of a deposit or a transfer, by a token that names no user."""
+    """Return a PUT of a deposit or a transfer, with a token without a user."""
     event, path = post_event(body, "token"), resource.format(**names)
     event |= {"resource": resource, "path": path, "httpMethod": "PUT", "pathParameters": names}
     event["requestContext"] |= {"resourcePath": resource, "httpMethod": "PUT"}
@@ -89,14 +89,14 @@ def put_posting(resource: str, names: Mapping[str, str], body: Mapping[str, str]
 
 
 def get_of_a_wallet(resource: str, wallet_id: str) -> dict[str, Any]:
-    """A GET of what a wallet has, or of its journal."""
+    """Return a GET of a wallet's balance or journal."""
     event = put_posting(resource, {"wallet_id": wallet_id}, {})
     event["requestContext"] |= {"httpMethod": "GET"}
     return event | {"httpMethod": "GET", "body": None}
 
 
 def authorization(token: str) -> dict[str, Any]:
-    """What API Gateway asks an authorizer before the first request of a token."""
+    """Return the event that API Gateway sends to an authorizer for a token's first request."""
     return {
         "type": "TOKEN",
         "authorizationToken": f"Bearer {token}",
@@ -105,16 +105,16 @@ def authorization(token: str) -> dict[str, Any]:
 
 
 def messages(bodies: Sequence[str]) -> dict[str, Any]:
-    """A batch of SQS messages, each received for the first time."""
+    """Return a batch of SQS messages, each received for the first time."""
     return sqs_event({str(place): body for place, body in enumerate(bodies)})
 
 
 def views(
     badge_ids: Sequence[str], now: float, *, hot: bool = False, fold: bool = False
 ) -> dict[str, Any]:
-    """Return a batch of SQS messages, a view of each badge, the first of its window if it is one.
+    """Return a batch of SQS messages, one view for each id; a badge's first one begins its window.
 
-    In reality a few more are: visitors who come at the same time see the same.
+    In reality a few more do, because visitors who come at the same time see the same count.
     """
     seen: set[str] = set()
     bodies = []
@@ -127,7 +127,7 @@ def views(
 
 
 def removals(badge_ids: Sequence[str], now: float, first: int = 1) -> dict[str, Any]:
-    """Return a batch of stream records: the last marker of each badge whose grace is over.
+    """Return a batch of stream records: each badge's last marker of which the grace is over.
 
     `first` is the first sequence number.
     """
@@ -142,11 +142,11 @@ def removed(items: Sequence[Item], now: float, first: int = 1) -> dict[str, Any]
 
 
 def removed_entries(count: int) -> dict[str, Any]:
-    """A batch of stream records: so many entries removed, two to each transfer of the same day.
+    """Return a batch of stream records of removed entries, two for each transfer of one day.
 
-    Wallets, nonces and amounts are as various as those of many users, and the same each time.
+    Wallets, nonces and amounts vary like those of many users, and are the same in each run.
     """
-    some, now = random.Random(count), time.time()  # noqa: S311  nothing hangs on it
+    some, now = random.Random(count), time.time()  # noqa: S311  not for security
     at = int(now - HOT_SECONDS) * 1000
     wallets = [str(ULID.from_bytes(some.randbytes(15).rjust(16, b"\0"))) for _ in range(count)]
     items: list[Item] = []

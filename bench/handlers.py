@@ -1,4 +1,4 @@
-"""The handlers in this process, over the storage that a measurement gives them."""
+"""The handlers in this process, over the storage of a measurement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chalicelib.storage.ports import check_object_name
 
 @dataclass
 class Shelf:
-    """An `Archive` that keeps how many bytes each object has that is put into it."""
+    """An `Archive` that keeps only the size of each object, in bytes."""
 
     _sizes: list[int] = field(default_factory=list)
 
@@ -26,14 +26,14 @@ class Shelf:
         self._sizes.append(len(body))
 
     def take(self) -> tuple[int, ...]:
-        """The sizes of the objects since the last time."""
+        """Return the sizes of the objects since the last call."""
         taken, self._sizes = tuple(self._sizes), []
         return taken
 
 
 @contextmanager
 def handlers_over(given: Resources) -> Iterator[None]:
-    """Let the handlers use these resources, and log all that they log on Lambda, to nowhere."""
+    """Let the handlers use these resources, and discard all that they log on Lambda."""
     with Path(os.devnull).open("w") as nowhere:
         telemetry.write_to(nowhere, with_metrics=True)
         resources.use(given)

@@ -1,6 +1,6 @@
-"""Measuring on a machine that others use too: side by side, turn by turn, and the median.
+"""Measurements on a machine that others use too: the sides take turns, and the median counts.
 
-What else the machine does then slows all sides alike, and the ratio of two medians stands.
+Other work on the machine then slows all sides alike, so the ratio of two medians stays valid.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Side = TypeVar("Side", bound=Hashable)
 def interleaved(
     rounds: int, sides: Mapping[Side, Callable[[], Figure]]
 ) -> dict[Side, list[Figure]]:
-    """What every side measured, once a round: A B A B and so on."""
+    """Return the figures of every side, measured once a round: A B A B and so on."""
     figures: dict[Side, list[Figure]] = {side: [] for side in sides}
     for _ in range(rounds):
         for side, measure in sides.items():
@@ -30,26 +30,26 @@ def interleaved(
 
 
 def medians(figures: Mapping[Side, Iterable[float]]) -> dict[Side, float]:
-    """The median of every side."""
+    """Return the median of every side."""
     return {side: median(measured) for side, measured in figures.items()}
 
 
 def cpu_seconds(call: Callable[[], object]) -> float:
-    """The processor time of a call, of all threads of this process."""
+    """Return the processor time of a call, in all threads of this process."""
     started = time.process_time()
     call()
     return time.process_time() - started
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """The time of a call by the clock on the wall."""
+    """Return the wall-clock time of a call."""
     started = time.perf_counter()
     call()
     return time.perf_counter() - started
 
 
 def machine() -> str:
-    """What a figure depends on."""
+    """Describe the machine and the versions on which the figures depend."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("boto3", "chalice", "granian"))
     return (
         f"{os.cpu_count()} cores ({platform.system()} {platform.machine()}, load"

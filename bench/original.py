@@ -1,6 +1,6 @@
-"""The original's design, cut down to what is compared.
+"""The original's design, reduced to the parts that the measurements compare.
 
-One module stands behind every lambda, makes its clients at import, and decodes every item that it
+One module serves every lambda. It makes its clients at import, and decodes every item that it
 counts with `boto3.resource`.
 """
 
@@ -24,7 +24,7 @@ queue = boto3.client("sqs")
 
 @app.route("/api/v1/views")
 def get_views() -> dict[str, Any]:
-    """Read every item, answer how many views they make, enqueue one more."""
+    """Read every item, answer with the number of views, and enqueue one more."""
     badge_id = app.current_request.query_params["id"]  # type: ignore[union-attr, index]
     items = list(_items(f"USER#{badge_id}"))
     stored = sum(int(item["count"]) for item in items if item["SK"] == "USER")
@@ -76,10 +76,10 @@ def fold_views(event: DynamoDBEvent) -> None:
 
 @app.on_dynamodb_record(stream_arn="arn:aws:dynamodb:us-east-1:000000000000:table/t/stream/s")
 def fold_by_get_and_put(event: DynamoDBEvent) -> None:
-    """As the original had it: read the count of each badge, add, and write it back.
+    """Read the count of each badge, add, and write it back, as the original did.
 
-    Once a badge and batch, which is the least that it can cost. A fold that comes in between is
-    lost.
+    Each badge of a batch is written once, which is the least that this can cost. A concurrent fold
+    is lost.
     """
     removed = Counter(record.keys["PK"]["S"] for record in event)
     for partition, views in removed.items():

@@ -1,7 +1,7 @@
-"""DynamoDB and SQS without AWS: answers in the form that AWS sends, made once and kept.
+"""DynamoDB and SQS without AWS: answers in the form of AWS, each made once.
 
-What is measured before them is real: boto's clients build and sign each request, and parse each
-answer. Sources: the DynamoDB and SQS API references.
+The measured code is real: boto's clients build and sign each request, and parse each answer.
+Sources: the DynamoDB and SQS API references.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FOLDED = 1_234
 FIRST_VIEW_MS = 1_767_268_800_000
 """2026-01-01T12:00:00Z."""
 LATER = FIRST_VIEW_MS / 1000 + 3_600
-"""Seconds since 1970: the same day, when every view can be folded."""
+"""Seconds since 1970: the same day, when all views may be folded."""
 CONTENT_TYPE = "application/x-amz-json-1.0"
 
 
@@ -51,25 +51,25 @@ class Answer:
         return cls(body, {"Content-Type": CONTENT_TYPE, **checksum})
 
     def stream(self) -> Iterator[bytes]:
-        """As the response of urllib3 has it."""
+        """Yield the body, as the response of urllib3 does."""
         yield self.body
 
 
 class StubbedAws:
-    """One badge with as many live and folded views as it is told, and a queue that takes all."""
+    """A badge with given numbers of live and folded views, and a queue that accepts everything."""
 
     def __init__(self, live_views: int = 0) -> None:
         self.hold(live_views)
 
     def hold(self, live_views: int, folded_views: int = 0) -> None:
-        """Have this many views from now on, the folded ones before the watermark."""
+        """Set the numbers of live views and of folded views before the watermark."""
         views = [_view(place) for place in range(-folded_views, live_views)]
         self._items = [count_of_the_original(), *views, summary()]
         self._sort_keys = [item["SK"]["S"] for item in self._items]
         self._answers: dict[bytes, Answer] = {}
 
     def attach(self, client: Any) -> None:
-        """Answer whatever this client of botocore sends, in place of the network."""
+        """Answer all requests of this botocore client in place of the network."""
         client.meta.events.register("before-send", self._before_send)
 
     def _before_send(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
@@ -77,7 +77,7 @@ class StubbedAws:
         return AWSResponse(request.url, 200, answer.headers, answer)  # type: ignore[arg-type]
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """The answer to a request; `target` is its header `X-Amz-Target`."""
+        """Return the answer to a request; `target` is its header `X-Amz-Target`."""
         if not target.endswith(".Query"):
             return Answer.of(OTHERS[target.partition(".")[2]](json.loads(body)))
         if body not in self._answers:
@@ -86,19 +86,19 @@ class StubbedAws:
 
     def _page(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return the one page of a Query: no badge here has 1 MB of views."""
-        asked = self._asked(request)
+        asked = self._select(request)
         items = asked[: request.get("Limit", len(asked))]
         page: dict[str, Any] = {"Count": len(items), "ScannedCount": len(items)}
         if request.get("Select") != "COUNT":
-            page["Items"] = [_projected(item, request) for item in items]
+            page["Items"] = [_project(item, request) for item in items]
         if len(items) < len(asked):
             page["LastEvaluatedKey"] = {name: items[-1][name] for name in ("PK", "SK")}
         return page
 
-    def _asked(self, request: Mapping[str, Any]) -> Sequence[WireItem]:
+    def _select(self, request: Mapping[str, Any]) -> Sequence[WireItem]:
         """Return the items between the sort keys that a Query names.
 
-        vu-mi names two, the original the first alone: its partition has no summary.
+        vu-mi names two. The original names only the first, because its partition has no summary.
         """
         values = {value["S"] for value in request["ExpressionAttributeValues"].values()}
         first, *last = sorted(values - {PARTITION})
@@ -108,7 +108,7 @@ class StubbedAws:
         return items if request.get("ScanIndexForward", True) else items[::-1]
 
 
-def _sent(request: Mapping[str, Any]) -> dict[str, Any]:
+def _answer_send(request: Mapping[str, Any]) -> dict[str, Any]:
     digest = hashlib.md5(request["MessageBody"].encode(), usedforsecurity=False)
     return {"MD5OfMessageBody": digest.hexdigest(), "MessageId": "0" * 36}
 
@@ -116,7 +116,7 @@ def _sent(request: Mapping[str, Any]) -> dict[str, Any]:
 OTHERS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "BatchWriteItem": lambda _: {"UnprocessedItems": {}},
     "GetItem": lambda _: {"Item": summary()},
-    "SendMessage": _sent,
+    "SendMessage": _answer_send,
     "UpdateItem": lambda _: {},
 }
 """The answers of the operations that read no views."""
@@ -150,7 +150,7 @@ def _view(place: int) -> WireItem:
     return encode_item({"PK": pk, "SK": sk, "ttl": FIRST_VIEW_MS // 1000})
 
 
-def _projected(item: WireItem, request: Mapping[str, Any]) -> WireItem:
+def _project(item: WireItem, request: Mapping[str, Any]) -> WireItem:
     if "ProjectionExpression" not in request:
         return item
     names = request.get("ExpressionAttributeNames", {})
@@ -164,7 +164,7 @@ def _text(header: str | bytes) -> str:
 
 @contextmanager
 def serving(aws: StubbedAws) -> Iterator[str]:
-    """The URL of an endpoint on 127.0.0.1, for clients in other processes."""
+    """Serve the answers on 127.0.0.1 to clients in other processes, and yield the URL."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -179,7 +179,7 @@ def serving(aws: StubbedAws) -> Iterator[str]:
             self.wfile.write(answer.body)
 
         def log_message(self, *_: object) -> None:
-            """Say nothing: the tables are the output."""
+            """Log nothing, because the tables are the output."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()

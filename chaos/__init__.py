@@ -1,1 +1,1 @@
-"""The fault harness: real load, faults without end, and a checker over what was seen of it."""
+"""The fault harness: real load, many faults, and a checker of the recorded history."""

@@ -1,7 +1,7 @@
-"""`python -m chaos`: faults under load for some minutes, and whether every view was counted once.
+"""`python -m chaos`: faults under load for some minutes, and a check that each view counts once.
 
-The exit status is 1 where one was not, where an input or a fault was not survived, or where the run
-could not be brought to its end.
+The exit status is 1 if a view was lost or doubled, if the machine did not survive an input or a
+fault, or if the run did not end properly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
 
-import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
 from chaos.checker import history
 from chaos.checker.verdict import check
@@ -32,12 +32,12 @@ from simulation.histories import AWS_SCENARIOS, MOTO, Histories, attempt
 FOLDER = ROOT / "build" / "chaos"
 SECONDS = 180.0
 LOAD_SHARE = 0.66
-"""Of the time, for the load on one machine; its rest takes some seconds more, AWS what is left."""
+"""The share of the time for the load on one machine; AWS gets the rest, less some seconds."""
 INPUTS = 10_400
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns the exit status."""
+    """Run the harness, or check a stored history; return the exit status."""
     given = _parser().parse_args(arguments)
     if given.check:
         return _check(given.check)
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     unmount(folder / machine.DISK)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # which leaves no process and no mount
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends processes and unmounts
     began = time.monotonic()
     print(f"seed {given.seed}; what is seen is kept in {folder}/", flush=True)
     try:
@@ -62,14 +62,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m chaos", description=__doc__)
-    parser.add_argument("--seed", default=secrets.token_hex(4), help="does the same faults again")
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long, about")
+    parser.add_argument("--seed", default=secrets.token_hex(4), help="seed of the faults")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="approximate length")
     parser.add_argument("--inputs", type=int, default=INPUTS, help="bad inputs to try")
-    parser.add_argument("--folder", type=Path, default=FOLDER, help="emptied, then filled")
     parser.add_argument(
-        "--quota", action="store_true", help="full by a quota, with nothing mounted"
+        "--folder", type=Path, default=FOLDER, help="for the results; it is emptied first"
     )
-    parser.add_argument("--check", type=Path, help="only judge a history that was kept")
+    parser.add_argument(
+        "--quota", action="store_true", help="fill the disk by a quota, without a mount"
+    )
+    parser.add_argument("--check", type=Path, help="only check a stored history")
     return parser
 
 

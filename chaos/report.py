@@ -1,4 +1,4 @@
-"""What a run did and found, as a Markdown table, and as an exit status."""
+"""The report of a run: a Markdown table, and the failures that decide the exit status."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from simulation.histories import Histories
 from simulation.report import Report
 
 SHOWN = 10
-"""Wrong answers and log lines that are printed, at most."""
+"""The most wrong answers and log lines that are printed."""
 CUTS = ("cut mid-request", "cut mid-answer")
 
 
 @dataclass(frozen=True, slots=True)
 class OneMachine:
-    """What was done to the machine, and what came of it.
+    """The faults and the load of a machine, and their results.
 
-    Its operations are counted by kind and outcome, and by note; `inputs` were to be tried.
+    Its operations are counted by kind and outcome, and by note. `inputs` is the number of bad
+    inputs to try.
     """
 
     seconds: float
@@ -47,14 +48,14 @@ class OneMachine:
 def counted(
     operations: Sequence[Operation],
 ) -> tuple[Counter[tuple[Kind, Outcome]], Counter[str]]:
-    """Operations by kind and outcome, and by what was noted of them."""
+    """Count operations by kind and outcome, and by note."""
     return Counter((one.kind, one.outcome) for one in operations), Counter(
         one.note for one in operations
     )
 
 
 def report(seed: str, seconds: float, machine: OneMachine, aws: Histories) -> Report:
-    """The table, with what failed below it."""
+    """Return the table, with the failures below it."""
     return Report(
         title=f"chaos: seed {seed}, {seconds:.0f} seconds",
         head=("what", "number"),
@@ -116,7 +117,7 @@ def _notes(machine: OneMachine) -> list[str]:
 
 
 def failures(machine: OneMachine, aws: Histories) -> Iterator[str]:
-    """What must not be, each with what shows it; nothing where all is well."""
+    """Yield each failure with its evidence."""
     if machine.verdict.violations:
         yield f"{len(machine.verdict.violations)} answers are wrong; the first of each kind:"
         yield from map(str, _first_of_each(machine.verdict))

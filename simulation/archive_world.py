@@ -1,4 +1,4 @@
-"""The journals' way into the archive: a stream whose batches fail, come again, and are cut anew."""
+"""Journal entries on their way to the archive: batches fail, come again, and change their size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from simulation.resources import GivenResources
 
 
 class ArchiveWorld:
-    """What was removed from the journals, how far it is reported as archived, and the archive."""
+    """The entries removed from journals, the number reported as archived, and the archive."""
 
     def __init__(self) -> None:
         self.removed: list[tuple[str, Entry]] = []
@@ -28,16 +28,16 @@ class ArchiveWorld:
         self._kept = FakeArchive()
 
     def put(self, name: str, body: bytes) -> None:
-        """As of an `Archive`; no object may ever take the place of another."""
+        """Put an object as `Archive` does, and assert that it replaces no other object."""
         assert self._kept.objects.get(name, body) == body, f"{name} would be another object"
         self._faults.call(lambda: self._kept.put(name, body))
 
     def remove(self, item: Item) -> None:
-        """Tell the stream of an entry that is gone from the table."""
+        """Add an entry that was removed from the table to the stream."""
         self.removed.append((text(item, "PK").removeprefix(PARTITION), Entry.of(item)))
 
     def deliver(self, size: int, faults: Sequence[Fault] = ()) -> None:
-        """Have the consumer take a batch of up to `size`: what it does not report comes again."""
+        """Deliver up to `size` entries to the consumer; entries that fail come again."""
         batch = [
             entry_record(entry, wallet_id, place)
             for place, (wallet_id, entry) in enumerate(self.removed, 1)
@@ -57,18 +57,18 @@ class ArchiveWorld:
             self._faults.plan([])
 
     def deliver_all(self) -> None:
-        """Nothing fails any more."""
+        """Deliver the rest without a fault."""
         while self._reported < len(self.removed):
             self.deliver(len(self.removed))
 
     def entries(self) -> Iterator[tuple[str, Entry]]:
-        """Each entry that is archived or that the stream still has, with its wallet; some twice."""
+        """Yield each entry in the archive or the stream with its wallet; some come twice."""
         yield from map(_read, self._kept.lines())
         yield from self.removed[self._reported :]
 
 
 def _read(line: dict[str, Any]) -> tuple[str, Entry]:
-    """A line of the archive, as one reads it who knows no more than the documents."""
+    """Read a line of the archive using only the documented format."""
     at = datetime.fromisoformat(line["at"])
     posting = Posting(line["nonce"], int(line["amount"]), line["to"], line["from"])
     assert line["kind"] == str(posting.kind)

@@ -1,4 +1,4 @@
-"""An archive that keeps its objects or fails."""
+"""An archive in memory, which can fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.storage.errors import StorageError
 
 @dataclass
 class FakeArchive:
-    """An archive that keeps its objects; `failure` is raised for names with `failing` in them."""
+    """An archive in memory; it raises `failure` for names that contain `failing`."""
 
     failure: StorageError | None = None
     failing: str = ""
@@ -24,7 +24,7 @@ class FakeArchive:
         self.objects[name] = body
 
     def lines(self) -> list[dict[str, Any]]:
-        """The lines of all objects, in the order of their names."""
+        """Return the lines of all objects, in the order of the objects' names."""
         return [
             json.loads(line)
             for _, body in sorted(self.objects.items())

@@ -1,4 +1,4 @@
-"""Clients of AWS whose answers are given, and the errors that botocore raises."""
+"""AWS clients with given answers, and the errors that botocore raises."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Request: TypeAlias = dict[str, Any]
 
 
 class FakeClient:
-    """A boto3 client: one function answers every operation; `calls` keeps what was asked."""
+    """A boto3 client: one function answers every operation; `calls` records the requests."""
 
     def __init__(self, answer: Callable[[str, Request], Request]) -> None:
         self._answer = answer
@@ -35,7 +35,7 @@ class FakeClient:
 
 
 def script(*answers: Request | Exception) -> FakeClient:
-    """A client that gives these answers in turn, and fails the test that asks for more."""
+    """Return a client that gives these answers in turn; any further call fails the test."""
     left = iter(answers)
 
     def answer(operation: str, _: Request) -> Request:
@@ -50,7 +50,7 @@ def script(*answers: Request | Exception) -> FakeClient:
 
 
 def client_error(code: str, status: int = 400, **answer: Any) -> ClientError:
-    """The error that botocore raises for an answer with an error code."""
+    """Return the error that botocore raises for an answer with an error code."""
     response: Any = {
         "Error": {"Code": code, "Message": f"the message of {code}"},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -60,6 +60,6 @@ def client_error(code: str, status: int = 400, **answer: Any) -> ClientError:
 
 
 def cancelled(*reasons: str | Mapping[str, Any]) -> ClientError:
-    """The error of a cancelled transaction, one reason for each write."""
+    """Return the error of a cancelled transaction, with one reason for each write."""
     given = [{"Code": reason} if isinstance(reason, str) else dict(reason) for reason in reasons]
     return client_error("TransactionCanceledException", CancellationReasons=given)

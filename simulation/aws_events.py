@@ -19,7 +19,7 @@ def http_event(
     method: str = "GET",
     path: str = "/api/v1/views",
 ) -> dict[str, Any]:
-    """A REST API's proxy event; without a query API Gateway sends None."""
+    """Return a REST API's proxy event; without a query API Gateway sends None."""
     return {
         "resource": path,
         "path": path,
@@ -37,7 +37,7 @@ def http_event(
 
 
 def sqs_event(bodies: Mapping[str, object], receives: int = 1) -> dict[str, Any]:
-    """A batch of messages by their ids."""
+    """Return a batch of messages by their ids."""
     return {
         "Records": [
             {
@@ -62,7 +62,7 @@ def sqs_event(bodies: Mapping[str, object], receives: int = 1) -> dict[str, Any]
 
 
 def tick() -> dict[str, Any]:
-    """What a rule of EventBridge sends by its schedule."""
+    """Return the event of an EventBridge rule with a schedule."""
     return {
         "version": "0",
         "id": "53dc4d37-cffa-4f76-80c9-8b7d4a4d2eaa",
@@ -77,7 +77,7 @@ def tick() -> dict[str, Any]:
 
 
 def stream_event(records: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """A batch of stream records."""
+    """Return a batch of stream records."""
     return {"Records": list(records)}
 
 
@@ -88,7 +88,7 @@ def removal(
     identity: Mapping[str, str] | None = BY_TTL,
     arn: str = ARN,
 ) -> dict[str, Any]:
-    """A REMOVE record; without an identity a program removed the item, not TTL."""
+    """Return a REMOVE record; without an identity, a program removed the item, not TTL."""
     keys = {"PK": {"S": pk}, "SK": {"S": sk}}
     record = {
         "eventID": f"event-{sequence}",
@@ -110,14 +110,14 @@ def removal(
 
 
 def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, Any]:
-    """A stream record of a window's marker that TTL removed; `mark` is in seconds since 1970."""
+    """Return the record of a window's marker that TTL removed; `mark` is seconds since 1970."""
     return removal(sequence, *views_keys.marker(badge_id, mark))
 
 
 def item_removal(
     item: Item, sequence: int, removed_at: float = 1767225600, arn: str = ARN
 ) -> dict[str, Any]:
-    """A stream record of an item that TTL removed."""
+    """Return the stream record of an item that TTL removed."""
     record = removal(sequence, *key_of(item), arn=arn)
     record["dynamodb"]["OldImage"] = encode_item(item)
     record["dynamodb"]["ApproximateCreationDateTime"] = int(removed_at)
@@ -125,5 +125,5 @@ def item_removal(
 
 
 def entry_record(entry: Entry, wallet_id: str, sequence: int, arn: str = ARN) -> dict[str, Any]:
-    """A stream record of an entry that TTL removed from the journal of a wallet."""
+    """Return the stream record of an entry that TTL removed from a wallet's journal."""
     return item_removal(entry.item(wallet_id), sequence, arn=arn)

@@ -1,4 +1,4 @@
-"""Tables and queues on an AWS endpoint, made from the file that deploys them."""
+"""A table on an AWS endpoint, made from the template that deploys it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ CREATE_TABLE = (
 
 
 def table_properties() -> dict[str, Any]:
-    """The table as the template has it."""
+    """Return the properties of the table in the template."""
     template = yaml.safe_load(RESOURCES.read_text())
     properties: dict[str, Any] = template["Resources"]["Table"]["Properties"]
     return properties
 
 
 def create_table(client: Any, name: str) -> str:
-    """Make the table with its TTL and stream; returns the stream's ARN."""
+    """Make the table with its TTL and stream, and return the stream's ARN."""
     properties = table_properties()
     request = {key: properties[key] for key in CREATE_TABLE if key in properties}
     stream = {"StreamEnabled": True, **properties["StreamSpecification"]}

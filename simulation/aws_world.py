@@ -1,9 +1,10 @@
-"""AWS as bad as its documentation allows: all that a view may meet from its GET to its count.
+"""AWS as bad as its documentation allows: every fault between the GET of a view and its count.
 
 Visitors, deliveries, folds and owners' requests are operations that interleave at every storage
-call. Each may be throttled there, lose its answer, or be ended. Clocks of two processes differ.
+call. Each call may be throttled, lose its answer, or end the process. The processes' clocks differ.
 SQS delivers a message once or several times, young, in between or old. TTL removes items in any
-order, some days late; the stream carries a removal never, once or twice, in any order and cut.
+order, some of them days late. A removal is in the stream never, once or twice, in any order, in
+batches of any size.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ Result = TypeVar("Result")
 
 RETENTION_OF_QUEUE = 14 * 86_400
 LONG_ID = "\N{DUCK}" * 200
-"""An id of which one read unit reads three views: its visitors often need a second query."""
+"""One read unit reads three views of this id, so its GETs often need a second query."""
 LAST = keys.VIEW + "~"
 MAX_EARLY_SECONDS = 50.0
-"""How much the clock of TTL may be ahead."""
+"""The most that the clock of TTL is ahead."""
 PUT_SECONDS = 60.0
-"""When Lambda ends `put_views`."""
+"""The timeout of `put_views` on Lambda."""
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "first": 1}', "null"]
 MALFORMED_RECORDS: list[dict[str, Any]] = [
     {},
@@ -55,12 +56,12 @@ MALFORMED_RECORDS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True)
 class AwsScenario:
-    """How bad a history is.
+    """The faults of a history.
 
-    `skew` is by how many seconds two clocks may differ, `loss` the share of removals that no
-    record tells of, `faults` the share of storage calls that fail, `hot` from how many live views
-    on a badge is hot, `start` the time at which the history begins. `owners` says whether owners
-    change their badges. `jumps` are the seconds that may pass at once.
+    Two clocks differ by at most `skew` seconds. `loss` is the share of removals without a stream
+    record, `faults` the share of storage calls that fail. A badge with `hot` live views is hot.
+    The history begins at `start`. Owners change their badges if `owners` is true. `jumps` are the
+    seconds that may pass in one step, `delays` those before a message's first delivery.
     """
 
     ids: tuple[str, ...] = ("plain", LONG_ID)
@@ -76,7 +77,7 @@ class AwsScenario:
 
 @dataclass
 class Message:
-    """A message of the views queue that is to be delivered (again) from a time on."""
+    """A message of the views queue and the earliest time of its next delivery."""
 
     visible_at: float
     body: str
@@ -84,7 +85,7 @@ class Message:
 
 
 class Paused:
-    """A `Table` and a `Queue` whose calls let others go on first, and may meet a fault."""
+    """A `Table` and a `Queue`; other operations run before each call, and the call may fail."""
 
     def __init__(self, world: AwsWorld) -> None:
         self._world = world
@@ -105,10 +106,10 @@ class Paused:
         return self._world.read(lambda: self._world.engine.count(partition, **how))
 
     def write(self, *writes: Write) -> None:
-        self._world.call(partial(self._world.written, writes))
+        self._world.call(partial(self._world.store, writes))
 
     def put_all(self, items: Sequence[Item]) -> None:
-        """A batch of items: DynamoDB may leave some of them unprocessed."""
+        """Put a batch of items, of which DynamoDB may leave some unprocessed."""
         left = []
         for item in items:
             try:
@@ -128,7 +129,7 @@ class Paused:
 
 
 class AwsWorld(World):
-    """The state of the world, and what can happen in it."""
+    """The state of AWS, and the steps that change it."""
 
     def __init__(self, seed: int, scenario: AwsScenario, engine: Table) -> None:
         super().__init__(
@@ -167,12 +168,12 @@ class AwsWorld(World):
         return result
 
     def call(self, operation: Callable[[], Result]) -> Result:
-        """Do what an operation asks of the storage, after others have gone on."""
+        """Run a storage call after other operations have gone on."""
         self.scheduler.pause()
         return super().call(operation)
 
     def accept(self, body: str) -> None:
-        """The queue has a message; it delivers it one to three times, soon or late."""
+        """Accept a message, and schedule one to three deliveries of it, soon or late."""
         view = View.from_message(body)
         looking = self.looking()
         assert looking
@@ -186,17 +187,17 @@ class AwsWorld(World):
             late += chance.choice([0, 1, 100, 299, 600, 86_400, 5 * 86_400])
 
     def deliver_at(self, at: float, body: str, view: View | None) -> None:
-        """Let a message be delivered, unless the queue has forgotten it by then."""
+        """Schedule a delivery, unless the queue has forgotten the message by then."""
         if view is None or at < view.milliseconds / 1000 + RETENTION_OF_QUEUE - 86_400:
             self.messages.append(Message(at, body, view))
 
-    def written(self, writes: Sequence[Write]) -> None:
+    def store(self, writes: Sequence[Write]) -> None:
         self.engine.write(*writes)
         for write in writes:
             self._note(write)
 
     def _note(self, write: Write) -> None:
-        """Note what expires, which views are taken, and which lives have ended."""
+        """Record which items expire, which views are taken, and which lives have ended."""
         self.note_life(write)
         item = write.item if isinstance(write, Put) else {}
         if isinstance(write, Update):
@@ -222,7 +223,7 @@ class AwsWorld(World):
         self.check_answer(looking, body)
 
     def deliver(self, batch: Sequence[Message]) -> None:
-        """SQS delivers a batch to `put_views`, with a malformed message now and then."""
+        """Deliver a batch of SQS to `put_views`, sometimes with a malformed message."""
         bodies: dict[str, Message] = {f"m-{place}": one for place, one in enumerate(batch)}
         if self.random.random() < 0.05:
             malformed = self.random.choice(MALFORMED_BODIES)
@@ -245,7 +246,7 @@ class AwsWorld(World):
                     self.deliver_at(self.now + again, bodies[name].body, bodies[name].view)
 
     def fold(self, records: Sequence[dict[str, Any]]) -> None:
-        """Lambda delivers a batch of the stream to `fold_views`."""
+        """Deliver a batch of the stream to `fold_views`."""
         self.start(partial(self._fold, records))
 
     def _fold(self, records: Sequence[dict[str, Any]], _: Operation) -> None:
@@ -263,7 +264,7 @@ class AwsWorld(World):
     # the scenario
 
     def expire(self) -> None:
-        """Let TTL remove an item, if one is expired; the stream may carry a marker's removal."""
+        """Let TTL remove an expired item, if any; a marker's removal may be in the stream."""
         late = self.now + self.random.uniform(0, MAX_EARLY_SECONDS)
         gone = [key for key, ttl in self.expiring.items() if ttl < late and self._may_go(key)]
         if not gone:
@@ -277,14 +278,14 @@ class AwsWorld(World):
             self.stream += [record] * self.random.choice([1, 1, 2])
 
     def _may_go(self, key: Key) -> bool:
-        """Folds come within the retention: a view that is not folded is not removed."""
+        """Return whether TTL may remove an item: a view only after its fold."""
         if not key.sk.startswith(keys.VIEW):
             return True
         summary = read(self.engine, key.pk.removeprefix(keys.PARTITION))
         return milliseconds(key.sk.removeprefix(keys.VIEW)) <= summary.watermark
 
     def disturb(self) -> None:
-        """The stream carries what is no removal of a marker: it must count nothing."""
+        """Add a record to the stream that is no removal of a marker, so it must count nothing."""
         some_ulid = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
         record = self.random.choice(
             [
@@ -296,7 +297,7 @@ class AwsWorld(World):
         self.stream.append(record)
 
     def pass_time(self) -> None:
-        """Time passes; a message is delivered before its queue forgets it."""
+        """Let some time pass."""
         jump = self.random.choice(self.scenario.jumps)
         self.now += 86_400 if self.random.random() < 0.01 else jump
 
@@ -304,7 +305,7 @@ class AwsWorld(World):
         return [message for message in self.messages if message.visible_at <= self.now]
 
     def step(self) -> None:
-        """One thing happens, mostly the next storage call of something under way."""
+        """Do one step, mostly the next storage call of an operation under way."""
         chance, under_way = self.random, self.scheduler.under_way
         if under_way and chance.random() > 0.35:
             self.scheduler.step(self.now)
@@ -313,7 +314,7 @@ class AwsWorld(World):
         happens(self)
 
     def rest(self) -> None:
-        """End all that is under way, deliver every message, and remove and fold every marker."""
+        """End all operations, deliver every message, and remove and fold every marker."""
         self.faults = 0.0
         while self.scheduler.under_way or self.messages or self.stream or self._next_ttl() < inf:
             if self.scheduler.under_way:
@@ -324,7 +325,7 @@ class AwsWorld(World):
                 self._deliver_or_expire()
 
     def _deliver_or_expire(self) -> None:
-        """Go on to the next delivery, or to the next removal of a marker, if that comes first."""
+        """Do the next delivery or the next removal of a marker, whichever comes first."""
         delivery = min((message.visible_at + 1 for message in self.messages), default=inf)
         removal = self._next_ttl() - self.random.uniform(0, MAX_EARLY_SECONDS)
         self.now = max(self.now, min(delivery, removal))
@@ -336,13 +337,13 @@ class AwsWorld(World):
             self.deliver(batch)
 
     def _next_ttl(self) -> float:
-        """Return when the first marker expires."""
+        """Return the time at which the first marker expires."""
         return min(
             (ttl for key, ttl in self.expiring.items() if key.sk == keys.WINDOW), default=inf
         )
 
     def check(self) -> None:
-        """Let the operator fold all badges if removals were lost, and check law 1."""
+        """Fold all badges as the operator does if removals were lost, and check law 1."""
         if self.scenario.loss:
             self.now += 2 * self.windows.grace + self.windows.window
             folder = Folder(self.engine, self.windows, lambda: self.now)

@@ -1,4 +1,4 @@
-"""Clocks that a test or a history moves, and ULIDs of a given time."""
+"""Clocks that a test or a history moves, and ULIDs for a given time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
 
 @dataclass
 class Clock:
-    """Seconds since 1970, as a test sets them."""
+    """A clock that a test sets, in seconds since 1970."""
 
     now: float = NOON
 
@@ -25,7 +25,7 @@ class Clock:
 
 @dataclass
 class FakeTime:
-    """A clock that moves only while somebody sleeps on it; keeps how long each sleep was."""
+    """A clock that moves only by `sleep`; `slept` records the length of each sleep."""
 
     now: float = 1_000.0
     slept: list[float] = field(default_factory=list)
@@ -38,7 +38,7 @@ class FakeTime:
         return self.now
 
     def retry(self, **settings: Any) -> Retry:
-        """A `Retry` on this clock, whose jitter is always the longest."""
+        """Return a `Retry` on this clock that always has the longest jitter."""
         steps: dict[str, Any] = {
             "sleep": self.sleep,
             "monotonic": self.monotonic,
@@ -48,5 +48,5 @@ class FakeTime:
 
 
 def ulid_of(taken: float, tail: str = "0" * 16) -> str:
-    """A ULID of a time in seconds since 1970, its random part fixed."""
+    """Return a ULID for a time in seconds since 1970, with a fixed random part."""
     return str(ULID.from_timestamp(taken))[:10] + tail

@@ -1,4 +1,4 @@
-"""The folder of the project, and an environment without anybody's account."""
+"""The project's folder, and an environment without an AWS account."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENVIRONMENT = {
 
 
 def isolate(environment: MutableMapping[str, str]) -> None:
-    """Remove every account and endpoint of the person who runs this."""
+    """Remove the user's AWS accounts and endpoints from the environment."""
     for name in [name for name in environment if name.startswith("AWS_")]:
         del environment[name]
     environment.update(ENVIRONMENT)

@@ -1,8 +1,8 @@
-"""Events and whatever can happen to them: messages that come twice or never, workers that die.
+"""Scheduled events with all faults: messages that come twice or never, workers that die.
 
-The plain modules over a table and queues of which any call may fail. A message of the queue is
-delivered any number of times, in any order, at any time from its delay on, and may be forgotten.
-Clocks are wrong: the one clock of one machine jumps, and on AWS those of two sweeps differ.
+The modules of events run over a table and queues of which any call may fail. The queue delivers a
+message any number of times, in any order, at any time after its delay, and may forget it. Clocks
+are wrong: the clock of one machine jumps, and the clocks of two sweeps on AWS differ.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ SCHEDULE = (5.0, 600.0)
 START = 1_800_000_000_000
 MINUTE = 60_000
 LATEST = 10 * MINUTE
-"""After its time, or after all is well again, a lost event is found by a sweep within this time.
+"""A sweep finds a lost event within this time after the event is due or the faults have ended.
 
 It takes longest if a sweep whose clock is 100 s ahead has just moved the event to five minutes
-later, and its worker has died.
+later, and the event's worker has died.
 """
 OK = DeliveryResult(code=200)
 REFUSED = DeliveryResult(code=500, error="status 500")
@@ -38,7 +38,7 @@ GONE = DeliveryResult(code=410, error="status 410", is_final=True)
 
 
 FRESH = "fresh-"
-"""What is accepted at the end is named so."""
+"""The prefix of the names of events that are accepted at the end."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Waiting:
 
 
 class Mail:
-    """A queue that keeps all it was ever sent: any message may come again."""
+    """A queue that keeps every message, so any message may come again."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self.messages: list[Waiting] = []
@@ -69,7 +69,7 @@ class Mail:
 
 
 class EventsWorld:
-    """The state of it all, and what was promised to whom."""
+    """The state of all events, and the answers to their users."""
 
     def __init__(self, table: Table, claims: Claims) -> None:
         self.time = START
@@ -102,18 +102,18 @@ class EventsWorld:
 
     @property
     def now(self) -> int:
-        """The time by the clock there is."""
+        """The time by the clock, which may be wrong."""
         return self.time + self.clock_error
 
     def accept(self, name: str, at: int, faults: Sequence[Fault] = ()) -> None:
-        """Somebody asks for an event, by a request that is always the same for one name."""
+        """Accept an event by a request that is always the same for one name."""
         event = Event(name, at, START, Target(Kind.LOG), "{}", request=f"{name} at {at}")
         with self._under(faults), suppress(schedule.IdTakenError):
             schedule.accept(event, self._table, self._queue, self.now)
             self.accepted.add(name)
 
     def cancel(self, name: str, faults: Sequence[Fault] = ()) -> None:
-        """Somebody cancels it; once that is answered, no delivery may begin or be under way."""
+        """Cancel an event; after the answer no delivery may begin or be under way."""
         with self._under(faults), suppress(schedule.EventError):
             schedule.cancel(self._table, self._claims, name, self.now)
             assert not self.under_way[name], "cancelled while it is delivered"
@@ -121,12 +121,12 @@ class EventsWorld:
             self.cancelled.add(name)
 
     def sweep(self, faults: Sequence[Fault] = (), ahead: int = 0) -> None:
-        """A sweep whose clock is so far ahead of the others."""
+        """Sweep with a clock that is `ahead` of the others."""
         with self._under(faults):
             sweep.sweep(self._table, self._groups, self.now + ahead)
 
     def _check_written(self, writes: Sequence[Write]) -> None:
-        """A sweep moves to a later time only what it has sent."""
+        """Assert that a sweep moves only events that it has sent to a later time."""
         for write in writes:
             if isinstance(write, Update) and set(write.values) == {"due"}:
                 name = write.key.pk.removeprefix(events.PARTITION)
@@ -135,13 +135,13 @@ class EventsWorld:
                 assert sent or not moved, f"{name} was moved and not sent"
 
     def distribute(self, faults: Sequence[Fault] = ()) -> None:
-        """Every message of the sweep comes, again if it came before."""
+        """Deliver every message of the sweep, even if it was delivered before."""
         for body in self.group_mail.ready():
             with self._under(faults):
                 sweep.distribute(sweep.group_in(body), self._queue, self.now)
 
     def fire(self, which: int, faults: Sequence[Fault] = ()) -> None:
-        """One of the messages comes, maybe not for the first time."""
+        """Deliver one of the messages, perhaps again."""
         if ready := self.fire_mail.ready():
             self._fire(ready[which % len(ready)], faults)
 
@@ -164,7 +164,7 @@ class EventsWorld:
         assert event.attempts[-1].started >= event.next_at, "before its next attempt was due"
         assert name not in self.cancelled, "after it was cancelled"
         assert name not in self.succeeded, "after its success"
-        assert not self.under_way[name], "by two at once"
+        assert not self.under_way[name], "by two workers concurrently"
         self.under_way[name] += 1
         self.deliveries[name].append(event.attempts[-1].started)
         try:
@@ -180,13 +180,13 @@ class EventsWorld:
         return self.answers.pop() if self.answers else OK
 
     def note_success(self) -> None:
-        """What the table says is done is done for good."""
+        """Record the events that have succeeded, which is final."""
         for name in self.accepted:
             if self._read(name).status is Status.SUCCESS:
                 self.succeeded.add(name)
 
     def redrive(self) -> None:
-        """All that was given up is tried anew."""
+        """Redrive every failed event."""
         for batch in events.batches(Status.ERROR):
             for due in self.table.query_due(batch, limit=1_000):
                 item = self.table.get(due.key)
@@ -194,16 +194,17 @@ class EventsWorld:
                 delivery.redrive(self.table, self.fire_mail, Event.of(item), self.now)
 
     def set_clock(self, error: int) -> None:
-        """The clock jumps: it is so far ahead of the right time, or behind it."""
+        """Set how far the clock is ahead of the right time, or behind it."""
         self.clock_error = error
 
     def pass_time(self, milliseconds: int) -> None:
         self.time += milliseconds
 
     def end(self) -> None:
-        """Nothing fails any more, the clock is right, and all messages so far are forgotten.
+        """End all faults, forget all messages so far, and check that each event ends in time.
 
-        A sweep finds each event in time; those that are accepted now are delivered to the minute.
+        A sweep must find each older event within `LATEST`, and events that are accepted now must
+        be delivered within a minute of their time.
         """
         self.faults.plan([])
         self.meanwhile = lambda: None
@@ -229,7 +230,7 @@ class EventsWorld:
         self.pass_time(MINUTE)
 
     def _latest(self, start: int) -> int:
-        """The time by which the next event must be done; 0 where all are."""
+        """Return the time by which the next event must be done, 0 if all are done."""
         active = [one for one in map(self._read, self.accepted) if one.status is Status.ACTIVE]
         return min(
             (
@@ -250,7 +251,7 @@ class EventsWorld:
             assert event.attempts[-1].error == ""
         assert event.tries >= len(self.deliveries[name]) or event.tries == len(event.attempts)
         record = iter([attempt.started for attempt in event.attempts])
-        assert all(started in record for started in self.deliveries[name]), "not in their order"
+        assert all(started in record for started in self.deliveries[name]), "out of order"
 
     def _under(self, faults: Sequence[Fault]) -> Faulty:
         return Faulty(self.faults, faults)

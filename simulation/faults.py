@@ -1,4 +1,4 @@
-"""Faults between any two storage calls: refused, answer lost, process gone, others meanwhile."""
+"""Faults of storage calls: throttled, answer lost, process ended, another process in between."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Result = TypeVar("Result")
 
 
 class Crash(BaseException):
-    """The process is gone; no code of its own runs any more."""
+    """The end of the process: none of its code runs after this."""
 
 
 class Fault(Enum):
-    """What happens at one storage call."""
+    """A fault of one storage call."""
 
     NONE = auto()
     THROTTLED = auto()
@@ -31,7 +31,7 @@ class Fault(Enum):
 
 
 class Faults:
-    """A plan of faults, one for each storage call to come; none when it is used up."""
+    """A plan with one fault for each of the next storage calls; later calls have none."""
 
     def __init__(self) -> None:
         self._plan: list[Fault] = []
@@ -41,12 +41,12 @@ class Faults:
         self._plan = list(faults)
 
     def put_aside(self) -> list[Fault]:
-        """Somebody else's turn: what was planned for this one goes on later."""
+        """Return the rest of the plan and clear it, so that another process can run first."""
         rest, self._plan = self._plan, []
         return rest
 
     def take(self, fault: Fault) -> bool:
-        """Whether this fault is the next one; it has then happened."""
+        """Return whether this fault is the next one, and remove it from the plan if it is."""
         return bool(self._plan[:1] == [fault] and self._plan.pop(0))
 
     def call(self, operation: Callable[[], Result]) -> Result:
@@ -68,7 +68,7 @@ class Faults:
 
 
 class FaultyTable:
-    """A `Table` whose every call may meet a fault; says what was written."""
+    """A `Table` of which every call may fail; it reports writes to `on_written`."""
 
     def __init__(
         self, table: Table, faults: Faults, on_written: Callable[[Sequence[Write]], None]
@@ -111,7 +111,7 @@ class FaultyTable:
 
 
 class FaultyQueue:
-    """A `Queue` whose every call may meet a fault."""
+    """A `Queue` of which every call may fail."""
 
     def __init__(self, queue: Queue, faults: Faults) -> None:
         self._queue = queue
@@ -128,7 +128,7 @@ class FaultyQueue:
 
 
 class Faulty:
-    """A process that may die, or fail where there are faults."""
+    """A context in which a process may end or fail, if faults are planned."""
 
     def __init__(self, faults: Faults, plan: Sequence[Fault]) -> None:
         self._faults = faults

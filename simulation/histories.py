@@ -1,4 +1,4 @@
-"""Histories by the name of their kind and a seed: `python -m simulation.histories 100`."""
+"""Generated histories, each by a kind and a seed: `python -m simulation.histories 100`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from simulation.world import NOON, World
 STEPS = 700
 MIDNIGHT = NOON + 12 * 3_600
 PAST_MIDNIGHT = (0.1, 1, 30, 60, 100, 300, 300, 700)
-"""Jumps by which a history ends some hours after midnight: days end by folds and by counts."""
+"""Jumps that end a history some hours after midnight, so folds and counts end its day."""
 AWS_SCENARIOS = {
     "plain": AwsScenario(),
     "ttl lags": AwsScenario(loss=0.9),
@@ -47,12 +47,12 @@ MACHINE_SCENARIOS = {
     ),
 }
 MOTO = "owners, on moto"
-"""A kind that is slow, because moto evaluates the expressions of DynamoDB."""
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  where files cost no disk, if it is there
+"""A slow kind, because moto evaluates the expressions of DynamoDB."""
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  files in memory, if available
 
 
 def replay(kind: str, seed: int) -> int:
-    """Run one history; return how many views it took. Raises `AssertionError` for a broken law."""
+    """Run one history and return its number of views. Raises `AssertionError` for a broken law."""
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as folder:
         with _world(kind, seed, Path(folder)) as world:
             world.run(STEPS)
@@ -72,7 +72,7 @@ def _world(kind: str, seed: int, folder: Path) -> Iterator[World]:
 
 @dataclass(frozen=True, slots=True)
 class Histories:
-    """The number of generated histories, of their views, and those that broke a law."""
+    """The number of generated histories and of their views, and the histories that broke a law."""
 
     number: int = 0
     views: int = 0
@@ -89,7 +89,7 @@ def attempt(kind: str, seed: int) -> Histories:
     logging.disable(logging.CRITICAL)
     try:
         return Histories(1, replay(kind, seed))
-    except Exception as broken:  # noqa: BLE001  whatever breaks a history is told with its seed
+    except Exception as broken:  # noqa: BLE001  reported with its seed
         return Histories(1, 0, (f"{kind}, seed {seed}: {broken!r}",))
     finally:
         logging.disable(logging.NOTSET)

@@ -1,8 +1,9 @@
-"""The record that the five laws are checked against: every view taken, every count shown.
+"""The record of every view taken and every count shown, against which the five laws are checked.
 
-A moment is a time and a number of storage calls, so that any two are ordered. A view belongs to
-the life of its id at the view's own time: a view answered before an owner's request began belongs
-to the old life, one asked for after its answer to the new one, one in between to either.
+A moment is a time and a number of storage calls, so any two moments are ordered. A view belongs to
+the life of its id at the view's own time. A view that was answered before an owner's request began
+belongs to the old life. A view that was requested after that request's answer belongs to the new
+life. A view in between may belong to either.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ class Moment(NamedTuple):
 
 FUTURE = Moment(inf)
 UNREADABLE_SECONDS = 9.0
-"""The life of a view taken while the table can't be read is told by clocks that differ."""
+"""The uncertainty of a view's life if the table can't be read, because clocks differ."""
 
 
 @dataclass
 class Span:
-    """When something began and ended; not over yet while `ended` is in the future."""
+    """The beginning and end of a request; `ended` is `FUTURE` while it is under way."""
 
     began: Moment
     ended: Moment = FUTURE
@@ -47,7 +48,7 @@ class Taken:
 
     @property
     def life(self) -> Span:
-        """When the view's life was chosen: while its request was under way, or by clocks."""
+        """The span in which the view's life was chosen, by the request or by differing clocks."""
         if not self.is_unreadable:
             return self.span
         began, ended = self.span.began.seconds, self.span.ended.seconds
@@ -56,14 +57,14 @@ class Taken:
 
 @dataclass
 class LifeEnd:
-    """The end of a life of an id by an owner's request; `alias` is what the id names from then."""
+    """The end of a life of an id by an owner's request; the id then names the badge `alias`."""
 
     request: Span
     alias: str = ""
 
 
 class Belongs(NamedTuple):
-    """Whether a view surely, and whether it maybe, belongs to the present life of a badge."""
+    """The flags that a view surely, or maybe, belongs to the present life of a badge."""
 
     surely: bool
     maybe: bool
@@ -74,18 +75,18 @@ SURELY = Belongs(surely=True, maybe=True)
 
 @dataclass
 class Ledger:
-    """All that was taken and shown. Ids that no owner touched have one life."""
+    """All views taken and counts shown. Ids that no owner changed have one life."""
 
     views: defaultdict[str, dict[str, Taken]] = field(default_factory=lambda: defaultdict(dict))
     ends: defaultdict[str, list[LifeEnd]] = field(default_factory=lambda: defaultdict(list))
     highest: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def take(self, ulid: str, view: Taken) -> None:
-        """A view is taken; the same view taken again is one view."""
+        """Record a view; the same view recorded again is one view."""
         self.views[view.asked].setdefault(ulid, view)
 
     def end_life(self, badge_id: str, end: LifeEnd) -> None:
-        """A request of an owner has ended the life of an id."""
+        """Record that an owner's request has ended a life of an id."""
         self.ends[badge_id].append(end)
         self.highest[badge_id] = 0
 
@@ -133,7 +134,7 @@ class Ledger:
 
 
 def _lives(ends: list[LifeEnd]) -> list[tuple[LifeEnd | None, LifeEnd | None]]:
-    """Return each life by what began and what ended it."""
+    """Return the ends that bound each life: the one before it and its own."""
     return list(zip([None, *ends], [*ends, None], strict=True))
 
 

@@ -1,4 +1,4 @@
-"""Log lines that a test reads, and the logging of the process restored after it."""
+"""Log lines for tests, and a way to restore the logging of the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chalicelib import telemetry
 
 @contextmanager
 def logging_put_back() -> Iterator[None]:
-    """Undo what a test's code does to the handlers and levels of the process."""
+    """Restore the log handlers and levels of the process afterwards."""
     root = logging.getLogger()
     handlers, loggers = list(root.handlers), (root, telemetry.log, telemetry.metrics)
     levels = [logger.level for logger in loggers]
@@ -27,7 +27,7 @@ def logging_put_back() -> Iterator[None]:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
-    """What was logged beside metrics: level, message and fields, without the function."""
+    """Return the level, message and fields of each log line that is not a metric."""
     return [
         (
             record.levelno,

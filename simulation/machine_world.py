@@ -1,8 +1,8 @@
-"""One machine as bad as it gets: killed at any moment, its clock set at will, its disk full.
+"""One machine with all faults: the process is killed, the clock is set, the disk is full.
 
-It is the real engine without its threads: the steps of its loops, one at a time, on a real file.
-Visitors share a commit with the storing of their views. An owner's request interleaves with
-everything at each of its storage calls. A killed process is one whose file is opened again.
+This is the real engine on a real file, without threads: the world runs the steps of its loops one
+at a time. Visitors share a commit, which also stores their views. An owner's request interleaves
+with everything at each of its storage calls. To kill the process, the world opens the file again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RETENTION_SECONDS = 3_600
 
 @dataclass(frozen=True)
 class MachineScenario:
-    """How bad a history is: the share of commits that fail, and how the clock is set.
+    """The faults of a history: the share of commits that fail, and the jumps of the clock.
 
     A badge with `hot` live views is hot. `start` is the time at which the history begins.
     """
@@ -57,7 +57,7 @@ class MachineScenario:
 
 
 class FaultyDatabase(Database):
-    """A file of which any transaction may fail, or be the last thing the process does."""
+    """A file of which any transaction may fail or end the process."""
 
     world: MachineWorld | None = None
 
@@ -69,7 +69,7 @@ class FaultyDatabase(Database):
 
 
 class Paused:
-    """The `Table` of an owner's request: others go on before each of its calls."""
+    """The `Table` of an owner's request; other operations run before each of its calls."""
 
     def __init__(self, world: MachineWorld) -> None:
         self._world = world
@@ -109,7 +109,7 @@ class Paused:
 
 
 class MachineWorld(World):
-    """The state of one machine, and what can happen to it."""
+    """The state of one machine, and the steps that change it."""
 
     engine: SqliteTable
 
@@ -136,7 +136,7 @@ class MachineWorld(World):
         """Open the file as a new process does."""
         self.database = FaultyDatabase(self._path)
         self.engine = SqliteTable(self.database)
-        wall = lambda: self.now  # noqa: E731  the clock of the machine, whoever sets it
+        wall = lambda: self.now  # noqa: E731  the clock of the machine
         self.queue = SqliteQueue(self.database, VIEWS_QUEUE, wall, max_receives=VIEWS_MAX_RECEIVES)
         self.queue.release()
         view_queue = NotingViewQueue(self.queue)
@@ -158,30 +158,30 @@ class MachineWorld(World):
         self.faults = self.scenario.faults
 
     def close(self) -> None:
-        """Close the file; whatever happened, a check finds nothing wrong with it."""
+        """Close the file, and assert that a check finds nothing wrong with it."""
         self.faults = 0.0
         self.database.close()
         findings = check_content(self._path.parent)
         assert [str(one) for one in findings if one.kind is FindingKind.WRONG] == []
 
     def restart(self) -> None:
-        """Restart as after `kill -9`: whatever was not committed is gone."""
+        """Restart as after `kill -9`, which loses everything that was not committed."""
         self.faults = 0.0
         self.database.close()
         self._open()
 
     def is_done(self, write: Write) -> bool:
-        """Whether a write has ended the life of an id: its answer may be lost."""
+        """Return whether a write has ended the life of an id, because its answer may be lost."""
         at = write.values.get("reset") if isinstance(write, Update) else None
         return at is not None and (self.engine.get(write.key) or {}).get("reset") == at
 
-    def sent(self, view: View) -> None:
-        """A request has sent the message of its view."""
+    def note_sent(self, view: View) -> None:
+        """Record that a request has sent the message of its view."""
         assert self._looking
         self._looking.own = view.ulid
         self._views[view.ulid] = view
 
-    # what happens
+    # steps
 
     def step(self) -> None:
         chance, under_way = self.random, self.scheduler.under_way
@@ -192,7 +192,7 @@ class MachineWorld(World):
         happens(self)
 
     def visitors_come(self) -> None:
-        """Visitors share a commit, and the storing of their views; if it fails, each is alone."""
+        """Let visitors share a commit that stores their views; if it fails, each gets their own."""
         names = self.random.choices(self.owners.ids, k=self.random.choice([1, 1, 2, 5]))
         requests = [(self.look(asked), self.any_request(asked)) for asked in names]
         ask = partial(self.views.commit, lambda: [self._ask(*request) for request in requests])
@@ -218,7 +218,7 @@ class MachineWorld(World):
         return request()
 
     def _end(self, requests: Sequence[Looking]) -> None:
-        """Requests are over: their views are taken if the file has them in any form."""
+        """End requests, and record their views as taken if the file has them in any form."""
         for looking in requests:
             looking.span.ended = self.moment
             if looking.own and not self._has(self._views[looking.own]):
@@ -237,7 +237,7 @@ class MachineWorld(World):
         return bool(rows)
 
     def _try(self, do: Callable[[], Result]) -> Result | None:
-        """Do something that may fail, or end the process."""
+        """Run a function that may fail or end the process."""
         try:
             return do()
         except Crash:
@@ -263,7 +263,7 @@ class MachineWorld(World):
         self._try(self.queue.redrive)
 
     def rest(self) -> None:
-        """Everything under way ends, every message is handled, every badge is folded."""
+        """End all operations, handle every message, and fold every badge."""
         self.scenario = replace(self.scenario, faults=0.0)
         self.restart()
         while self.scheduler.under_way:
@@ -291,12 +291,12 @@ class MachineWorld(World):
 
 
 class NotingViewQueue(CommitViewQueue):
-    """The queue of views, which tells the world which views are sent."""
+    """A queue of views that reports each sent view to the world."""
 
     world: MachineWorld
 
     def send(self, view: View) -> None:
-        self.world.sent(view)
+        self.world.note_sent(view)
         super().send(view)
 
 

@@ -1,4 +1,4 @@
-"""A `Table` in memory, for tests that need many tables or very many calls."""
+"""A `Table` in memory, for tests that need many tables or calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MemoryTable:
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
         return [item for key in keys if (item := self.get(key)) is not None]
 
-    def query(  # noqa: PLR0913  what a query has
+    def query(  # noqa: PLR0913  the arguments of the port
         self,
         partition: str,
         *,

@@ -1,7 +1,7 @@
-"""Operations that interleave at every storage call, each in a process of its own.
+"""Operations that interleave at every storage call, each in its own process.
 
-An operation is a greenlet. Its storage calls let the scheduler go on with any other operation
-first. So a test with one seed replays one order of all storage calls of all processes.
+An operation is a greenlet. Before each of its storage calls the scheduler may run any other
+operation, so a seed replays one order of all storage calls of all processes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from simulation.faults import Crash
 
 
 class Operation:
-    """A function that runs in a process of its own: its clock differs from the world's.
+    """A function that runs in its own process, whose clock is `skew` seconds ahead of the world's.
 
-    `skew` is by how many seconds. A process that is not done after `timeout` seconds ends.
+    A process that is not done after `timeout` seconds ends.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Operation:
         return self._greenlet.dead
 
     def resume(self, now: float) -> None:
-        """Let the operation go on to its next storage call, or end it if its time is over."""
+        """Run the operation up to its next storage call, or end it after its timeout."""
         if now > self.ends_at and self._greenlet.gr_frame is not None:
             self._greenlet.throw(Crash)
         else:
@@ -48,7 +48,7 @@ class Operation:
 
 
 class Scheduler:
-    """The operations under way; `random` chooses which goes on."""
+    """The operations under way; `random` chooses the next one to run."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -60,12 +60,12 @@ class Scheduler:
         self.under_way.append(operation)
 
     def pause(self) -> None:
-        """Let others go on; called by the operation itself before each of its storage calls."""
+        """Let other operations run; an operation calls this before each of its storage calls."""
         if self.current is not None:
             self._main.switch()
 
     def step(self, now: float) -> None:
-        """Let one operation go on to its next storage call."""
+        """Run one operation up to its next storage call."""
         self.go_on(self._random.choice(self.under_way), now)
 
     def go_on(self, operation: Operation, now: float) -> None:

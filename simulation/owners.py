@@ -1,7 +1,7 @@
 """Owners and their requests: claims, resets, deletes and renames at any point.
 
-A client that gets no answer asks again, with the same request, until it gets one. One request is
-under way at a time; visitors, deliveries and folds interleave with it.
+A client that gets no answer repeats the request until it gets one. One request is under way at a
+time; visitors, deliveries and folds interleave with it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class OwnersWorld(Protocol):
 
 
 class Owners:
-    """Who owns which badges; what was done, the table tells."""
+    """The secrets of claimed badges; the table shows which requests were applied."""
 
     def __init__(self, world: OwnersWorld, ids: tuple[str, ...]) -> None:
         self._world = world
@@ -54,7 +54,7 @@ class Owners:
         self.ids = list(ids)
 
     def ask(self) -> None:
-        """Somebody asks for something, if no request is under way."""
+        """Start an owner's request, if none is under way."""
         if self.request.ended < self._world.moment or not self.requests:
             badge_id = self._world.random.choice(self.ids)
             secret = self._secrets.get(badge_id)
@@ -137,14 +137,14 @@ class Owners:
                     continue
                 except owner.OwnerError as refusal:
                     if is_done():
-                        raise AssertionError("done, and refused when asked again") from refusal
+                        raise AssertionError("applied, but refused when repeated") from refusal
                 break
         finally:
             self.request.ended = self._world.moment
             self._note(secrets)
 
     def _note(self, secrets: dict[str, str]) -> None:
-        """Learn from the table whose each badge is now, by any of its names."""
+        """Read from the table which secret each badge has now, by any of its names."""
         known = {*self._secrets.values(), *secrets.values()}
         by_digest = {digest(secret): secret for secret in known}
         self._secrets = {}

@@ -1,4 +1,4 @@
-"""A queue that keeps its messages or fails."""
+"""Queues in memory, which can fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chalicelib.views.view import View
 
 @dataclass
 class FakeQueue:
-    """A queue that keeps its messages; `failure` is raised instead, or `after` taking them."""
+    """A queue that keeps its messages; it raises `failure` instead, or `after` keeping them."""
 
     failure: StorageError | None = None
     after: bool = False
@@ -32,7 +32,7 @@ class FakeQueue:
 
 @dataclass
 class FakeViewQueue:
-    """A queue of views that keeps them; `failure` is raised instead."""
+    """A queue that keeps its views, or raises `failure`."""
 
     failure: StorageError | None = None
     views: list[View] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""HTTP messages as bytes, for clients that send what no library would."""
+"""HTTP messages as bytes, for clients that send requests no library would send."""
 
 from __future__ import annotations
 

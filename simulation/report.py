@@ -10,7 +10,7 @@ END = "<!-- until here -->\n"
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`failure` says which count was wrong; the figures then mean nothing."""
+    """A table; `failure` says which count was wrong, and the figures are then void."""
 
     title: str
     head: Sequence[str]
@@ -27,7 +27,7 @@ class Report:
 
 
 def judged(aim: str, *, met: bool) -> str:
-    """An aim, and whether it was met."""
+    """Return an aim, and whether it was met."""
     return f"{aim}: {'met' if met else 'missed'}"
 
 
@@ -38,7 +38,7 @@ def put_into(document: str, printed: str, begin: str) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The first column is text, the others are figures and stand to the right."""
+    """Format a table: the first column is text, the others are right-aligned figures."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     return [_line(row, widths) for row in (head, rule, *rows)]

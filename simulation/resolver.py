@@ -1,4 +1,4 @@
-"""A resolver of host names whose answers are given."""
+"""A resolver of host names with given answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chalicelib.events.webhooks.urls import Record
 
 
 class Names:
-    """A resolver: each question is answered by the next of its answers, and the last for ever."""
+    """A resolver that gives its answers in turn, and then always the last one."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self.asked: list[tuple[str, int]] = []

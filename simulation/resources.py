@@ -1,4 +1,4 @@
-"""Resources made of what a test or a measurement gives."""
+"""Resources made of the parts that a test or a measurement gives."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.views.view_queue import ViewQueue
 
 MISSING: Any = None
-"""Stands for a part that was not given: its use fails."""
+"""The value of a part that was not given; its use fails."""
 
 
 @dataclass
 class GivenResources:
-    """A `resources.Resources` of these parts."""
+    """A `resources.Resources` made of these parts."""
 
     table: Table = MISSING
     views_queue: ViewQueue = MISSING

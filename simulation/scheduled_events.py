@@ -1,4 +1,4 @@
-"""A scheduled event of a given time, and an attempt to deliver it."""
+"""A scheduled event for a given time, and an attempt to deliver it."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def fire(firing: EventDelivery, event: Event) -> None:
 
 
 def an_event(name: str = "e", at: int = AT, request: str = "") -> Event:
-    """An event for the log, accepted at noon."""
+    """Return an event for the log that was accepted at noon."""
     return Event(name, at, AT, Target(Kind.LOG), '"hello"', request or f"{name} at {at}")

@@ -1,4 +1,4 @@
-"""The resources of one machine as far as views need them, over an open file."""
+"""The resources that views need on one machine, over an open file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def standalone(
     clock: Callable[[], float],
     settings: Settings,
 ) -> StandaloneResources:
-    """Return resources whose events and journals are missing."""
+    """Return resources without events and journals."""
     return StandaloneResources(
         settings=settings,
         clock=clock,

@@ -1,4 +1,4 @@
-"""A table in a file of its own, and a table with steps around its calls."""
+"""A table in its own file, and a table with steps before and after its calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vumi.storage.table import SqliteTable
 
 @contextmanager
 def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
-    """A real table in a file of its own."""
+    """Make a real table in its own file."""
     with TemporaryDirectory(dir=folder) as fresh:
         database = Database(Path(fresh) / "table.sqlite3")
         try:
@@ -28,15 +28,15 @@ def sqlite_table(folder: Path | None = None) -> Iterator[SqliteTable]:
 
 
 def _nothing(_: object) -> None:
-    """What happens unless a test says otherwise."""
+    """Do nothing: the default step."""
 
 
 @dataclass
 class FaultyTable:
-    """A table, with what happens around its calls; `written` and `put` keep what it was asked.
+    """A table with steps before and after its calls; `written` and `put` record its writes.
 
-    `before_read` is told which method reads. A failure of `after_write` or `after_put` is an
-    answer that is lost.
+    `before_read` gets the name of the method. A failure of `after_write` or `after_put` is a lost
+    answer.
     """
 
     table: Table
@@ -81,7 +81,7 @@ class FaultyTable:
 
 
 def raising(*failures: Exception | None) -> Callable[[object], None]:
-    """What raises the first failure at the first call, the second at the second; None: nothing."""
+    """Return a step that raises the next failure at each call; None raises nothing."""
     left = iter(failures)
 
     def step(_: object) -> None:

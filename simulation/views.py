@@ -1,4 +1,4 @@
-"""Views of one badge, its items in a table, and a fold of it."""
+"""Views of a badge, its items in a table, and its fold."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ DAY = 24 * HOUR
 
 
 def ulid(at: int = AT_NOON, place: int = 0, badge_id: str = BADGE) -> str:
-    """Return the ULID of a view, whose time is in milliseconds since 1970.
+    """Return the ULID of a view, for a time in milliseconds since 1970.
 
-    Two views of one badge and time differ by `place`.
+    Two views of one badge at the same time differ by `place`.
     """
     badge = crc32(badge_id.encode()) % 10**8
     return f"{earliest(at)[:10]}{badge:08}{place:08}"
@@ -43,12 +43,12 @@ def view(
     first: bool = True,
     hot: bool = False,
 ) -> View:
-    """Return a view of a time in milliseconds since 1970."""
+    """Return a view at a time in milliseconds since 1970."""
     return View(badge_id, ulid(at, place, badge_id), first=first, hot=hot)
 
 
 def put_views(table: Table, *times: int, badge_id: str = BADGE) -> list[View]:
-    """Put a view item for each time, as if it had been young."""
+    """Put a view item for each time, as for young views."""
     views = [view(at, place, badge_id) for place, at in enumerate(times)]
     places = [keys.view(badge_id, one.ulid) for one in views]
     table.put_all([{"PK": pk, "SK": sk, "ttl": 1} for pk, sk in places])
@@ -96,7 +96,7 @@ def fold(table: Table, now: float, badge_id: str = BADGE) -> int:
 
 @contextmanager
 def in_time_zone(name: str) -> Iterator[None]:
-    """Let the process be in a time zone."""
+    """Set the time zone of the process."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = name
     time.tzset()

@@ -1,9 +1,9 @@
-"""Wallets and whatever can happen to who moves their money: calls that fail, answers that are lost.
+"""Wallets with all faults: calls that fail, answers that are lost.
 
-The plain modules over a table of which any call may fail. A client that gets no answer asks again,
-after days too, or never; others ask in the midst of it, of processes whose clocks differ by 100 s,
-or read a journal page by page. TTL takes entries one by one, in any order, and they are looked for
-in the archive.
+The modules of wallets run over a table of which any call may fail. A client that gets no answer
+asks again, perhaps after days, or never. Meanwhile others ask processes whose clocks differ by
+100 s, or read a journal page by page. TTL removes entries one by one, in any order; the archive
+must then have them.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from simulation.faults import Fault, Faults, Faulty, FaultyTable
 
 START = 1_800_000_000.0
 NOBODY = "7" * 26
-"""What could be a wallet's id and is none's."""
+"""A valid id that no wallet has."""
 EVERYTHING = 100_000
 AHEAD_SECONDS = 50
 CLOCKS = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
-"""How far the clock of each process is ahead."""
+"""The seconds by which the clock of each process is ahead."""
 PAGE = 2
 
 Told: TypeAlias = Answer | type[PostingError]
 
 
 def answer_of(ledger: Ledger, posting: Posting) -> Told:
-    """What comes of asking. Raises `StorageError` where nothing was answered."""
+    """Return the answer to a posting. Raises `StorageError` if there is none."""
     try:
         return Answer(ledger.post(posting))
     except RefusedError as refused:
@@ -60,7 +60,7 @@ def answer_of(ledger: Ledger, posting: Posting) -> Told:
 
 @dataclass(frozen=True)
 class Books:
-    """The balances, the nonces, and each entry that a journal ever had, with its wallet."""
+    """The balances, the nonces, and every entry that a journal has had, with its wallet."""
 
     balances: dict[str, int]
     entries: set[tuple[str, Entry]]
@@ -73,7 +73,7 @@ class Books:
         wallet_ids: Collection[str],
         archived: Iterable[tuple[str, Entry]] = (),
     ) -> Books:
-        """As they stand, while nobody moves anything."""
+        """Read the present state, while nobody posts."""
         balances = {one: opening.read(table, one).balance for one in wallet_ids}
         items = [item for one in wallet_ids for item in items_of(table, one)]
         hot = {(_wallet_of(one), Entry.of(one)) for one in items if _is_entry(one)}
@@ -81,7 +81,7 @@ class Books:
         return cls(balances, hot | set(archived), nonces)
 
     def check(self) -> None:
-        """The laws that hold at any moment."""
+        """Check the laws that hold at any time."""
         copies: defaultdict[str, list[str]] = defaultdict(list)
         moved: defaultdict[str, int] = defaultdict(int)
         for wallet_id, entry in self.entries:
@@ -90,7 +90,7 @@ class Books:
             moved[wallet_id] += -entry.posting.amount if gives else entry.posting.amount
         for wallet_id, balance in self.balances.items():
             assert 0 <= balance <= MOST
-            assert balance == moved[wallet_id], f"{wallet_id} has not what moved"
+            assert balance == moved[wallet_id], f"{wallet_id} has another balance than its entries"
         for entry in self.all_entries:
             assert sorted(copies[entry.entry_id]) == sorted(entry.posting.wallets)
             item = self.nonces.get(nonce(entry.posting), {})
@@ -110,7 +110,7 @@ class Books:
         return sum(one.amount for one in postings if one.kind is Kind.DEPOSIT)
 
     def check_told(self, told: Sequence[Answer]) -> None:
-        """What was answered is so: in every journal that it belongs to, a refusal in none."""
+        """Check that each posting that was done is in all its journals, a refused one in none."""
         ids = {entry.entry_id for entry in self.all_entries}
         for answer in told:
             entry = answer.entry
@@ -120,18 +120,18 @@ class Books:
                 assert entry.entry_id not in ids
 
     def check_asked(self, postings: Collection[Posting]) -> None:
-        """Nothing moved that nobody asked for."""
+        """Check that every entry is of a posting that a client asked for."""
         assert {entry.posting for entry in self.all_entries} <= set(postings)
 
 
 def items_of(table: Table, wallet_id: str) -> list[Item]:
-    """The items beside a wallet in its partition."""
+    """Return the other items in a wallet's partition."""
     found = table.query(wallets.PARTITION + wallet_id, limit=EVERYTHING)
     return [item for item in found if item["SK"] != wallets.SORT]
 
 
 def entries_of(table: Table, wallet_id: str) -> list[Entry]:
-    """The journal as it is in the table, oldest first."""
+    """Return the entries of a journal in the table, oldest first."""
     return [Entry.of(item) for item in items_of(table, wallet_id) if _is_entry(item)]
 
 
@@ -145,7 +145,7 @@ def _wallet_of(item: Item) -> str:
 
 @dataclass
 class Reader:
-    """Somebody who follows the journal of a wallet from its newest entry to its end."""
+    """A client that reads the journal of a wallet from its newest entry to its end."""
 
     wallet_id: str
     seen: list[Entry] = field(default_factory=list)
@@ -163,7 +163,7 @@ class Reader:
             self.read(table)
 
     def check(self, entries: Iterable[Entry]) -> None:
-        """None of a journal's entries, as they are now, is missed or seen twice."""
+        """Check that the client missed none of a journal's present entries, and read none twice."""
         if not self.seen:
             return
         ids = [entry.entry_id for entry in self.seen]
@@ -174,7 +174,7 @@ class Reader:
 
 
 class WalletsWorld:
-    """The state of it all, and what was answered to whom."""
+    """The state of all wallets, and the answers to their clients."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -187,14 +187,14 @@ class WalletsWorld:
         self.archive = ArchiveWorld()
         self.readers: list[Reader] = []
         self._faulty = FaultyTable(table, self.faults, lambda _: None)
-        bits = Random(1).getrandbits  # noqa: S311  the same every time
+        bits = Random(1).getrandbits  # noqa: S311  the same in each run
         self._ledgers = [Ledger(self._faulty, partial(self._clock, one), bits) for one in CLOCKS]
 
     def _clock(self, ahead: float) -> float:
         return self.now + ahead
 
     def open(self, user: str, faults: Sequence[Fault] = ()) -> None:
-        """Somebody opens a wallet for a user, maybe not for the first time."""
+        """Open a wallet for a user, who may have one already."""
         self.users.add(user)
         with Faulty(self.faults, faults):
             try:
@@ -205,22 +205,22 @@ class WalletsWorld:
 
     @property
     def wallet_ids(self) -> list[str]:
-        """Of all users who have one."""
+        """The ids of all wallets."""
         owned = [self.table.get(wallets.owner(user)) for user in sorted(self.users)]
         return [text(item, "wallet") for item in owned if item]
 
     def ask(self, posting: Posting, faults: Sequence[Fault] = (), process: int = 1) -> None:
-        """Somebody asks for a posting; without a fault it is known what must be answered."""
+        """Ask for a posting; without a fault, check the answer against the table."""
         self.postings.append(posting)
         expected = self._expected(posting)
         with Faulty(self.faults, faults):
             answer = answer_of(self._ledgers[process], posting)
             if not faults:
-                assert _as_expected(answer, expected)
+                assert _matches(answer, expected)
             self._note(posting, answer)
 
     def ask_again(self, which: int, faults: Sequence[Fault] = (), process: int = 1) -> None:
-        """The same request once more, whatever became of the first."""
+        """Repeat a request, whether the first was applied or not."""
         if self.postings:
             self.ask(self.postings[which % len(self.postings)], faults, process)
 
@@ -238,7 +238,7 @@ class WalletsWorld:
             assert first is None or first.entry.posting != posting
 
     def _expected(self, posting: Posting) -> Told | Outcome:
-        """By what the table has: as it was the first time, or as the balances allow it now."""
+        """Return the answer that the table implies: the first one, or by the present balances."""
         if posting.source == posting.target:
             return SameWalletError
         if item := self.table.get(nonce(posting)):
@@ -252,11 +252,11 @@ class WalletsWorld:
         return Outcome.DONE
 
     def balance(self, wallet_id: str) -> int:
-        """What a wallet has."""
+        """Return the balance of a wallet."""
         return opening.read(self.table, wallet_id).balance
 
     def read(self, place: int, *, goes_on: bool) -> None:
-        """Somebody reads a page of a journal: the next one, or the first."""
+        """Read the next page of a journal, or its first."""
         wallet_id = self.wallet_ids[place % len(self.wallet_ids)]
         reader = Reader(wallet_id)
         if goes_on and (reading := [one for one in self.readers if not one.is_done]):
@@ -266,11 +266,11 @@ class WalletsWorld:
         reader.read(self.table)
 
     def expire(self, which: int) -> None:
-        """The time comes at which TTL takes one item, whichever."""
+        """Let TTL remove one item, in any order."""
         ids = ["", *self.wallet_ids]
         items = [item for wallet_id in ids[1:] for item in items_of(self.table, wallet_id)]
         if mortal := [item for item in items if "ttl" in item]:
-            # In an order that does not depend on ids, which are others each time.
+            # Sort independently of ids, because ids differ in each run.
             mortal.sort(key=lambda one: [text(one, "nonce"), *_places(ids, one)])
             item = mortal[which % len(mortal)]
             self.now = max(self.now, number(item, "ttl") + 1)
@@ -279,7 +279,7 @@ class WalletsWorld:
                 self.archive.remove(item)
 
     def check(self) -> None:
-        """The laws that hold at any moment."""
+        """Check the laws that hold at any time."""
         books = Books.of(self.table, self.wallet_ids, self.archive.entries())
         books.check()
         books.check_told(self.told)
@@ -291,7 +291,7 @@ class WalletsWorld:
             assert ahead <= AHEAD_SECONDS + 0.001, "an id is ahead of every clock"
 
     def end(self) -> None:
-        """Nothing fails any more: all who were not answered ask again, and all others too."""
+        """End all faults, and repeat every request, answered or not."""
         for user in sorted(self.users):
             self.open(user)
         for posting in dict.fromkeys(self.postings):
@@ -304,18 +304,18 @@ class WalletsWorld:
             self._check_journal(wallet_id)
 
     def _check_journal(self, wallet_id: str) -> None:
-        """Page by page it is what moved, newest first."""
+        """Check that the pages of a journal have its wallet's entries, newest first."""
         reader = Reader(wallet_id)
         reader.read_all(self.table)
         assert reader.seen == entries_of(self.table, wallet_id)[::-1]
 
 
 def _places(ids: Sequence[str], item: Item) -> list[int]:
-    """Whose journal it is in, and who gave."""
+    """Return the places of the entry's wallet and of its source."""
     return [ids.index(_wallet_of(item)), ids.index(text(item, "from"))]
 
 
-def _as_expected(answer: Told, expected: Told | Outcome) -> bool:
+def _matches(answer: Told, expected: Told | Outcome) -> bool:
     if isinstance(expected, Outcome):
         return isinstance(answer, Answer) and answer.outcome is expected
     return answer == expected

@@ -1,6 +1,6 @@
-"""What the worlds share: their visitors and owners, and the check of every answer.
+"""The common part of the worlds: visitors, owners, and the check of every answer.
 
-A world is what may happen to one engine. Its operations interleave at every storage call. One
+A world simulates one engine and its faults. Its operations interleave at every storage call. One
 seed makes one history.
 """
 
@@ -36,13 +36,13 @@ Result = TypeVar("Result")
 NOON = 1_800_014_400.0
 """A noon in UTC."""
 GET_SECONDS = 30.0
-"""When API Gateway ends a GET."""
+"""The timeout of a GET at API Gateway."""
 FAR = 100_000.0
 
 
 @dataclass
 class Looking:
-    """A request for a badge under way: what its answer is held against, and the views it took."""
+    """A request for a badge under way: the bounds of its answer, and the view that it took."""
 
     asked: str
     span: Span
@@ -52,9 +52,9 @@ class Looking:
 
 
 class World:
-    """Visitors and owners, and the record of what they were answered.
+    """Visitors and owners, and the record of their answers.
 
-    `engine` is the table itself, `table` the one that operations use.
+    `engine` is the table itself; operations use `table`.
     """
 
     engine: Table
@@ -67,7 +67,7 @@ class World:
         self, seed: int, start: float, skew: float, ids: tuple[str, ...], *, has_owners: bool
     ) -> None:
         self.has_owners = has_owners
-        self.random = Random(seed)  # noqa: S311  its chances come from a seed, and guard nothing
+        self.random = Random(seed)  # noqa: S311  seeded, not for security
         self.now, self.calls, self.skew = start, 0, skew
         self.ledger = Ledger()
         self.scheduler = Scheduler(self.random)
@@ -83,9 +83,9 @@ class World:
         raise NotImplementedError
 
     def call(self, operation: Callable[[], Result]) -> Result:
-        """Do what is asked of the storage, unless it fails, loses its answer or the process ends.
+        """Run a storage call, which may fail, lose its answer, or end the process.
 
-        `faults` is the share of calls to which one of these happens.
+        `faults` is the share of calls with one of these faults.
         """
         self.calls += 1
         chance = self.random.random() / self.faults if self.faults else 1.0
@@ -105,17 +105,17 @@ class World:
         return Windows.of(self.settings)
 
     def start(self, run: Callable[[Operation], None], timeout: float = FAR) -> None:
-        """Start an operation in a process whose clock differs from others'."""
+        """Start an operation in a process with its own clock."""
         skew = self.random.uniform(-0.5, 0.5) * self.skew
         self.scheduler.start(Operation(run, self.now, skew, timeout))
 
     def looking(self) -> Looking | None:
-        """Return the request for a badge that is going on just now."""
+        """Return the request for a badge that is running now."""
         state = self.scheduler.current.state if self.scheduler.current else None
         return state if isinstance(state, Looking) else None
 
     def note_life(self, write: Write) -> None:
-        """Note that a write has ended the life of an id."""
+        """Record the end of a life if a write has ended it."""
         if not (isinstance(write, Update) and write.key.sk == keys.SUMMARY):
             return
         if "reset" in write.values:
@@ -126,7 +126,7 @@ class World:
     # requests
 
     def look(self, asked: str) -> Looking:
-        """Begin to watch a request for a badge."""
+        """Begin to record a request for a badge."""
         return Looking(asked, Span(self.moment), dict(self.ledger.highest), self.moment)
 
     def badge(self, asked: str, method: str = "GET", *, peek: bool = False) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class World:
         return body
 
     def history(self, asked: str) -> dict[str, Any]:
-        """Ask for the history of a badge, which is an answer as well."""
+        """Ask for the history of a badge, which shows a count as well."""
         try:
             found = history.read(self.table, asked, 400, self.clock())
         except StorageError:
@@ -147,7 +147,7 @@ class World:
         return {"message": str(found.total), "history": True}
 
     def any_request(self, asked: str) -> Callable[[], dict[str, Any]]:
-        """Return some request for a badge: mostly a GET, now and then one that counts nothing."""
+        """Return a request for a badge: mostly a GET, sometimes one that counts nothing."""
         chance = self.random.random()
         if chance < 0.1:
             return partial(self.history, asked)
@@ -155,7 +155,7 @@ class World:
         return partial(self.badge, asked, method, peek=0.2 <= chance < 0.3)
 
     def check_answer(self, looking: Looking, body: Mapping[str, Any]) -> None:
-        """Laws 2 and 3, and that a frozen badge takes no view, if no owner was at work."""
+        """Check laws 2 and 3, and that a frozen badge takes no view unless an owner changed it."""
         if body.get("isError"):
             view = self.ledger.views[looking.asked].get(looking.own)
             if view and "view taken" in body["message"]:
@@ -174,34 +174,34 @@ class World:
         self.ledger.highest[badge_id] = max(self.ledger.highest[badge_id], shown)
 
     def take(self, looking: Looking, ulid: str) -> None:
-        """A request has taken a view."""
+        """Record that a request has taken a view."""
         looking.own = ulid
         self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment))
 
     def an_owner_asks(self) -> None:
-        """Some owner asks for something, unless this world has none."""
+        """Start an owner's request, if this world has owners."""
         if self.has_owners:
             self.owners.ask()
 
     # a history
 
     def step(self) -> None:
-        """One thing happens."""
+        """Do one step."""
         raise NotImplementedError
 
     def rest(self) -> None:
-        """Everything under way ends, and all that waits is done."""
+        """End all operations, and do everything that waits."""
         raise NotImplementedError
 
     def run(self, steps: int) -> None:
-        """Let so many things happen, then let all come to rest, and check law 1."""
+        """Do this many steps, come to rest, and check law 1."""
         for _ in range(steps):
             self.step()
         self.rest()
         self.check()
 
     def check(self) -> None:
-        """Law 1: all is counted, and the history has all that is counted."""
+        """Check law 1: every view is counted, and the history has every counted view."""
         for badge_id in self.badges():
             count = read(self.engine, badge_id).count
             least, most = self.ledger.bounds(badge_id)
@@ -214,5 +214,5 @@ class World:
         return sorted(set(self.ledger.views) | set(self.ledger.ends))
 
     def badges(self) -> list[str]:
-        """Return the ids that are no other name of a badge."""
+        """Return the ids that are not aliases."""
         return [name for name in self.names() if self.ledger.place(name) == name]

@@ -1,1 +1,1 @@
-"""How fast one machine and the handlers are."""
+"""Measurements of the speed of one machine and of the handlers."""

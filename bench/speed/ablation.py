@@ -1,6 +1,6 @@
 """`python -m bench.speed.ablation STEP`: `python -m vumi` without one of its optimizations.
 
-Each is removed from outside, so the rest of the engine is the one that is shipped.
+The optimization is removed from outside, so the rest of the engine is as shipped.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from vumi.workers import changes
 from vumi.workers.views import ViewWorker
 
 
-def _alone() -> None:
-    """Give each request a commit of its own."""
+def _commit_each_request() -> None:
+    """Give each request its own commit."""
     patch.object(common_commits, "MAX_REQUESTS", 1).start()
 
 
-def _messages() -> None:
+def _store_messages() -> None:
     """Write a message in the commit of its visitor, then deliver it, then delete it."""
     patch.object(ViewWorker, "commit", lambda _, function: function()).start()
 
 
-def _savepoints() -> None:
-    """Give each write within a commit a savepoint of its own, one statement or many."""
-    patch.object(database, "nested", _nested).start()
+def _nest_each_write() -> None:
+    """Give each write within a commit its own savepoint, even for one statement."""
+    patch.object(database, "nested", _nest).start()
 
 
-def _nested(connection: sqlite3.Connection, job: commits.Job[Any], **_: object) -> Any:
+def _nest(connection: sqlite3.Connection, job: commits.Job[Any], **_: object) -> Any:
     return commits.nested(connection, job)
 
 
-def _no_turns() -> None:
+def _take_no_turns() -> None:
     """Let the loops compute while visitors are answered."""
     patch.object(engine, "FairLock", nullcontext).start()
 
 
-def _large_folds() -> None:
+def _fold_large_batches() -> None:
     """Fold a thousand removals before a visitor has a turn."""
     patch.object(changes, "MIN_BATCH_CHANGES", changes.MAX_BATCH_CHANGES).start()
 
 
 STEPS: Mapping[str, Callable[[], None]] = {
-    "requests share a commit": _alone,
-    "views are stored by the commit that answers": _messages,
-    "one statement has no savepoint": _savepoints,
-    "loops and visitors take turns": _no_turns,
-    "a fold is as large as fits into its turn": _large_folds,
+    "requests share a commit": _commit_each_request,
+    "views are stored by the commit that answers": _store_messages,
+    "one statement has no savepoint": _nest_each_write,
+    "loops and visitors take turns": _take_no_turns,
+    "a fold is as large as fits into its turn": _fold_large_batches,
 }
-"""The optimizations, and how each is removed."""
+"""The optimizations, each with the function that removes it."""
 
 if __name__ == "__main__":
     STEPS[sys.argv[1]]()

@@ -1,7 +1,7 @@
 """One machine: events accepted per second, each on the disk before it is answered.
 
-The yardstick is `/healthz` of the same server, as for hits. An event far ahead is stored; one that
-is due soon is put on the queue as well.
+The yardstick is `/healthz` of the same server, as for hits. The server stores an event that is far
+ahead; it also queues one that is due soon.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from simulation.report import Report
 ROUNDS = 4
 REQUESTS = 2_000
 SOON, FAR = 400, 86_400
-"""Seconds: what is due within 420 goes to the queue at once."""
+"""Seconds; events that are due within 420 go to the queue immediately."""
 YARDSTICK = "/healthz"
 
 
 def measure() -> Report:
-    """Run the server, and have it accept events turn by turn."""
+    """Run the server, and let it accept events turn by turn."""
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), **SETTINGS) as server:
         sides: dict[str, Callable[[], Load]] = {
             YARDSTICK: partial(server.load, [Request(YARDSTICK)] * REQUESTS),
@@ -45,6 +45,6 @@ def measure() -> Report:
 
 
 def _event(delay: int) -> Request:
-    """Each of these makes an event of its own, for it names no id."""
+    """Return a request for an event; each makes a new event, because it names no id."""
     body = {"delay": delay, "target": {"log": True}, "payload": {"text": "the hour has come"}}
     return Request("/api/v1/events", json.dumps(body), TOKEN)

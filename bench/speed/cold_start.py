@@ -1,11 +1,11 @@
-"""Cold starts: processor time of a fresh process until its clients are made, and one event on.
+"""Cold starts: processor time of a fresh process until its clients are made, and after one event.
 
-vu-mi and the libraries that it ships are those of the package, unpacked: with the compiled files
-that the Python of Lambda makes for it, and without. The original is one module with the same
-libraries, and nothing compiled, as Chalice packs it.
+vu-mi and its libraries come from the unpacked package, with the compiled files that Lambda's Python
+makes, and without them. The original is one module with the same libraries and no compiled files,
+as Chalice packs it.
 
-The event goes to an endpoint on this machine that gives stubbed answers, so that everything a
-first event imports is in the figure. TLS, alike on all sides, is not.
+The handler sends its requests to a stubbed endpoint on this machine, so the figure includes
+everything that a first event imports. It excludes TLS, which is the same on all sides.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ OURS, PLAIN, ORIGINAL = "", "plain ", "original "
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A lambda to start: where it is, which resources it makes clients of, its first event."""
+    """A lambda to start: its module and handler, the resources with clients, its first event."""
 
     module: str
     handler: str
@@ -46,12 +46,12 @@ class Start:
     event: Mapping[str, Any]
 
     def run(self, task: Path, endpoint: str) -> tuple[float, float]:
-        """The processor seconds until its clients are made, and until the event is handled.
+        """Return the processor seconds until the clients are made, and until the event is handled.
 
         `task` is the folder of the unpacked package.
         """
         program = ("-P", "-m", "bench.speed.first_event", self.module, self.handler)
-        finished = subprocess.run(  # noqa: S603  it is a module of this project
+        finished = subprocess.run(  # noqa: S603  a module of this project
             [sys.executable, *program, *self.resources],
             input=json.dumps(self.event),
             cwd=task,
@@ -73,7 +73,7 @@ def measure() -> Report:
     """Start each lambda of vu-mi and of the original, turn by turn."""
     ours, originals = _ours(), _originals()
     with tempfile.TemporaryDirectory() as folder, serving(StubbedAws()) as endpoint:
-        compiled, plain = _unpacked(Path(folder))
+        compiled, plain = _unpack(Path(folder))
         sides = {
             **{f"{OURS}{name}": partial(ours[name].run, compiled, endpoint) for name in ours},
             **{f"{PLAIN}{name}": partial(ours[name].run, plain, endpoint) for name in ours},
@@ -95,8 +95,8 @@ def _heads(moment: str) -> Sequence[str]:
     return f"{moment} ms", "not compiled ms", "original ms", "ratio"
 
 
-def _unpacked(folder: Path) -> tuple[Path, Path]:
-    """The package with compiled files, of whatever Python this is, and without."""
+def _unpack(folder: Path) -> tuple[Path, Path]:
+    """Unpack the package with this Python's compiled files, and without compiled files."""
     package.package("dev", folder)
     made = {"compiled": str(sys.implementation.cache_tag), "plain": ""}
     for name, runtime in made.items():
@@ -115,7 +115,7 @@ def _ours() -> dict[str, Start]:
 
 
 def _originals() -> dict[str, Start]:
-    """One module is behind all three, and it makes its clients at import."""
+    """Return the original's lambdas: one module, which makes its clients at import."""
     get, put, fold = _first_events()
     return {
         "api_handler": Start("bench.original", "app", (), get),

@@ -14,7 +14,7 @@ import time
 
 
 def main(module: str, handler: str, *resources: str) -> None:
-    """`resources` are those of `chalicelib.resources` that the lambda uses."""
+    """Start a lambda that uses these resources of `chalicelib.resources`, and print its times."""
     event = json.load(sys.stdin)
     started = time.process_time()
     handle = getattr(importlib.import_module(module), handler)

@@ -1,8 +1,8 @@
 """The stream lambda: views per second through `fold_views`, by engine and badges in a batch.
 
-The thousand views of a batch are of one badge, which is one update, or of a hundred, which is a
-hundred. SQLite commits to the disk; moto is DynamoDB in memory behind boto's client, on one
-thread, for it is not safe on more.
+The thousand views of a batch are of one badge, with one update, or of a hundred badges, with a
+hundred updates. SQLite commits to the disk. moto simulates DynamoDB in memory for boto's client, on
+one thread, because it is not thread-safe.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ ONE, MANY = 1, 100
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Windows of this many badges, folded one after the other over one engine."""
+    """Windows of this many badges, folded one after another over one engine."""
 
     engine: GivenResources
     agenda: Agenda
     badges: int
 
     def fold(self) -> float:
-        """Fold the views of the next window; return how many a second."""
+        """Fold the views of the next window; return the views per second."""
         taken_at = int(self.agenda.now * 1000)
         self.engine.table.put_all(
             [view_item(taken_at, self._badge_id(place)) for place in range(VIEWS)]
@@ -69,7 +69,7 @@ class Side:
 
 
 def measure() -> Report:
-    """Fold the same batches over both engines, turn by turn, and check what they counted."""
+    """Fold the same batches over both engines, turn by turn, and check the counts."""
     agenda = Agenda()
     with _engines(agenda) as engines:
         sides = {

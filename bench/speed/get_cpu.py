@@ -1,7 +1,6 @@
 """The GET lambda: processor time of one request by how many live views its badge has.
 
-Both sides go through Chalice, boto's request and parser, and end at stubbed answers in place of
-the network.
+Both sides run Chalice and boto's client, and get stubbed answers in place of the network.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from simulation.report import Report, judged
 from simulation.resources import GivenResources
 
 ROUNDS = {0: 600, 100: 300, 1_000: 80, 7_999: 20}
-"""Requests of each side by live views; the more one costs, the fewer are enough."""
+"""Requests of each side by live views; fewer are enough if each costs more."""
 WARM_UP = 5
 AIMS = {0: ("no more", 1.0), 7_999: ("at most 1/40", 1 / 40)}
 """The share of the original's time that vu-mi may take."""
@@ -39,7 +38,7 @@ def measure() -> Report:
     aws = StubbedAws()
     aws.attach(original.table.meta.client)
     aws.attach(original.queue)
-    with handlers_over(_given(aws)):
+    with handlers_over(_resources(aws)):
         rows = [_row(aws, live_views, rounds) for live_views, rounds in ROUNDS.items()]
     return Report(
         title="get_cpu: processor time of a GET on Lambda",
@@ -49,15 +48,17 @@ def measure() -> Report:
     )
 
 
-def _given(aws: StubbedAws) -> GivenResources:
+def _resources(aws: StubbedAws) -> GivenResources:
     return GivenResources(
-        table=DynamoTable(_stubbed("dynamodb", aws), ENVIRONMENT["TABLE_NAME"]),
-        views_queue=ViewMessages(SqsQueue(_stubbed("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"])),
+        table=DynamoTable(_stubbed_client("dynamodb", aws), ENVIRONMENT["TABLE_NAME"]),
+        views_queue=ViewMessages(
+            SqsQueue(_stubbed_client("sqs", aws), ENVIRONMENT["VIEWS_QUEUE_URL"])
+        ),
         map_parallel=map_parallel,
     )
 
 
-def _stubbed(service: str, aws: StubbedAws) -> Any:
+def _stubbed_client(service: str, aws: StubbedAws) -> Any:
     stubbed = clients.aws_client(service)
     aws.attach(stubbed)
     return stubbed

@@ -1,8 +1,8 @@
 """One machine: hits per second, each counted and on the disk before it is answered.
 
-The yardstick is `/healthz` of the same server: the same way through web server and Chalice, one
-read, and nothing written. SVG badges are held against JSON badges of the same ids. Afterwards every
-view must be in the count, once.
+The yardstick is `/healthz` of the same server, which goes through the same web server and Chalice,
+reads once, and writes nothing. The time of SVG badges is compared with that of JSON badges. At the
+end, every view must be in the count once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ HITS_A_ROUND = 5_000
 IDS = 2_000
 AIM_PER_SECOND = 2_000
 AIM_SVG = 1.3
-"""An SVG badge takes at most so many times as long as a JSON badge."""
+"""The most that an SVG badge may take, as a multiple of a JSON badge's time."""
 FSYNCS = 50
 SHORT_LIVED = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
-"""Windows end on whole seconds, are folded a second later, and their views go soon after."""
+"""Windows of one second, folded a second later; their views expire soon after."""
 
 YARDSTICK = "/healthz"
 MANY = f"hits on {IDS:,} ids"
@@ -36,20 +36,20 @@ SVG = f"the same as SVG, on {IDS:,} others"
 ONE = "hits on one id"
 
 SPREAD = [f"bench%2F{place * 7 % IDS}" for place in range(HITS_A_ROUND)]
-"""Neighbours in time are no neighbours in the table; 7 shares no factor with `IDS`."""
+"""Successive requests are not neighbours in the table; 7 shares no factor with `IDS`."""
 DRAWN = [f"bench%2Fdrawn%2F{place * 7 % IDS}" for place in range(HITS_A_ROUND)]
 HOT = ["bench%2Fhot"] * HITS_A_ROUND
 
 
 def measure() -> Report:
-    """Run the server, load it, and count again what it counted."""
+    """Run the server, load it, and check its counts."""
     settled: list[float] = []
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), **SHORT_LIVED) as server:
         sides: dict[str, Callable[[], Load]] = {
             YARDSTICK: partial(server.load, [Request(YARDSTICK)] * HITS_A_ROUND),
-            MANY: _and_settle(server, "views", SPREAD, settled),
-            SVG: _and_settle(server, "views.svg", DRAWN, settled),
-            ONE: _and_settle(server, "views", HOT, settled),
+            MANY: _hit_and_settle(server, "views", SPREAD, settled),
+            SVG: _hit_and_settle(server, "views.svg", DRAWN, settled),
+            ONE: _hit_and_settle(server, "views", HOT, settled),
         }
         loads = interleaved(ROUNDS, sides)
         lost, doubled = _difference(server, _expected([*SPREAD, *DRAWN, *HOT]))
@@ -69,10 +69,10 @@ def measure() -> Report:
     )
 
 
-def _and_settle(
+def _hit_and_settle(
     server: Server, route: str, ids: Sequence[str], settled: list[float]
 ) -> Callable[[], Load]:
-    """Hit badges; what is behind the hits must not slow what is measured next."""
+    """Return a function that hits badges and waits for their folds, which would slow the next."""
 
     def hit() -> Load:
         load = server.load([Request(f"/api/v1/{route}?id={badge_id}") for badge_id in ids])
@@ -116,7 +116,7 @@ def _expected(ids: Sequence[str]) -> dict[str, int]:
 
 
 def _difference(server: Server, expected: Mapping[str, int]) -> tuple[int, int]:
-    """How many views are missing, and how many there are too many, over all badges."""
+    """Return the numbers of missing and of surplus views, over all badges."""
     peeked = server.shown(list(expected))
     errors = [peeked[badge_id] - views for badge_id, views in expected.items()]
     return -sum(min(0, error) for error in errors), sum(max(0, error) for error in errors)

@@ -1,6 +1,6 @@
-"""Events on one machine: how late they are, from their time to their arrival at a receiver.
+"""Events on one machine: their lateness, from their time to their arrival at a receiver.
 
-Server, receiver and clock are of one machine. Every event must arrive, once, and none before its
+Server, receiver and clock are on one machine. Every event must arrive once, and none before its
 time.
 """
 
@@ -25,12 +25,12 @@ BURST, BURST_AHEAD_SECONDS = 1_000, 8.0
 SPREAD, SPREAD_AHEAD_SECONDS = 10_000, 30.0
 SPREAD_SECONDS = 60.0
 GRACE_SECONDS = 10.0
-"""How long after the last event is waited for those that are late."""
+"""The time after the last event for late ones to arrive."""
 AIM_SECONDS = 1.0
 
 
 def measure() -> Report:
-    """Let events fire, those of a burst several times over."""
+    """Let events fire, with several rounds of the burst."""
     bursts = [_latenesses(BURST, 0.0, BURST_AHEAD_SECONDS) for _ in range(ROUNDS)]
     spread = _latenesses(SPREAD, SPREAD_SECONDS, SPREAD_AHEAD_SECONDS)
     sides = {
@@ -49,7 +49,7 @@ def measure() -> Report:
 
 
 class Arrivals:
-    """How late events came, in seconds, and what is wrong with that."""
+    """The lateness of each event, in seconds, and the errors."""
 
     def __init__(self, due: Mapping[str, float], received: Sequence[tuple[str, float]]) -> None:
         came = [event_id for event_id, _ in received]

@@ -1,7 +1,7 @@
 """A load client: one process, many keep-alive connections, each with one request under way.
 
-It does as little as it can, for it shares the machine with the server it measures. `run` works
-within this process, `run_apart` in one of its own, which shares no interpreter with anybody.
+The client does little work, because it shares the machine with the server that it measures. `run`
+works in this process, `run_apart` in a separate process with its own interpreter.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from simulation.environment import ROOT
 from simulation.raw_http import complete
 
 SILENCE_SECONDS = 30.0
-"""A server that answers nobody for so long hangs."""
+"""A server without an answer for this time hangs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What came of it: `seconds` from first request to last answer, `waits` of each in seconds.
+    """The result of a load: `seconds` from the first request to the last answer, `waits` of each.
 
-    An answer that is not 2xx, or is the badge of an error, is a failed one.
+    An answer that is not 2xx, or is an error badge, counts as failed.
     """
 
     answered: int
@@ -42,7 +42,7 @@ class Load:
 
 
 def percentile(waits: Sequence[float], share: float) -> float:
-    """The wait that `share` of the requests did not exceed."""
+    """Return the wait that `share` of the requests did not exceed."""
     return sorted(waits)[min(len(waits) - 1, int(share * len(waits)))]
 
 
@@ -61,7 +61,7 @@ def compared(loads: Mapping[str, Sequence[Load]], yardstick: str) -> list[tuple[
 
 
 class Request(NamedTuple):
-    """What to ask for; with a body it is a POST where no method is given."""
+    """A request; with a body and without a method it is a POST."""
 
     path: str
     body: str = ""
@@ -78,9 +78,9 @@ class Request(NamedTuple):
 
 
 def run(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
-    """Make every request once, over so many connections.
+    """Make every request once, over this many connections.
 
-    Raises `ConnectionError` where the server hangs up, `TimeoutError` where it hangs.
+    Raises `ConnectionError` if the server hangs up, `TimeoutError` if it hangs.
     """
     encoded = (request.encoded(host) for request in requests)
     open_connections = [_Connection(host, port) for _ in range(min(connections, len(requests)))]
@@ -94,7 +94,7 @@ def run(host: str, port: int, requests: Sequence[Request], connections: int) -> 
 
 
 def run_apart(host: str, port: int, requests: Sequence[Request], connections: int) -> Load:
-    """As `run`, in a process of its own."""
+    """Do the same as `run` in a separate process."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench.speed.load"],
         input=json.dumps([host, port, requests, connections]),
@@ -120,7 +120,7 @@ class _Connection:
         self._socket.sendall(request)
 
     def receive(self) -> bytes | None:
-        """The answer, None while a part of it is missing."""
+        """Return the answer, or None while a part of it is missing."""
         part = self._socket.recv(65_536)
         if not part:
             raise ConnectionError("the server closed a connection with a request under way")
@@ -137,7 +137,7 @@ class _Connection:
 def _exchange(
     connections: Sequence[_Connection], requests: Iterator[bytes]
 ) -> Iterator[tuple[bytes, float]]:
-    """Every answer and how long it took, in the order in which they come."""
+    """Yield every answer and its time in seconds, in the order of arrival."""
     with selectors.DefaultSelector() as selector:
         for connection in connections:
             selector.register(connection, selectors.EVENT_READ, connection)
@@ -162,7 +162,7 @@ def _readable(selector: selectors.BaseSelector) -> list[_Connection]:
 
 
 def main() -> None:
-    """Read the arguments of `run` from standard input as JSON, and write its `Load` to output."""
+    """Read the arguments of `run` as JSON from standard input, and print its `Load` as JSON."""
     host, port, requests, connections = json.load(sys.stdin)
     print(json.dumps(asdict(run(host, port, [Request(*one) for one in requests], connections))))
 

@@ -1,7 +1,7 @@
-"""One machine: what the server needs of memory over a million views, and of the disk.
+"""One machine: the memory and disk space that the server needs for a million views.
 
-The views are of 2,000 badges and live a second or two, so that a million of them go the whole way
-meanwhile: stored, expired, folded.
+The views are of 2,000 badges and expire after a second or two, so a million views are stored,
+folded and removed during the measurement.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from vumi.storage.database import FILE
 VIEWS = 1_000_000
 PARTS = 20
 WARM_UP = 4
-"""Parts after which everything has been done once; from there on nothing should grow."""
+"""Parts until the server has done everything once; after them nothing should grow."""
 AIM_GROWTH = 1.05
 MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the server held behind so many views, in bytes, and how the last part of them went."""
+    """The server's memory and file in bytes after this many views, and the last part's load."""
 
     views: int
     resident: int
@@ -37,9 +37,9 @@ class Seen:
 
 
 def measure() -> Report:
-    """Load the server part by part, and look at it in between."""
+    """Load the server part by part, and read its sizes after each part."""
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), **SHORT_LIVED) as server:
-        seen = [_after(server, part) for part in range(1, PARTS + 1)]
+        seen = [_load_part(server, part) for part in range(1, PARTS + 1)]
         settled = server.settle()
         shown = server.shown([f"bench%2F{number}" for number in range(IDS)])
     failed = sum(part.load.failed for part in seen)
@@ -49,7 +49,7 @@ def measure() -> Report:
     return Report(
         title=f"memory: {VIEWS:,} views on one machine, {CONNECTIONS} keep-alive connections",
         head=("views", "resident MB", "file MB", "per second", "aim"),
-        rows=[_row(part, aim if part is seen[-1] else "") for part in _told(seen)],
+        rows=[_row(part, aim if part is seen[-1] else "") for part in _select(seen)],
         notes=(
             f"from {seen[WARM_UP - 1].views:,} views to {VIEWS:,} it grew {growth:.3f} times",
             f"all folded {settled:.1f} s after the last view; {len(wrong)} counts wrong",
@@ -58,7 +58,7 @@ def measure() -> Report:
     )
 
 
-def _after(server: Server, part: int) -> Seen:
+def _load_part(server: Server, part: int) -> Seen:
     number = VIEWS // PARTS
     requests = [Request(f"/api/v1/views?id=bench%2F{place % IDS}") for place in range(number)]
     load = server.load(requests)
@@ -67,13 +67,13 @@ def _after(server: Server, part: int) -> Seen:
 
 
 def _resident(process_id: int) -> int:
-    """Bytes of memory that a process holds. Source: proc(5), `/proc/pid/statm`."""
+    """Return the bytes of memory of a process. Source: proc(5), `/proc/pid/statm`."""
     pages = int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _told(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """The first part, the one that ends the warming up, and every fourth from there on."""
+def _select(seen: Sequence[Seen]) -> Sequence[Seen]:
+    """Select the first part, the one that ends the warm-up, and every fourth after it."""
     return [seen[0], *seen[WARM_UP - 1 :: WARM_UP]]
 
 

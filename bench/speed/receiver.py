@@ -1,7 +1,7 @@
-"""A receiver of webhooks in a process of its own: it records when each POST arrives.
+"""A receiver of webhooks in a separate process, which records when each POST arrives.
 
-`python -m bench.speed.receiver` prints its port and answers everything with 204. After the end of
-its standard input it prints the `webhook-id` and the time of every POST as JSON.
+`python -m bench.speed.receiver` prints its port and answers every request with 204. After the end
+of standard input it prints the `webhook-id` and the time of every POST as JSON.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ NAME = "webhook-id:"
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A receiver that runs."""
+    """A running receiver."""
 
     port: int
     process: subprocess.Popen[str]
 
     def received(self) -> list[tuple[str, float]]:
-        """End it: the id of every POST that came, and when, in seconds since 1970."""
+        """End the receiver; return the id of every POST and its time in seconds since 1970."""
         out, _ = self.process.communicate("")
         return [(webhook_id, at) for webhook_id, at in json.loads(out)]
 
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """A receiver on this machine."""
+    """Run a receiver on this machine."""
     with subprocess.Popen(
         [sys.executable, "-m", "bench.speed.receiver"],
         cwd=ROOT,

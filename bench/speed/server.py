@@ -1,4 +1,4 @@
-"""`python -m vumi` as a process, on a port of its own and a folder that is given."""
+"""`python -m vumi` as a process, on its own port and in a given folder."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ CONNECTIONS = 32
 """Keep-alive connections of a load."""
 STOP_SECONDS = 15.0
 SETTLE_SECONDS = 60.0
-"""How long putting, expiry and fold of a round may take; the views themselves live two seconds."""
+"""The most that putting, expiry and folds of a round may take; views expire in two seconds."""
 POLL_SECONDS = 0.05
 UNDER_WAY = (
     "SELECT (SELECT count(*) FROM messages), (SELECT count(*) FROM items WHERE ttl IS NOT NULL),"
     " (SELECT count(*) FROM changes)"
 )
-"""Messages to put, markers and views to remove, and removals to fold, seen at one moment."""
+"""Messages to put, markers and views to remove, and removals to fold, in one statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that runs."""
+    """A running server."""
 
     host: str
     port: int
@@ -43,11 +43,11 @@ class Server:
     process_id: int
 
     def load(self, requests: Sequence[Request]) -> Load:
-        """Make every request once, from a process of its own."""
+        """Make every request once, from a separate process."""
         return run_apart(self.host, self.port, requests, CONNECTIONS)
 
     def shown(self, ids: Sequence[str]) -> dict[str, int]:
-        """What badges show, by their encoded ids; nothing is counted by that."""
+        """Return the counts that badges show, by their encoded ids; this counts no view."""
         connection = HTTPConnection(self.host, self.port)
         counts = {}
         for badge_id in ids:
@@ -57,7 +57,7 @@ class Server:
         return counts
 
     def settle(self) -> float:
-        """Wait until every view is folded; returns for how long, in seconds.
+        """Wait until every view is folded; return the wait in seconds.
 
         Raises `TimeoutError`.
         """
@@ -76,7 +76,7 @@ class Server:
 
 @contextmanager
 def running(folder: Path, program: Sequence[str] = ("vumi",), **settings: str) -> Iterator[Server]:
-    """A server with these settings; `program` is its module, and arguments."""
+    """Run a server with these settings; `program` is its module and arguments."""
     own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
     with subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
@@ -93,7 +93,7 @@ def running(folder: Path, program: Sequence[str] = ("vumi",), **settings: str) -
 
 
 def _address(process: subprocess.Popen[str]) -> tuple[str, int]:
-    """Where it listens, from the first line that it prints."""
+    """Return the server's address, from the first line that it prints."""
     line = process.stdout.readline() if process.stdout else ""
     found = re.search(r"http://([^:/]+):(\d+)/", line)
     if not found:

@@ -1,6 +1,6 @@
-"""One machine: what each step that makes it quick is worth, by taking out one at a time.
+"""One machine: the effect of each optimization, measured by removing one at a time.
 
-The server as it is and without one step are loaded turn by turn, each with views that expire and
+The load goes turn by turn to the server as it is and to servers without one step. Views expire and
 are folded meanwhile.
 """
 
@@ -28,26 +28,26 @@ HITS = [Request(f"/api/v1/views?id={badge_id}") for badge_id in SPREAD * 4]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A load, and how many seconds it took after it until all was folded."""
+    """A load, and the seconds after it until all views were folded."""
 
     load: Load
     settled: float
 
     @property
     def slowest(self) -> float:
-        """Seconds that one request in a hundred exceeded."""
+        """The seconds that one request in a hundred exceeded."""
         return percentile(self.load.waits, 0.99)
 
     @property
     def per_second(self) -> float:
-        """Hits a second that are not only answered but folded."""
+        """The hits per second that were answered and folded."""
         return self.load.answered / (self.load.seconds + self.settled)
 
 
 def measure() -> Report:
-    """Load them all, turn by turn; before each turn everything behind the last is done."""
+    """Load all servers turn by turn; each turn begins after the last one's views are folded."""
     with ExitStack() as stack:
-        sides = {name: partial(_loaded, _server(stack, name)) for name in (WHOLE, *STEPS)}
+        sides = {name: partial(_load, _server(stack, name)) for name in (WHOLE, *STEPS)}
         interleaved(1, sides)
         turns = interleaved(ROUNDS, sides)
     answered = {name: [turn.load.per_second for turn in own] for name, own in turns.items()}
@@ -76,6 +76,6 @@ def _server(stack: ExitStack, name: str) -> Server:
     return stack.enter_context(running(folder, program, **SHORT_LIVED))
 
 
-def _loaded(server: Server) -> Turn:
+def _load(server: Server) -> Turn:
     load = server.load(HITS)
     return Turn(load, server.settle())

@@ -1,4 +1,4 @@
-"""The sweep as stored events grow: it finds the same few that are due among ever more far ahead."""
+"""The time of a sweep: it finds the same few due events among more and more that are far ahead."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ DUE = 100
 AT_ONCE = 10_000
 MINUTE = 60_000
 START = 1_800_000_000_000
-"""Milliseconds since 1970, as all times here."""
+"""Milliseconds since 1970, like all times here."""
 FAR = START + 300 * 86_400_000
 AIM = 1.5
-"""A sweep with the most stored takes at most so many times as long as with the fewest."""
+"""The most that a sweep among the most events may take, as a multiple of that among the fewest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A file that holds so many events far ahead; a minute passes from sweep to sweep."""
+    """A file with events far ahead; a minute passes between sweeps."""
 
     events: int
     table: SqliteTable
@@ -42,7 +42,7 @@ class Stored:
     minute: Iterator[int] = field(default_factory=count)
 
     def sweep(self) -> float:
-        """Sweep among them; returns the seconds that took. Raises `AssertionError`."""
+        """Sweep the events; return the seconds. Raises `AssertionError`."""
         now = START + next(self.minute) * MINUTE
         due = now + sweep.AHEAD_SECONDS * 1000
         items = [_event(f"due-{due}-{place}", due - place).new_item() for place in range(DUE)]
@@ -50,7 +50,7 @@ class Stored:
         found: list[sweep.Swept] = []
         took = seconds(lambda: found.append(sweep.sweep(self.table, self.queue, now)))
         if found != [sweep.Swept(DUE, 0)]:
-            raise AssertionError(f"{found} was swept, not {DUE}")
+            raise AssertionError(f"swept {found}, not {DUE}")
         for item in items:
             self.table.write(Delete(key_of(item)))
         return took
@@ -59,7 +59,7 @@ class Stored:
 def measure() -> Report:
     """Fill a file for each number of events, and sweep them turn by turn."""
     with ExitStack() as files:
-        sides = {events: files.enter_context(_stored(events)) for events in STORED}
+        sides = {events: files.enter_context(_file_with(events)) for events in STORED}
         took = medians(interleaved(ROUNDS, {n: side.sweep for n, side in sides.items()}))
     fewest, most = STORED[0], STORED[-1]
     times = took[most] / took[fewest]
@@ -80,7 +80,7 @@ def measure() -> Report:
 
 
 @contextmanager
-def _stored(events: int) -> Iterator[Stored]:
+def _file_with(events: int) -> Iterator[Stored]:
     with tempfile.TemporaryDirectory() as folder, closing(Database(Path(folder) / FILE)) as file:
         table = SqliteTable(file)
         for start in range(0, events, AT_ONCE):

@@ -1,7 +1,7 @@
-"""One machine: transfers per second, each on the disk before it is answered, and the books after.
+"""One machine: transfers per second, each on the disk before its answer, and a check of balances.
 
 The yardstick is `/healthz` of the same server, as for hits. Transfers go between any two of many
-wallets, or between two alone, whose balances every one of them changes.
+wallets, or always between the same two.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ Found = TypeVar("Found")
 
 WALLETS, HOT = 10_000, 2
 START = 1_000_000
-"""What each wallet has at first: more than it could give away."""
+"""The first balance of each wallet, more than it could give away."""
 
 
 class Bank:
-    """The wallets of a server, and what each must have."""
+    """The wallets of a server, and the balance that each must have."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._nonces = count()
-        self._random = random.Random(1)  # noqa: S311  the same transfers every time
-        with_wallets = self._in_file(_opened)
+        self._random = random.Random(1)  # noqa: S311  the same transfers in each run
+        with_wallets = self._in_file(_open_wallets)
         self.expected = Counter(dict.fromkeys(with_wallets, START))
 
     def transfers(self, wallets: int) -> list[Request]:
-        """So many of them move money, by requests that are all new."""
+        """Return new requests for transfers among this many wallets."""
         among = list(self.expected)[:wallets]
         return [self._transfer(*self._random.sample(among, 2)) for _ in range(REQUESTS)]
 
@@ -60,7 +60,7 @@ class Bank:
         return Request(path, json.dumps(body), TOKEN, "PUT")
 
     def wrong(self) -> str:
-        """What is wrong with the balances, once the server has stopped; empty for nothing."""
+        """Describe wrong balances after the server has stopped; empty if there are none."""
         balances = self._in_file(lambda _, table: _balances(table, list(self.expected)))
         others = sum(balances[one] != balance for one, balance in self.expected.items())
         missing = WALLETS * START - sum(balances.values())
@@ -75,14 +75,14 @@ class Bank:
 
 
 def measure() -> Report:
-    """Run the server, and have it move money turn by turn."""
+    """Run the server, and let it make transfers turn by turn."""
     with tempfile.TemporaryDirectory() as folder:
         bank = Bank(Path(folder) / FILE)
         with running(Path(folder), **SETTINGS) as server:
             sides: dict[str, Callable[[], Load]] = {
                 YARDSTICK: partial(server.load, [Request(YARDSTICK)] * REQUESTS),
-                f"transfers among {WALLETS:,} wallets": partial(_moved, server, bank, WALLETS),
-                f"transfers between {HOT} wallets": partial(_moved, server, bank, HOT),
+                f"transfers among {WALLETS:,} wallets": partial(_load, server, bank, WALLETS),
+                f"transfers between {HOT} wallets": partial(_load, server, bank, HOT),
             }
             loads = interleaved(ROUNDS, sides)
         wrong = bank.wrong()
@@ -100,12 +100,12 @@ def measure() -> Report:
     )
 
 
-def _moved(server: Server, bank: Bank, wallets: int) -> Load:
+def _load(server: Server, bank: Bank, wallets: int) -> Load:
     return server.load(bank.transfers(wallets))
 
 
-def _opened(database: Database, table: SqliteTable) -> list[str]:
-    """The ids of wallets that have something."""
+def _open_wallets(database: Database, table: SqliteTable) -> list[str]:
+    """Open wallets, deposit money, and return their ids."""
     ledger = Ledger(table, time.time)
 
     def with_money(number: int) -> str:

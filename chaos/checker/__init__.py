@@ -1,1 +1,1 @@
-"""The history of a run, and its check."""
+"""The history of a run, and its checker."""

@@ -1,8 +1,8 @@
-"""Looks into the machine's file while it runs, to know of each view when its put was done.
+"""A probe of the machine's file that finds out when each view was put.
 
-A view is put in the commit that answers its visitor, or, where that failed, its message is in the
-file and is deleted once the view is put. Messages have growing ids. So whatever was acknowledged
-before one look is put once a later look finds no message with an id of that time.
+The machine puts a view in the commit that answers its visitor. If that fails, it stores a message
+in the file, and deletes it once the view is put. Message ids grow. So if a later look finds no
+message with an id of an earlier look, all views acknowledged before the earlier look are put.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SELECT
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0),
     coalesce((SELECT min(id) FROM messages WHERE queue IN (?, ?)), 9e18)
 """
-"""One statement, so all of it is of one moment."""
+"""One statement, so it reads one state of the file."""
 UNFOLDED = """
 SELECT
     (SELECT count(*) FROM items AS views
@@ -41,9 +41,9 @@ SELECT
 
 
 class Look(NamedTuple):
-    """What the file held at a moment between `begun` and `ended`.
+    """The messages in the file at a moment between `begun` and `ended`.
 
-    `sent` is the last message ever, `waiting` the first that is not done.
+    `sent` is the id of the last message so far, `waiting` the id of the first undone message.
     """
 
     begun: float
@@ -53,38 +53,38 @@ class Look(NamedTuple):
 
     @property
     def all_put(self) -> bool:
-        """Whether every view that was acknowledged is stored."""
+        """Whether every acknowledged view is stored."""
         return self.waiting > self.sent
 
 
 class Left(NamedTuple):
-    """How many views are after the watermarks, and how many items TTL has still to remove."""
+    """The number of views after the watermarks, and of items that TTL has not removed yet."""
 
     live: int
     expiring: int
 
 
 def look(folder: Path) -> Look:
-    """Look once. Raises `sqlite3.Error` where the file can't be read just now."""
+    """Look once. Raises `sqlite3.Error` if the file can't be read now."""
     begun = time.monotonic()
-    with closing(_opened(folder)) as file:
+    with closing(_open(folder)) as file:
         row = file.execute(LOOK, (VIEWS_QUEUE, VIEWS_QUEUE + DEAD_LETTERS)).fetchone()
     return Look(begun, time.monotonic(), *row)
 
 
 def left(folder: Path) -> Left:
-    """Return what is left to fold and to remove. Raises `sqlite3.Error`."""
-    with closing(_opened(folder)) as file:
+    """Return the numbers of items left to fold and to remove. Raises `sqlite3.Error`."""
+    with closing(_open(folder)) as file:
         file.create_function("milliseconds", 1, milliseconds)
         return Left(*file.execute(UNFOLDED).fetchone())
 
 
-def _opened(folder: Path) -> sqlite3.Connection:
+def _open(folder: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)
 
 
 class DbProbe:
-    """A thread that looks again and again."""
+    """A thread that looks repeatedly."""
 
     def __init__(self, folder: Path) -> None:
         self.looks: list[Look] = []
@@ -94,7 +94,7 @@ class DbProbe:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look a last time."""
+        """Stop the thread after a last look."""
         self._stopping.set()
         self._thread.join()
 
@@ -102,19 +102,19 @@ class DbProbe:
         while not self._stopping.wait(LOOK_SECONDS):
             try:
                 self.looks.append(look(self._folder))
-            except sqlite3.Error:  # the machine is just being killed, or started
+            except sqlite3.Error:  # the machine is being killed or started
                 continue
 
 
 def annotated(operations: Iterable[Operation], looks: Sequence[Look]) -> list[Operation]:
-    """Return what was seen from outside, with what was seen from inside."""
+    """Return the recorded operations with the time of their put, as the looks show it."""
     puts = _puts(looks)
     begun = [look.begun for look in looks]
     return [_with_put(operation, begun, puts) for operation in operations]
 
 
 def _with_put(operation: Operation, begun: Sequence[float], puts: Sequence[float]) -> Operation:
-    """The put of an acknowledged hit was done as that of the first look after its answer."""
+    """Add the time of its put to an acknowledged hit: that of the first look after its answer."""
     if not operation.acknowledged:
         return operation
     place = bisect_left(begun, operation.completed)
@@ -122,7 +122,7 @@ def _with_put(operation: Operation, begun: Sequence[float], puts: Sequence[float
 
 
 def _puts(looks: Sequence[Look]) -> list[float]:
-    """For each look, until one has none: when all that it found sent was seen put."""
+    """Return, for each look, when a later look saw all its sent messages put; stop if none did."""
     puts: list[float] = []
     later = 0
     for place, one in enumerate(looks):

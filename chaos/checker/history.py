@@ -1,7 +1,7 @@
-"""What was seen of a run: every operation, when it began and ended, and what came of it.
+"""The history of a run: every operation, its beginning and end, and its outcome.
 
-Times are seconds by a clock that only goes forward, one for all processes of a machine; in the
-simulator they are steps. A history is a file of JSON lines, so that a failure can be studied.
+Times are seconds by a monotonic clock that all processes of a machine share; in the simulator they
+are steps. A history is a file of JSON lines, so that people can study a failure.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 
 class Kind(StrEnum):
-    """HIT counts a view and shows the count before it, READ counts nothing.
+    """A kind of operation: HIT counts a view and shows the count before it, READ counts nothing.
 
-    FINAL is a read once all is quiet: after the last view was put, or after all were folded.
-    RESET is an owner's request that ends a life of the badge, asked again until it is answered.
+    FINAL is a read at rest: after the last view was put, or after all views were folded. RESET is
+    an owner's request that ends a life of the badge, and is repeated until it is answered.
     """
 
     HIT = "hit"
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 
 class Outcome(StrEnum):
-    """ACKNOWLEDGED was answered and done, REFUSED was surely not done, UNKNOWN may have been."""
+    """The outcome: ACKNOWLEDGED was done, REFUSED was surely not done, UNKNOWN may be done."""
 
     ACKNOWLEDGED = "acknowledged"
     REFUSED = "refused"
@@ -39,8 +39,8 @@ class Outcome(StrEnum):
 class Operation:
     """One request for a badge.
 
-    `shown` is the count in its answer, None where that had none. `put_by` is a time at which the
-    put of its view was certainly done, None where that was never seen.
+    `shown` is the count in its answer, None if the answer had none. At the time `put_by` its view
+    was certainly put; None if no look saw that.
     """
 
     badge_id: str
@@ -73,12 +73,12 @@ class Operation:
 
     @property
     def attempted(self) -> bool:
-        """Whether it may have counted a view."""
+        """Whether the operation may have counted a view."""
         return self.kind is Kind.HIT and self.outcome is not Outcome.REFUSED
 
     @property
     def acknowledged(self) -> bool:
-        """Whether it has certainly counted a view."""
+        """Whether the operation has certainly counted a view."""
         return self.kind is Kind.HIT and self.outcome is Outcome.ACKNOWLEDGED
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class Operation:
 
 
 class Recorder:
-    """Writes operations to a file as they end; threads may share it."""
+    """A writer of operations to a file as they end; threads may share it."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("w")
@@ -108,16 +108,16 @@ class Recorder:
 
 
 def write(path: Path, operations: Iterable[Operation]) -> None:
-    """Keep a history, in the order in which its operations ended."""
+    """Write a history to a file, in the order in which its operations ended."""
     path.write_text("".join(f"{operation.to_json()}\n" for operation in in_order(operations)))
 
 
 def read(path: Path) -> list[Operation]:
-    """Return the operations that were kept, or that a recorder wrote."""
+    """Return the operations in a file, which `write` or a recorder wrote."""
     with path.open() as file:
         return list(map(Operation.from_json, file))
 
 
 def in_order(operations: Iterable[Operation]) -> list[Operation]:
-    """By the times at which they ended."""
+    """Sort operations by the times at which they ended."""
     return sorted(operations, key=lambda operation: (operation.completed, operation.invoked))

@@ -1,4 +1,4 @@
-"""What the machine logged: an error is expected of a full disk alone, a bare traceback never."""
+"""The machine's logs: only a full disk may cause errors, and nothing may cause a bare traceback."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DISK_FULL_ERRORS = ("Unavailable: SQLite: ", "NotStored: ", "NotSent: ")
-"""What storage raises while the disk is full; the reason behind it is SQLite's."""
+"""The errors that storage raises while the disk is full; SQLite's reason follows."""
 SHOWN = 500
 
 
 def errors(folder: Path) -> list[str]:
-    """The lines of all starts that should not be there."""
+    """Return the unexpected log lines of all starts."""
     return [
         f"{log.name}: {line[-SHOWN:]}"
         for log in sorted(folder.glob("server-*.log"))
@@ -21,7 +21,7 @@ def errors(folder: Path) -> list[str]:
 
 
 def _unexpected(text: str) -> Iterator[str]:
-    """A killed process may leave its last line unfinished."""
+    """Yield the unexpected lines; a killed process may leave its last line unfinished."""
     *lines, unfinished = text.split("\n")
     del unfinished
     for line in lines:

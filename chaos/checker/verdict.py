@@ -1,22 +1,23 @@
-"""The checker: whether a history can be that of an exact counter, in the manner of Jepsen's.
+"""A checker that a history can be that of an exact counter, similar to Jepsen's checkers.
 
     acknowledged <= shown <= attempted
 
 A badge shows the views that were put; an acknowledged view is put a moment later. A badge has
 lives: a reset ends one and begins the next. A hit that was answered before the reset began belongs
-to the old life, one that was asked for after its answer to the new one, and one in between to
-either. So for each answer, with the operations of its life:
+to the old life. A hit that was requested after the reset's answer belongs to the new life. A hit in
+between may belong to either. The checker applies four rules to each answer, with the operations of
+its life:
 
-- OVER: it shows no more than the hits that were attempted before it ended, its own apart, because a
-  visitor sees the count before their view. Otherwise a view was doubled, belongs to an earlier
-  life, or is from the future.
-- DOWN: it shows no less than any answer that ended before it began. A hit that was put counts for
-  one more than it was shown.
-- LOST: it shows no less than the acknowledged hits whose put was done before it began.
-- UNEQUAL: once all is quiet, acknowledged <= shown <= acknowledged and unknown, and every answer
-  shows the same, before the fold of the last views and after it.
+- OVER: the answer shows no more than the hits that were attempted before it ended, without its own,
+  because a visitor sees the count before their view. Otherwise a view was doubled, belongs to an
+  earlier life, or is from the future.
+- DOWN: the answer shows no less than any answer that ended before it began. A hit that was put
+  counts for one more than its answer showed.
+- LOST: the answer shows no less than the acknowledged hits that were put before it began.
+- UNEQUAL: at rest, acknowledged <= shown <= acknowledged + unknown, and every answer shows the same
+  count, before the fold of the last views and after it.
 
-The last two together say that no view was lost and none counted twice.
+The last two rules together guarantee that no view was lost and none counted twice.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from itertools import accumulate
 from chaos.checker.history import Kind, Operation, Outcome, in_order
 
 EXCERPT = 12
-"""Operations of an excerpt, at most."""
+"""The most operations of an excerpt."""
 
 
 class Flaw(StrEnum):
-    """What is wrong; the docstring of the module has the rules."""
+    """The rule that an answer breaks; the docstring of the module has the rules."""
 
     OVER = "over"
     DOWN = "down"
@@ -46,7 +47,7 @@ class Flaw(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An answer that no exact counter gives, and operations of its badge that show it."""
+    """An answer that no exact counter gives, and operations of its badge as evidence."""
 
     flaw: Flaw
     operation: Operation
@@ -60,7 +61,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found; `lost` and `doubled` are views at the end."""
+    """The violations in a history; `lost` and `doubled` are views at the end."""
 
     violations: tuple[Violation, ...]
     answers: int
@@ -109,7 +110,7 @@ class _Highest:
 
 
 class _Lives:
-    """The lives of a badge, by the resets between them, which come one after another."""
+    """The lives of a badge, separated by its resets, which never overlap."""
 
     def __init__(self, resets: Iterable[Operation]) -> None:
         ordered = sorted(resets, key=lambda reset: reset.invoked)
@@ -130,13 +131,13 @@ class _Lives:
         return bisect_right(self._ended, operation.invoked)
 
     def begun(self, number: int) -> float:
-        """Return a time: no hit that was answered before it belongs to a life."""
+        """Return the beginning of a life: no hit answered earlier belongs to it."""
         return self._begun[number - 1] if number else float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """What is certain of one life: acknowledged hits, when they were put, and what was shown."""
+    """The facts of one life: acknowledged hits, the times of their puts, and counts shown."""
 
     acknowledged: int = 0
     put: Sequence[float] = ()
@@ -145,10 +146,10 @@ class _Life:
 
     @classmethod
     def of(cls, operations: Sequence[Operation], *, first: bool) -> _Life:
-        """Return what operations that belong to the life show.
+        """Return the facts that the operations of a life show.
 
-        A hit without a count was taken while the table could not be read. Its view has the time of
-        the clock alone, and may belong to the life before, unless it is the first.
+        A hit without a count was taken while the table could not be read. Its view has only the
+        clock's time, and may belong to the previous life, unless this is the first life.
         """
         hits = [op for op in operations if op.acknowledged and (first or op.shown is not None)]
         put = [(op.put_by, op) for op in hits if op.put_by is not None]
@@ -196,11 +197,11 @@ class _Badge:
         yield from self._at_the_end()
 
     def _life(self, operation: Operation) -> _Life:
-        """Return what is certain of the life of an operation: nothing, if that is not certain."""
+        """Return the facts of an operation's life, or no facts if the life is not certain."""
         return self._certain.get(self._lives.of(operation), NOTHING)
 
     def _most(self, operation: Operation) -> int:
-        """Return how many hits may be in an answer: all but those of earlier lives."""
+        """Return the most hits that an answer may show: all but those of earlier lives."""
         begun = self._lives.begun(self._lives.least(operation))
         earlier = bisect_left(self._answered, begun)
         attempted = bisect_left(self._attempted, operation.completed) - operation.attempted
@@ -253,7 +254,7 @@ class _Badge:
         says: str,
         relevant: Callable[[Operation], bool],
     ) -> Violation:
-        """Add the last operations before it that bear on it, as few as show it, and the resets."""
+        """Return a violation with the last relevant operations before it, and the resets."""
         before = [
             other
             for other in self._operations

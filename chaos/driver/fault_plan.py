@@ -1,7 +1,8 @@
-"""The faults of one machine: what happens to it and when, all of it from the seed.
+"""The faults of one machine and their times, all from the seed.
 
-The clock may be set forward for good. One that was ahead and is set right makes folds wait until
-it is there again, so it is ahead by less than a run mostly takes, or than it is set forward next.
+The clock may be set forward permanently. After a clock that was ahead is set right, folds wait
+until it reaches the same time again. So it is ahead by less than the usual length of a run, or by
+less than the next permanent change.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from chaos.faults.disk import Disk, limit, unlimit
 from chaos.faults.fault_state import FaultState
 
 SPARE_BYTES = 400_000
-"""A full disk has up to so much left, so that a write fails now here, now there."""
+"""The most bytes that a full disk has left, so that different writes fail."""
 TIMES = 12
-"""How often writes begin to fail, now and again: each time something else is the first to."""
+"""The number of times that writes begin to fail; each time another write is the first."""
 LOG_BYTES = 4_200_000
-"""The write-ahead log begins anew after a thousand pages. What it has once been given it keeps when
-the disk gets full, so a limit within it fails more."""
+"""SQLite starts the write-ahead log again after a thousand pages, and keeps the space of its file
+when the disk gets full. So more writes fail with a limit within that space."""
 
 
 class Fault(StrEnum):
-    """What can happen to a machine."""
+    """A fault of a machine."""
 
     KILLED = "killed with SIGKILL and started again"
     KILLED_BETWEEN = "killed between two commits of one step"
@@ -62,10 +63,10 @@ BACK_SECONDS = (0.4, 2.0, 45.0, 3_700.0, 90_000.0)
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A fault, how many seconds after the one before, and for how many seconds.
+    """A fault that begins `after` seconds after the previous one, and lasts `lasts` seconds.
 
-    `size` is how far the clock is set, how many bytes a full disk has left, a seed of which writes
-    fail, or the number of a thread and of its transactions.
+    `size` is the change of the clock in seconds, the bytes left on a full disk, a seed for the
+    writes that fail, or the number of a thread and of its transactions.
     """
 
     fault: Fault
@@ -75,7 +76,7 @@ class Planned:
 
 
 def plan(seed: object) -> Iterator[Planned]:
-    """Faults without end: each kind at first, in any order, then by their weights."""
+    """Yield faults without end: first each kind once, in any order, then by their weights."""
     chance = random.Random(f"{seed}/faults")
     kinds = chance.sample(list(Fault), len(Fault))
     while True:
@@ -102,7 +103,7 @@ def _size(fault: Fault, chance: random.Random) -> float:
 
 
 class Faults:
-    """Does planned faults to a machine, one after another, and counts those it survived."""
+    """An injector of planned faults, one after another; it counts those the machine survived."""
 
     def __init__(
         self, server: Server, disk: Disk, clock: OffsetClock, fault_state: FaultState
@@ -111,7 +112,7 @@ class Faults:
         self._server, self._disk, self._clock, self._fault_state = server, disk, clock, fault_state
 
     def run(self, planned: Iterator[Planned], deadline: float) -> None:
-        """Until a time. Raises `DiedError` where the machine does not survive one."""
+        """Inject faults until a time. Raises `DiedError` if the machine does not survive one."""
         for one in planned:
             time.sleep(max(0.0, min(one.after, deadline - time.monotonic())))
             if time.monotonic() >= deadline:

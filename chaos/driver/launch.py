@@ -1,6 +1,7 @@
 """`python -m chaos.driver.launch CLOCK CRASH`: `python -m vumi` with injected faults.
 
-CLOCK is the file with the offset of its clock, CRASH the file that says when it kills itself.
+CLOCK is the file with the offset of the clock, CRASH the file that says when the process kills
+itself.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from chaos.faults.crash_injection import CrashInjection
 from vumi.__main__ import main
 
 HOT_VIEWS = "100"
-"""A badge is hot with fewer views here, where a window is a second."""
+"""A badge is hot with fewer views here, because a window is one second."""
 
 if __name__ == "__main__":
     os.environ["HOT_VIEWS"] = HOT_VIEWS

@@ -1,4 +1,4 @@
-"""One machine under load while everything happens to it, and what was seen of it."""
+"""One machine under load and faults, and its recorded history."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ OWNED = tuple(f"chaos/owned {number}" for number in range(6))
 BADGE_IDS = ("chaos/hot", *(f"chaos/ü {number}" for number in range(1, BADGES)), *OWNED)
 CONNECTIONS = 24
 END_SECONDS = 100_000.0
-"""Set forward so far, the clock is later than every time that was ever folded by."""
+"""A clock set forward by this is later than every watermark."""
 POLL_SECONDS = 0.1
 DISK = "disk"
-"""Where in the run's folder the machine keeps its own."""
+"""The machine's folder within the run's folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Survived:
-    """What a run did to the machine, and what came of it."""
+    """The faults of a run and their results."""
 
     history: Sequence[Operation]
     seconds: float
@@ -57,7 +57,7 @@ class Survived:
 
 
 class Machine:
-    """A run on one machine, in a folder that is its own."""
+    """A run on one machine, in its own folder."""
 
     def __init__(self, seed: str, folder: Path, disk: Disk) -> None:
         self._seed, self._folder, self._disk = seed, folder, disk
@@ -67,7 +67,7 @@ class Machine:
         self._fault_state = FaultState()
 
     def run(self, seconds: float, inputs: int) -> Survived:
-        """Load and faults for a time, then quiet. Raises `DiedError`, and `TimeoutError`."""
+        """Run load and faults, then come to rest. Raises `DiedError` and `TimeoutError`."""
         with ExitStack() as cleanup:
             cleanup.callback(self._server.close)
             self._server.start()
@@ -121,7 +121,7 @@ class Machine:
         return survived, self._server.starts, slow.held, bad_input.tried, owners.wrong
 
     def _come_to_rest(self, recorder: Recorder) -> None:
-        """Every view put, and read; then every view folded and removed, and read again."""
+        """Read all badges when every view is put, and again when it is folded and removed."""
         self._server.kill()
         self._redrive()
         self._server.start()
@@ -142,7 +142,7 @@ class Machine:
             self._read_history(recorder, badge_id)
 
     def _redrive(self) -> None:
-        """What failed too often while the disk was full goes on its way again."""
+        """Send the dead letters of the full disk again."""
         subprocess.run(
             [sys.executable, "-m", "vumi", "redrive"],
             cwd=ROOT,
@@ -152,10 +152,10 @@ class Machine:
         )
 
     def _wait(self, is_done: Callable[[], bool]) -> None:
-        """Look at the file until all is done. Raises `TimeoutError`."""
+        """Wait until the file shows that all is done. Raises `TimeoutError`."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
-            with suppress(sqlite3.Error):  # it can't be read just now
+            with suppress(sqlite3.Error):  # it can't be read now
                 if is_done():
                     return
             time.sleep(POLL_SECONDS)
@@ -172,7 +172,7 @@ class Machine:
             recorder.add(_read(badge_id, kind, invoked, int(said), note))
 
     def _read_history(self, recorder: Recorder, badge_id: str) -> None:
-        """The days of a badge have every view of it too."""
+        """Record the sum of a badge's days, which must have every view too."""
         invoked = time.monotonic()
         body = self._server.get(f"/api/v1/views/history?days=400&id={quote(badge_id, safe='')}")
         views = json.loads(body)["total"]

@@ -1,7 +1,7 @@
 """Owners of some badges: a thread that resets them, and deletes a few, while visitors come.
 
-Each request is asked again until it is answered as done. So its history has one operation from the
-first attempt to the answer, in which the badge may have begun more than one life.
+A client repeats each request until it succeeds. So the history has one operation from the first
+attempt to the answer, and the badge may have begun more than one life in it.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from urllib.parse import quote
 from chalicelib.http.tokens import digest
 from chaos.checker.history import Kind, Operation, Outcome, Recorder
 
-SECRET = "a secret of the owner's own"  # noqa: S105  of a badge that is gone soon
+SECRET = "a secret of the owner's own"  # noqa: S105  of a badge that is soon deleted
 DIGEST = digest(SECRET)
 DONE = (http.client.OK, http.client.CREATED, http.client.NO_CONTENT)
 REST_SECONDS = (0.1, 1.5)
 RETRY_SECONDS = 0.05
 PATIENCE_SECONDS = 60.0
-"""Longer than any request takes, so that none is left under way when it is asked again."""
+"""Longer than any request takes, so none is under way when its client repeats it."""
 DELETIONS = 0.1
-"""This share of the requests deletes a badge, which nobody owns then."""
+"""The share of the requests that delete a badge, which then has no owner."""
 
 
 class Owners:
-    """Claims badges when it is made, and changes them until it is stopped.
+    """A thread that claims badges at its start, and changes them until `stop`.
 
-    `wrong` are answers that are neither success nor a storage that fails for now.
+    `wrong` has the answers that are neither a success nor a temporary failure of the storage.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Owners:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let the request under way be answered, and begin no other."""
+        """Wait for the answer to the request under way, and begin no other."""
         self._stopping.set()
         self._thread.join()
 
@@ -72,7 +72,7 @@ class Owners:
         self._recorder.add(operation)
 
     def _ask(self, method: str, path: str, body: object = None) -> bool:
-        """Ask until it is answered as done; return whether that was in time."""
+        """Repeat a request until it succeeds; return whether that was in time."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             try:

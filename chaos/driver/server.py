@@ -1,4 +1,4 @@
-"""The machine under test: a real process on a port that stays, killed and started again."""
+"""The machine under test: a real process on a fixed port, killed and started again."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from simulation.environment import ROOT
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 30_000)
-"""Below the ports that a system gives to clients: while the server is down, one of those could else
-connect to itself."""
+"""Ports below those that the system gives to clients; otherwise a client could connect to itself
+while the server is down."""
 PATIENCE_SECONDS = 60.0
 POLL_SECONDS = 0.02
 CRASH_SECONDS = 3.0
-"""How long a thread may take to begin the transaction that the process is to end at."""
+"""The time that a thread has to begin the transaction at which the process ends itself."""
 SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
-"""Windows end on whole seconds: views are folded after a second or two, and removed soon after."""
+"""Windows of one second, so views are folded after a second or two, and removed soon after."""
 
 
 class DiedError(Exception):
-    """The server ended although nobody ended it, or does not start."""
+    """The server ended by itself, or does not start."""
 
 
 def free_port(seed: object) -> int:
-    """A port that nobody listens on."""
+    """Return a port on which no process listens."""
     ports = random.Random(str(seed)).sample(PORTS, 100)
     for port in ports:
         with socket.socket() as candidate:
@@ -50,7 +50,7 @@ def free_port(seed: object) -> int:
 
 
 class Server:
-    """`python -m chaos.driver.launch`, with a log of its own for each start."""
+    """The process `python -m chaos.driver.launch`, with its own log for each start."""
 
     def __init__(self, data: Path, clock: Path, logs: Path, port: int) -> None:
         self.data, self.port = data, port
@@ -62,12 +62,12 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """The process that runs. Raises `DiedError` where none does."""
+        """The id of the running process. Raises `DiedError` if none runs."""
         self.check()
         return self._process.pid if self._process else 0
 
     def start(self) -> None:
-        """Start it, and wait until it answers. Raises `DiedError`."""
+        """Start the server, and wait until it answers. Raises `DiedError`."""
         self._begin()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not self._answers():
@@ -77,7 +77,7 @@ class Server:
             time.sleep(POLL_SECONDS)
 
     def start_and_kill(self, seconds: float) -> None:
-        """Kill it in the midst of its start, or just behind it."""
+        """Kill the server during its start or just after it."""
         self._begin()
         time.sleep(seconds)
         self.kill()
@@ -85,7 +85,7 @@ class Server:
     def _begin(self) -> None:
         self.starts += 1
         own = {"HOST": HOST, "PORT": str(self.port), "DATA": str(self.data)}
-        self._process = subprocess.Popen(  # noqa: S603  our own words
+        self._process = subprocess.Popen(  # noqa: S603  our own arguments
             [sys.executable, "-m", "chaos.driver.launch", str(self._clock), str(self._crash_file)],
             cwd=ROOT,
             env=os.environ | own | SETTINGS,
@@ -97,20 +97,20 @@ class Server:
         self._logging.start()
 
     def check(self) -> None:
-        """Raises `DiedError` where it does not run."""
+        """Check that the server runs. Raises `DiedError`."""
         if self._process is None or self._process.poll() is not None:
             status = self._process and self._process.returncode
             raise DiedError(f"the server ended by itself, exit status {status}: {self._last_log()}")
 
     def kill(self) -> None:
-        """SIGKILL: nothing of its own runs any more."""
+        """Kill the server with SIGKILL, so none of its code runs after this."""
         os.kill(self.pid, signal.SIGKILL)
         if self._process is not None:
             self._process.wait(PATIENCE_SECONDS)
         self._logging.join()
 
     def kill_between(self, thread: str, begins: int) -> None:
-        """Let it end itself when a thread begins a transaction, or kill it where none does."""
+        """Let the server end itself when a thread begins a transaction, or kill it if none does."""
         crash_injection.write(self._crash_file, thread, begins)
         os.kill(self.pid, signal.SIGUSR1)
         if self._process is not None:
@@ -121,20 +121,20 @@ class Server:
         self._logging.join()
 
     def pause(self, seconds: float) -> None:
-        """It stands still, as when the machine is out of memory or asleep."""
+        """Pause the server, as when the machine is out of memory or asleep."""
         os.kill(self.pid, signal.SIGSTOP)
         time.sleep(seconds)
         os.kill(self.pid, signal.SIGCONT)
 
     def close(self) -> None:
-        """End it, if it runs."""
+        """End the server if it runs."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
             self._logging.join()
 
     def get(self, target: str) -> bytes:
-        """The body of an answer with status 200. Raises `OSError` for any other."""
+        """Return the body of an answer with status 200. Raises `OSError` for any other status."""
         connection = http.client.HTTPConnection(HOST, self.port, timeout=PATIENCE_SECONDS)
         try:
             connection.request("GET", target)
@@ -161,6 +161,6 @@ class Server:
 
 
 def _copy(stderr: IO[bytes], log: IO[bytes]) -> None:
-    """What it logs, until it ends: by a pipe, for its own files may be under a quota."""
+    """Copy the server's log until it ends, by a pipe, because its own files may have a quota."""
     with stderr, log:
         shutil.copyfileobj(stderr, log)

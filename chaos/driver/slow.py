@@ -1,6 +1,6 @@
-"""Slow clients: they hold a connection, send a request byte by byte, and may never finish it.
+"""Slow clients: each sends a request byte by byte, and may never finish it.
 
-They are far fewer than the connections that the server keeps; nobody else may wait for them.
+They are far fewer than the connections that the server keeps, so no other client may wait for them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from simulation.raw_http import receive
 
 CLIENTS = 60
 TICK_SECONDS = 0.1
-MOST_TICKS = 60
-"""A client is done after so many ticks at the latest, well before the server hangs up on it."""
+MAX_TICKS = 60
+"""The most ticks of a client, fewer than the server takes to close its connection."""
 
 
 @dataclass(slots=True)
 class Slow:
-    """One client; `patience` is how many ticks it takes, after which it finishes or gives up."""
+    """A client that finishes or gives up after `patience` ticks."""
 
     connected: socket.socket
     badge_id: str
@@ -37,14 +37,14 @@ class Slow:
     ticks: int = 0
 
     def tick(self) -> bool:
-        """Send a little, never the last byte; returns whether it goes on. Raises `OSError`."""
+        """Send one byte, but never the last; return whether to go on. Raises `OSError`."""
         self.ticks += 1
         if self.sent < len(self.request) - 1:
             self.sent += self.connected.send(self.request[self.sent : self.sent + 1])
         return self.ticks < self.patience
 
     def end(self) -> Answer:
-        """Finish the request, or leave it. Raises `OSError`."""
+        """Finish the request or give up. Raises `OSError`."""
         if not self.finishes:
             return Answer(Outcome.REFUSED, note="a slow client gave up")
         rest, self.sent = self.request[self.sent :], len(self.request)
@@ -53,7 +53,7 @@ class Slow:
 
 
 class SlowClients:
-    """A thread that keeps so many slow clients going, and opens a new one for each that ends."""
+    """A thread that runs a number of slow clients, and replaces each that ends."""
 
     def __init__(
         self, host: str, port: int, seed: str, badge_ids: Sequence[str], recorder: Recorder
@@ -69,7 +69,7 @@ class SlowClients:
         self._thread.start()
 
     def stop(self) -> None:
-        """Let those under way come to their end."""
+        """Wait until the clients under way end."""
         self._stopping.set()
         self._thread.join()
 
@@ -90,7 +90,7 @@ class SlowClients:
                 return
             badge_id = self._random.choice(self._badge_ids)
             request = ClientBehaviour.JSON.request(badge_id)
-            patience, finishes = self._random.randrange(5, MOST_TICKS), self._random.random() < 0.5  # noqa: PLR2004
+            patience, finishes = self._random.randrange(5, MAX_TICKS), self._random.random() < 0.5  # noqa: PLR2004
             self._clients.append(Slow(connected, badge_id, request, patience, finishes))
             self.held += 1
 

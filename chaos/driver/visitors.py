@@ -1,7 +1,7 @@
 """`python -m chaos.driver.visitors`: the load, over many keep-alive connections.
 
-Most visitors look and are counted, as JSON or SVG; some peek; some hang up, in the middle of their
-request or of its answer. Each request is recorded with what is known of it.
+Most visitors get a JSON or SVG badge and are counted. Some peek, and some hang up in the middle of
+their request or of its answer. The history records each request with its outcome.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from simulation.environment import ROOT
 from simulation.raw_http import receive
 
 SILENCE_SECONDS = 30.0
-"""A request that gets no answer for so long hangs."""
+"""A request without an answer for this time hangs."""
 HUNG = "no answer"
 RETRY_SECONDS = 0.02
 HOT_SHARE = 0.3
 SAID = re.compile(rb'"message":"([^"]*)"|<title>[^:<]*: ([^<]*)</title>')
-AT_ONCE = struct.pack("ii", 1, 0)
-"""SO_LINGER: what is closed is reset."""
+RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER with which `close` resets the connection."""
 
 
 class ClientBehaviour(Enum):
-    """How a visitor behaves."""
+    """The behaviour of a visitor."""
 
     JSON = auto()
     OLD_ROUTE = auto()
@@ -72,11 +72,11 @@ CLIENT_BEHAVIOURS = {
     ClientBehaviour.CUT_REQUEST: 4,
     ClientBehaviour.CUT_ANSWER: 4,
 }
-"""How many of a hundred visits are of each."""
+"""The percentage of visits with each behaviour."""
 
 
 class Answer(NamedTuple):
-    """What an answer says of a request."""
+    """The outcome of a request, and the count that it showed."""
 
     outcome: Outcome
     shown: int | None = None
@@ -84,7 +84,7 @@ class Answer(NamedTuple):
 
 
 def understood(received: bytes) -> Answer:
-    """Read an answer, JSON or SVG. An error says itself whether the view counts."""
+    """Read an answer, JSON or SVG. The text of an error says whether the view counts."""
     if not received.startswith(b"HTTP/1.1 200 "):
         return Answer(Outcome.UNKNOWN, note=received[:40].decode("latin-1"))
     found = SAID.search(received)
@@ -99,7 +99,7 @@ def understood(received: bytes) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """What to do: `connections` visitors of these badges, the first of them hot, for a time."""
+    """A load: `connections` visitors of these badges for a time; the first badge is hot."""
 
     host: str
     port: int
@@ -110,18 +110,18 @@ class Visits:
     path: str
 
     def start(self) -> subprocess.Popen[bytes]:
-        """Begin, in a process of its own, which ends by itself."""
+        """Start the load in its own process, which ends by itself."""
         process = subprocess.Popen(
             [sys.executable, "-m", "chaos.driver.visitors"], cwd=ROOT, stdin=subprocess.PIPE
         )
-        assert process.stdin is not None  # noqa: S101  it was asked for
+        assert process.stdin is not None  # noqa: S101  set by `stdin=PIPE`
         process.stdin.write(json.dumps(asdict(self)).encode())
         process.stdin.close()
         return process
 
 
 class Visitor:
-    """One connection, with at most one request under way."""
+    """A connection with at most one request under way."""
 
     def __init__(self, visits: Visits, number: int, recorder: Recorder) -> None:
         self._visits = visits
@@ -165,7 +165,7 @@ class Visitor:
             return Answer(Outcome.REFUSED, note="cut mid-request")
         connected.sendall(request)
         if behaviour is ClientBehaviour.CUT_ANSWER:
-            if self._random.random() < 0.5:  # noqa: PLR2004  else it hangs up at once
+            if self._random.random() < 0.5:  # noqa: PLR2004  otherwise it hangs up immediately
                 connected.recv(self._random.randrange(1, 100))
             return Answer(Outcome.UNKNOWN, note="cut mid-answer")
         received = receive(connected, without_body=behaviour is ClientBehaviour.HEAD)
@@ -182,18 +182,18 @@ class Visitor:
         return self._socket
 
     def _hang_up(self) -> None:
-        """Half of the time as one does who is gone: with a reset."""
+        """Hang up, half of the time with a reset, like a client that is gone."""
         if self._socket is None:
             return
         if self._random.random() < 0.5:  # noqa: PLR2004
             with suppress(OSError):
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         self._socket.close()
         self._socket = None
 
 
 def run(visits: Visits) -> None:
-    """Let every visitor visit, and record what they see."""
+    """Run all visitors, and record the answers."""
     recorder = Recorder(Path(visits.path))
     deadline = time.monotonic() + visits.seconds
     visitors = [Visitor(visits, number, recorder) for number in range(visits.connections)]

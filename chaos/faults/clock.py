@@ -1,7 +1,7 @@
-"""A clock that jumps: the machine's own, and an offset that lies in a file.
+"""A clock that jumps: the machine's own clock, and an offset that is stored in a file.
 
-The engine takes its clock as an argument, so a process is given this one, and whoever has the file
-sets it. It stays as set when the process is killed.
+The engine takes its clock as an argument, so a process gets this one. Any process with the file can
+set it. The offset stays when the process is killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SECONDS = struct.Struct("d")
 
 
 class OffsetClock:
-    """Seconds since 1970, and the offset in the file, which is made where there is none."""
+    """A clock: seconds since 1970 plus the offset in the file, which is made if it is missing."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():
@@ -28,7 +28,7 @@ class OffsetClock:
 
     @property
     def offset(self) -> float:
-        """How far the clock is ahead, in seconds."""
+        """The seconds by which the clock is ahead."""
         [offset] = SECONDS.unpack_from(self._shared)
         return float(offset)
 

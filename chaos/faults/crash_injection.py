@@ -1,7 +1,7 @@
-"""Death between two commits of one step, which a SIGKILL from outside hardly ever meets.
+"""Crashes between two commits of one step, which a SIGKILL from outside rarely hits.
 
-Told by a file and SIGUSR1, the process ends itself when a thread of that name begins a transaction:
-what that thread committed before stays, and what was to follow never comes.
+A file names a thread. After SIGUSR1 the process ends itself when that thread begins a transaction.
+The commits before it stay, and the commits after it never happen.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 THREADS = ("MainThread", "expiry", "fold_views")
-"""Who commits: for visitors, for what has expired, for what is folded."""
+"""The threads that commit: for visitors, for expired items, and for folds."""
 MAX_TRANSACTIONS = 2
-"""Transactions that may begin until it ends."""
+"""The most transactions that begin before the process ends."""
 
 
 def write(path: Path, thread: str, begins: int) -> None:
-    """Say at which beginning of a transaction from now on it is to end, and of which thread."""
+    """Write which thread ends the process, and at which of its next transactions."""
     path.write_text(f"{begins} {thread}")
 
 
 class CrashInjection:
-    """Waits for SIGUSR1 from `install` on, which comes before the first connection."""
+    """A handler of SIGUSR1; call `install` before the first connection opens."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -46,7 +46,7 @@ class CrashInjection:
         left, self._thread = self._path.read_text().split(maxsplit=1)
         self._left = int(left)
         for connection in self._connections:
-            with suppress(sqlite3.ProgrammingError):  # it is closed
+            with suppress(sqlite3.ProgrammingError):  # the connection is closed
                 connection.set_trace_callback(self._look)
 
     def _look(self, statement: str) -> None:

@@ -1,7 +1,7 @@
-"""A disk that gets full: a small file system where one may be mounted, else a quota.
+"""A disk that gets full: a small file system if the process may mount one, otherwise a quota.
 
-Either is asked for while the run goes on, so the same run works as root, unprivileged and in a
-container; the report says which it was.
+The choice is made during the run, so the same run works as root, unprivileged and in a container.
+The report says which one was used.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from pathlib import Path
 from typing import Protocol
 
 SIZE = 128 * 2**20
-"""Bytes of the small file system: a run keeps some megabytes in it."""
+"""The bytes of the small file system; a run stores some megabytes in it."""
 BLOCK = 2**16
 
 
 class Disk(Protocol):
-    """Where the machine keeps its file."""
+    """The disk with the machine's file."""
 
     name: str
     folder: Path
 
     def fill(self, pid: int, spare: int) -> None:
-        """Leave the process so many bytes to write, about."""
+        """Leave the process about `spare` bytes to write."""
 
     def free(self, pid: int) -> None:
-        """Let it write again."""
+        """Let the process write again."""
 
     def close(self) -> None:
-        """Leave nothing behind but the folder."""
+        """Remove everything but the folder."""
 
 
 class SmallDisk:
-    """A file system in memory, filled by a file beside those of the machine."""
+    """A file system in memory; an extra file fills it."""
 
     name = f"tmpfs of {SIZE // 2**20} MiB"
 
     def __init__(self, folder: Path) -> None:
-        """Mount it. Raises `OSError` where that is not allowed."""
+        """Mount the file system. Raises `OSError` if that is not allowed."""
         self._mounted = folder
         folder.mkdir(parents=True, exist_ok=True)
         mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
@@ -80,11 +80,11 @@ class Quota:
         unlimit(pid)
 
     def close(self) -> None:
-        """Nothing is left: the limit ends with its process."""
+        """Do nothing, because the limit ends with its process."""
 
 
 def limit(pid: int, size: int) -> None:
-    """Let a process write no byte of a file behind so many; Linux sets it from outside.
+    """Limit the size of each file that a process writes; Linux can set this from outside.
 
     Source: prlimit(2), `RLIMIT_FSIZE`; CPython ignores SIGXFSZ, so a write then fails with EFBIG.
     """
@@ -93,20 +93,20 @@ def limit(pid: int, size: int) -> None:
 
 
 def unlimit(pid: int) -> None:
-    """Let it write again."""
-    with suppress(ProcessLookupError):  # its limit ended with it
+    """Remove the limit of a process."""
+    with suppress(ProcessLookupError):  # the process has ended
         _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
 
 
 def unmount(folder: Path) -> None:
-    """Take away what a run, this one or one that was killed, has mounted here."""
+    """Unmount what this run, or one that was killed, has mounted in a folder."""
     if folder.is_mount():
         subprocess.run(["umount", "--lazy", str(folder)], check=True)  # noqa: S603, S607
 
 
 def small_disk(folder: Path, *, mounted: bool = True) -> Disk:
-    """The best disk to be had here."""
+    """Return the small file system if possible, otherwise the quota."""
     if mounted:
         with suppress(OSError):
             return SmallDisk(folder)

@@ -1,4 +1,4 @@
-"""Whether the machine is well just now: no fault is being done to it, and none was meanwhile."""
+"""The record of whether a fault is under way, or was since a given moment."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class FaultState:
-    """`changes` grows whenever a fault begins or ends: it is odd while one lasts."""
+    """A counter: `changes` grows when a fault begins or ends, so it is odd during a fault."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -16,7 +16,7 @@ class FaultState:
 
     @contextmanager
     def fault(self) -> Iterator[None]:
-        """A fault is done."""
+        """Mark the time of a fault."""
         self._change()
         try:
             yield
@@ -24,7 +24,7 @@ class FaultState:
             self._change()
 
     def no_fault_since(self, changes: int) -> bool:
-        """Whether no fault has begun since, and none lasted then."""
+        """Return whether no fault has begun since, and none was under way then."""
         return changes == self.changes and changes % 2 == 0
 
     def _change(self) -> None:

@@ -1,7 +1,7 @@
-"""Tries malformed input on the machine: each case gets an answer below 500, or a closed connection.
+"""Malformed input: each case must get an answer below 500 or a closed connection.
 
-A case is judged only if the machine was well from its beginning to its end: one that was killed, or
-whose disk was full, may answer as it likes, and the case is tried again.
+A case counts only if no fault was under way from its beginning to its end. Otherwise the machine
+may give any answer, and the case is tried again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from simulation.raw_http import END_OF_HEAD, receive
 
 THREADS = 4
 PATIENCE_SECONDS = 15.0
-"""An input that gets neither an answer nor a closed connection for so long hangs."""
+"""An input with neither an answer nor a closed connection in this time hangs."""
 RETRY_SECONDS = 0.05
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 CLOSED = "closed"
@@ -32,7 +32,7 @@ SHOWN = 160
 
 @dataclass(slots=True)
 class Tried:
-    """How many cases got which answer, and those that got a wrong one."""
+    """The number of cases by their answer, and the cases with a wrong answer."""
 
     answers: Counter[str] = field(default_factory=Counter)
     families: Counter[str] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class Tried:
 
 
 def answer_of(case: Case, host: str, port: int) -> str:
-    """The status of the answer, or how the connection ended. Raises `ConnectionRefusedError`."""
+    """Return the answer's status or the connection's end. Raises `ConnectionRefusedError`."""
     with socket.create_connection((host, port), PATIENCE_SECONDS) as connected:
         try:
             received = _ask(connected, case)
@@ -69,7 +69,7 @@ def _ask(connected: socket.socket, case: Case) -> bytes:
 
 
 def is_right(case: Case, answer: str) -> bool:
-    """Whether an answer is one that a bad input may get."""
+    """Return whether a bad input may get this answer."""
     if answer == CLOSED:
         return True
     if not answer.isdecimal():
@@ -78,7 +78,7 @@ def is_right(case: Case, answer: str) -> bool:
 
 
 class BadInput:
-    """Threads that try one case after another until all are tried or the time is over."""
+    """Threads that try cases until all are tried or the time is over."""
 
     def __init__(
         self, host: str, port: int, cases: Iterator[Case], fault_state: FaultState, deadline: float
@@ -94,12 +94,12 @@ class BadInput:
             thread.start()
 
     def wait(self) -> None:
-        """Until all are tried."""
+        """Wait until all cases are tried."""
         for thread in self._threads:
             thread.join()
 
     def stop(self) -> None:
-        """Try no further one."""
+        """Stop before the next case."""
         self._deadline = 0.0
         self.wait()
 

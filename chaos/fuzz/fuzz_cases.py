@@ -1,7 +1,7 @@
-"""Bad input, made from a seed: ids, options, paths, methods, headers, bodies, and no HTTP at all.
+"""Bad input from a seed: ids, options, paths, methods, headers, bodies, and bytes that are no HTTP.
 
-Whatever is sent to a badge under check is refused by the documented rules, so that its count must
-not move; what might be a view goes to badges that nobody checks.
+The documented rules refuse every case that names a badge under check, so its count must not change.
+Cases that might be views name badges that are not checked.
 """
 
 from __future__ import annotations
@@ -128,15 +128,15 @@ NO_HTTP = (
     b"\n\n\n\nGET / HTTP/1.1\n\n",
 )
 NOT_IMPLEMENTED = frozenset({501})
-"""The right answer to a transfer coding that is not known (RFC 9112, section 6.1)."""
+"""The right answer to an unknown transfer coding (RFC 9112, section 6.1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One bad input, as it is sent.
+    """One bad input as bytes.
 
-    `whole` is whether it is a whole request; after any other the client says that it sends no more.
-    `also` are statuses from 500 on that are right.
+    `whole` says whether it is a whole request; otherwise the client shuts down its side after it.
+    `also` are right statuses of 500 or more.
     """
 
     family: str
@@ -150,7 +150,7 @@ Family: TypeAlias = Callable[[Chance, Sequence[str]], Case]
 
 
 def cases(seed: object, number: int, checked: Sequence[str]) -> Iterator[Case]:
-    """So many cases, some of each family; `checked` are the badges whose counts must not move."""
+    """Yield cases of each family; the counts of the badges in `checked` must not change."""
     chance = random.Random(f"{seed}/fuzz")
     for place in range(number):
         yield FAMILIES[place % len(FAMILIES)](chance, checked)
@@ -162,7 +162,7 @@ def _request(
     headers: Sequence[tuple[str, str]] = (),
     body: bytes = b"",
 ) -> bytes:
-    """As a client would write it, whatever is in its parts."""
+    """Return a request in the form that a client writes, whatever its parts contain."""
     raw = target if isinstance(target, bytes) else target.encode("utf-8", "surrogatepass")
     length = [("Content-Length", str(len(body)))] if body else []
     lines = [f"{name}: {value}\r\n" for name, value in [("Host", "chaos"), *length, *headers]]
@@ -171,7 +171,7 @@ def _request(
 
 
 def _odd_text(chance: Chance) -> str:
-    """Any text that somebody might try."""
+    """Return an odd text that somebody might try."""
     match chance.randrange(4):
         case 0:
             return chance.choice(INJECTIONS)
@@ -184,23 +184,23 @@ def _odd_text(chance: Chance) -> str:
     return "".join(letter for letter in letters if unicodedata.category(letter) != "Cs")
 
 
-def _encoded(chance: Chance) -> str:
-    """Text in a query, rightly encoded or not."""
+def _encode(chance: Chance) -> str:
+    """Return text for a query, encoded correctly or not."""
     if chance.random() < 0.4:  # noqa: PLR2004
         return chance.choice(BROKEN_ENCODINGS) + str(chance.randrange(1_000))
     return quote(_odd_text(chance) + str(chance.randrange(1_000)), safe=chance.choice(("", "/;,")))
 
 
 def _id(chance: Chance, _: Sequence[str]) -> Case:
-    return Case("id", _request(f"{chance.choice(ROUTES)}?id={_encoded(chance)}"))
+    return Case("id", _request(f"{chance.choice(ROUTES)}?id={_encode(chance)}"))
 
 
 def _query(chance: Chance, _: Sequence[str]) -> Case:
-    """Parameters doubled, empty, unknown, without end."""
-    names = ["id", "ID", "id[]", "peek", "days", "by", "label", "width", "", _encoded(chance)]
+    """Return a query with repeated, empty, unknown or very many parameters."""
+    names = ["id", "ID", "id[]", "peek", "days", "by", "label", "width", "", _encode(chance)]
     pairs = [
         chance.choice(("{}={}", "{}", "{}=={}", "={}")).format(
-            chance.choice(names), _encoded(chance)
+            chance.choice(names), _encode(chance)
         )
         for _ in range(chance.choice((0, 1, 2, 5, 200)))
     ]
@@ -210,7 +210,7 @@ def _query(chance: Chance, _: Sequence[str]) -> Case:
 
 
 def _option(chance: Chance, checked: Sequence[str]) -> Case:
-    """A badge under check with an option that is wrong: it is refused, and counts nothing."""
+    """Return a request for a badge under check with a wrong option, which counts nothing."""
     name = chance.choice(list(WRONG_OPTIONS))
     value = quote(chance.choice(WRONG_OPTIONS[name]), safe="")
     badge_id = quote(chance.choice(checked), safe="")
@@ -218,7 +218,7 @@ def _option(chance: Chance, checked: Sequence[str]) -> Case:
 
 
 def _twice(chance: Chance, checked: Sequence[str]) -> Case:
-    """A badge under check, not as a badge is asked for."""
+    """Return a malformed request for a badge under check."""
     badge_id = quote(chance.choice(checked), safe="")
     query = chance.choice(
         (
@@ -236,7 +236,7 @@ def _twice(chance: Chance, checked: Sequence[str]) -> Case:
 
 
 def _method(chance: Chance, checked: Sequence[str]) -> Case:
-    """A badge under check, by a method that no badge has."""
+    """Return a request for a badge under check with a method that badges don't have."""
     bad = chance.random() < 0.5  # noqa: PLR2004
     method = chance.choice(BAD_METHODS if bad else METHODS)
     target = f"{chance.choice(ROUTES[:3])}?id={quote(chance.choice(checked), safe='')}"
@@ -245,12 +245,12 @@ def _method(chance: Chance, checked: Sequence[str]) -> Case:
 
 def _path(chance: Chance, _: Sequence[str]) -> Case:
     paths = (
-        "/" + _encoded(chance),
-        "/api/v1/views/" + _encoded(chance),
+        "/" + _encode(chance),
+        "/api/v1/views/" + _encode(chance),
         "/api/v1//views",
-        "//" + _encoded(chance),
-        "/api/v1/events/" + _encoded(chance) + "/badge.svg",
-        "/api/v1/wallets/" + _encoded(chance) + "/badge",
+        "//" + _encode(chance),
+        "/api/v1/events/" + _encode(chance) + "/badge.svg",
+        "/api/v1/wallets/" + _encode(chance) + "/badge",
         "/api/v1/views;id=x",
         "/../" * 50,
         "/" + "a/" * chance.choice((10, 1_000)),
@@ -287,13 +287,13 @@ def _header(chance: Chance, _: Sequence[str]) -> Case:
             [("Expect", "200-maybe")],
         )
     )
-    # A length that the request has not may make a server wait for the rest.
+    # A wrong length may make a server wait for the rest.
     whole = not any(name == "Content-Length" for name, _ in headers)
     return Case("header", _request(f"{chance.choice(ROUTES)}?id=bad", headers=headers), whole=whole)
 
 
 def _transfer(chance: Chance, _: Sequence[str]) -> Case:
-    """Transfer codings, right and wrong; with a length beside them, as smugglers do."""
+    """Return right and wrong transfer codings, with a length too, as in request smuggling."""
     coding = chance.choice(
         ("chunked", "gzip", "chunked, chunked", "identity", "xchunked", "CHUNKED")
     )
@@ -314,7 +314,7 @@ def _transfer(chance: Chance, _: Sequence[str]) -> Case:
 
 
 def _json(chance: Chance, checked: Sequence[str]) -> bytes:
-    """What somebody might claim a badge with; a checked one by another's secret alone."""
+    """Return a body for a claim; one for a badge under check is always invalid."""
     wrong: object = chance.choice(
         (None, True, -1, 1.5, 10**400, [], {}, [[]], {"id": {}}, "text", {"id": 1, "base": "x"})
     )
@@ -360,7 +360,7 @@ def _body(chance: Chance, checked: Sequence[str]) -> Case:
 
 
 def _huge(chance: Chance, _: Sequence[str]) -> Case:
-    """More than a request may have: said so beforehand, or sent."""
+    """Return a request above the size limit, announced or sent."""
     if chance.random() < 0.9:  # noqa: PLR2004
         headers = [("Content-Length", str(chance.choice((2**20 + 1, 2**31, 2**63, 2**64))))]
         return Case("huge", _request("/api/v1/badges", "POST", headers), whole=False)
@@ -374,13 +374,13 @@ def _no_http(chance: Chance, _: Sequence[str]) -> Case:
 
 
 def _cut(chance: Chance, checked: Sequence[str]) -> Case:
-    """A request for a badge under check that never comes to its end."""
+    """Return an incomplete request for a badge under check."""
     whole = _request(f"/api/v1/views?id={quote(chance.choice(checked), safe='')}")
     return Case("cut", whole[: chance.randrange(1, len(whole))], whole=False)
 
 
 def _flipped(chance: Chance, checked: Sequence[str]) -> Case:
-    """A right request with some bytes changed, none of its target's id."""
+    """Return a right request with some bytes changed, but none of the id in its target."""
     del checked
     raw = bytearray(_request("/api/v1/views?id=bad", headers=[("Accept", "*/*"), ("X", "y")]))
     for _ in range(chance.randrange(1, 6)):
