@@ -28,7 +28,7 @@ FOLDED = "SELECT count(*) FROM items WHERE sk = 'VIEWS' AND attributes LIKE '%\"
 
 
 def journal(count: int, age: float) -> list[Item]:
-    """Return the entries of this many transfers in both wallets; the last has this age in seconds."""
+    """Return the entries of transfers in both wallets; the last has this age in seconds."""
     now = int((time.time() - age) * 1000)
     entries = [
         Entry(str(ULID()), Posting(str(ULID()), n + 1, BOB, ALICE), now - n) for n in range(count)

@@ -225,7 +225,7 @@ def test_the_sweep_runs_every_minute(stack: Resources) -> None:
 def test_fold_views_gets_every_removed_marker_from_the_stream(
     stack: Resources,
 ) -> None:
-    """It starts at the first record, takes ten batches of a shard in parallel, and never gives up."""
+    """It starts at the first record, runs ten batches of a shard at a time, and retries forever."""
     mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
     assert len(mappings) == 5
     properties = copy.deepcopy(mappings["FoldViewsFoldViewsDynamodbEventSource"])
