@@ -1,7 +1,7 @@
 """The unit tests that a change can affect: `python -m tests.affected [BASE]` prints their files.
 
-A test is affected if a file differs from the branch BASE that the test imports, directly or through
-other files. A file that is no Python counts as all modules of its folder.
+|A test is affected if it imports, directly or through other files, a file that differs from the
+branch BASE. A file that is not Python counts as all modules of its folder.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all tests share: no way to real AWS, and a fixed seed for generated tests."""
+"""The rules for all tests: no access to real AWS, and a fixed seed for generated tests."""
 
 from __future__ import annotations
 

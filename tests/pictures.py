@@ -1,6 +1,6 @@
-"""The pictures of the README, drawn as the product draws them now.
+"""The pictures of the README, drawn by the current code.
 
-`python -m tests.pictures` writes them; `test_pictures.py` holds them to this.
+|`python -m tests.pictures` writes them; `test_pictures.py` checks that they are current.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAYS = 30
 
 
 def pictures() -> dict[str, str]:
-    """The documents by the names of their files."""
+    """Return the documents by the names of their files."""
     count = Options(format="comma").message(1_234_567)
     short = Options(format="short").message(1_234_567)
     green = Badge("seen", short, "brightgreen", style="for-the-badge")
@@ -32,7 +32,7 @@ def pictures() -> dict[str, str]:
 
 
 def _history() -> History:
-    """A month with its weekends, and a day on which somebody linked to it."""
+    """Return a month of views with weekends, and one day on which somebody linked to the badge."""
     starts = [LAST - timedelta(days=ago) for ago in reversed(range(DAYS))]
     buckets = tuple(Bucket(start, _views(place, start)) for place, start in enumerate(starts))
     return History(By.DAY, DAYS, starts[0].date(), buckets)

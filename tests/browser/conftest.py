@@ -1,4 +1,4 @@
-"""A browser that visits the page of a real `python -m vumi`, and nothing but that server."""
+"""A browser that visits the page of a real `python -m vumi`, and no other server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.browser.visit import Visit
 from tests.end_to_end.server import Server, running
 
 ARGUMENTS = (
-    "--no-sandbox",  # it visits our own page alone, and root has no sandbox
+    "--no-sandbox",  # it visits only our own page, and root has no sandbox
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -47,7 +47,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def visit(browser: Browser, server: Server) -> Iterator[Visit]:
-    """Fails at its end if the browser complained of anything, or asked any other host."""
+    """Visit the page; fail at the end if the browser had an error or called another host."""
     with Visit.of(browser, server) as opened:
         yield opened
         assert opened.complaints == []

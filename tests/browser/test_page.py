@@ -1,4 +1,4 @@
-"""The page in a real browser: typed, drawn, copied, remembered, and nothing counted by it."""
+"""The page in a real browser: typed in, drawn, copied and remembered. It counts no view."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from playwright.sync_api import Browser, Route, expect
 from tests.browser.visit import Visit
 from tests.end_to_end.server import Server
 
-ODD = "o'wner/na me\N{EYES}\"(1)"
-ODD_ENCODED = "o%27wner%2Fna%20me%F0%9F%91%80%22%281%29"
+ODD_ID = "o'wner/na me\N{EYES}\"(1)"
+ODD_ID_ENCODED = "o%27wner%2Fna%20me%F0%9F%91%80%22%281%29"
 LABEL = "views [a] <b> \\ &"
 FROM_HERE = "/api/v1/views.svg?id=octocat%2Fhello_world"
 FOR_SHIELDS = "%2Fapi%2Fv1%2Fviews%3Fid%3Doctocat%252Fhello_world"
 
 
 def written(address: str) -> dict[str, str]:
-    """The line of each language for the picture at an address, labelled `LABEL`."""
+    """Return the line of each language for the picture at an address, labelled `LABEL`."""
     return {
         "Markdown": f"![views \\[a\\] \\<b\\> \\\\ \\&](http{address})",
         "HTML": '<img src="http'
@@ -59,27 +59,25 @@ def test_each_line_for_shields_holds_the_address_encoded_whole(visit: Visit) -> 
 
 
 @pytest.mark.parametrize("source", ["Drawn here", "Drawn by shields.io"])
-def test_what_is_copied_names_the_id_that_was_typed(visit: Visit, source: str) -> None:
-    """Unpacked as a browser, and then shields.io, would."""
+def test_a_copied_line_has_the_typed_id(visit: Visit, source: str) -> None:
+    """A browser decodes it, and then shields.io does."""
     visit.open()
-    visit.field("Id").fill(ODD)
+    visit.field("Id").fill(ODD_ID)
     visit.field(source).check()
     address = visit.copy("Markdown").removeprefix("![views](").removesuffix(")")
     if source != "Drawn here":
         (address,) = parse_qs(urlsplit(address).query)["url"]
-    assert parse_qs(urlsplit(address).query) == {"id": [ODD]}
-    assert ODD_ENCODED in address
+    assert parse_qs(urlsplit(address).query) == {"id": [ODD_ID]}
+    assert ODD_ID_ENCODED in address
 
 
-def test_the_preview_is_drawn_and_says_the_count_and_counts_nothing(
-    visit: Visit, server: Server
-) -> None:
-    """3 views before, 3 after."""
+def test_the_preview_shows_the_count_and_counts_no_view(visit: Visit, server: Server) -> None:
+    """There are 3 views before and 3 after."""
     for _ in range(3):
-        server.badge(ODD)
-    server.wait_for(ODD, 3)
+        server.badge(ODD_ID)
+    server.wait_for(ODD_ID, 3)
     visit.open()
-    visit.field("Id").press_sequentially(ODD)
+    visit.field("Id").press_sequentially(ODD_ID)
     visit.shows_badge("views: 3")
     expect(visit.page.locator("#said")).to_have_text("Now at 3. The preview counts no view.")
     visit.is_drawn("#chart")
@@ -87,7 +85,7 @@ def test_the_preview_is_drawn_and_says_the_count_and_counts_nothing(
     expect(visit.page.locator("#chart")).to_have_attribute("alt", said)
     visit.page.reload()
     visit.shows_badge("views: 3")
-    assert server.peek(ODD) == 3
+    assert server.peek(ODD_ID) == 3
 
 
 def test_every_option_reaches_the_badge(visit: Visit) -> None:
@@ -116,7 +114,7 @@ def test_every_option_reaches_the_badge(visit: Visit) -> None:
     }
 
 
-def test_a_logo_that_is_not_drawn_here_is_told(visit: Visit) -> None:
+def test_an_unknown_logo_is_reported(visit: Visit) -> None:
     visit.open()
     visit.field("Id").fill("a/logo")
     visit.page.get_by_text("Label colour, logo").click()
@@ -129,7 +127,7 @@ def test_a_logo_that_is_not_drawn_here_is_told(visit: Visit) -> None:
     expect(said).to_have_text("Now at 0. The preview counts no view.")
 
 
-def test_a_label_that_is_cleared_is_a_badge_without_one(visit: Visit) -> None:
+def test_a_cleared_label_makes_a_badge_without_a_label(visit: Visit) -> None:
     visit.open()
     visit.field("Id").fill("a/nameless")
     visit.field("Label").fill("")
@@ -145,9 +143,9 @@ def test_a_colour_that_is_picked_is_written(visit: Visit) -> None:
     expect(visit.page.locator("#line-markdown")).to_contain_text("&color=00aa77")
 
 
-def test_what_is_chosen_stands_in_the_address_and_is_found_there_again(visit: Visit) -> None:
+def test_choices_are_stored_in_the_address_and_restored_from_it(visit: Visit) -> None:
     visit.open()
-    visit.field("Id").fill(f"kept/{ODD}")
+    visit.field("Id").fill(f"kept/{ODD_ID}")
     visit.field("Label").fill("a & b + c")
     visit.field("Style").select_option("plastic")
     visit.field("Drawn by shields.io").check()
@@ -155,12 +153,12 @@ def test_what_is_chosen_stands_in_the_address_and_is_found_there_again(visit: Vi
     visit.shows_badge("a & b + c: 0")
     address = visit.page.url
     assert address == (
-        f"{visit.root}/#id=kept%2F{ODD_ENCODED}&label=a%20%26%20b%20%2B%20c&style=plastic"
+        f"{visit.root}/#id=kept%2F{ODD_ID_ENCODED}&label=a%20%26%20b%20%2B%20c&style=plastic"
         "&from=shields&days=7"
     )
     visit.page.goto("about:blank")
     visit.page.goto(address)
-    expect(visit.field("Id")).to_have_value(f"kept/{ODD}")
+    expect(visit.field("Id")).to_have_value(f"kept/{ODD_ID}")
     expect(visit.field("Label")).to_have_value("a & b + c")
     expect(visit.field("Style")).to_have_value("plastic")
     expect(visit.field("Drawn by shields.io")).to_be_checked()
@@ -168,7 +166,7 @@ def test_what_is_chosen_stands_in_the_address_and_is_found_there_again(visit: Vi
     visit.shows_badge("a & b + c: 0")
 
 
-def test_a_fragment_that_is_changed_by_hand_is_followed(visit: Visit) -> None:
+def test_the_page_follows_a_changed_fragment(visit: Visit) -> None:
     visit.open("#id=first")
     visit.shows_badge("views: 0")
     visit.page.evaluate("location.hash = '#id=second&label=no&style=none-such'")
@@ -185,7 +183,7 @@ def test_a_fragment_that_is_changed_by_hand_is_followed(visit: Visit) -> None:
         ("#id=a&base=-1", "Add to the count", "0", "base: give a whole number"),
     ],
 )
-def test_what_is_wrong_is_said_in_words_at_its_field(
+def test_an_error_is_shown_in_words_at_its_field(
     visit: Visit, fragment: str, field: str, right: str, says: str
 ) -> None:
     visit.open(fragment)
@@ -198,7 +196,7 @@ def test_what_is_wrong_is_said_in_words_at_its_field(
     expect(visit.field(field)).not_to_have_attribute("aria-invalid", "true")
 
 
-def test_without_an_id_nothing_is_asked_and_nothing_can_be_copied(visit: Visit) -> None:
+def test_without_an_id_nothing_is_requested_and_nothing_can_be_copied(visit: Visit) -> None:
     asked: list[str] = []
     visit.page.on("request", lambda request: asked.append(urlsplit(request.url).path))
     visit.open()
@@ -208,8 +206,8 @@ def test_without_an_id_nothing_is_asked_and_nothing_can_be_copied(visit: Visit) 
     assert [path for path in asked if path.startswith("/api")] == []
 
 
-def test_typing_asks_once_it_rests(visit: Visit) -> None:
-    """Of 12 keys, 50 ms apart, the server sees no more than the last."""
+def test_a_pause_in_typing_sends_one_request(visit: Visit) -> None:
+    """Of 12 keys, 50 ms apart, the server receives only the last state."""
     asked: list[str] = []
     visit.page.on("request", lambda request: asked.append(request.url))
     visit.page.clock.install(time=0)
@@ -225,7 +223,9 @@ def test_typing_asks_once_it_rests(visit: Visit) -> None:
     assert [parse_qs(urlsplit(url).query)["id"] for url in badges] == [["typed/fast12"]]
 
 
-def test_a_server_that_does_not_answer_is_told_in_words(browser: Browser, server: Server) -> None:
+def test_a_server_that_does_not_answer_is_reported_in_words(
+    browser: Browser, server: Server
+) -> None:
     with Visit.of(browser, server) as visit:
         visit.open()
         visit.page.route("**/api/**", lambda route: route.abort())
@@ -235,8 +235,8 @@ def test_a_server_that_does_not_answer_is_told_in_words(browser: Browser, server
         )
 
 
-def test_a_browser_without_a_clipboard_copies_all_the_same(visit: Visit) -> None:
-    """As it is at an http address that is not loopback."""
+def test_a_browser_without_the_clipboard_interface_still_copies(visit: Visit) -> None:
+    """The page has none at an http address that is not loopback."""
     visit.page.add_init_script(
         "navigator.clipboard.writeText = text => text ? Promise.reject(text) : Promise.resolve()"
     )
@@ -246,13 +246,13 @@ def test_a_browser_without_a_clipboard_copies_all_the_same(visit: Visit) -> None
     assert visit.clipboard() == f"![views]({visit.root}/api/v1/views.svg?id=a)"
 
 
-def test_a_loopback_address_is_told_to_be_one(visit: Visit) -> None:
+def test_a_loopback_address_is_reported(visit: Visit) -> None:
     visit.open()
     expect(visit.page.locator("#loopback")).to_be_visible()
 
 
 @pytest.mark.parametrize("path", ["/prod", "/prod/"])
-def test_under_a_stage_every_address_stays_under_it(visit: Visit, path: str) -> None:
+def test_below_a_stage_every_address_has_the_stage(visit: Visit, path: str) -> None:
     """API Gateway serves the page at /prod and at /prod/ ."""
     page = visit.server.request("/")
 
@@ -285,7 +285,7 @@ def test_an_address_of_two_slashes_leads_to_no_other_host(visit: Visit) -> None:
     assert line == f"![views]({visit.root}//evil.example/api/v1/views.svg?id=a%2Fb)"
 
 
-def test_a_head_gets_the_headers_alone(server: Server) -> None:
+def test_a_head_request_gets_only_the_headers(server: Server) -> None:
     status, headers, body = server.request("/", "HEAD")
     assert (status, body) == (200, b"")
     assert headers["Content-Length"] == str(len(server.request("/")[2]))

@@ -1,4 +1,4 @@
-"""The page for the keyboard, for a screen reader, in the dark, on a narrow screen."""
+"""The page with the keyboard, with a screen reader, in the dark, and on a narrow screen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATES = {
     "long": f"#id={'long' * 50}&label={'wide%20' * 14}&style=for-the-badge&from=shields",
     "error": "#id=a&color=nope",
 }
-SERIOUS = {"serious", "critical"}
+SERIOUS_IMPACTS = {"serious", "critical"}
 SETTLED = """
 () => [...document.images].every(image => image.hidden || (image.complete && image.alt))
 """
@@ -35,7 +35,7 @@ def test_axe_finds_nothing_serious(
         visit.page.evaluate(AXE.read_text())
         found = visit.page.evaluate("axe.run()")
         assert len(found["passes"]) > 20
-        assert [rule for rule in found["violations"] if rule["impact"] in SERIOUS] == []
+        assert [rule for rule in found["violations"] if rule["impact"] in SERIOUS_IMPACTS] == []
         assert visit.complaints == []
 
 
@@ -50,7 +50,7 @@ def test_nothing_is_wider_than_the_screen(
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
-def test_the_page_follows_the_scheme(
+def test_the_page_follows_the_colour_scheme(
     browser: Browser, server: Server, scheme: Any, *, dark: bool
 ) -> None:
     with Visit.of(browser, server, color_scheme=scheme) as visit:
@@ -60,7 +60,7 @@ def test_the_page_follows_the_scheme(
         assert (red + green + blue < 3 * 64) is dark
 
 
-def test_the_keyboard_alone_gets_a_line(visit: Visit) -> None:
+def test_a_line_can_be_copied_with_the_keyboard_alone(visit: Visit) -> None:
     visit.open()
     tab(visit.page, "id")
     visit.page.keyboard.type("keys/only")
@@ -88,7 +88,7 @@ def test_enter_in_a_field_leaves_the_page_as_it_is(visit: Visit) -> None:
     assert visit.page.url == f"{visit.root}/#id=entered"
 
 
-def test_what_has_the_focus_is_outlined(visit: Visit) -> None:
+def test_the_focused_control_is_outlined(visit: Visit) -> None:
     visit.open("#id=a")
     tab(visit.page, "copy-html")
     width = visit.page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
@@ -96,7 +96,7 @@ def test_what_has_the_focus_is_outlined(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("size", [NARROW, (1200, 800)])
-def test_nothing_moves_when_the_pictures_come(
+def test_nothing_moves_when_the_pictures_load(
     browser: Browser, server: Server, size: tuple[int, int]
 ) -> None:
     places = "[...document.querySelectorAll('section')].map(one => one.getBoundingClientRect().top)"
@@ -110,8 +110,8 @@ def test_nothing_moves_when_the_pictures_come(
         assert visit.page.evaluate(places) == before
 
 
-def test_a_narrow_screen_gets_a_chart_of_its_own_width(browser: Browser, server: Server) -> None:
-    """Drawn pixel for pixel, so that its text is as large as on a wide one."""
+def test_a_chart_is_as_wide_as_a_narrow_screen(browser: Browser, server: Server) -> None:
+    """It is drawn at its real size, so that its text is as large as on a wide screen."""
     with Visit.of(browser, server, size=NARROW) as visit:
         settle(visit.open(STATES["badge"]).page)
         natural, shown = visit.page.locator("#chart").evaluate(

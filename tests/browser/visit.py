@@ -1,4 +1,4 @@
-"""What a visitor of the page does and sees, and what his browser complains of."""
+"""A visitor of the page: their actions, their view of it, and their browser's errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Visit:
             self.complaints.append(text)
 
     def pass_own(self, route: Route) -> None:
-        """Nothing leaves for another host, and a try is a complaint."""
+        """Block requests to other hosts, and record each as a complaint."""
         if route.request.url.startswith(f"{self.root}/"):
             route.continue_()
         else:
@@ -56,7 +56,7 @@ class Visit:
         return f"http://{self.server.host}:{self.server.port}"
 
     def open(self, fragment: str = "") -> Visit:
-        """Until the script has run; the pictures may still be on their way."""
+        """Open the page and wait until the script has run; the pictures may still be loading."""
         self.page.goto(f"{self.root}/{fragment}", wait_until="domcontentloaded")
         return self
 
@@ -75,7 +75,7 @@ class Visit:
         return text
 
     def shows_badge(self, alt: str) -> None:
-        """Wait for the preview: drawn, and with these words."""
+        """Wait until the preview is drawn with this text."""
         expect(self.page.locator("#badge")).to_have_attribute("alt", alt)
         self.is_drawn("#badge")
 

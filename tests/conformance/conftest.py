@@ -1,7 +1,7 @@
 """The engines that every test of a port runs over.
 
-`AWS_ENDPOINT_URL` adds the DynamoDB, SQS and S3 that answer there. What an engine gets wrong is
-skipped by name: `pytest.mark.wrong_on(engine, reason)`.
+|`AWS_ENDPOINT_URL` adds the DynamoDB, SQS and S3 at that URL. A test is skipped by name where an
+engine differs from AWS: `pytest.mark.wrong_on(engine, reason)`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ENGINES = ["sqlite", "moto", *(["endpoint"] if "AWS_ENDPOINT_URL" in os.environ 
 
 @dataclass(frozen=True)
 class QueueUnderTest:
-    """A queue, and a way to take the bodies of all messages that are deliverable."""
+    """A queue, and a function that takes the bodies of all deliverable messages."""
 
     queue: Queue
     take_all: Callable[[], list[str]]
@@ -42,7 +42,7 @@ class QueueUnderTest:
 
 @dataclass(frozen=True)
 class ArchiveUnderTest:
-    """An archive, and a way to read all objects by their names."""
+    """An archive, and a function that reads all objects by their names."""
 
     archive: Archive
     read_all: Callable[[], dict[str, bytes]]

@@ -1,4 +1,4 @@
-"""What every archive does."""
+"""The behaviour that every `ports.Archive` shares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.conformance.conftest import ArchiveUnderTest
 NAME = "journal/2026/03/14/0001-ab.jsonl.gz"
 
 
-def test_what_is_put_is_there_whole(archive: ArchiveUnderTest) -> None:
+def test_an_object_is_stored_completely(archive: ArchiveUnderTest) -> None:
     archive.archive.put(NAME, bytes(range(256)))
     assert archive.read_all() == {NAME: bytes(range(256))}
 
@@ -22,7 +22,7 @@ def test_the_same_put_again_changes_nothing(archive: ArchiveUnderTest) -> None:
     assert archive.read_all() == {NAME: b"whole"}
 
 
-def test_a_put_takes_the_place_of_the_object_of_that_name_alone(archive: ArchiveUnderTest) -> None:
+def test_a_put_replaces_only_the_object_of_that_name(archive: ArchiveUnderTest) -> None:
     archive.archive.put(NAME, b"a long one")
     archive.archive.put("journal/2026/03/15/a", b"another")
     archive.archive.put(NAME, b"short")
@@ -34,7 +34,7 @@ def test_an_object_may_be_empty(archive: ArchiveUnderTest) -> None:
     assert archive.read_all() == {"a": b""}
 
 
-def test_a_name_is_as_long_as_it_may_be(archive: ArchiveUnderTest) -> None:
+def test_a_name_of_the_maximum_length_is_stored(archive: ArchiveUnderTest) -> None:
     name = "a/" * ((MAX_OBJECT_NAME - 2) // 2) + "bc"
     assert len(name) == MAX_OBJECT_NAME
     archive.archive.put(name, b"deep")
@@ -61,7 +61,7 @@ def test_a_name_is_as_long_as_it_may_be(archive: ArchiveUnderTest) -> None:
         "a" * (MAX_OBJECT_NAME + 1),
     ],
 )
-def test_what_is_no_name_is_refused(archive: ArchiveUnderTest, name: str) -> None:
+def test_a_malformed_name_is_refused(archive: ArchiveUnderTest, name: str) -> None:
     with pytest.raises(Refused, match="is no name of an object"):
         archive.archive.put(name, b"")
     assert archive.read_all() == {}

@@ -1,4 +1,4 @@
-"""Any condition over any item holds on every `Table` as `vumi.storage.conditions` evaluates it."""
+"""Conditions over items: every `Table` agrees with `vumi.storage.conditions`."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(ITEMS, CONDITIONS)
-def test_a_condition_holds_as_it_is_evaluated(
+def test_a_table_evaluates_a_condition_as_the_reference_does(
     table: Table, item: Item | None, condition: Condition
 ) -> None:
     table.write(Delete(KEY) if item is None else Put(item))

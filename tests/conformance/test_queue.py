@@ -1,4 +1,4 @@
-"""What every `ports.Queue` does alike."""
+"""The behaviour that every `ports.Queue` shares."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from chalicelib.storage.ports import Message
 from tests.conformance.conftest import QueueUnderTest
 
 
-def test_what_is_sent_is_delivered_to_the_letter(queue: QueueUnderTest) -> None:
+def test_a_message_is_delivered_unchanged(queue: QueueUnderTest) -> None:
     bodies = ["plain", '{"id": "a\\"b"}', "ünïcödé 🦆", "line\nbreak"]
     for body in bodies:
         queue.queue.send(body)
     assert sorted(queue.take_all()) == sorted(bodies)
 
 
-def test_two_messages_with_one_body_are_two(queue: QueueUnderTest) -> None:
+def test_equal_bodies_are_separate_messages(queue: QueueUnderTest) -> None:
     queue.queue.send("again")
     queue.queue.send("again")
     assert queue.take_all() == ["again", "again"]
 
 
-def test_a_delayed_message_is_not_delivered_at_once(queue: QueueUnderTest) -> None:
+def test_a_delayed_message_is_not_delivered_immediately(queue: QueueUnderTest) -> None:
     queue.queue.send("later", delay=900)
     queue.queue.send("now")
     assert queue.take_all() == ["now"]
@@ -42,24 +42,24 @@ def test_all_of_several_messages_are_delivered(queue: QueueUnderTest, amount: in
     assert sorted(queue.take_all()) == sorted(bodies)
 
 
-def test_each_of_several_messages_has_a_delay_of_its_own(queue: QueueUnderTest) -> None:
+def test_each_of_several_messages_has_its_own_delay(queue: QueueUnderTest) -> None:
     queue.queue.send_all([Message("later", 0.2), Message("now"), Message("much later", 900)])
     assert queue.take_all() == ["now"]
 
 
-def test_several_messages_of_which_one_is_refused_are_none(queue: QueueUnderTest) -> None:
+def test_if_one_of_several_messages_is_refused_none_is_sent(queue: QueueUnderTest) -> None:
     with pytest.raises(Refused, match=r"0 to 900 seconds, not 900.5"):
         queue.queue.send_all([Message("good"), Message("bad", 900.5)])
     assert queue.take_all() == []
 
 
-def test_large_messages_are_sent_in_parts_that_the_queue_takes(queue: QueueUnderTest) -> None:
+def test_large_messages_are_sent_in_batches_within_the_limit(queue: QueueUnderTest) -> None:
     bodies = [str(place) * 100_000 for place in range(6)]
     queue.queue.send_all([Message(body) for body in bodies])
     assert sorted(queue.take_all()) == sorted(bodies)
 
 
-def test_a_received_message_is_not_delivered_again_at_once(queue: QueueUnderTest) -> None:
+def test_a_received_message_is_not_delivered_again_immediately(queue: QueueUnderTest) -> None:
     queue.queue.send("once")
     assert queue.take_all() == ["once"]
     assert queue.take_all() == []

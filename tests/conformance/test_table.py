@@ -1,4 +1,4 @@
-"""What every `ports.Table` does alike."""
+"""The behaviour that every `ports.Table` shares."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sort_keys(items: list[Item]) -> list[Value]:
 # get
 
 
-def test_an_item_comes_back_as_it_was_put(table: Table) -> None:
+def test_an_item_is_returned_as_it_was_put(table: Table) -> None:
     stored = item(
         "USER", text="x", empty="", number=-(10**30), list=["a", 1, []], map={"a": {"b": [2]}}
     )
@@ -35,21 +35,21 @@ def test_an_item_comes_back_as_it_was_put(table: Table) -> None:
     assert table.get(KEY) == stored
 
 
-def test_numbers_come_back_as_int(table: Table) -> None:
+def test_numbers_are_returned_as_int(table: Table) -> None:
     table.write(Put(item("USER", n=3)))
     found = table.get(KEY)
     assert found is not None
     assert type(found["n"]) is int
 
 
-def test_there_is_no_item_where_none_was_put(table: Table) -> None:
+def test_a_key_without_an_item_returns_none(table: Table) -> None:
     assert table.get(KEY) is None
 
 
 @pytest.mark.parametrize(
     "name", ['quo"te', "a/b", "日本語", "🦆", "per%cent", "a b", "a'b", "U\u0308", "$#:x", "a\\b"]
 )
-def test_any_text_is_a_key_of_its_own(table: Table, name: str) -> None:
+def test_different_texts_are_different_keys(table: Table, name: str) -> None:
     table.write(Put(item("USER", pk=f"USER#{name}", n=1)))
     assert table.get(Key(f"USER#{name}", "USER")) == item("USER", pk=f"USER#{name}", n=1)
     assert table.count(f"USER#{name}", limit=10) == 1
@@ -107,7 +107,7 @@ def test_a_query_reads_in_the_order_of_the_utf8_bytes_of_sort_keys(table: Table)
     assert sort_keys(table.query("USER#a", limit=100)) == sorted(names, key=str.encode)
 
 
-def test_a_query_keeps_to_its_partition_and_bounds(table: Table) -> None:
+def test_a_query_stays_within_its_partition_and_bounds(table: Table) -> None:
     table.put_all([item(sk, pk) for pk in ("USER#a", "USER#ab") for sk in "abcde"])
     assert sort_keys(table.query("USER#a", limit=9)) == ["a", "b", "c", "d", "e"]
     assert sort_keys(table.query("USER#a", first="c", limit=9)) == ["c", "d", "e"]
@@ -127,7 +127,7 @@ def test_a_query_reads_the_attributes_asked_for(table: Table) -> None:
     assert table.query("USER#a", limit=9, attributes=("PK",)) == [{"PK": "USER#a"}] * 2
 
 
-def test_a_count_keeps_to_its_bounds_and_ends_at_the_limit(table: Table) -> None:
+def test_a_count_stays_within_its_bounds_and_ends_at_the_limit(table: Table) -> None:
     table.put_all([item(sk) for sk in "abcde"])
     assert table.count("USER#a", limit=9) == 5
     assert table.count("USER#a", first="c", limit=9) == 3
@@ -138,8 +138,8 @@ def test_a_count_keeps_to_its_bounds_and_ends_at_the_limit(table: Table) -> None
     assert table.count("USER#none", limit=9) == 0
 
 
-def test_reads_go_on_behind_a_page_of_one_megabyte(table: Table) -> None:
-    """30 items of 50 kB are 1.5 MB, which DynamoDB reads as two pages."""
+def test_reads_continue_after_a_page_of_one_megabyte(table: Table) -> None:
+    """30 items of 50 kB are 1.5 MB, which DynamoDB returns in two pages."""
     table.put_all([item(f"VIEW#{n:02}", filler="x" * 50_000) for n in range(30)])
     assert len(table.query("USER#a", limit=100, attributes=("SK",))) == 30
     assert len(table.query("USER#a", limit=25, attributes=("SK",))) == 25
@@ -229,7 +229,7 @@ def test_a_failed_condition_on_no_item_carries_none(table: Table) -> None:
     assert table.get(KEY) is None
 
 
-PRESENT = {"n": 5, "t": "héllo", "l": [1, "x"], "m": {"a": {"b": 7}}}
+EXISTING_ITEM = {"n": 5, "t": "héllo", "l": [1, "x"], "m": {"a": {"b": 7}}}
 CONDITIONS: dict[str, tuple[Condition, bool]] = {
     "n = 5": (attr("n") == 5, True),
     "n = 6": (attr("n") == 6, False),
@@ -260,11 +260,13 @@ CONDITIONS: dict[str, tuple[Condition, bool]] = {
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_a_condition_holds_alike_everywhere(table: Table, name: str, table_engine: str) -> None:
+def test_a_condition_holds_alike_on_every_engine(
+    table: Table, name: str, table_engine: str
+) -> None:
     condition, expected = CONDITIONS[name]
-    if reason := WRONG.get((table_engine, name)):
+    if reason := KNOWN_DIFFERENCES.get((table_engine, name)):
         pytest.skip(reason)
-    table.write(Put(item("USER", **PRESENT)))  # type: ignore[arg-type]
+    table.write(Put(item("USER", **EXISTING_ITEM)))  # type: ignore[arg-type]
     assert _holds(table, Put(item("USER", done=1), condition=condition)) is expected
 
 
@@ -276,7 +278,7 @@ def _holds(table: Table, write: Put) -> bool:
     return True
 
 
-WRONG = {
+KNOWN_DIFFERENCES = {
     ("moto", "n > 'a'"): "moto fails on a comparison of two types",
 }
 """Conditions that an engine gets wrong, and how."""
@@ -311,7 +313,7 @@ def test_a_transaction_with_a_failed_condition_writes_nothing_and_says_which(tab
     assert table.query("USER#a", limit=9) == [item("USER", count=1)]
 
 
-def test_conditions_are_judged_by_the_items_before_the_transaction(table: Table) -> None:
+def test_conditions_are_evaluated_before_the_writes_of_the_transaction(table: Table) -> None:
     with pytest.raises(ConditionFailed):
         table.write(Put(item("VIEW#1")), Check(Key("USER#a", "VIEW#2"), attr("PK").exists()))
     assert table.query("USER#a", limit=9) == []
@@ -355,8 +357,8 @@ def test_of_concurrent_writes_under_one_condition_one_wins(table: Table) -> None
 
 
 @pytest.mark.wrong_on("moto", NOT_THREAD_SAFE)
-def test_concurrent_transactions_move_without_loss(table: Table) -> None:
-    """16 moves of 1 from a with 10 to b: 10 find it, 6 are refused."""
+def test_concurrent_transactions_lose_nothing(table: Table) -> None:
+    """16 transfers move 1 from a, which has 10, to b: 10 succeed and 6 are refused."""
     other = Key("USER#b", "USER")
     table.write(Put(item("USER", balance=10)))
 
@@ -380,7 +382,7 @@ def due(batch: str, at: int, name: str = "a") -> Put:
     return Put({"PK": name, "SK": "TIMER", "batch": batch, "due": at})
 
 
-def test_a_batch_is_in_the_order_of_its_due(table: Table) -> None:
+def test_due_items_are_in_the_order_of_their_times(table: Table) -> None:
     table.write(due("one", 30, "c"), due("one", 10, "b"), due("one", 20, "a"), due("two", 5, "d"))
     assert table.query_due("one", limit=9) == [
         Due(10, Key("b", "TIMER")),
@@ -390,15 +392,15 @@ def test_a_batch_is_in_the_order_of_its_due(table: Table) -> None:
     assert table.query_due("three", limit=9) == []
 
 
-def test_a_batch_is_read_between_bounds_that_are_part_of_it(table: Table) -> None:
+def test_due_items_are_read_between_inclusive_bounds(table: Table) -> None:
     table.write(*(due("one", at, str(at)) for at in (1, 2, 3, 4)))
     assert [one.due for one in table.query_due("one", limit=9, first=2, last=3)] == [2, 3]
     assert [one.due for one in table.query_due("one", limit=9, first=3)] == [3, 4]
     assert [one.due for one in table.query_due("one", limit=9, last=2)] == [1, 2]
 
 
-def test_a_batch_is_read_in_parts_that_leave_out_nothing_and_repeat_nothing(table: Table) -> None:
-    """Many of them due at the same moment."""
+def test_pages_of_due_items_omit_and_repeat_none(table: Table) -> None:
+    """Many of the items are due at the same moment."""
     table.write(*(due("one", place // 5, f"{place:02}") for place in range(23)))
     seen: list[Due] = []
     while part := table.query_due("one", limit=4, after=seen[-1] if seen else None):
@@ -409,10 +411,10 @@ def test_a_batch_is_read_in_parts_that_leave_out_nothing_and_repeat_nothing(tabl
     assert len(seen) == 23
 
 
-def test_a_batch_of_one_moment_is_read_in_parts_whatever_the_order_of_its_keys(
+def test_pages_of_items_due_at_one_moment_omit_and_repeat_none(
     table: Table,
 ) -> None:
-    """Two items in each partition, and the sort keys run against the partition keys."""
+    """Each partition has two items. Sort keys are in the reverse order of partition keys."""
     stored = [Key(f"p{place // 2}", f"s{9 - place}") for place in range(8)]
     table.write(*(Put({"PK": pk, "SK": sk, "batch": "one", "due": 5}) for pk, sk in stored))
     seen: list[Due] = []
@@ -421,13 +423,13 @@ def test_a_batch_of_one_moment_is_read_in_parts_whatever_the_order_of_its_keys(
     assert sorted(one.key for one in seen) == sorted(stored)
 
 
-def test_going_on_keeps_the_bounds(table: Table) -> None:
+def test_a_following_page_stays_within_the_bounds(table: Table) -> None:
     table.write(*(due("one", at, str(at)) for at in (1, 2, 3, 4)))
     [_, second] = table.query_due("one", limit=2)
     assert [one.due for one in table.query_due("one", limit=9, last=3, after=second)] == [3]
 
 
-def test_an_item_moves_and_leaves_with_its_attributes(table: Table) -> None:
+def test_an_item_changes_its_place_in_the_index_with_its_attributes(table: Table) -> None:
     table.write(due("one", 1))
     key = Key("a", "TIMER")
     table.write(Update(key, values={"batch": "two", "due": 7}))
@@ -441,13 +443,13 @@ def test_an_item_moves_and_leaves_with_its_attributes(table: Table) -> None:
     assert table.query_due("two", limit=9) == []
 
 
-def test_an_item_without_both_attributes_is_in_no_batch(table: Table) -> None:
+def test_an_item_without_both_attributes_is_not_in_the_index(table: Table) -> None:
     table.write(Put({"PK": "a", "SK": "x", "batch": "one"}))
     table.put_all([{"PK": "a", "SK": "y", "due": 1}])
     assert table.query_due("one", limit=9) == []
 
 
-def test_milliseconds_of_today_and_of_a_year_ahead_are_in_their_order(table: Table) -> None:
+def test_times_of_today_and_of_a_year_ahead_are_in_their_order(table: Table) -> None:
     now, ahead = 1_795_000_000_000, 1_795_000_000_000 + 366 * 86_400_000
     table.write(due("one", ahead, "b"), due("one", now, "a"))
     assert [one.due for one in table.query_due("one", limit=9)] == [now, ahead]

@@ -1,4 +1,4 @@
-"""What is deployed, packaged once for all tests that look at it."""
+"""The packages, made once for all tests that read them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deploy.package import package
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """By stage, the folder with its `sam.yaml` and `deployment.zip`."""
+    """Return the folder of each stage with its `sam.yaml` and `deployment.zip`."""
     made = {stage: tmp_path_factory.mktemp(stage) for stage in ("prod", "dev")}
     for stage, folder in made.items():
         package(stage, folder)

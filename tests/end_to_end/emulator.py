@@ -1,4 +1,4 @@
-"""AWS on loopback: an emulator as a process, and the project's own targets run against it."""
+"""AWS on loopback: an emulator as a process, and the Makefile targets that deploy to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 
 
 def until(look: Callable[[], Found | None], what: str) -> Found:
-    """What is there once it is there."""
+    """Wait until `look` finds a value, and return it."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         found = look()
@@ -51,9 +51,9 @@ class Emulator:
         return boto3.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
 
     def make(self, target: str, **variables: str) -> str:
-        """Run a target of the Makefile; returns what it printed."""
+        """Run a target of the Makefile; return its output."""
         given = [f"{name}={value}" for name, value in variables.items()]
-        # Of the make that runs the tests nothing: its flags would be this one's.
+        # Omit the flags of the make that runs the tests, or this make would use them.
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -71,7 +71,10 @@ class Emulator:
         return finished.stdout
 
     def get(self, api: str, stage: str, path: str) -> dict[str, Any]:
-        """Ask a deployed REST API over HTTP; the answer of shields.io's endpoint."""
+        """Send a GET to a deployed REST API.
+
+        Return the response in the format of shields.io's endpoint.
+        """
         url = self.url(api, stage, path)
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             assert answer.status == 200
@@ -81,7 +84,7 @@ class Emulator:
     def ask(
         self, url: str, method: str, token: str = "", body: object = None
     ) -> tuple[int, dict[str, Any]]:
-        """Ask a deployed REST API for an event; status and answer, whatever the status."""
+        """Send a request about events to a deployed REST API; return the status and the body."""
         headers = {"Content-Type": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -94,11 +97,11 @@ class Emulator:
             return refused.code, json.load(refused)
 
     def url(self, api: str, stage: str, path: str) -> str:
-        """Where the emulator serves a path of a deployed REST API."""
+        """Return the URL of a path of a REST API on the emulator."""
         return f"{self.endpoint}/restapis/{api}/{stage}/_user_request_{path}"
 
     def invocations(self, function: str) -> int:
-        """How often a function ran, by its log."""
+        """Return how often a function ran, according to its log."""
         client = self.client("logs")
         events = client.filter_log_events(logGroupName=f"/aws/lambda/{function}")["events"]
         return sum(event["message"].startswith("START") for event in events)
@@ -106,7 +109,7 @@ class Emulator:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Emulator]:
-    """Start the emulator on a free port; it ends with the block."""
+    """Start the emulator on a free port; stop it at the end of the block."""
     assert EMULATOR.exists(), "the emulator is not installed; run: make test"
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -136,7 +139,7 @@ def _answers(endpoint: str) -> bool:
 
 
 def _copy(folder: Path) -> Path:
-    """The project as it is committed: of a stage that somebody deployed nothing is left."""
+    """Copy the project as it is committed, so without the records of any deployment."""
     folder.mkdir()
     left_out = shutil.ignore_patterns("__pycache__", "deployed", "deployments")
     for source in (*map(ROOT.joinpath, DEPLOYED), *ROOT.glob("requirements*.txt")):

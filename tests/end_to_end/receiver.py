@@ -1,4 +1,4 @@
-"""A receiver of webhooks on this machine, which checks signatures as a receiver's library does."""
+"""A receiver of webhooks on this machine. It verifies signatures with a receiver's library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from standardwebhooks.webhooks import Webhook
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A POST that came: when, what, and by which headers."""
+    """A received POST: its time, body and headers."""
 
     at: float
     path: str
@@ -27,13 +27,13 @@ class Post:
         return self.headers["webhook-id"]
 
     def verified(self, secret: str) -> Any:
-        """Its body as JSON. Raises what the library raises for a signature that is wrong."""
+        """Return the verified body as JSON; raise the library's error for a wrong signature."""
         return Webhook(secret).verify(self.body, self.headers)
 
 
 @dataclass
 class Receiver:
-    """What came, and what is answered: a status by path, else 204."""
+    """The received posts, and the status to answer by path, 204 by default."""
 
     port: int
     posts: list[Post] = field(default_factory=list)
@@ -44,7 +44,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}{path}"
 
     def has(self, number: int) -> bool:
-        """Whether so many came at least."""
+        """Return whether this many posts came, or more."""
         return len(self.posts) >= number
 
     def to(self, path: str) -> list[Post]:
@@ -53,7 +53,7 @@ class Receiver:
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """A receiver on a port of its own; what comes to `/hang` gets no answer while it runs."""
+    """Run a receiver on its own port; a post to `/hang` gets no answer while it runs."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""What schemathesis must be told beyond `schemathesis.toml`: what no OpenAPI says of this API."""
+"""The rules of this API that schemathesis needs and that OpenAPI can't express."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON_BADGES = ("/api/v1/views", "/v1/api/views")
 COLORS = ("color: ", "labelColor: ")
 """How a badge begins that refuses a colour: which words are names of one, the description leaves to
 CSS and shields.io."""
-MOST_DAYS_BY_HOUR = 31
+MAX_DAYS_BY_HOUR = 31
 
 Case: TypeAlias = schemathesis.Case[Any]
 
@@ -36,7 +36,7 @@ IS_QUEUE = re.compile("[A-Za-z0-9_-]{1,80}")
 IS_CURSOR = re.compile("[A-Za-z0-9_-]+")
 IS_WALLET = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{25}")
 IS_AMOUNT = re.compile("[1-9][0-9]{0,18}")
-MOST = 2**63 - 1
+MAX_AMOUNT = 2**63 - 1
 IS_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T.+", re.IGNORECASE)
 
 secrets: dict[str, str] = {}
@@ -50,23 +50,23 @@ wallets: list[str] = []
 
 @schemathesis.hook
 def before_call(_context: Any, case: Case, _kwargs: Any) -> None:
-    """Put in, for what an event may have by its schema, what it may have on this server, now."""
+    """Replace generated values that match the schema by values that this server accepts now."""
     body, query = case.body, case.query
     if isinstance(body, dict):
-        _acceptable(body)
+        _make_acceptable(body)
     if case.operation.path.startswith("/api/v1/wallets"):
-        _known(case.path_parameters or {})
+        _use_known_wallets(case.path_parameters or {})
     elif query and "cursor" in query:
         cursor = str(query["cursor"])
         if IS_CURSOR.fullmatch(cursor) and cursors.get(cursor) != query.get("status", "ACTIVE"):
             del query["cursor"]
     if query and "ts" in query:
-        query["ts"] = _time(query["ts"])
+        query["ts"] = _past_time(query["ts"])
 
 
-def _acceptable(body: dict[str, Any]) -> None:
+def _make_acceptable(body: dict[str, Any]) -> None:
     if "at" in body:
-        body["at"] = _time(body["at"])
+        body["at"] = _past_time(body["at"])
     for named in (body, body.get("target")):
         if isinstance(named, dict) and isinstance(named.get("url"), str) and ":" in named["url"]:
             named["url"] = NOBODY_LISTENS
@@ -78,15 +78,15 @@ def _acceptable(body: dict[str, Any]) -> None:
     for part, length in (("hours", 8_784), ("minutes", 527_040), ("seconds", 31_622_400)):
         given: Any = body.get(part)
         if type(given) in (int, float) and 0 <= given <= length:
-            body[part] = given // 3  # so that the sum is no more than one of them may be
+            body[part] = given // 3  # so that the sum stays within the limit of one part
 
     amount = body.get("amount")
-    if isinstance(amount, str) and IS_AMOUNT.fullmatch(amount) and int(amount) > MOST:
-        body["amount"] = amount[:-1]  # no pattern that can be read says how much it may be
+    if isinstance(amount, str) and IS_AMOUNT.fullmatch(amount) and int(amount) > MAX_AMOUNT:
+        body["amount"] = amount[:-1]  # no readable pattern can express this limit
 
 
-def _known(path: dict[str, Any]) -> None:
-    """Name wallets that there are, two different ones; an id that ends in a digit stays unknown."""
+def _use_known_wallets(path: dict[str, Any]) -> None:
+    """Use two different wallets that exist; an id that ends in a digit stays unknown."""
     others = wallets[-2:]
     for name in ("wallet_id", "target_id"):
         given = str(path.get(name, ""))
@@ -98,7 +98,7 @@ def _known(path: dict[str, Any]) -> None:
         path["target_id"] = others.pop()
 
 
-def _time(given: Any) -> Any:
+def _past_time(given: Any) -> Any:
     if isinstance(given, str) and IS_MOMENT.fullmatch(given):
         return "2000" + given[4:]
     if isinstance(given, int | float) and not isinstance(given, bool) and given > PAST:
@@ -108,10 +108,7 @@ def _time(given: Any) -> Any:
 
 @schemathesis.hook
 def after_call(_context: Any, case: Case, response: schemathesis.Response) -> None:
-    """Keep the secret of a claim; a new name has that of the old one.
-
-    And keep the wallets that there are.
-    """
+    """Keep the secret of a claimed badge, also for its new name, and the ids of opened wallets."""
     if case.operation.path == "/api/v1/wallets" and response.status_code == HTTPStatus.OK:
         wallets.append(response.json()["id"])
     if case.operation.path == "/api/v1/events" and response.status_code == HTTPStatus.OK:
@@ -129,9 +126,9 @@ def after_call(_context: Any, case: Case, response: schemathesis.Response) -> No
 
 @schemathesis.auth(refresh_interval=None)
 class Owner:
-    """Asks with the secret of the badge, or with a wrong one for a badge that is not claimed.
+    """The authentication: a badge's secret, or a wrong one if the badge is not claimed.
 
-    Of an event or a wallet, with the operator's token, but for one's own wallet.
+    Routes of events and wallets get the operator's token; `/me` gets the user's token.
     """
 
     def get(self, case: Case, _context: Any) -> str:
@@ -149,15 +146,16 @@ def _badge(case: Case) -> str:
 
 @schemathesis.hook
 def filter_query(_context: Any, query: Mapping[str, Any] | None) -> bool:
-    """Whether `days` may be so many: a limit that depends on `by`, which no schema can say.
+    """Return whether a query has a valid number of `days`; the limit depends on `by`.
 
-    Nothing is sent as an empty text, which mostly is as good as none: no wrong value.
+    No schema can express this limit. Empty texts are left out, because most parameters treat them
+    as missing.
     """
     if query and any(value in EMPTY for value in query.values()):
         return False
     days = str((query or {}).get("days", ""))
     by_hour = (query or {}).get("by") == "hour"
-    return not (by_hour and days.isdecimal() and int(days) > MOST_DAYS_BY_HOUR)
+    return not (by_hour and days.isdecimal() and int(days) > MAX_DAYS_BY_HOUR)
 
 
 @schemathesis.check

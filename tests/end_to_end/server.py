@@ -1,4 +1,4 @@
-"""A real `python -m vumi`, started, asked, killed and started again."""
+"""A real `python -m vumi` that tests start, call, kill and start again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 30.0
 
 
 def start(folder: Path, *command: str, **settings: str) -> subprocess.Popen[str]:
-    """The process, not waited for."""
+    """Start the process without waiting for it."""
     environment = {**os.environ, "PORT": "0", "DATA": str(folder), **settings}
     return subprocess.Popen(  # noqa: S603  our own words
         [sys.executable, "-m", "vumi", *command],
@@ -75,14 +75,14 @@ class Server:
         return int(self.badge(badge_id, "&peek=1")["message"])
 
     def wait_for(self, badge_id: str, count: int) -> None:
-        """Until a badge shows a count; it may never show more."""
+        """Wait until a badge shows a count; it must never show more."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (shown := self.peek(badge_id)) < count:
             assert time.monotonic() < deadline, f"{shown} shown, {count} expected"
         assert shown == count
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
-        """Exit status, and what it still wrote to standard output and standard error."""
+        """Stop the server; return its exit status and the rest of its standard output and error."""
         self.process.send_signal(how)
         out, err = self.process.communicate(timeout=PATIENCE_SECONDS)
         return self.process.returncode, out, err

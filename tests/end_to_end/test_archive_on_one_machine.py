@@ -1,4 +1,4 @@
-"""Journal entries on one machine: what is removed from the table ends in the archive."""
+"""The archive on one machine: it gets the journal entries that TTL removes from the table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FOLDED = "SELECT count(*) FROM items WHERE sk = 'VIEWS' AND attributes LIKE '%\"
 
 
 def journal(count: int, age: float) -> list[Item]:
-    """So many transfers as both wallets have them, the last of them so many seconds old."""
+    """Return the entries of transfers in both wallets; the last has this age in seconds."""
     now = int((time.time() - age) * 1000)
     entries = [
         Entry(str(ULID()), Posting(str(ULID()), n + 1, BOB, ALICE), now - n) for n in range(count)
@@ -42,12 +42,12 @@ def store(folder: Path, items: list[Item]) -> None:
 
 
 def hot(folder: Path) -> int:
-    """How many entries are in the table."""
+    """Return the number of entries in the table."""
     return _number(folder, "SELECT count(*) FROM items WHERE sk LIKE 'TX#%'")
 
 
 def changes(folder: Path) -> int:
-    """How many removals wait for a consumer."""
+    """Return the number of removals that wait for a consumer."""
     return _number(folder, "SELECT count(*) FROM changes")
 
 
@@ -70,7 +70,7 @@ def archived(folder: Path) -> list[dict[str, Any]]:
 
 
 def times(folder: Path) -> Counter[tuple[str, str]]:
-    """How often each entry of each wallet is in the archive."""
+    """Count how often each entry of each wallet is in the archive."""
     return Counter((line["wallet"], line["id"]) for line in archived(folder))
 
 
@@ -89,14 +89,14 @@ def wait_until(true: Callable[[], bool], what: str) -> None:
 
 
 def wait_for_failure(server: Server) -> None:
-    """Until it says that it could not archive."""
+    """Wait until the log says that entries were not archived."""
     assert server.process.stderr is not None
     while "entries_not_archived" not in (line := server.process.stderr.readline()):
         assert line, "it ended"
 
 
 def test_an_entry_goes_to_the_archive_after_two_days_and_no_sooner(tmp_path: Path) -> None:
-    """Three transfers of just over two days ago, two of half an hour before that time is over."""
+    """Three transfers are just over two days old; two are half an hour younger than two days."""
     old, young = journal(3, HOT_SECONDS + 5), journal(2, HOT_SECONDS - 1_800)
     store(tmp_path, old + young)
     with running(tmp_path) as server:
@@ -112,7 +112,7 @@ def test_an_entry_goes_to_the_archive_after_two_days_and_no_sooner(tmp_path: Pat
             assert (line["kind"], line["from"], line["to"]) == ("transfer", ALICE, BOB)
 
 
-def test_a_window_that_is_folded_leaves_nothing_in_the_archive_and_nothing_in_the_change_log(
+def test_a_folded_window_leaves_nothing_in_the_archive_or_the_change_log(
     tmp_path: Path,
 ) -> None:
     with running(tmp_path, **QUICK) as server:
@@ -124,10 +124,10 @@ def test_a_window_that_is_folded_leaves_nothing_in_the_archive_and_nothing_in_th
     assert objects(tmp_path) == []
 
 
-def test_entries_that_a_killed_instance_had_removed_and_not_archived_are_not_lost(
+def test_entries_that_a_killed_instance_removed_but_did_not_archive_are_kept(
     tmp_path: Path,
 ) -> None:
-    """Before it tried, then when it had tried twice in vain: a file is in its folder's place."""
+    """It is killed before it archives, then after two failures: a file is in its folder's place."""
     items = journal(700, HOT_SECONDS + 5)
     store(tmp_path, items)
     (tmp_path / FOLDER).write_text("in the way")
@@ -149,7 +149,7 @@ def test_entries_that_a_killed_instance_had_removed_and_not_archived_are_not_los
     assert times(tmp_path) == Counter(of(items))
 
 
-def test_while_the_archive_is_out_of_order_badges_are_counted_and_folded(tmp_path: Path) -> None:
+def test_while_the_archive_fails_badges_are_counted_and_folded(tmp_path: Path) -> None:
     store(tmp_path, journal(1, HOT_SECONDS + 5))
     (tmp_path / FOLDER).write_text("in the way")
     with running(tmp_path, **QUICK) as server:
@@ -166,7 +166,7 @@ def test_while_the_archive_is_out_of_order_badges_are_counted_and_folded(tmp_pat
 def test_killed_at_any_moment_it_archives_every_entry_at_least_once(
     tmp_path: Path, kills: int
 ) -> None:
-    """6,000 entries of both wallets, killed as soon as more of them are removed or archived."""
+    """It is killed as soon as more of 6,000 entries of both wallets are removed or archived."""
     items = journal(3_000, HOT_SECONDS + 5)
     store(tmp_path, items)
 

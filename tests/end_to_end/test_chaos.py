@@ -1,4 +1,4 @@
-"""`make chaos` for some seconds: the fault harness itself works, and finds nothing."""
+"""`make chaos` for a few seconds: the fault harness works and finds no error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def chaos(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_short_run_loses_nothing_and_its_history_can_be_judged_again(tmp_path: Path) -> None:
-    """By a quota, for a mount would need more rights than a test may have."""
+    """A quota limits the disk, because a mount requires more rights than a test may have."""
     folder = tmp_path / "chaos"
     done = chaos(
         *("--seed", "short", "--seconds", "6", "--inputs", "260"),

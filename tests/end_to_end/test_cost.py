@@ -1,4 +1,4 @@
-"""What a view costs: the page says what the program prints, and the program counts what is so."""
+"""The cost of a view: the page equals the program's output, and the program counts correctly."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def runs_of(function: str, invocations: list[Invocation]) -> list[Invocation]:
 
 
 def writes_of(run: Invocation) -> list[tuple[str, int]]:
-    """Return the sort keys that a run wrote, of views the prefix alone, and the units of each."""
+    """Return the units of each item that a run wrote, by sort key; of views, only the prefix."""
     return [
         (re.sub("VIEW#.*", "VIEW#", written.key.sk), written.units)
         for request in run.requests
@@ -102,20 +102,20 @@ def operations_of(run: Invocation) -> list[tuple[str, float]]:
     return [(request.operation, request.read_units) for request in run.requests]
 
 
-def test_the_page_has_what_the_program_prints() -> None:
-    """`python -m bench.cost docs/COST.md` puts it there."""
+def test_the_page_equals_the_output_of_the_program() -> None:
+    """`python -m bench.cost docs/COST.md` updates the page."""
     program = [sys.executable, "-m", "bench.cost"]
     finished = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  our own
     _, printed = PAGE.read_text().split(BEGIN)
     assert finished.stdout == printed.split(END)[0]
 
 
-def test_the_page_reads_no_figure_into_its_tables() -> None:
+def test_the_text_of_the_page_has_only_figures_of_its_tables() -> None:
     tables, reading = PAGE.read_text().split(BEGIN)[1].split(END)
     assert set(NUMBER.findall(reading)) <= set(NUMBER.findall(tables))
 
 
-def test_tables_take_the_place_of_those_that_stand_in_a_page() -> None:
+def test_new_tables_replace_those_in_a_page() -> None:
     page = f"before\n{BEGIN}old\n{END}after\n"
     assert put_into(page, "new\n", BEGIN) == f"before\n{BEGIN}new\n{END}after\n"
     assert put_into(put_into(page, "a\n", BEGIN), "b\n", BEGIN) == put_into(page, "b\n", BEGIN)
@@ -134,7 +134,7 @@ def test_one_view_is_one_get_one_put_and_one_fold(badge: Badge) -> None:
 
 
 def test_a_fold_of_one_badge_costs_its_summary(badge: Badge) -> None:
-    """One unit, however many views: 60 in a minute are in one window."""
+    """It is one unit for any number of views: 60 in a minute are in one window."""
     [fold] = runs_of(FOLD, badge.take(views=60, seconds=60))
     assert fold.records == 60
     assert writes_of(fold) == [("VIEWS", 1)]
@@ -149,9 +149,9 @@ def test_the_first_fold_of_a_day_puts_the_day_before(badge: Badge) -> None:
 
 
 def test_views_of_one_window_share_a_marker(badge: Badge) -> None:
-    """Five views in 2 s: those at 0.2, 0.6, 1.0 fill one second, those at 1.4 and 1.8 the next.
+    """Five views come in 2 s: those at 0.2, 0.6 and 1.0 are in one second, the others in the next.
 
-    The first three see no view of the window, the others see those of before.
+    The first three see no view of the window, the others see the earlier views.
     """
     puts = runs_of(PUT, badge.take(views=5, seconds=2))
     assert [put.records for put in puts] == [3, 2]
@@ -162,13 +162,13 @@ def test_views_of_one_window_share_a_marker(badge: Badge) -> None:
 
 
 def test_views_of_one_window_are_folded_together_and_of_another_alone(badge: Badge) -> None:
-    """At 75, 225, 375 and 525 s: two in each of two windows."""
+    """Views come at 75, 225, 375 and 525 s: two in each of two windows."""
     folds = runs_of(FOLD, badge.take(views=4, seconds=600))
     assert [fold.records for fold in folds] == [2, 2]
 
 
 def test_a_removal_that_comes_after_a_later_one_costs_one_read(deployed: Deployed) -> None:
-    """The marker of the second window is removed first: its fold counts the views of both."""
+    """The marker of the second window is removed first, so its fold counts the views of both."""
     with badge_of(Design.vu_mi, deployed, Lag(600, 1_800)) as badge:
         folds = runs_of(FOLD, badge.take(views=24, seconds=7_200))
     assert sum(fold.records for fold in folds) == len(folds) == 24
@@ -187,7 +187,10 @@ def test_views_are_kept_after_their_fold(badge: Badge) -> None:
 
 
 def test_a_get_costs_by_the_views_that_are_live(badge: Badge) -> None:
-    """The page is a unit. A view is 68 bytes: of 150 live views 54 are in it, 97 are counted."""
+    """The page is a unit.
+
+    A view is 68 bytes: of 150 live views the page has 54, and 97 are counted.
+    """
     few, many = badge.get_with(10), badge.get_with(150)
     assert operations_of(few) == [("Query", 1)]
     assert operations_of(many) == [("Query", 1), ("Query", 2)]
@@ -203,7 +206,7 @@ def test_a_get_costs_a_unit_however_many_folded_views_there_are(badge: Badge, fo
     assert operations_of(badge.get_with(53)) == [("Query", 1)]
 
 
-def test_the_weighed_table_says_the_same_of_folded_views() -> None:
+def test_the_metered_table_gives_the_same_cost_for_folded_views() -> None:
     assert [sum(r.read_units for r in get_with_folded(folded)) for folded in (0, 100, 2_000)] == [
         1,
         1,
@@ -211,8 +214,8 @@ def test_the_weighed_table_says_the_same_of_folded_views() -> None:
     ]
 
 
-def test_a_view_costs_less_than_its_goals() -> None:
-    """At most 1.7 write units a view at 1,000 views a day, and 4.0 at 1 a day, by the page."""
+def test_a_view_costs_less_than_its_targets() -> None:
+    """The page has at most 1.7 write units a view at 1,000 views a day, and 4.0 at 1 a day."""
     rows = [[cell.strip() for cell in row.split("|")] for row in PAGE.read_text().splitlines()]
     units = {row[1]: float(row[3]) for row in rows if len(row) == 11 and row[2] == "vu-mi"}
     quiet, *busy = units.values()
@@ -258,7 +261,7 @@ def timers(deployed: Deployed) -> Iterator[EventRun]:
 
 
 def units_of(run: Invocation) -> list[tuple[str, float, int, int]]:
-    """Of each request the operation, and its units: read, written to the table and the index."""
+    """Return each operation with its units: read, written to the table, and to the index."""
     return [
         (
             request.operation,
@@ -285,7 +288,7 @@ def test_an_event_due_soon_is_one_request_and_one_run(timers: EventRun) -> None:
 
 
 def test_an_event_far_ahead_is_swept_and_distributed_too(timers: EventRun) -> None:
-    """What it adds to a sweep is a message, and half a unit to see that none comes behind it."""
+    """The sweep costs a message more, and half a unit to see that no event comes after it."""
     timers.sweep()
     [idle] = timers.invocations.pop(SWEEP)
     simulate_events.far_ahead(timers, LOG)
@@ -313,8 +316,8 @@ def test_an_event_to_a_queue_is_one_message_more(timers: EventRun) -> None:
     assert units_of(fire) == [READ, CLAIMED, MOVED]
 
 
-def test_an_attempt_that_fails_costs_what_the_last_one_does(timers: EventRun) -> None:
-    """It sends two messages: the one that the queue refuses, and the one that lets it try again."""
+def test_a_failed_attempt_costs_as_much_as_the_last_one(timers: EventRun) -> None:
+    """It sends two messages: one that the queue refuses, and one for the next attempt."""
     simulate_events.failed_once(timers, QUEUE)
     simulate_events.check_fired(timers, ["event"], tries=2)
     failed, succeeded = timers.invocations[FIRE]
@@ -323,10 +326,10 @@ def test_an_attempt_that_fails_costs_what_the_last_one_does(timers: EventRun) ->
     assert "attempts_failed" in failed.metrics
 
 
-def test_a_sweep_that_finds_nothing_asks_each_shard_twice_and_moves_on(
+def test_a_sweep_without_events_queries_each_shard_twice_and_moves_its_cursor(
     timers: EventRun,
 ) -> None:
-    """8 shards x 2 queries x 0.5 and the cursor's 1 are 9 units; nothing is sent or logged."""
+    """8 shards x 2 queries x 0.5 and 1 for the cursor are 9 units; nothing is sent or logged."""
     timers.sweep()
     [idle] = timers.invocations[SWEEP]
     assert units_of(idle) == [
@@ -338,7 +341,7 @@ def test_a_sweep_that_finds_nothing_asks_each_shard_twice_and_moves_on(
     assert (idle.sends, idle.log_bytes) == (0, 0)
 
 
-def test_events_due_together_are_fired_by_tens(timers: EventRun) -> None:
+def test_events_due_together_are_fired_in_batches_of_ten(timers: EventRun) -> None:
     for place in range(25):
         timers.accept(f"e{place}", simulate_events.SOON, LOG)
     timers.run()
@@ -348,7 +351,7 @@ def test_events_due_together_are_fired_by_tens(timers: EventRun) -> None:
     assert [len(run.requests) for run in fired] == [30, 30, 15]
 
 
-def test_a_group_of_a_hundred_is_put_on_the_queue_by_tens(timers: EventRun) -> None:
+def test_a_group_of_a_hundred_is_enqueued_in_batches_of_ten(timers: EventRun) -> None:
     at = int((timers.agenda.now + 240) * 1000) + 1
     [shard] = {event["batch"] for event in [simulate_events.far_off(0, at)]}
     same = [
@@ -378,7 +381,7 @@ def test_a_token_is_checked_without_any_request(timers: EventRun) -> None:
 
 
 @pytest.mark.parametrize(("size", "requests"), [(10, 1), (65_536, 1), (65_537, 2), (131_073, 3)])
-def test_a_message_is_billed_by_each_64_kb_begun(size: int, requests: int) -> None:
+def test_a_message_is_billed_for_each_started_64_kb(size: int, requests: int) -> None:
     client, mailbox = aws_client("sqs"), Mailbox()
     with mailbox.receiving(client):
         SqsQueue(client, "https://sqs.example/queue").send("x" * size)
@@ -387,7 +390,7 @@ def test_a_message_is_billed_by_each_64_kb_begun(size: int, requests: int) -> No
     assert mailbox.take() == ([], 0)
 
 
-def test_what_a_queue_refuses_is_billed_too() -> None:
+def test_a_refused_message_is_billed_too() -> None:
     url = "https://sqs.example/queue"
     client, mailbox = aws_client("sqs"), Mailbox(closed={url})
     with mailbox.receiving(client), pytest.raises(StorageError):
@@ -395,8 +398,11 @@ def test_what_a_queue_refuses_is_billed_too() -> None:
     assert mailbox.take() == ([], 1)
 
 
-def test_a_sweep_is_billed_to_its_events_beside_what_it_costs_without_them(bill: Bill) -> None:
-    """19 queries of which 17 come anyway, for two events: one unit of 0.5 each."""
+def test_events_are_billed_for_the_additional_cost_of_their_sweep(bill: Bill) -> None:
+    """A sweep makes 17 of the 19 queries anyway.
+
+    The other two are one unit for two events: 0.5 each.
+    """
     queries = [Request("Query", 0.5)] * 19
     idle, swept = Invocation(SWEEP, 0, tuple(queries[:17])), Invocation(SWEEP, 2, tuple(queries))
     rush = Rush([], swept, [], [], [])
@@ -413,7 +419,7 @@ def test_an_event_that_is_done_is_stored_with_its_entry_for_30_days(bill: Bill) 
     assert kept["pitr_gb_month"] * 2**30 == pytest.approx(1_000 * 720 / 730)
 
 
-# ---- what is asked of wallets
+# ---- the requests of wallets
 
 
 @pytest.fixture
@@ -423,7 +429,7 @@ def bank(deployed: Deployed) -> Iterator[Bank]:
 
 
 def test_a_deposit_writes_a_nonce_an_entry_and_a_balance(bank: Bank) -> None:
-    """In a transaction, so twice 1 each."""
+    """It is a transaction, so each costs 2 units."""
     assert units_of(bank.deposit()) == [("TransactWriteItems", 0, 6, 0)]
 
 
@@ -440,14 +446,14 @@ def test_a_transfer_writes_a_nonce_two_entries_and_two_balances(bank: Bank) -> N
     assert of_each == {source: 6, target: 4}
 
 
-def test_a_transfer_that_is_asked_for_again_costs_what_the_first_did(bank: Bank) -> None:
+def test_a_repeated_transfer_costs_as_much_as_the_first(bank: Bank) -> None:
     bank.deposit()
     bank.transfer()
     assert units_of(bank.transfer(again=True)) == [("TransactWriteItems", 0, 10, 0)]
 
 
 def test_a_refusal_costs_the_transfer_that_failed_and_its_nonce(bank: Bank) -> None:
-    """Of five items, then of a nonce and of the balance that is checked."""
+    """First the five items of the transfer, then a nonce and the balance that is checked."""
     refused = bank.transfer(status=409)
     assert [units for _, _, units, _ in units_of(refused)] == [10, 4]
 
@@ -462,29 +468,29 @@ def test_a_page_of_a_journal_is_a_wallet_and_one_query(bank: Bank) -> None:
     ]
 
 
-def test_a_batch_of_entries_is_one_object_and_asks_the_table_nothing(bank: Bank) -> None:
+def test_a_batch_of_entries_is_one_object_and_no_request_to_the_table(bank: Bank) -> None:
     run = bank.archive(100)
     assert (run.requests, run.sends, len(run.objects)) == ((), 0, 1)
     assert 100 * 30 < run.objects[0] < 100 * 60
 
 
-def test_an_object_is_billed_and_waited_for(bill: Bill) -> None:
-    """Of 100 records: 11 ms of processor at its share, and 20 ms for each of two objects."""
+def test_an_object_is_billed_with_its_waiting_time(bill: Bill) -> None:
+    """For 100 records: 11 ms of CPU at its share, and 20 ms for each of two objects."""
     run = Invocation(ARCHIVE, 100, objects=(1_000, 2_000))
     assert bill.billed_ms(run) == math.ceil(11 * 1_769 / bill.deployed.memory_mb + 40)
     assert bill.usage([run])["s3_put_request"] == 2
 
 
-def test_a_movement_that_is_answered_otherwise_is_not_billed(bank: Bank) -> None:
+def test_a_posting_with_an_unexpected_response_is_not_billed(bank: Bank) -> None:
     with pytest.raises(RuntimeError, match="a handler answered"):
         bank.transfer()
 
 
-# ---- what is billed for it
+# ---- the bill
 
 
 def prices(**assumed: Any) -> Prices:
-    """A processor of 1 ms a run and 0.1 ms a record; DynamoDB takes 5 ms, SQS 10 and S3 20."""
+    """Return prices. A run takes 1 ms, a record 0.1, DynamoDB 5, SQS 10 and S3 20 ms."""
     functions = (API, PUT, FOLD, SWEEP, FIRE, ARCHIVE)
     cpu_ms = {function: {"vu-mi": {"0": 1.0, "100": 11.0}} for function in functions}
     waiting = {
@@ -501,25 +507,29 @@ def bill(deployed: Deployed) -> Bill:
     return Bill(prices(), deployed, "vu-mi")
 
 
-def test_a_run_is_billed_for_its_processor_at_its_share_and_for_its_waiting(bill: Bill) -> None:
-    """1 ms at 512 / 1,769 of a vCPU is 3.46 ms; one query, one send: 18.46, billed as 19.
+def test_a_run_is_billed_for_its_cpu_share_and_its_waiting_time(bill: Bill) -> None:
+    """1 ms at 512 / 1,769 of a vCPU takes 3.46 ms. With one query and one send it is 18.46 ms.
 
-    19 ms of half a GB.
+    That is billed as 19 ms of half a GB.
     """
     run = Invocation(API, 0, (Request("Query", 1),), sends=1)
     assert bill.gb_seconds(run) == pytest.approx(0.019 * 0.5)
 
 
 def test_a_batch_is_billed_for_its_records(bill: Bill) -> None:
-    """1 ms and 20 x 0.1 ms are 3; at the share 10.37, and two requests: 20.37, billed as 21."""
+    """1 ms and 20 x 0.1 ms are 3 ms; at the share they take 10.37 ms. With two requests: 20.37 ms.
+
+    That is billed as 21 ms.
+    """
     run = Invocation(PUT, 20, (Request("UpdateItem"), Request("BatchWriteItem")))
     assert bill.gb_seconds(run) == pytest.approx(0.021 * 0.5)
 
 
-def test_events_that_are_fired_at_once_wait_together(bill: Bill) -> None:
-    """Ten, of which eight are claimed at once: two rounds of three requests and of a message.
+def test_events_that_are_fired_concurrently_wait_together(bill: Bill) -> None:
+    """Of ten events, eight are claimed concurrently: two rounds of three requests and a message.
 
-    1 ms and 10 x 0.1 ms at the share are 6.91; 2 x (3 x 5 + 10) = 50: 56.91, billed as 57.
+    1 ms and 10 x 0.1 ms at the share are 6.91 ms; 2 x (3 x 5 + 10) = 50 ms: 56.91 ms, billed as 57
+    ms.
     """
     run = Invocation(FIRE, 10, (Request("UpdateItem"),) * 30, sends=10)
     assert bill.gb_seconds(run) == pytest.approx(0.057 * 0.5)
@@ -534,13 +544,15 @@ def test_a_get_is_billed_for_a_request_a_message_and_its_units(bill: Bill) -> No
 
 
 @pytest.mark.parametrize(("records", "polls"), [(1, 2), (10, 2), (11, 4), (100, 20)])
-def test_a_batch_is_received_and_deleted_by_tens(bill: Bill, records: int, polls: int) -> None:
+def test_a_batch_is_received_and_deleted_in_batches_of_ten(
+    bill: Bill, records: int, polls: int
+) -> None:
     assert bill.usage([Invocation(PUT, records)])["sqs_request"] == polls
     assert bill.usage([Invocation(FIRE, records)])["sqs_request"] == polls
     assert bill.usage([Invocation(FOLD, records)])["sqs_request"] == 0
 
 
-def test_runs_are_billed_together_and_by_view(bill: Bill) -> None:
+def test_runs_are_billed_in_total_and_by_view(bill: Bill) -> None:
     write = Request("UpdateItem", written=(Written(Key("a", "b"), 3),))
     usage = bill.usage([Invocation(PUT, 1, (write,)), Invocation(FOLD, 1, (write, write))])
     assert (usage["write_unit"], usage["lambda_request"]) == (9, 2)
@@ -549,11 +561,11 @@ def test_runs_are_billed_together_and_by_view(bill: Bill) -> None:
 
 
 @pytest.mark.parametrize(("at", "ms"), [(0, 1), (5, 2), (10, 3), (15, 4), (20, 5), (40, 9)])
-def test_between_two_sizes_the_processor_is_on_a_line(at: int, ms: float) -> None:
+def test_cpu_time_is_interpolated_between_two_sizes(at: int, ms: float) -> None:
     assert interpolated({0: 1.0, 10: 3.0, 20: 5.0}, at) == ms
 
 
-def test_every_price_says_where_it_was_checked() -> None:
+def test_every_price_has_its_source() -> None:
     content = json.loads(PRICES.read_text())
     assert all(price["usd"] > 0 and price["source"] for price in content["prices"].values())
     assert {name for names in EVENT_SERVICES.values() for name in names} <= set(content["prices"])
@@ -563,11 +575,11 @@ def test_every_price_says_where_it_was_checked() -> None:
     }
 
 
-# ---- of what is deployed
+# ---- the deployed resources
 
 
 def test_an_alarm_costs_by_its_metrics(deployed: Deployed) -> None:
-    """One metric named by itself, and three in an expression, are four."""
+    """One metric alone and three in an expression are four."""
     config, template = files()
     resources = template["Resources"]
     for name in [name for name in resources if name.endswith("Alarm")]:
@@ -580,7 +592,7 @@ def test_an_alarm_costs_by_its_metrics(deployed: Deployed) -> None:
 
 
 def test_every_queue_that_runs_a_function_is_polled(deployed: Deployed) -> None:
-    """Those of views, of groups of events, and of events."""
+    """These are the queues of views, of groups of events, and of events."""
     assert deployed.polled_queues == 3
     config, template = files()
     sources = {"Sqs": {"Properties": {"Queue": "a fourth"}}, "Stream": {"Properties": {}}}
@@ -588,8 +600,8 @@ def test_every_queue_that_runs_a_function_is_polled(deployed: Deployed) -> None:
     assert Deployed.of(config, template).polled_queues == 4
 
 
-def test_functions_are_called_what_the_template_calls_them(deployed: Deployed) -> None:
-    """Their names stand in each line of the log."""
+def test_functions_have_their_names_in_the_template(deployed: Deployed) -> None:
+    """Each log line has the function's name."""
     events = {AUTHORIZE, ACCEPT, SWEEP, DISTRIBUTE, FIRE}
     assert set(deployed.function_names) == {API, PUT, FOLD, ARCHIVE, *events}
     assert deployed.function_names[ACCEPT] == deployed.function_names[API]
@@ -628,7 +640,7 @@ def with_a_composite_alarm(resources: dict[str, Any]) -> None:
         (distributing_together, "distributed together"),
     ],
 )
-def test_what_would_cost_otherwise_is_not_passed_over(
+def test_a_template_with_another_cost_is_an_error(
     change: Callable[[dict[str, Any]], None], says: str
 ) -> None:
     config, template = files()
@@ -642,7 +654,10 @@ def alarm(**properties: Any) -> dict[str, Any]:
 
 
 def files() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Both, to be changed; through JSON, so that no two parts of the template are one."""
+    """Return a copy of both files that a test may change.
+
+    It goes through JSON, so that no two parts of the template are one object.
+    """
     template = yaml.safe_load((deploying.FOLDER / "resources.yaml").read_text())
     config = json.loads((deploying.FOLDER / "config.json").read_text())
     return config, json.loads(json.dumps(template))

@@ -1,10 +1,10 @@
-"""Both ways to AWS, run to their end against an emulator, and what stands there then.
+"""Both deployments to AWS, run on an emulator, and the resources that they create.
 
-The emulator runs the REST API and its authorizer, the functions from the very zip, the event source
-mappings of the queues and the stream. It can't show: removals by TTL in the stream and ticks of the
-schedule (the deployed functions are handed both as AWS words them), IAM (`test_policies.py` holds
-calls against policies), throttling, what the API answers itself in our form, alarms that fire, and
-Chalice's own import of a REST API (the stack's is the same document).
+|The emulator runs the REST API and its authorizer, the functions from the real zip, the event
+source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
+of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
+(`test_policies.py` compares requests with policies), throttling, API Gateway's own errors, alarms
+that fire, and Chalice's own import of a REST API (the stack imports the same document).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def outputs(aws: Emulator, stack: str) -> dict[str, str]:
 
 
 def items(aws: Emulator, table: str, badge: str = "octocat") -> dict[str, dict[str, Any]]:
-    """The items of a badge by their sort keys, in DynamoDB's form."""
+    """Return the items of a badge by their sort keys, in DynamoDB's form."""
     scanned = aws.client("dynamodb").scan(TableName=table, ConsistentRead=True)["Items"]
     return {item["SK"]["S"]: item for item in scanned if item["PK"]["S"] == f"USER#{badge}"}
 
@@ -64,7 +64,7 @@ def views(aws: Emulator, table: str, badge: str = "octocat") -> list[str]:
 
 
 def count(aws: Emulator, table: str, badge: str = "octocat") -> int:
-    """The views of a badge that are in its summary."""
+    """Return the number of a badge's views that are in its summary."""
     summary = items(aws, table, badge).get(keys.SUMMARY, {})
     return int(summary.get("count", {"N": "0"})["N"])
 
@@ -80,7 +80,7 @@ def delete(aws: Emulator, table: str, key: Key) -> None:
 
 
 def old_ulid(hours: int = 2) -> str:
-    """A view of hours ago: its grace is over, and so is the margin of the operator's clock."""
+    """Return the ULID of a view of hours ago, later than its grace and the operator's margin."""
     return new_ulid(int((time.time() - hours * 3_600) * 1000))
 
 
@@ -95,7 +95,7 @@ def put_old_views(
 
 
 def fold(aws: Emulator, function: str, stream: str, marker: Key) -> None:
-    """Hand the deployed function the removal of a marker by TTL, as the stream would."""
+    """Send the removal of a marker by TTL to the deployed function, as the stream would."""
     record = events.removal(1, *marker, arn=stream)
     answer = aws.client("lambda").invoke(
         FunctionName=function, Payload=json.dumps(events.stream_event([record]))
@@ -173,7 +173,7 @@ def events_url(aws: Emulator, path: str = "") -> str:
 
 
 def done(aws: Emulator, event_id: str) -> dict[str, Any]:
-    """An event of the one stack, once it is done."""
+    """Wait until an event of the stack is done, and return it."""
 
     def look() -> dict[str, Any] | None:
         _, event = aws.ask(events_url(aws, f"/{event_id}"), "GET", TOKEN)
@@ -182,8 +182,8 @@ def done(aws: Emulator, event_id: str) -> dict[str, Any]:
     return until(look, f"the event {event_id} is done")
 
 
-def test_an_event_is_for_who_has_a_token(aws: Emulator) -> None:
-    """Nobody else reaches the handler: there is no such event then."""
+def test_an_event_requires_a_token(aws: Emulator) -> None:
+    """A request without a token does not reach the handler, so no such event exists."""
     wanted = {"id": "refused", "delay": 0, "target": {"log": True}}
     assert [aws.ask(events_url(aws), "POST", t, wanted)[0] for t in ("", "another")] == [401, 403]
     assert aws.ask(events_url(aws, "/refused"), "GET", TOKEN)[0] == 404
@@ -204,13 +204,13 @@ def test_an_event_is_delivered_at_its_time(
     assert attempt["started"] >= made["at"]
 
 
-def test_what_a_queue_got_is_the_payload(aws: Emulator) -> None:
+def test_a_queue_receives_the_payload(aws: Emulator) -> None:
     url = aws.client("sqs").get_queue_url(QueueName="orders")["QueueUrl"]
     [message] = aws.client("sqs").receive_message(QueueUrl=url)["Messages"]
     assert message["Body"] == '{"n":1}'
 
 
-def test_an_event_whose_receiver_is_away_is_tried_again_and_given_up(aws: Emulator) -> None:
+def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emulator) -> None:
     """RetrySeconds has one wait, so there are two attempts."""
     wanted = {"id": "to-nobody", "delay": 0, "target": {"url": "http://127.0.0.1:9/"}}
     assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
@@ -221,8 +221,8 @@ def test_an_event_whose_receiver_is_away_is_tried_again_and_given_up(aws: Emulat
     assert [one["id"] for one in listed["events"]] == ["to-nobody"]
 
 
-def test_an_event_that_was_given_up_is_tried_anew_by_one_command(aws: Emulator) -> None:
-    """Two attempts more, for its receiver is still away."""
+def test_one_command_redrives_a_failed_event(aws: Emulator) -> None:
+    """It has two attempts more, because its receiver is still away."""
     printed = aws.make("redrive-events", STAGE="prod", EVENTS="to-nobody nobody")
     refused = "its last error: the connection was refused"
     assert f"to-nobody queued again; {refused}" in printed
@@ -231,8 +231,8 @@ def test_an_event_that_was_given_up_is_tried_anew_by_one_command(aws: Emulator) 
     assert (event["status"], len(event["attempts"])) == ("ERROR", 4)
 
 
-def test_the_sweep_is_scheduled_and_sends_what_is_only_in_the_table(aws: Emulator) -> None:
-    """By way of the distribution, to the same end."""
+def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
+    """The distribution then enqueues the event."""
     targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "prod"))
     [rule] = targets["RuleNames"]
     described = aws.client("events").describe_rule(Name=rule)
@@ -250,7 +250,7 @@ def sweep_of(aws: Emulator, stage: str) -> str:
 
 
 def sweep(aws: Emulator, stage: str) -> None:
-    """Tick; the emulator's own schedule may have done so a moment before."""
+    """Invoke the sweep; the emulator's own schedule may have done so a moment before."""
     answer = aws.client("lambda").invoke(
         FunctionName=sweep_of(aws, stage), Payload=json.dumps(events.tick())
     )
@@ -259,7 +259,7 @@ def sweep(aws: Emulator, stage: str) -> None:
 
 
 def forget_message_of_event(aws: Emulator, table: str) -> None:
-    """An event whose message was lost: all there is of it is its item."""
+    """Store only the item of an event, as if its message was lost."""
     soon = int(datetime.now(UTC).timestamp() * 1000) + 500
     event = Event("swept", soon, soon, Target(Kind.LOG), '"hello"', "swept")
     aws.client("dynamodb").put_item(TableName=table, Item=encode_item(event.new_item()))
@@ -292,10 +292,10 @@ def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator
 
 
 @pytest.mark.parametrize("stage", ["prod", "dev"])
-def test_an_entry_that_ttl_removed_is_archived_once_however_often_it_is_delivered(
+def test_a_removed_entry_is_archived_once_even_if_delivered_again(
     aws: Emulator, stage: str
 ) -> None:
-    """By the function of either way, into the bucket of its stack."""
+    """The function of either deployment archives it in the bucket of its own stack."""
     stack = outputs(aws, f"vu-mi-{stage}")
     entry = Entry(str(ULID()), Posting("n", 5, str(ULID())), 1_767_225_600_000)
     wallet = entry.posting.target
@@ -315,7 +315,7 @@ def test_an_entry_that_ttl_removed_is_archived_once_however_often_it_is_delivere
 
 
 @pytest.mark.parametrize("function", CONSUMERS)
-def test_the_mappings_of_chalice_deploy_have_what_those_of_the_stack_have(
+def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
     aws: Emulator, function: str
 ) -> None:
     options = mapping_options(function)
@@ -338,7 +338,7 @@ def test_the_functions_of_chalice_deploy_log_json_to_a_group_that_is_kept_for_a_
 
 
 def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:
-    """One of a view, sent twice, one of a view that is too old, and one that is no view."""
+    """One is a view sent twice, one is a view that is too old, and one is no view."""
     stack = outputs(aws, "vu-mi-prod")
     late = View("late", old_ulid()).to_message()
     too_old = View("late", new_ulid(1_767_225_600_000)).to_message()
@@ -358,7 +358,7 @@ def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) 
 
 
 def _waiting(aws: Emulator, queue: str) -> int:
-    """How many messages a queue has, visible or not."""
+    """Return how many messages a queue has, visible or not."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)
     return sum(map(int, found["Attributes"].values()))
@@ -393,8 +393,11 @@ def test_counts_are_imported_by_one_command_and_again_without_effect(
         assert badge["message"] == shown
 
 
-def test_a_restored_stack_goes_on_counting_from_what_the_backup_holds(aws: Emulator) -> None:
-    """2 folded and 3 live; 2 whose marker is gone, folded by the restore; 1 more after it: 8."""
+def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> None:
+    """2 views are folded and 3 are live.
+
+    2 have no marker, so the restore folds them; 1 comes later: 8.
+    """
     before = outputs(aws, "vu-mi-prod")
     put_old_views(aws, before["TableName"], 2)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -417,7 +420,7 @@ def test_a_restored_stack_goes_on_counting_from_what_the_backup_holds(aws: Emula
     assert {mapping["State"] for mapping in mapped.values()} == {"Enabled"}
 
 
-def test_a_restored_stack_knows_the_events_of_the_backup_and_delivers_new_ones(
+def test_a_restored_stack_has_the_events_of_the_backup_and_delivers_new_ones(
     aws: Emulator,
 ) -> None:
     assert done(aws, "to-log")["status"] == "SUCCESS"

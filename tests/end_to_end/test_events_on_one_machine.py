@@ -1,4 +1,4 @@
-"""Events by `python -m vumi` as its users have them: over HTTP, to a real receiver, killed too."""
+"""Events on `python -m vumi` as users see them: over HTTP, to a real receiver, also after kills."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def ask(server: Server, method: str, path: str, body: object = None) -> tuple[int, Any]:
-    """What who has the token is answered."""
+    """Send a request with the token; return the status and the body."""
     sent = None if body is None else json.dumps(body)
     status, _, answer = server.request(path, method, sent, BEARER)
     return status, json.loads(answer)
@@ -74,7 +74,7 @@ def until(holds: Callable[[], object]) -> None:
 
 
 def done(server: Server, event_id: str, status: str = "SUCCESS") -> Any:
-    """An event, once it has come to this status."""
+    """Wait until an event has this status, and return it."""
     until(lambda: event(server, event_id)["status"] == status)
     return event(server, event_id)
 
@@ -104,7 +104,7 @@ def test_a_timer_posts_to_its_url_when_it_elapses(
     assert post.verified(SECRET) == {"id": timer["id"]}
 
 
-def test_an_event_carries_its_payload_signed_and_not_before_its_time(
+def test_an_event_has_its_payload_and_signature_and_is_never_early(
     server: Server, receiver: Receiver
 ) -> None:
     at = round(time.time() + 1.5, 3)
@@ -125,7 +125,7 @@ def test_an_event_carries_its_payload_signed_and_not_before_its_time(
     assert ended["attempt_count"] == 1
 
 
-def test_the_same_request_again_makes_no_second_event_and_another_is_a_conflict(
+def test_a_repeated_request_makes_no_second_event_and_a_different_one_conflicts(
     server: Server, receiver: Receiver
 ) -> None:
     wanted = {"delay": 1, "target": {"url": receiver.url()}, "id": "once"}
@@ -137,7 +137,9 @@ def test_the_same_request_again_makes_no_second_event_and_another_is_a_conflict(
     assert len(receiver.posts) == 1
 
 
-def test_a_cancelled_event_never_comes_and_says_so(server: Server, receiver: Receiver) -> None:
+def test_a_cancelled_event_is_never_delivered_and_says_so(
+    server: Server, receiver: Receiver
+) -> None:
     event_id = accept(server, delay=1, target={"url": receiver.url()})
     assert ask(server, "DELETE", f"/api/v1/events/{event_id}")[1]["status"] == "CANCELLED"
     other = accept(server, delay=2, target={"url": receiver.url()})
@@ -159,7 +161,7 @@ def test_an_event_whose_delivery_has_begun_can_not_be_cancelled(
     done(server, event_id)
 
 
-def test_receivers_that_hang_make_no_other_event_late(server: Server, receiver: Receiver) -> None:
+def test_receivers_that_hang_delay_no_other_event(server: Server, receiver: Receiver) -> None:
     for _ in range(20):
         accept(server, delay=0, target={"url": receiver.url("/hang")})
     until(lambda: len(receiver.to("/hang")) == 20)
@@ -169,7 +171,7 @@ def test_receivers_that_hang_make_no_other_event_late(server: Server, receiver: 
     assert not receiver.hanging.is_set()
 
 
-def test_an_event_is_tried_again_by_its_schedule_then_given_up_and_redriven(
+def test_an_event_is_attempted_by_its_schedule_then_fails_and_is_redriven(
     server: Server, receiver: Receiver, tmp_path: Path
 ) -> None:
     receiver.statuses["/down"] = 503
@@ -193,7 +195,7 @@ def test_an_event_is_tried_again_by_its_schedule_then_given_up_and_redriven(
     assert len(receiver.posts) == 4
 
 
-def test_a_receiver_that_is_gone_for_good_is_not_tried_again(
+def test_an_event_whose_receiver_answers_410_is_not_attempted_again(
     server: Server, receiver: Receiver
 ) -> None:
     receiver.statuses["/gone"] = 410
@@ -201,7 +203,7 @@ def test_a_receiver_that_is_gone_for_good_is_not_tried_again(
     assert len(done(server, event_id, "ERROR")["attempts"]) == 1
 
 
-def test_events_of_a_queue_are_received_in_lines_and_once(server: Server, tmp_path: Path) -> None:
+def test_events_of_a_queue_are_received_once_as_lines(server: Server, tmp_path: Path) -> None:
     for number in range(15):
         done(server, accept(server, delay=0, target={"queue": "orders"}, payload={"n": number}))
     command = ("receive", "orders")
@@ -218,7 +220,7 @@ def test_events_of_a_queue_are_received_in_lines_and_once(server: Server, tmp_pa
     )
 
 
-def test_whoever_follows_a_queue_gets_what_comes(server: Server, tmp_path: Path) -> None:
+def test_a_follower_of_a_queue_receives_new_events(server: Server, tmp_path: Path) -> None:
     follower = start(tmp_path, "receive", "orders", "--follow", **SETTINGS)
     assert follower.stdout is not None
     for number in range(3):
@@ -236,7 +238,7 @@ def test_a_queue_that_is_not_listed_is_refused_by_name(tmp_path: Path) -> None:
     assert err == "vu-mi: EVENT_QUEUES has no queue others; it has orders\n"
 
 
-def test_an_echo_is_in_the_log_at_its_time_however_often_it_was_asked_for(server: Server) -> None:
+def test_an_echo_is_logged_once_at_its_time_even_if_requested_twice(server: Server) -> None:
     ts = f"{time.time() + 1:.3f}"
     answers = [
         server.request(f"/echoAtTime?ts={ts}", "POST", "good mörning", BEARER | TEXT)
@@ -255,7 +257,7 @@ def test_an_echo_is_in_the_log_at_its_time_however_often_it_was_asked_for(server
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 
-def test_a_countdown_is_a_badge_for_everybody(server: Server) -> None:
+def test_a_countdown_badge_needs_no_token(server: Server) -> None:
     event_id = accept(server, delay=3 * 86_400, target={"log": True}, id="launch")
     path = f"/api/v1/events/{event_id}/badge"
     status, headers, body = server.request(path)
@@ -282,7 +284,7 @@ def test_events_are_listed_by_status(server: Server) -> None:
     assert [one["id"] for one in page["events"]] == [fired]
 
 
-def test_without_a_token_nothing_is_told_and_a_wrong_one_is_refused(server: Server) -> None:
+def test_a_missing_or_wrong_token_is_refused(server: Server) -> None:
     for path, method in [("/timers", "POST"), ("/api/v1/events", "GET"), ("/echoAtTime", "POST")]:
         status, headers, body = server.request(path, method)
         assert (status, json.loads(body)["error"]["code"]) == (401, "unauthorized")
@@ -292,7 +294,7 @@ def test_without_a_token_nothing_is_told_and_a_wrong_one_is_refused(server: Serv
         assert (status, json.loads(body)["error"]["code"]) == (403, "forbidden")
 
 
-def test_an_address_within_is_refused_when_an_event_is_accepted(tmp_path: Path) -> None:
+def test_a_private_address_is_refused_when_an_event_is_created(tmp_path: Path) -> None:
     with running(tmp_path, **SETTINGS | {"WEBHOOK_ALLOW": ""}) as server:
         for url in ("http://127.0.0.1/", "https://169.254.169.254/latest/", "https://[::1]/"):
             wanted = {"delay": 0, "target": {"url": url}}
@@ -326,7 +328,7 @@ def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: P
     ("setting", "said"),
     [({"WEBHOOK_ALLOW": "home"}, "WEBHOOK_ALLOW must be"), ({"HOST": "192.0.2.1"}, "can't listen")],
 )
-def test_a_first_start_that_fails_makes_no_token_that_nobody_was_told(
+def test_a_first_start_that_fails_stores_no_token(
     tmp_path: Path, setting: dict[str, str], said: str
 ) -> None:
     process = start(tmp_path, **setting)
@@ -336,10 +338,10 @@ def test_a_first_start_that_fails_makes_no_token_that_nobody_was_told(
     assert not (tmp_path / secrets.FILE).exists()
 
 
-def test_events_under_way_when_it_is_killed_all_come_and_those_that_ended_no_more(
+def test_after_a_kill_unfinished_events_are_delivered_and_finished_ones_are_not(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    """Killed three times within the seconds in which 300 events are due."""
+    """The process is killed three times within the seconds in which 300 events are due."""
     due: dict[str, float] = {}
     first = time.time() + 2
     for life in range(4):
@@ -351,7 +353,7 @@ def test_events_under_way_when_it_is_killed_all_come_and_those_that_ended_no_mor
                     due[accept(server, **wanted)] = at
             if life < 3:
                 until(partial(receiver.has, 40 * (life + 1)))
-                ended = _ended(server)
+                ended = _find_ended(server)
                 before = Counter(post.webhook_id for post in receiver.posts)
                 server.process.kill()
                 server.process.wait()
@@ -364,11 +366,11 @@ def test_events_under_way_when_it_is_killed_all_come_and_those_that_ended_no_mor
 
 
 def _have_ended(server: Server, number: int) -> bool:
-    return len(_ended(server)) == number
+    return len(_find_ended(server)) == number
 
 
-def _ended(server: Server) -> set[str]:
-    """The ids of all that came to success."""
+def _find_ended(server: Server) -> set[str]:
+    """Return the ids of all events that have succeeded."""
     found: set[str] = set()
     cursor = ""
     while True:

@@ -1,4 +1,4 @@
-"""Each flaw seen in the project that this one follows, shown not to be here."""
+"""The flaws of the project that this one follows. Each test shows that one is absent here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NOW = 1_767_225_600.0
 
 
 class Machine:
-    """The handlers over a table and a queue, stepped by the test."""
+    """The handlers over a table and a queue. The test runs each step."""
 
     def __init__(self, folder: Path) -> None:
         self.now = NOW
@@ -54,7 +54,7 @@ class Machine:
         return message
 
     def deliver(self, bad: dict[str, object] | None = None) -> set[str]:
-        """Every message as one batch, with bad ones between; returns the ids that failed."""
+        """Deliver every message as one batch with malformed ones; return the ids that failed."""
         received = self.queue.receive(10_000)
         batch: dict[str, object] = {str(message.id): message.body for message in received}
         answer = put_views(events.sqs_event({**(bad or {}), **batch}), None)
@@ -93,7 +93,7 @@ def fold(records: list[dict[str, Any]]) -> list[dict[str, str]]:
     return failures
 
 
-def test_20_first_visits_at_once_are_20_views(machine: Machine) -> None:
+def test_20_concurrent_first_visits_are_20_views(machine: Machine) -> None:
     """The original stored 1."""
     with ThreadPoolExecutor(20) as pool:
         shown = list(pool.map(lambda _: machine.get("new"), range(20)))
@@ -118,7 +118,7 @@ def test_a_malformed_message_fails_alone(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("badge_id", ["victim#VIEW#x", 'a", "view": "x', "USER#victim", "VIEW#"])
-def test_an_id_can_not_forge_the_view_of_another(machine: Machine, badge_id: str) -> None:
+def test_an_id_can_not_forge_a_view_of_another_badge(machine: Machine, badge_id: str) -> None:
     machine.get(badge_id)
     machine.get("victim")
     assert machine.deliver() == set()
@@ -130,7 +130,7 @@ def test_an_id_can_not_forge_the_view_of_another(machine: Machine, badge_id: str
 
 
 @pytest.mark.parametrize("query", [None, {"id": [""]}])
-def test_a_missing_or_empty_id_is_no_500(
+def test_a_missing_or_empty_id_is_no_internal_error(
     machine: Machine, query: dict[str, list[str]] | None
 ) -> None:
     answer = app(events.http_event(query), None)
@@ -142,7 +142,7 @@ def test_a_missing_or_empty_id_is_no_500(
 def test_9000_live_views_show_as_8000_until_their_fold_and_no_view_is_lost(
     machine: Machine,
 ) -> None:
-    """The original showed 7,999 for good. Of so many the GET asks for a fold itself."""
+    """The original always showed 7,999. With this many live views, the GET requests a fold."""
     machine.store_views("hot", 8_998)
     assert machine.get("hot") == "8000"
     machine.now = NOW + 900
@@ -152,7 +152,7 @@ def test_9000_live_views_show_as_8000_until_their_fold_and_no_view_is_lost(
 
 
 def test_6000_views_of_a_long_id_show_as_6000(machine: Machine) -> None:
-    """The original showed 3,366: what fits into a page of 1 MB."""
+    """The original showed 3,366, which is the number that fits into a page of 1 MB."""
     machine.store_views("x" * 200, 6_000)
     assert machine.get("x" * 200, peek=True) == "6000"
 
@@ -178,7 +178,7 @@ def test_a_stream_batch_delivered_again_counts_once(machine: Machine) -> None:
     assert [machine.get(id_, peek=True) for id_ in ("one", "two", "three")] == ["1", "2", "1"]
 
 
-def test_concurrent_folds_lose_none(machine: Machine) -> None:
+def test_concurrent_folds_lose_no_view(machine: Machine) -> None:
     for _ in range(50):
         machine.get("both")
     machine.deliver()
@@ -190,7 +190,7 @@ def test_concurrent_folds_lose_none(machine: Machine) -> None:
 
 
 class Throttled:
-    """A table that can't be written, or only without the badges named."""
+    """A table that refuses all writes, or only those for the named badges."""
 
     def __init__(self, table: Table, badges: set[str]) -> None:
         self._table = table
@@ -210,7 +210,7 @@ class Throttled:
         self._table.put_all(items)
 
 
-def test_a_throttled_put_comes_again(machine: Machine) -> None:
+def test_a_throttled_put_is_repeated(machine: Machine) -> None:
     view = View("slow", new_ulid(int(NOW * 1000)))
     machine.use(Throttled(machine.table, {"slow"}))  # type: ignore[arg-type]
     answer = put_views(events.sqs_event({"m": view.to_message()}), None)
@@ -220,8 +220,8 @@ def test_a_throttled_put_comes_again(machine: Machine) -> None:
     assert machine.get("slow", peek=True) == "1"
 
 
-def test_a_throttled_fold_comes_again_and_holds_up_nobody_elses_count(machine: Machine) -> None:
-    """Its marker is put again, so nothing is reported; a whole table that is down is."""
+def test_a_throttled_fold_is_repeated_and_delays_no_other_badge(machine: Machine) -> None:
+    """Its marker is put again, so no removal is reported as failed, unless all writes fail."""
     for badge_id in ("slow", "quick"):
         machine.get(badge_id)
     machine.deliver()
@@ -236,7 +236,7 @@ def test_a_throttled_fold_comes_again_and_holds_up_nobody_elses_count(machine: M
     assert machine.get("slow", peek=True) == machine.get("quick", peek=True) == "1"
 
 
-def test_deleting_the_badge_itself_is_no_view(machine: Machine) -> None:
+def test_deleting_the_badge_itself_counts_no_view(machine: Machine) -> None:
     for sequence, identity in enumerate((events.BY_TTL, None), 1):
         assert fold([events.removal(sequence, "USER#gone", "VIEWS", identity=identity)]) == []
     assert machine.get("gone", peek=True) == "0"

@@ -1,4 +1,4 @@
-"""The three lambdas as deployed: Chalice's handlers, AWS's events, DynamoDB and SQS on moto."""
+"""The deployed Lambda functions: Chalice's handlers, AWS's events, DynamoDB and SQS on moto."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOW = 1_767_225_600.0
 
 @dataclass
 class Aws(GivenResources):
-    """A deployed table and queue, and a time."""
+    """A deployed table and queue, and a clock."""
 
     stream: str = ""
     sqs: Any = None
@@ -41,7 +41,7 @@ class Aws(GivenResources):
         self.clock = lambda: self.now
 
     def get(self, badge_id: str, **query: str) -> dict[str, Any]:
-        """The badge's JSON."""
+        """Return the badge's JSON."""
         parameters = {"id": [badge_id], **{name: [value] for name, value in query.items()}}
         answer = app(events.http_event(parameters), None)
         assert answer["statusCode"] == 200
@@ -49,7 +49,7 @@ class Aws(GivenResources):
         return body
 
     def receive(self) -> dict[str, object]:
-        """Take every message out of the queue; return the bodies by their ids."""
+        """Take every message from the queue; return the bodies by their ids."""
         batch: dict[str, object] = {}
         while received := self.sqs.receive_message(QueueUrl=self.url, MaxNumberOfMessages=10).get(
             "Messages"
@@ -117,8 +117,8 @@ def test_a_view_goes_all_the_way(aws: Aws) -> None:
     }
 
 
-def test_a_view_that_comes_late_or_again_is_counted_once(aws: Aws) -> None:
-    """In between its message comes again; when it is old it is counted at once."""
+def test_a_view_delivered_late_or_again_is_counted_once(aws: Aws) -> None:
+    """At an in-between age its message is delivered again; when it is old it is counted at once."""
     aws.get("a/b")
     [body] = aws.receive().values()
     for age, failures in ((600, [{"itemIdentifier": "m"}]), (900, []), (5_000, [])):
@@ -189,7 +189,7 @@ def test_peek_and_head_count_nothing(aws: Aws) -> None:
         ({"id": ["a"], "peek": ["1", "1"]}, "peek: give one, not 2"),
     ],
 )
-def test_bad_input_gets_a_badge_that_says_what_to_give(
+def test_bad_input_gets_a_badge_with_the_fix(
     aws: Aws, query: Mapping[str, list[str]] | None, says: str
 ) -> None:
     answer = app(events.http_event(query), None)
@@ -214,7 +214,7 @@ def test_any_text_is_an_id(aws: Aws, badge_id: str) -> None:
     assert aws.get(badge_id, peek="1")["message"] == "1"
 
 
-def test_two_ways_to_write_one_character_are_one_id(aws: Aws) -> None:
+def test_two_encodings_of_one_character_are_one_id(aws: Aws) -> None:
     aws.get("U\u0308ber")
     aws.get("\u00dcber")
     aws.deliver()
@@ -241,14 +241,14 @@ def test_without_a_table_the_badge_says_so_and_the_view_is_enqueued(aws: Aws) ->
     assert aws.get("a/b", peek="1")["message"] == "1"
 
 
-def test_without_a_queue_the_view_is_put_directly(aws: Aws) -> None:
+def test_without_a_queue_the_view_is_stored_directly(aws: Aws) -> None:
     aws.sqs.delete_queue(QueueUrl=aws.url)
     assert [aws.get("a/b")["message"] for _ in range(2)] == ["0", "1"]
     assert aws.get("a/b", peek="1")["message"] == "2"
     assert aws.item(keys.marker("a/b", int(NOW) + 300))
 
 
-def test_without_both_the_visitor_is_told_that_nothing_was_counted(aws: Aws) -> None:
+def test_without_both_the_badge_says_that_the_view_was_not_counted(aws: Aws) -> None:
     aws.sqs.delete_queue(QueueUrl=aws.url)
     aws_client("dynamodb").delete_table(TableName="vu-mi")
     body = aws.get("a/b")

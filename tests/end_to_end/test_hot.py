@@ -1,4 +1,4 @@
-"""A hot badge over DynamoDB's limits: bounded, exact, and weighed as the metered simulator does."""
+"""A hot badge on DynamoDB: bounded, exact, and as expensive as the metered simulator says."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _logging_is_put_back() -> Iterator[None]:
 
 
 def test_a_hot_badge_stays_bounded_and_exact_and_loses_nothing() -> None:
-    """From 0 s to hot at 40 s; the views of before are folded at 900 s, though TTL is late."""
+    """The badge becomes hot after 40 s. Earlier views are folded at 900 s, though TTL is late."""
     hour, kept = lived(910, HOT_VIEWS)
     assert kept == hour.taken == 910 * VISITORS
     assert HOT_VIEWS <= hour.most_live <= MOST_LIVE
@@ -41,8 +41,8 @@ def test_a_hot_badge_stays_bounded_and_exact_and_loses_nothing() -> None:
     assert sum(request.read_units for request in hour.gets[-1]) == 1
 
 
-def test_if_all_views_were_stored_it_would_be_neither() -> None:
-    """At 25 a second 8,000 are live after 320 s: the bound above is one that can fail."""
+def test_without_counting_at_once_a_badge_exceeds_its_bound() -> None:
+    """At 25 views a second, 8,000 are live after 320 s, so the test above can fail."""
     hour, kept = lived(330, MANY)
     assert kept == hour.taken == 330 * VISITORS
     assert hour.most_live > counting.MAX_LIVE > MOST_LIVE
@@ -51,7 +51,7 @@ def test_if_all_views_were_stored_it_would_be_neither() -> None:
 
 @contextmanager
 def metered(clock: Callable[[], float], hot_views: int) -> Iterator[Machine]:
-    """The handlers over DynamoDB's own requests, on moto behind a meter."""
+    """Return the handlers over DynamoDB's own requests, on moto with a meter."""
     with mock_aws():
         client, weigher = aws_client("dynamodb"), aws_client("dynamodb")
         create_table(weigher, "hot")
@@ -72,7 +72,7 @@ def units(runs: Iterable[Requests]) -> list[list[tuple[float, int]]]:
 
 
 def both_ways(machine_on: MachineOn) -> Hour:
-    """Live through an hour in which views are stored and counted at once, by a lower threshold."""
+    """Simulate an hour of views, stored or counted at once, with a lower threshold."""
     agenda = Agenda()
     with machine_on(lambda: agenda.now, 60) as machine:
         hour = Hour(machine, agenda)
@@ -83,7 +83,7 @@ def both_ways(machine_on: MachineOn) -> Hour:
     return hour
 
 
-def test_it_is_weighed_as_the_metered_simulator_does() -> None:
+def test_it_costs_what_the_metered_simulator_says() -> None:
     simulated, weighed = both_ways(metered), both_ways(machine_of)
     assert units(weighed.gets) == units(simulated.gets)
     assert units(weighed.others) == units(simulated.others)

@@ -1,4 +1,4 @@
-"""`python -m vumi` as a process: real sockets, real signals, `kill -9`, a real file."""
+"""`python -m vumi` as a process, with real sockets, signals, `kill -9` and a real file."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(tmp_path: Pa
         ("/healthz", "DELETE", 405, "method_not_allowed"),
     ],
 )
-def test_what_is_no_route_gets_an_error_in_the_product_s_form(
+def test_an_unknown_route_returns_an_error_in_the_usual_form(
     tmp_path: Path, path: str, method: str, status: int, code: str
 ) -> None:
     with running(tmp_path) as server:
@@ -118,7 +118,7 @@ def _raw(server: Server, badge_id: bytes) -> bytes:
         return connection.recv(999)
 
 
-def test_hundreds_of_requests_at_once_are_all_counted(tmp_path: Path) -> None:
+def test_hundreds_of_concurrent_requests_are_all_counted(tmp_path: Path) -> None:
     """400 requests from 40 threads to 4 badges: 100 each."""
     with running(tmp_path) as server:
         with ThreadPoolExecutor(40) as pool:
@@ -128,7 +128,7 @@ def test_hundreds_of_requests_at_once_are_all_counted(tmp_path: Path) -> None:
 
 
 class Visitors:
-    """Threads that ask for a badge until told to stop, and know how often they were answered."""
+    """Threads that request a badge until they are stopped, and count the responses."""
 
     def __init__(self, server: Server, threads: int) -> None:
         self.attempted = 0
@@ -165,7 +165,7 @@ class Visitors:
 
 
 def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_path: Path) -> None:
-    """Killed 3 times in the middle of everything; a view that was not answered may count."""
+    """The process is killed 3 times under load. A view without a response may count."""
     attempted = acknowledged = 0
     for _ in range(3):
         with running(tmp_path, **SHORT) as server:
@@ -185,7 +185,7 @@ def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_pa
 
 
 def _settled(server: Server, least: int) -> int:
-    """The count once all that was queued is put: at rest, and no less than `least`."""
+    """Wait until all queued views are counted; return the count, which is `least` or more."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     before, shown = -1, server.peek("hot")
     while shown < least or shown != before:
@@ -222,7 +222,7 @@ def test_a_second_instance_on_the_same_data_is_refused(tmp_path: Path) -> None:
         assert server.peek("a") == 0
 
 
-def test_a_killed_instance_leaves_no_lock_behind(tmp_path: Path) -> None:
+def test_a_killed_instance_leaves_no_lock(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         server.process.kill()
         server.process.wait()
@@ -231,7 +231,7 @@ def test_a_killed_instance_leaves_no_lock_behind(tmp_path: Path) -> None:
 
 
 def test_dead_letters_are_redriven_while_it_serves_and_count_once(tmp_path: Path) -> None:
-    """One that was never stored, and one that was: 2 views."""
+    """One view was never stored and one was: 2 views."""
     views = [View("late", new_ulid(int(time.time() * 1000))) for _ in range(2)]
     with running(tmp_path) as server:
         with closing(Database(tmp_path / FILE)) as database:
@@ -289,7 +289,7 @@ def test_counts_are_imported_while_it_serves_and_again_without_effect(tmp_path: 
 
 
 def test_an_import_killed_at_any_moment_is_finished_by_the_next(tmp_path: Path) -> None:
-    """5,000 badges, killed 3 times on the way: each has its count once."""
+    """The import of 5,000 badges is killed 3 times. Afterwards each badge has its count once."""
     with running(tmp_path) as server:
         server.stop()
     file = tmp_path / "counts.csv"
@@ -315,7 +315,7 @@ def _badges(folder: Path) -> int:
     return int(found)
 
 
-def test_a_wrong_file_is_told_line_by_line_and_nothing_imported(tmp_path: Path) -> None:
+def test_a_malformed_file_is_reported_line_by_line_and_nothing_is_imported(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         file = tmp_path / "counts.csv"
         file.write_text("a,1\nb,-1\n")
@@ -370,7 +370,7 @@ def test_a_wrong_setting_is_refused_and_named(
     assert err.count("\n") == 1
 
 
-def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_version_stays_unchanged(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / FILE)
     connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.execute("CREATE TABLE of_the_future (x)")
@@ -382,7 +382,7 @@ def test_a_file_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     assert f"the file has format {VERSION + 1}, this program knows {VERSION}" in err
 
 
-def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_stays_unchanged(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"something else entirely, and long enough to be a header" * 20)
     process = start(tmp_path)
     _, err = process.communicate(timeout=PATIENCE_SECONDS)

@@ -1,4 +1,4 @@
-"""The running app does what its description says: schemathesis asks it all that it can think of."""
+"""The running app matches its description: schemathesis sends it generated requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
 
 def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[str]:
-    """What schemathesis says of a server; it asks a new one the same in every run."""
+    """Run schemathesis against a new server; the requests are the same in every run."""
     st = Path(sys.executable).with_name("st").absolute()
     address = f"http://{server.host}:{server.port}/openapi.json"
     return subprocess.run(  # noqa: S603  our own words
@@ -47,7 +47,7 @@ def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    """What is asked for may have any URL: the server knows no name, and calls loopback alone."""
+    """Run a server that resolves no name and calls only loopback, because URLs are generated."""
     settings = {
         "API_TOKEN_DIGESTS": f"{tokens.digest(TOKEN)},{tokens.digest(USERS_TOKEN)}={USER}",
         "EVENT_QUEUES": "orders",
@@ -58,7 +58,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def test_each_route_does_what_its_description_says(server: Server) -> None:
+def test_each_route_matches_its_description(server: Server) -> None:
     asked = ask(server, "examples,coverage,fuzzing")
     assert asked.returncode == 0, asked.stdout + asked.stderr
     [(selected, known)] = re.findall(r"Selected: (\d+)/(\d+)", asked.stdout)
@@ -66,8 +66,8 @@ def test_each_route_does_what_its_description_says(server: Server) -> None:
     assert selected == known == tested
 
 
-def kind(url: str) -> str:
-    """The path of a URL; of a thing that has an id, what stands before it."""
+def kind_of_path(url: str) -> str:
+    """Return the path of a URL; for a badge, an event or a timer, the part before its id."""
     path = urlsplit(url).path
     if found := re.match(r"(.*/(badges|events|timers)/)[^/]+$", path):
         return found.group(1)
@@ -118,27 +118,27 @@ def kind(url: str) -> str:
     ],
     ids=["badges", "events", "timers", "wallets", "money"],
 )
-def test_a_thing_does_from_first_to_last_what_its_description_says(
+def test_a_badge_an_event_a_timer_and_a_wallet_match_their_descriptions_to_the_end(
     server: Server, tmp_path: Path, paths: str, expected: set[tuple[str, str, int]]
 ) -> None:
-    """By the links of the description: a badge was claimed, changed and deleted with its secret.
+    """Schemathesis follows the links of the description.
 
-    An event was made, shown and cancelled; a timer was started and looked at; money moved between
-    wallets.
+    It claims, changes and deletes a badge with its secret; makes, shows and cancels an event;
+    starts a timer and reads it; and moves money between wallets.
     """
     record = tmp_path / "asked.har"
     asked = ask(server, "stateful", "--include-path-regex", paths, "--report-har-path", str(record))
     assert asked.returncode == 0, asked.stdout + asked.stderr
     exchanges = json.loads(record.read_text())["log"]["entries"]
     seen = {
-        (one["request"]["method"], kind(one["request"]["url"]), one["response"]["status"])
+        (one["request"]["method"], kind_of_path(one["request"]["url"]), one["response"]["status"])
         for one in exchanges
     }
     assert seen >= expected
 
 
-def test_the_server_that_is_asked_reaches_nothing_but_loopback(server: Server) -> None:
-    """What stands behind the schema's own example is not called by a test."""
+def test_the_server_under_test_reaches_only_loopback(server: Server) -> None:
+    """So no test calls the host in the schema's example."""
     for url, status in (("https://example.com/hook", 400), ("https://127.0.0.1:1/", 201)):
         connection = http.client.HTTPConnection(server.host, server.port)
         body = json.dumps({"delay": 3_600, "target": {"url": url}})
@@ -147,8 +147,8 @@ def test_the_server_that_is_asked_reaches_nothing_but_loopback(server: Server) -
         connection.close()
 
 
-def test_nothing_is_switched_off_without_a_reason() -> None:
-    """In the file of its settings a comment stands above what differs."""
+def test_no_check_is_switched_off_without_a_reason() -> None:
+    """In its settings file, a comment above each exception gives the reason."""
     text = CONFIG.read_text()
     for part in re.split(r"^\[", text, flags=re.MULTILINE)[1:]:
         assert "\n# " in part

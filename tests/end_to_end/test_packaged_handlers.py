@@ -1,4 +1,4 @@
-"""Each handler of the template works in a process that has the zip, boto3 and nothing else."""
+"""The handlers of the template: each works in a process that has only the zip and boto3."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ print(json.dumps({"imported": imported, "answer": answer, "later": sorted(sys.mo
 
 @dataclass(frozen=True)
 class Ran:
-    """What a handler imported before its event, and from where; its answer; all it then has."""
+    """The answer of a handler, and the modules that it imported before its event and in all."""
 
     imported: dict[str, str | None]
     answer: dict[str, Any]
@@ -63,7 +63,10 @@ class Lambda:
     runtime: Path
 
     def run(self, handler: str, event: dict[str, Any]) -> Ran:
-        """One cold start in a process that sees no other folder: -I and -S leave all out."""
+        """Run one cold start in a process that sees only these folders.
+
+        -I and -S leave all others out.
+        """
         path = [str(self.package), str(self.runtime)]
         finished = subprocess.run(  # noqa: S603  our own words
             [sys.executable, "-I", "-S", "-B", "-c", RUN],
@@ -104,9 +107,9 @@ def aws(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def ran(aws: Lambda) -> dict[str, Ran]:
-    """Each handler with an event that asks AWS for nothing: no id, no message, no record.
+    """Run each handler with an event that needs no request to AWS: no id, message or record.
 
-    The sweep has no such event: it has no queue here, and says so.
+    The sweep has no such event. It has no queue here, and raises an error that says so.
     """
     given = {
         "app.app": events.http_event(),
@@ -118,13 +121,13 @@ def ran(aws: Lambda) -> dict[str, Ran]:
 
 
 def asked_by(token: str) -> dict[str, Any]:
-    """What API Gateway asks an authorizer for a route."""
+    """Return the event that API Gateway sends to an authorizer."""
     arn = "arn:aws:execute-api:us-east-1:123456789012:api/prod/POST/timers"
     return {"type": "TOKEN", "methodArn": arn, "authorizationToken": f"Bearer {token}"}
 
 
-def test_these_are_the_handlers_of_the_template_and_of_the_app(packages: dict[str, Path]) -> None:
-    """The API's, its authorizer's, and those of the event sources and of the schedule."""
+def test_the_handlers_equal_those_of_the_template_and_the_app(packages: dict[str, Path]) -> None:
+    """They are those of the API, its authorizer, the event sources and the schedule."""
     for folder in packages.values():
         resources = yaml.safe_load((folder / "sam.yaml").read_text())["Resources"].values()
         deployed = [
@@ -168,7 +171,7 @@ def test_a_handler_answers_its_first_event(ran: dict[str, Ran], handler: str) ->
 
 
 def resources_opened(answer: dict[str, Any]) -> list[str]:
-    """What an authorizer's answer lets its asker call."""
+    """Return the resources that an authorizer's answer opens."""
     [statement] = answer["policyDocument"]["Statement"]
     assert statement["Effect"] == "Allow"
     opened: list[str] = statement["Resource"]
@@ -183,29 +186,29 @@ def test_a_token_that_nobody_knows_opens_nothing(aws: Lambda) -> None:
 
 @pytest.mark.parametrize("handler", HANDLERS)
 def test_importing_a_handler_loads_no_aws_client_library(ran: dict[str, Ran], handler: str) -> None:
-    """boto3 is paid for on first use, by the functions that need it."""
+    """Functions that need a client import the library on first use."""
     assert not {"boto3", "botocore", "moto"} & set(ran[handler].imported)
 
 
-def test_a_client_is_made_of_what_the_runtime_brings(ran: dict[str, Ran]) -> None:
-    """`put_views` makes one for DynamoDB; a bad id is answered without. None needs boto3."""
+def test_a_client_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> None:
+    """`put_views` makes a client for DynamoDB. The API answers a bad id without one."""
     assert {"botocore", "urllib3"} <= ran["chalicelib.aws.consumers.put_views"].later
     assert "botocore" not in ran["app.app"].later
     assert not any("boto3" in one.later for one in ran.values())
 
 
 @pytest.mark.parametrize("handler", HANDLERS[1:])
-def test_the_others_do_not_import_the_app(ran: dict[str, Ran], handler: str) -> None:
+def test_other_handlers_do_not_import_the_app(ran: dict[str, Ran], handler: str) -> None:
     assert not {"app", "chalicelib.api", "chalicelib.views.routes"} & ran[handler].later
 
 
-def test_checking_a_token_makes_no_client_of_aws(ran: dict[str, Ran]) -> None:
-    """Its cold start stands before every first request about an event."""
+def test_checking_a_token_makes_no_aws_client(ran: dict[str, Ran]) -> None:
+    """Its cold start delays every first request about an event."""
     assert not {"botocore", "ulid"} & ran[AUTHORIZE].later
 
 
-def test_the_process_of_these_tests_sees_nothing_else(aws: Lambda) -> None:
-    """A handler that needs what is only in development's environment fails here."""
+def test_the_process_sees_no_other_packages(aws: Lambda) -> None:
+    """A handler that needs a package of the development environment fails here."""
     (aws.package / "needs_yaml.py").write_text("import yaml\n")
     with pytest.raises(AssertionError, match="No module named 'yaml'"):
         aws.run("needs_yaml.handler", {})

@@ -1,7 +1,8 @@
-"""Each function may do what it does, to what it does it to, and nothing else.
+"""The IAM policy of each function: it allows exactly what the function does.
 
-The handlers run over moto through every path they have. What they ask AWS for is held against the
-policies in both directions: a right that is missing fails a path, one that nobody uses is too many.
+|The handlers run over moto through all their paths. The tests compare their requests to AWS with
+the policies in both directions: a missing right fails a path, and an unused right fails the
+comparison.
 """
 
 from __future__ import annotations
@@ -123,17 +124,17 @@ Source: the DynamoDB developer guide, "Using IAM with DynamoDB transactions".
 
 
 def index(name: str, *, restored: bool) -> str:
-    """An index of the table, or of the restored one."""
+    """Return the ARN of an index of the table, or of the restored table."""
     return f"{RESTORED if restored else '${Table.Arn}'}/index/{name}"
 
 
 def lambdas_own(function: str, *, restored: bool) -> set[Right]:
-    """What Lambda itself does as the function: read its events, write its log.
+    """Return the rights that Lambda itself needs: to read the function's events and write its log.
 
     Sources: the SQS developer guide, "Configuring an Amazon SQS queue to trigger an AWS Lambda
     function"; the DynamoDB developer guide, "IAM policy to allow an AWS Lambda function to access
     DynamoDB stream records"; the Lambda developer guide, "Sending Lambda function logs to
-    CloudWatch Logs". The log group is the stack's, so none has to be made.
+    CloudWatch Logs". The stack makes the log group, so the function does not have to.
     """
     log = {
         (f"logs:{action}", f"{LOG}{function}:*") for action in ("CreateLogStream", "PutLogEvents")
@@ -170,7 +171,7 @@ def policy(function: str) -> dict[str, Any]:
 
 
 def rights(function: str, *, restored: bool) -> set[Right]:
-    """What a policy allows, each action with each resource."""
+    """Return the rights that a policy grants: each action with each resource."""
     return {
         (action, _name(statement["Resource"], restored=restored))
         for statement in policy(function)["Statement"]
@@ -193,7 +194,7 @@ def _name(resource: Any, *, restored: bool) -> str:
     raise AssertionError(f"a policy names what it is about, not {resource!r}")
 
 
-# ---- what the handlers ask for
+# ---- the requests of the handlers
 
 
 TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
@@ -211,9 +212,9 @@ NOBODY_LISTENS = "https://127.0.0.1:9/"
 
 @dataclass
 class Aws:
-    """A deployed table and queues; all `resources`, which note what their clients ask for.
+    """A deployed table and its queues: all `resources`, which record the requests of their clients.
 
-    `urls` are those of the queues, by what the policies call these.
+    The keys of `urls` are the names by which the policies call the queues.
     """
 
     dynamodb: Any
@@ -273,14 +274,14 @@ class Aws:
         self.running = ""
 
     def ask(self, path: str = "/api/v1/views", method: str = "GET", **query: str) -> Any:
-        """The message of a badge, or the body of whatever else is answered."""
+        """Return the message of a badge, or the body of any other response."""
         body = self._answer(
             events.http_event({name: [value] for name, value in query.items()}, method, path)
         )
         return body.get("message", body) if isinstance(body, dict) else body
 
     def own(self, method: str, badge_id: str, secret: str = "", **fields: Any) -> Any:
-        """The answer to an owner, of whom a new one has no secret."""
+        """Return the response to an owner. A new owner has no secret."""
         path = "/api/v1/badges" if method == "POST" else "/api/v1/badges/{badge_id}"
         body = {"id": badge_id, **fields} if method == "POST" else fields
         return self._answer(
@@ -300,7 +301,7 @@ class Aws:
         return json.loads(answer["body"]) if is_json else answer["body"]
 
     def schedule(self, path: str, method: str, body: str = "", **parameters: str) -> Any:
-        """The answer of a route for events; the authorizer has let the request in."""
+        """Return the response of a route of events; the authorizer has admitted the request."""
         kind = {"Content-Type": "text/plain"} if "echo" in path else {}
         event = events.http_event(None, method, path)
         event["requestContext"]["authorizer"] = callers.to_context("")
@@ -314,7 +315,7 @@ class Aws:
         )
 
     def wallet(self, path: str, method: str, body: str = "", user: str = "", **ids: str) -> Any:
-        """The answer of a route for wallets; the authorizer has let the request in."""
+        """Return the response of a route of wallets; the authorizer has admitted the request."""
         event = events.http_event(None, method, "/api/v1/wallets" + path)
         event["requestContext"]["authorizer"] = callers.to_context(user)
         return self._answer({**event, "pathParameters": ids, "body": body})
@@ -324,7 +325,7 @@ class Aws:
         return self.schedule("/api/v1/events", "POST", json.dumps(body))
 
     def authorize(self, token: str) -> bool:
-        """Whether a token opens anything."""
+        """Return whether a token opens any route."""
         arn = "arn:aws:execute-api:us-east-1:123456789012:api/prod/POST/timers"
         event = {"type": "TOKEN", "methodArn": arn, "authorizationToken": f"Bearer {token}"}
         with self._noting("authorize"):
@@ -343,14 +344,14 @@ class Aws:
             assert answer == {"batchItemFailures": []}
 
     def fire(self, event_id: str) -> str:
-        """What has become of an event, fired alone: moto is not made for threads."""
+        """Fire one event alone, because moto does not support threads; return its status."""
         with self._noting("fire_timers"):
             answer = fire_timers(events.sqs_event({"event": message(event_id)}), None)
         assert answer == {"batchItemFailures": []}
         return str((self.table.get(key(event_id)) or {}).get("status", ""))
 
     def put(self, *views: View, malformed: int = 0, waiting: bool = False) -> None:
-        """Have a batch stored; `waiting` expects that its views are to be delivered again."""
+        """Deliver a batch of views; with `waiting`, all must be returned for another delivery."""
         bodies: dict[str, object] = {f"m-{n}": view.to_message() for n, view in enumerate(views)}
         bad = {f"bad-{n}": "{" for n in range(malformed)}
         with self._noting("put_views"):
@@ -359,7 +360,7 @@ class Aws:
         assert answer == {"batchItemFailures": [{"itemIdentifier": name} for name in failed]}
 
     def fold(self, *badge_ids: str, mark: int = MARK) -> None:
-        """Have the removals of the markers of these badges' windows delivered."""
+        """Deliver the removals of the markers of these badges' windows."""
         records = [
             events.removal(n, *keys.marker(badge_id, mark), arn=self.stream)
             for n, badge_id in enumerate(badge_ids, start=1)
@@ -382,7 +383,7 @@ class Aws:
 
 
 def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]:
-    """What a request needs the right to."""
+    """Return the actions that a request requires."""
     if operation == "TransactWriteItems":
         return {TRANSACTED[kind] for item in params["TransactItems"] for kind in item}
     if operation in BATCHES:
@@ -392,7 +393,7 @@ def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]
 
 
 def _named(params: Mapping[str, Any]) -> Iterator[str]:
-    """The tables, queues and buckets that a request is about."""
+    """Return the tables, queues and buckets in a request."""
     yield from (params[name] for name in ("TableName", "QueueUrl", "Bucket") if name in params)
     yield from params.get("RequestItems", ())
     for item in params.get("TransactItems", ()):
@@ -404,7 +405,7 @@ def views(count: int, badge_id: str = "a", age: float = 0, **flags: bool) -> lis
 
 
 def put_on_every_path(aws: Aws) -> None:
-    """Young, in between, old and hot; the first of a window and later ones; again; malformed."""
+    """Put young, in-between, old and hot views, of new and known windows; malformed ones."""
     aws.put(*views(1))
     aws.put(*views(30, first=False), *views(150, "b"), malformed=1)
     again = views(2)
@@ -423,7 +424,7 @@ def put_on_every_path(aws: Aws) -> None:
 
 
 def fold_on_every_path(aws: Aws) -> None:
-    """A first fold, the same again, another day, one that comes too early, one that a GET asks."""
+    """Fold first, again, on another day, too early, and because a GET requests it."""
     aws.put(*views(3, "folded"))
     aws.now += 900
     aws.fold("folded", "b", "old")
@@ -441,7 +442,7 @@ def fold_on_every_path(aws: Aws) -> None:
 
 
 def archive_on_every_path(aws: Aws) -> None:
-    """Of both wallets of a transfer, and again: two objects."""
+    """Archive the entries of both wallets of a transfer twice: two objects."""
     alice, bob = str(ULID()), str(ULID())
     entry = Entry(str(ULID()), Posting("n", 1, bob, alice), int(NOW * 1000))
     for wallet_id in (alice, bob, bob):
@@ -450,7 +451,7 @@ def archive_on_every_path(aws: Aws) -> None:
 
 
 def ask_on_every_path(aws: Aws) -> None:
-    """Few views, more than one read has, a hot badge, and a queue that refuses."""
+    """Request a badge with few views, several pages, a hot badge, and a queue that refuses."""
     aws.put(*views(150, "many"), *views(1, "hot", hot=True))
     assert (aws.ask(id="a"), aws.ask(id="b"), aws.ask(id="many")) == ("33", "150", "150")
     assert aws.ask("/v1/api/views", id="a") == aws.ask("/v1/api/views", "HEAD", id="a") == "33"
@@ -469,7 +470,7 @@ def ask_on_every_path(aws: Aws) -> None:
 
 
 def own_on_every_path(aws: Aws) -> None:
-    """Claimed, changed in every way, counted by another name, deleted with a day of history."""
+    """Claim a badge, change it in every way, count by an alias, delete it with a day of history."""
     aws.put(*views(1, "mine"))
     assert aws.own("POST", "mine")["error"]["code"] == "taken"
     secret = aws.own("POST", "my own", base=7)["secret"]
@@ -489,7 +490,10 @@ def own_on_every_path(aws: Aws) -> None:
 
 
 def schedule_on_every_path(aws: Aws) -> None:
-    """For every target, by every door, again, read, listed, cancelled; one unknown, one far off."""
+    """Accept, repeat, read, list and cancel events of every target and route.
+
+    One event is unknown and one is far ahead.
+    """
     assert (aws.authorize(TOKEN), aws.authorize("another")) == (True, False)
     for event_id, target in (
         ("log", {"log": True}),
@@ -519,7 +523,7 @@ def schedule_on_every_path(aws: Aws) -> None:
 
 
 def move_money_on_every_path(aws: Aws) -> None:
-    """Opened, deposited, transferred, refused, asked for again, listed, shown; and none."""
+    """Open wallets, deposit, transfer, be refused, repeat, list and show; one is unknown."""
 
     def put(path: str, amount: int, nonce: str, **ids: str) -> Any:
         body = json.dumps({"amount": str(amount), "nonce": nonce})
@@ -551,7 +555,7 @@ def move_money_on_every_path(aws: Aws) -> None:
 
 
 def sweep_on_every_path(aws: Aws) -> None:
-    """Due now, due soon, overdue; and again, when there is nothing new."""
+    """Sweep events that are due now, due soon and overdue, and again without new events."""
     first = aws.sweep()
     assert first["overdue"] == 0
     assert first["sent"] > 4
@@ -563,7 +567,7 @@ def sweep_on_every_path(aws: Aws) -> None:
 
 
 def fire_on_every_path(aws: Aws) -> None:
-    """To the log, to a queue, to a URL that fails and then is given up, too early, and unknown."""
+    """Fire to the log, a queue and a URL that fails until its last attempt; too early; unknown."""
     assert aws.fire("missed") == aws.fire("log") == aws.fire("log") == Status.SUCCESS
     assert aws.fire("queue") == Status.SUCCESS
     assert '"hello"' in _bodies(aws, EVENT_QUEUES)
@@ -583,7 +587,7 @@ def _bodies(aws: Aws, queue: str) -> list[str]:
 
 
 def refuse_batches(aws: Aws) -> None:
-    """DynamoDB refuses a batch for one of its items: then each is put alone."""
+    """Let DynamoDB refuse a batch because of one item: then each item is put alone."""
 
     class Raw(io.BytesIO):
         def stream(self, **_: object) -> Iterator[bytes]:
@@ -602,8 +606,8 @@ def refuse_batches(aws: Aws) -> None:
     assert aws.live("refused") == 1 + 1
 
 
-def walk_without_a_table(aws: Aws) -> None:
-    """And without a queue."""
+def ask_without_a_table(aws: Aws) -> None:
+    """Request routes without a table and without a queue."""
     aws.dynamodb.delete_table(TableName="vu-mi")
     assert aws.ask(id="a") == "out of order, not counted: try again"
     assert aws.ask(id="a", peek="1") == "count unavailable: try again"
@@ -612,7 +616,7 @@ def walk_without_a_table(aws: Aws) -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What each function asks for, and the routes that the API was asked by: method and path."""
+    """The rights that each function uses, and the API routes that were called."""
 
     rights: dict[str, set[Right]]
     routes: set[tuple[str, str]]
@@ -644,7 +648,7 @@ def all_asked() -> Asked:
             *of_events,
             archive_on_every_path,
             refuse_batches,
-            walk_without_a_table,
+            ask_without_a_table,
         ):
             walk(aws)
     return Asked(aws.asked, aws.routes)
@@ -652,7 +656,7 @@ def all_asked() -> Asked:
 
 @pytest.fixture
 def asked(all_asked: Asked) -> dict[str, set[Right]]:
-    """What each function asks for on all its paths."""
+    """Return the rights that each function uses on all its paths."""
     return all_asked.rights
 
 
@@ -678,14 +682,14 @@ def test_a_function_may_do_the_same_to_a_restored_table_and_no_more_to_the_old_o
     assert allowed == expected | lambdas_own(function, restored=True)
 
 
-def test_every_route_of_the_api_is_walked(all_asked: Asked) -> None:
-    """A route that is new has a path of its own, with rights of its own: walk it above."""
+def test_every_route_of_the_api_is_called(all_asked: Asked) -> None:
+    """Call a new route in the functions above, because it may need other rights."""
     routes = {(method, path) for path, methods in app.routes.items() for method in methods}
     assert all_asked.routes == routes
 
 
-def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Right]]) -> None:
-    """Written out, so that a path that is no longer walked is missed here."""
+def test_each_function_uses_these_actions(asked: dict[str, set[Right]]) -> None:
+    """This list shows it if a path is no longer called."""
     assert {function: {action for action, _ in rights} for function, rights in asked.items()} == {
         "api_handler": {
             "dynamodb:BatchGetItem",
@@ -726,7 +730,7 @@ def test_the_paths_are_those_that_need_different_rights(asked: dict[str, set[Rig
     }
 
 
-def test_events_go_on_by_the_queues_that_they_are_meant_for(asked: dict[str, set[Right]]) -> None:
+def test_each_function_sends_only_to_its_own_queues(asked: dict[str, set[Right]]) -> None:
     sent = {
         function: {where for action, where in rights if action == "sqs:SendMessage"}
         for function, rights in asked.items()
@@ -743,8 +747,8 @@ def test_events_go_on_by_the_queues_that_they_are_meant_for(asked: dict[str, set
     }
 
 
-def test_without_queues_for_events_the_right_to_them_is_one_that_fire_timers_has() -> None:
-    """A statement about nothing is none that IAM takes."""
+def test_without_event_queues_the_statement_repeats_another_right() -> None:
+    """IAM rejects a statement without a resource."""
     statements = {part["Sid"]: part for part in policy("fire_timers")["Statement"]}
     choice = statements["DeliverEventsToQueues"]["Resource"]["Fn::If"]
     otherwise = statements["EnqueueEventsAgain"]
@@ -752,11 +756,11 @@ def test_without_queues_for_events_the_right_to_them_is_one_that_fire_timers_has
     assert otherwise["Action"] == statements["DeliverEventsToQueues"]["Action"]
 
 
-# ---- what the policies may say
+# ---- the contents of the policies
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_policy_only_allows_and_each_statement_says_what_for(function: str) -> None:
+def test_a_policy_only_allows_and_each_statement_has_a_name(function: str) -> None:
     read = policy(function)
     assert set(read) == {"Version", "Statement"}
     assert read["Version"] == "2012-10-17"
@@ -774,8 +778,8 @@ def test_a_policy_only_allows_and_each_statement_says_what_for(function: str) ->
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_no_statement_is_about_everything(function: str) -> None:
-    """A star stands only behind what is the function's own: its log, its streams, the archive."""
+def test_no_statement_covers_all_resources(function: str) -> None:
+    """A `*` follows only the function's own log, its streams, and the archive."""
     for statement in policy(function)["Statement"]:
         assert isinstance(statement["Action"], list)
         assert not [action for action in statement["Action"] if "*" in action]
@@ -801,8 +805,8 @@ def test_a_policy_names_only_what_the_template_has_and_the_functions_own_log(fun
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_every_action_is_an_operation_that_aws_has(function: str) -> None:
-    """A misspelt action allows nothing, and IAM does not say so."""
+def test_every_action_exists_in_aws(function: str) -> None:
+    """A misspelt action allows nothing, and IAM does not report it."""
     known = {
         f"{prefix}:{operation}"
         for prefix, services in (
@@ -818,7 +822,7 @@ def test_every_action_is_an_operation_that_aws_has(function: str) -> None:
     assert {action for action, _ in rights(function, restored=False)} <= known
 
 
-def test_chalice_takes_these_policies_and_adds_nothing() -> None:
+def test_chalice_uses_these_policies_unchanged() -> None:
     config = json.loads((FOLDER / "config.json").read_text())
     assert config["autogen_policy"] is False
     assert {
@@ -827,7 +831,7 @@ def test_chalice_takes_these_policies_and_adds_nothing() -> None:
     } == {function: f"policies/{function}.json" for function in FUNCTIONS}
 
 
-# ---- no operation slips by
+# ---- completeness of the operations
 
 SESSION: Any = botocore.session.get_session()
 SOURCES = [template.ROOT / "app.py", *sorted((template.ROOT / "chalicelib").rglob("*.py"))]
@@ -837,7 +841,7 @@ ADAPTERS = {"chalicelib/aws/dynamodb.py", "chalicelib/aws/s3.py", "chalicelib/aw
 
 
 def words(path: Path) -> set[str]:
-    """Every attribute and every text in a module's code."""
+    """Return every attribute and every text in a module's code."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     return attributes | {
@@ -848,7 +852,7 @@ def words(path: Path) -> set[str]:
 
 
 def operations(service: str, *modules: str) -> set[str]:
-    """The operations of a service that modules name, as a method of its client or as a text."""
+    """Return the operations of a service that modules name, as a client's method or a text."""
     with mock_aws():
         client = aws_client(service)
         methods: dict[str, str] = client.meta.method_to_api_mapping
@@ -858,7 +862,7 @@ def operations(service: str, *modules: str) -> set[str]:
 
 
 def test_the_right_that_each_operation_of_the_adapters_needs_is_known() -> None:
-    """Here an operation that is new is missed, whether a path above comes to it or not."""
+    """This test finds a new operation even if no path above reaches it."""
     assert operations("dynamodb", "dynamodb.py", "dynamodb_writes.py") == {
         *SINGLE["dynamodb"],
         "TransactWriteItems",
@@ -867,7 +871,7 @@ def test_the_right_that_each_operation_of_the_adapters_needs_is_known() -> None:
     assert operations("s3", "s3.py") == SINGLE["s3"]
 
 
-def test_a_transaction_has_no_other_writes_than_those_whose_rights_are_known() -> None:
+def test_the_rights_of_every_write_in_a_transaction_are_known() -> None:
     key = Key("a", "b")
     condition = attr("x").exists()
     writes: list[Write] = [
@@ -882,7 +886,7 @@ def test_a_transaction_has_no_other_writes_than_those_whose_rights_are_known() -
 
 
 def test_clients_are_made_in_one_place_and_used_in_three() -> None:
-    """So that these tests see every request: nobody else holds a client."""
+    """No other module has a client, so these tests see every request."""
     for path in SOURCES:
         found = words(path)
         name = path.relative_to(template.ROOT).as_posix()

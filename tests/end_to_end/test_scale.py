@@ -1,4 +1,4 @@
-"""How far it scales: the page says what the program prints, and the handlers do what it reckons."""
+"""The scaling estimates: the page equals the program's output, and the handlers match the model."""
 
 from __future__ import annotations
 
@@ -82,17 +82,17 @@ def badge_ids(count: int) -> list[str]:
 
 
 def put(machine: Machine, ids: Sequence[str], now: float, *, hot: bool = False) -> Requests:
-    """Put a batch of messages, a view of each badge that is named."""
+    """Put a batch of messages, with one view for each badge."""
     return machine.run(put_views, events.views(ids, now, hot=hot))
 
 
 def fold(machine: Machine, ids: Sequence[str], now: float) -> Requests:
-    """Fold what TTL removed of the last window of each badge, in one batch."""
+    """Fold the last windows of these badges in one batch, after TTL has removed their markers."""
     return machine.run(fold_views, events.removals(ids, now))
 
 
 def writes(run: Requests, partition: str = "") -> int:
-    """Units, of all that was written or of one partition."""
+    """Return the units of all writes, or of those to one partition."""
     return sum(
         write.units
         for request in run
@@ -108,39 +108,39 @@ def reads(run: Requests) -> float:
 # ---- the page
 
 
-def test_the_page_has_what_the_program_prints() -> None:
-    """`python -m bench.scale docs/SCALE.md` puts it there."""
+def test_the_page_equals_the_output_of_the_program() -> None:
+    """`python -m bench.scale docs/SCALE.md` updates the page."""
     program = [sys.executable, "-m", "bench.scale"]
     finished = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  our own
     _, printed = PAGE.read_text().split(BEGIN)
     assert finished.stdout == printed.split(END)[0]
 
 
-def test_the_page_reads_no_figure_into_its_tables() -> None:
+def test_the_text_of_the_page_has_only_figures_of_its_tables() -> None:
     before, rest = PAGE.read_text().split(BEGIN)
     tables, reading = rest.split(END)
     assert set(NUMBER.findall(before + reading)) <= set(NUMBER.findall(tables))
 
 
-def test_the_readme_says_what_one_badge_carries(model: Model) -> None:
+def test_the_readme_has_the_limit_of_one_badge(model: Model) -> None:
     carried = model.becoming_hot(quotas()["partition_reads"].default)
     assert (
         f"| one badge (AWS) | up to {carried:,} views a second," in (ROOT / "README.md").read_text()
     )
 
 
-def test_every_quota_says_where_it_was_read() -> None:
+def test_every_quota_has_its_source() -> None:
     assert all(quota.source and quota.default > 0 for quota in quotas().values())
 
 
-# ---- units, held to the handlers over the simulated table
+# ---- units, compared with the handlers over the simulated table
 
 
 @pytest.mark.parametrize(("views", "badges"), [(1, 1), (37, 5), (100, 1), (100, 100)])
 def test_a_batch_of_cool_badges_writes_what_the_model_says(
     model: Model, machine: Machine, views: int, badges: int
 ) -> None:
-    """A unit for each view, and one for the marker of each badge's window; nothing is read."""
+    """Each view costs one unit and so does the marker of each window; no unit is read."""
     ids = [badge_ids(badges)[place % badges] for place in range(views)]
     run = put(machine, ids, START)
     assert writes(run) == model.units.put_batch(views, badges)
@@ -165,7 +165,7 @@ def test_a_fold_costs_what_the_model_says(
 def test_a_batch_of_a_hot_badge_costs_what_the_model_says(
     model: Model, machine: Machine, views: int, takes: int
 ) -> None:
-    """Of one transaction 98 views; each 2 units for its marker, and 2 for the summary of all."""
+    """One transaction has 98 views: 2 units for the marker of each, and 2 for the summary."""
     run = put(machine, [BADGE_ID] * views, START, hot=True)
     assert writes(run) == model.units.hot_batch(views)
     assert writes(run, PARTITION) == model.units.own_of_hot_batch(views)
@@ -174,8 +174,8 @@ def test_a_batch_of_a_hot_badge_costs_what_the_model_says(
     assert sum(request.operation == "TransactWriteItems" for request in run) == takes
 
 
-def test_a_get_reads_what_the_model_says(model: Model) -> None:
-    """Over the metered simulator; what 7,999 cost is counted for docs/COST.md."""
+def test_a_get_reads_as_much_as_the_model_says(model: Model) -> None:
+    """This uses the metered simulator. docs/COST.md has the cost of 7,999 live views."""
     with badge_of(Design.vu_mi, model.deployed) as badge:
         badge.take(views=1, seconds=60)
         for live in (0, 10, 53, 54, 55, 100, 150, 500, 1_157):
@@ -190,13 +190,13 @@ def test_no_view_is_in_an_index(model: Model) -> None:
     assert {write.index_units for write in written} == {0}
 
 
-# ---- averages, held to the handlers over time
+# ---- averages, compared with the handlers over time
 
 
 def test_a_badge_at_a_steady_rate_costs_what_the_model_says(model: Model) -> None:
-    """50 views in 3,000 s, one each 60 s: 5 are in each window, and are folded together.
+    """50 views come in 3,000 s, one every 60 s: a window has 5, which are folded together.
 
-    1 + 2 / 5 = 1.4; the model has views come by chance, so that some windows have none.
+    1 + 2 / 5 = 1.4. In the model views come at random, so some windows have none.
     """
     with badge_of(Design.vu_mi, model.deployed) as badge:
         runs = badge.take(views=50, seconds=3_000)
@@ -214,7 +214,7 @@ def test_a_badge_at_a_steady_rate_costs_what_the_model_says(model: Model) -> Non
 def test_markers_and_folds_of_many_badges_are_as_many_as_the_model_says(
     model: Model, machine: Machine, agenda: Agenda
 ) -> None:
-    """Views of 500 badges by Zipf and by chance, in batches of 100, all of one window."""
+    """500 badges have views by Zipf and at random, in batches of 100, all in one window."""
     chance, traffic, views = random.Random(7), Traffic(0, 500), 2_000  # noqa: S311  nothing hangs on it
     weights = [1 / rank for rank in range(1, 501)]
     ids = chance.choices(badge_ids(500), weights, k=views)
@@ -229,7 +229,7 @@ def test_markers_and_folds_of_many_badges_are_as_many_as_the_model_says(
 
 
 def test_a_badge_that_becomes_hot_reads_and_writes_what_the_model_says(model: Model) -> None:
-    """25 views a second from a mark on: stored for 40 s, folded after 900 s, then quiet."""
+    """25 views a second come from a mark on. They are stored for 40 s and folded after 900 s."""
     seconds, rate = 1_200, hot.VISITORS
     hour, kept = lived(seconds, HOT_VIEWS)
     assert kept == rate * seconds
@@ -243,7 +243,7 @@ def test_a_badge_that_becomes_hot_reads_and_writes_what_the_model_says(model: Mo
 
 
 def test_a_partition_reads_what_one_id_is_said_to_carry_and_no_more(model: Model) -> None:
-    """The simulator delivers after a second, the model some ms later: a few more are live then."""
+    """The simulator delivers after a second, the model after milliseconds, so more are live."""
     most = quotas()["partition_reads"].default
     carried = model.becoming_hot(most)
     hours = {rate: becoming_hot(rate) for rate in (carried, 170)}
@@ -275,9 +275,10 @@ def test_all_shares_are_one_and_groups_are_close_to_each_badge_by_itself() -> No
 
 
 def test_a_view_a_day_shares_nothing_and_many_fill_their_batches(model: Model) -> None:
-    """A view, its marker, the count and the day: 4 units, as docs/COST.md counts them.
+    """A view, its marker, the count and the day are 4 units, as in docs/COST.md.
 
-    Views come by chance, so of one a day more than a third share a day; of one in 100 days few.
+    Views come at random, so with one view a day, more than a third share a day; with one in 100
+    days, few do.
     """
     assert model.load(Traffic(1, 1), 1e-7).writes * 1e7 == pytest.approx(4, rel=0.01)
     busy = model.load(traffic_of(SIZES[-1]), 10_000)
@@ -294,7 +295,7 @@ def test_a_hot_badge_reads_one_unit_once_its_views_have_ended(model: Model) -> N
 
 
 def test_a_badge_is_hot_from_as_many_live_views_on_as_the_handlers_say(model: Model) -> None:
-    """A view is live for half a window of 300 s, 600 s, and the 1,200 s of TTL: 1,950 s."""
+    """A view is live for 150 s of its window, 600 s of grace, and 1,200 s of TTL: 1,950 s."""
     assert model.life == 1_950
     below, above = (model.load(Traffic(0, 1), live / 1_950) for live in (999, 1_001))
     assert below.hot_batches == 0
@@ -304,11 +305,11 @@ def test_a_badge_is_hot_from_as_many_live_views_on_as_the_handlers_say(model: Mo
 
 
 def test_a_hot_badge_costs_the_sum_of_its_cycle(model: Model) -> None:
-    """25 a second in 5 batches of 5, over 3,640 s.
+    """25 views a second come in 5 batches of 5, for 3,640 s.
 
-    Stored: 1,000 views, and a marker and a fold for each window that 40 s are in: 1.13 on average.
-    Then for 3,600 s batches of a summary and 5 markers, 2 + 10 units, each after a read; and for
-    750 s two more reads, to see that no view can be folded yet.
+    Stored: 1,000 views, and a marker and a fold for each window that the 40 s touch: 1.13 on
+    average. Then for 3,600 s each batch reads once and writes a summary and 5 markers, 2 + 10
+    units. For 750 s each batch reads twice more, to see that no view can be folded yet.
     """
     load = model.load(Traffic(0, 1), 25)
     folds, days = 40 / 300 + 1, 3_640 / 86_400
@@ -319,7 +320,7 @@ def test_a_hot_badge_costs_the_sum_of_its_cycle(model: Model) -> None:
 
 
 def test_few_markers_are_folded_in_a_batch_a_shard_and_window(model: Model) -> None:
-    """4 shards, 5 s: 0.8 a second. Fewer markers than that are a batch each."""
+    """4 shards in 5 s: 0.8 a second. With fewer markers, each has its own batch."""
     small = model.load(traffic_of(SIZES[0]), traffic_of(SIZES[0]).mean)
     assert fold_batches(model, small) == pytest.approx(4 / 5)
     one = model.load(Traffic(0, 1), 0.1)
@@ -327,9 +328,10 @@ def test_few_markers_are_folded_in_a_batch_a_shard_and_window(model: Model) -> N
 
 
 def test_requests_and_runs_of_a_view_are_as_docs_cost_counts_them(model: Model) -> None:
-    """Alone: 3 requests to SQS and 3 runs. In batches of 100: 1 and 2 x 10 / 100; 1 and 1 / 100.
+    """A view alone takes 3 requests to SQS and 3 runs.
 
-    Then some hundred markers, of 1,000 a batch, are a run.
+    In batches of 100 it takes 1 + 2 x 10 / 100 requests and 1 + 1 / 100 runs. With hundreds of
+    markers, 1,000 in a batch are one run.
     """
     quiet = Traffic(1, 1)
     alone = used(model, quiet)
@@ -344,9 +346,9 @@ def test_requests_and_runs_of_a_view_are_as_docs_cost_counts_them(model: Model) 
 def test_one_id_alone_is_bounded_by_its_reads_and_among_many_by_its_transactions(
     model: Model,
 ) -> None:
-    """At 15 ms a batch 66 of them fit into a second, whoever else is in them.
+    """At 15 ms a batch, a second has room for 66, whichever other badges they contain.
 
-    A read is 5 ms and a transaction 10; 100 views take two of each.
+    A read takes 5 ms and a transaction 10 ms; 100 views take two of each.
     """
     assert (model.serial_ms(1), model.serial_ms(98), model.serial_ms(100)) == (15, 15, 30)
     alone, among = (most_of_one_id(model, rate) for rate in (100, 34_722))
@@ -356,7 +358,7 @@ def test_one_id_alone_is_bounded_by_its_reads_and_among_many_by_its_transactions
     assert 347.22 * in_a_batch(share, 100) * model.serial_ms(1) == pytest.approx(1_000, rel=0.01)
 
 
-def test_the_first_to_give_way_is_the_api_then_what_the_page_names(model: Model) -> None:
+def test_the_api_is_the_first_limit_then_those_that_the_page_names(model: Model) -> None:
     of_all = {stage.name: stage for stage in stages(model, traffic_of(SIZES[-1]))}
     assert max(of_all.values(), key=lambda stage: stage.over).over == pytest.approx(
         3 * 10**9 / 86_400 / model.deployed.most_requests_a_second
@@ -381,7 +383,7 @@ def test_a_shard_takes_no_more_than_a_thousand_writes(model: Model) -> None:
 
 
 def test_a_fold_of_many_badges_is_slower_than_of_one(model: Model) -> None:
-    """1,000 markers of a badge each are 3,000 requests, eight at once, and their processor."""
+    """1,000 markers of different badges take 3,000 requests, eight concurrently, plus CPU time."""
     waiting = 1_000 * 3 * 5 / 8
     assert model.fold_ms(1_000, 1_000) > waiting > 10 * model.fold_ms(1_000, 1)
     assert model.fold_a_second(1) == pytest.approx(1_000 * 1_000 / model.fold_ms(1_000, 1_000))

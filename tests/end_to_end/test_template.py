@@ -1,4 +1,4 @@
-"""The package as it is made: its bytes, and what SAM makes of its template."""
+"""The package: its bytes, and the resources that SAM makes from its template."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from simulation import aws_events as events
 from simulation.aws_events import entry_record
 
 STAGES = ["prod", "dev"]
-MOST_BYTES = 400_000
+MAX_BYTES = 400_000
 """Lambda unpacks it at a cold start; boto3 alone would be some 15 MB."""
 
 Resources: TypeAlias = dict[str, dict[str, Any]]
@@ -56,9 +56,9 @@ def names(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def stacks(packages: dict[str, Path]) -> dict[str, Resources]:
-    """By stage, the resources that CloudFormation gets to see: SAM's own are translated.
+    """Return the resources of each stage as CloudFormation sees them, after SAM's translation.
 
-    The package's place in S3 is what `aws cloudformation package` would write there.
+    The package's place in S3 is the one that `aws cloudformation package` would write.
     """
     stacks = {}
     for stage, folder in packages.items():
@@ -82,17 +82,17 @@ def prod(stacks: dict[str, Resources]) -> Resources:
 
 
 def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
-    """The properties of the resources of a type."""
+    """Return the properties of the resources of a type."""
     return {name: part["Properties"] for name, part in stack.items() if part["Type"] == kind}
 
 
 # ---- the package
 
 
-def test_packaged_elsewhere_and_after_a_chalice_deploy_it_is_the_same_bytes(
+def test_a_package_from_another_machine_or_after_chalice_deploy_has_the_same_bytes(
     packages: dict[str, Path], tmp_path: Path
 ) -> None:
-    """The names of another stack's table have no place in a package that brings its own."""
+    """The names of another stack's table must not be in a package that has its own table."""
     for name in ("app.py", "requirements.txt", "constraints.txt"):
         shutil.copy(template.ROOT / name, tmp_path)
     for name in ("chalicelib", "vumi", "deploy", ".chalice"):
@@ -118,17 +118,17 @@ def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
     assert prod == dev
 
 
-def test_nothing_is_left_beside_the_package(packages: dict[str, Path]) -> None:
+def test_packaging_leaves_no_other_files(packages: dict[str, Path]) -> None:
     for folder in packages.values():
         assert {path.name for path in folder.iterdir()} == {"sam.yaml", "deployment.zip"}
 
 
 def test_the_zip_is_small(packages: dict[str, Path]) -> None:
     size = (packages["prod"] / "deployment.zip").stat().st_size
-    assert size < MOST_BYTES, f"deployment.zip has {size:,} of at most {MOST_BYTES:,} bytes"
+    assert size < MAX_BYTES, f"deployment.zip has {size:,} of at most {MAX_BYTES:,} bytes"
 
 
-def test_the_zip_has_the_app_chalices_runtime_and_what_is_required(
+def test_the_zip_has_the_app_the_runtime_of_chalice_and_the_requirements(
     packages: dict[str, Path],
 ) -> None:
     """python-ulid needs typing_extensions before Python 3.12."""
@@ -151,7 +151,7 @@ def test_the_zip_has_the_sources_as_they_are(packages: dict[str, Path]) -> None:
 
 
 def test_the_zip_has_neither_bytecode_nor_machine_code(packages: dict[str, Path]) -> None:
-    """So it runs on any processor, and on another Python than the one that packaged it."""
+    """So it runs on any processor, and on another Python than that of the packaging machine."""
     endings = {Path(name).suffix for name in names(packages["prod"])}
     assert not {".pyc", ".so", ".pyd", ".dylib"} & endings
 
@@ -191,10 +191,10 @@ def test_put_views_gets_its_batches_from_the_views_queue(stack: Resources) -> No
     ("function", "queue", "batch", "at_once"),
     [("DistributeTimers", "DistributionQueue", 1, 10), ("FireTimers", "TimersQueue", 10, 50)],
 )
-def test_events_come_from_their_queues_as_soon_as_they_are_due(
+def test_queues_deliver_events_as_soon_as_they_are_due(
     stack: Resources, function: str, queue: str, batch: int, at_once: int
 ) -> None:
-    """No window to fill a batch in, and the neighbours of one that fails don't come again."""
+    """No batch waits for more, and the neighbours of a failed event are not delivered again."""
     mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
     assert mappings[f"{function}{function}SqsEventSource"] == {
         "FunctionName": {"Ref": function},
@@ -207,7 +207,7 @@ def test_events_come_from_their_queues_as_soon_as_they_are_due(
 
 
 def test_the_sweep_runs_every_minute(stack: Resources) -> None:
-    """EventBridge may call this function, by this rule and no other."""
+    """Only EventBridge may call this function, and only by this rule."""
     [(name, rule)] = of_type(stack, "AWS::Events::Rule").items()
     assert rule["ScheduleExpression"] == "rate(1 minute)"
     assert rule.get("State", "ENABLED") == "ENABLED"
@@ -222,10 +222,10 @@ def test_the_sweep_runs_every_minute(stack: Resources) -> None:
     assert permission["SourceArn"] == {"Fn::GetAtt": [name, "Arn"]}
 
 
-def test_fold_views_gets_the_removal_of_every_marker_from_the_tables_stream(
+def test_fold_views_gets_every_removed_marker_from_the_stream(
     stack: Resources,
 ) -> None:
-    """From the first record on, ten batches of a shard at a time, never giving one up."""
+    """It starts at the first record, runs ten batches of a shard at a time, and retries forever."""
     mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
     assert len(mappings) == 5
     properties = copy.deepcopy(mappings["FoldViewsFoldViewsDynamodbEventSource"])
@@ -246,16 +246,16 @@ def test_fold_views_gets_the_removal_of_every_marker_from_the_tables_stream(
     }
 
 
-def test_the_stream_has_what_its_consumers_read(stack: Resources) -> None:
-    """The items as they were before they were removed."""
+def test_the_stream_has_the_removed_items(stack: Resources) -> None:
+    """The records have the items as they were before their removal."""
     stream = stack["Table"]["Properties"]["StreamSpecification"]
     assert stream == {"StreamViewType": "OLD_IMAGE"}
 
 
-def test_archive_entries_gets_every_entry_that_was_removed_as_surely_as_the_fold_its_views(
+def test_archive_entries_gets_every_removed_entry_from_the_stream(
     stack: Resources,
 ) -> None:
-    """In larger batches, one of a shard at a time; all else is the same but what is filtered."""
+    """Batches are larger and a shard has one at a time. Only the filter differs otherwise."""
     mappings = of_type(stack, "AWS::Lambda::EventSourceMapping")
     fold = copy.deepcopy(mappings["FoldViewsFoldViewsDynamodbEventSource"])
     properties = copy.deepcopy(mappings["ArchiveEntriesArchiveEntriesDynamodbEventSource"])
@@ -271,7 +271,7 @@ def test_archive_entries_gets_every_entry_that_was_removed_as_surely_as_the_fold
     }
 
 
-def test_no_more_than_two_read_the_stream(stack: Resources) -> None:
+def test_the_stream_has_at_most_two_readers(stack: Resources) -> None:
     """Source: the DynamoDB developer guide, "Reading and processing a stream"."""
     mappings = of_type(stack, "AWS::Lambda::EventSourceMapping").values()
     stream = {"Fn::GetAtt": ["Table", "StreamArn"]}
@@ -279,8 +279,8 @@ def test_no_more_than_two_read_the_stream(stack: Resources) -> None:
     assert sum(mapping["EventSourceArn"] == source for mapping in mappings) == 2
 
 
-def test_the_archive_is_for_nobody_else_and_encrypted(stack: Resources) -> None:
-    """And what lies in it for a month goes where keeping is cheaper."""
+def test_the_archive_is_private_and_encrypted(stack: Resources) -> None:
+    """Objects older than a month move to a cheaper storage class."""
     [archive] = of_type(stack, "AWS::S3::Bucket").values()
     closed = archive["PublicAccessBlockConfiguration"]
     assert closed == dict.fromkeys(
@@ -325,7 +325,7 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
         ("archive_entries", "ArchiveEntriesRole", 60, {"ARCHIVE_BUCKET": {"Ref": "Archive"}}),
     ],
 )
-def test_a_function_is_made_as_it_is_meant(
+def test_a_function_has_its_settings(
     stack: Resources, function: str, role: str, timeout: int, settings: dict[str, Any]
 ) -> None:
     functions = of_type(stack, "AWS::Lambda::Function")
@@ -351,10 +351,10 @@ def test_a_function_is_made_as_it_is_meant(
     }
 
 
-def test_what_is_not_given_leaves_the_codes_own_defaults(
+def test_empty_parameters_leave_the_defaults_of_the_code(
     packages: dict[str, Path], stack: Resources
 ) -> None:
-    """The settings that come from a parameter are empty, which counts as not set."""
+    """Settings that come from an empty parameter count as not set."""
     given = read(packages["prod"])["Parameters"]
     from_parameters = {
         setting: given[value["Ref"]]["Default"]
@@ -368,7 +368,7 @@ def test_what_is_not_given_leaves_the_codes_own_defaults(
     assert Settings.from_environment(from_parameters) == Settings()
 
 
-def test_secrets_are_not_shown_to_who_looks_at_the_stack(packages: dict[str, Path]) -> None:
+def test_the_stack_does_not_show_secrets(packages: dict[str, Path]) -> None:
     given = read(packages["prod"])["Parameters"]
     hidden = {name for name, parameter in given.items() if parameter.get("NoEcho")}
     assert hidden == {"ApiTokenDigests", "WebhookSecrets"}
@@ -388,7 +388,7 @@ def test_a_function_has_a_role_of_its_own_with_its_policy_alone(
     assert set(roles[name]) == {"AssumeRolePolicyDocument", "Policies"}
 
 
-def test_every_function_has_a_log_group_that_is_cleared_in_time(stack: Resources) -> None:
+def test_every_function_has_a_log_group_with_a_retention(stack: Resources) -> None:
     groups = [*of_type(stack, "AWS::Logs::LogGroup").values()]
     assert len(groups) == len(FUNCTIONS)
     for function in FUNCTIONS.values():
@@ -401,7 +401,7 @@ def test_every_function_has_a_log_group_that_is_cleared_in_time(stack: Resources
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_api_is_throttled_and_logs_no_visitor(stacks: dict[str, Resources], stage: str) -> None:
-    """No access log, no execution log, no trace: each would have addresses in it."""
+    """It has no access log, execution log or trace, because each would contain addresses."""
     [(_, properties)] = of_type(stacks[stage], "AWS::ApiGateway::Stage").items()
     del properties["DeploymentId"]
     assert properties == {
@@ -499,7 +499,7 @@ def test_events_and_wallets_ask_for_a_token_and_no_badge_does(
     assert {*template.names_in(asked["authorizerUri"])} == {"Authorize"}
 
 
-def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources) -> None:
+def test_errors_of_api_gateway_have_the_form_of_every_error(stack: Resources) -> None:
     given = stack["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"]
     answers = {
         kind: (answer.get("statusCode"), *_error(answer["responseTemplates"]))
@@ -528,7 +528,7 @@ def test_what_the_api_answers_itself_reads_as_every_other_error(stack: Resources
 
 
 def _error(templates: dict[str, str]) -> tuple[str, str]:
-    """Code and message, with what API Gateway writes in place of its variable: a JSON text."""
+    """Return the code and the message, with JSON text in place of API Gateway's variable."""
     [(kind, text)] = templates.items()
     assert kind == "application/json"
     body = json.loads(text.replace("$context.error.messageString", '"what is wrong"'))
@@ -537,7 +537,7 @@ def _error(templates: dict[str, str]) -> tuple[str, str]:
     return body["error"]["code"], body["error"]["message"]
 
 
-# ---- who is told of what
+# ---- metrics, alarms and the dashboard
 
 METRICS = {
     "AWS/SQS": (
@@ -606,7 +606,7 @@ Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 
 
 def counted() -> set[tuple[str, str]]:
-    """What the handlers count, by function: the keywords of `telemetry.count(...)`."""
+    """Return the metrics that each function counts: the keywords of `telemetry.count(...)`."""
     found = set()
     for path in (template.ROOT / "chalicelib").rglob("*.py"):
         for function in ast.walk(ast.parse(path.read_text())):
@@ -630,7 +630,7 @@ def alarms(stack: Resources) -> dict[str, dict[str, Any]]:
 
 
 def watched(stack: Resources) -> set[Metric]:
-    """The metrics that alarms look at."""
+    """Return the metrics that alarms watch."""
     return {
         (
             alarm["Namespace"],
@@ -642,7 +642,7 @@ def watched(stack: Resources) -> set[Metric]:
 
 
 def _named(value: Any) -> str:
-    """The one resource that a dimension names; the table's may be a restored one."""
+    """Return the one resource in a dimension; the table's may be a restored one."""
     if isinstance(value, str) and "${" not in value:
         return value
     found = set(template.names_in(value if isinstance(value, dict) else {"Fn::Sub": value}))
@@ -651,7 +651,7 @@ def _named(value: Any) -> str:
 
 
 def drawn(stack: Resources) -> set[Metric]:
-    """The metrics that the dashboard shows."""
+    """Return the metrics on the dashboard."""
     return {
         (namespace, name, tuple(zip(dimensions[::2], map(_named, dimensions[1::2]), strict=True)))
         for widget in dashboard(stack)["widgets"]
@@ -660,7 +660,7 @@ def drawn(stack: Resources) -> set[Metric]:
 
 
 def _spelt_out(metrics: Sequence[Sequence[Any]]) -> Iterator[list[str]]:
-    """Without abbreviations: "." is what stands above, "..." all that stands above up to there.
+    """Expand "." to the value above it, and "..." to all values above up to its position.
 
     Source: the CloudWatch API reference, "Dashboard body structure and syntax".
     """
@@ -674,7 +674,7 @@ def _spelt_out(metrics: Sequence[Sequence[Any]]) -> Iterator[list[str]]:
 
 
 def dashboard(stack: Resources) -> dict[str, Any]:
-    """Its body; what is between `${` and `}` are names as good as any other to JSON."""
+    """Return the dashboard's body; a name between `${` and `}` is ordinary text in JSON."""
     [properties] = of_type(stack, "AWS::CloudWatch::Dashboard").values()
     body, given = properties["DashboardBody"]["Fn::Sub"]
     assert given == {"TableInUse": TABLE_IN_USE}
@@ -682,7 +682,7 @@ def dashboard(stack: Resources) -> dict[str, Any]:
     return shown
 
 
-def test_the_handlers_own_metrics_are_shown_each_of_the_function_that_counts_it(
+def test_the_dashboard_shows_each_metric_of_the_function_that_counts_it(
     stack: Resources,
 ) -> None:
     own = {
@@ -695,8 +695,10 @@ def test_the_handlers_own_metrics_are_shown_each_of_the_function_that_counts_it(
 
 
 @pytest.mark.parametrize("look", [watched, drawn])
-def test_only_metrics_that_somebody_emits_are_looked_at(stack: Resources, look: Any) -> None:
-    """A misspelt one is an alarm that never fires, a line that is never drawn."""
+def test_alarms_and_the_dashboard_use_only_metrics_that_are_emitted(
+    stack: Resources, look: Any
+) -> None:
+    """A misspelt metric is an alarm that never fires, or a line that is never drawn."""
     emitted: set[tuple[str, str]] = set()
     for namespace, name, dimensions in look(stack):
         if namespace == telemetry.NAMESPACE:
@@ -711,7 +713,7 @@ def test_only_metrics_that_somebody_emits_are_looked_at(stack: Resources, look: 
 
 
 @pytest.mark.parametrize("look", [watched, drawn])
-def test_what_is_looked_at_is_there(stack: Resources, look: Any) -> None:
+def test_every_watched_resource_exists(stack: Resources, look: Any) -> None:
     for _, _, dimensions in look(stack):
         for dimension, name in dimensions:
             if dimension == "ApiName":
@@ -729,10 +731,10 @@ def test_the_dimension_of_our_own_metrics_is_the_one_that_they_are_written_with(
     assert (directive["Namespace"], directive["Dimensions"]) == ("vu-mi", [["function"]])
 
 
-def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
+def test_every_alarm_has_a_description_and_an_action_and_ignores_missing_data(
     stack: Resources,
 ) -> None:
-    """But for the one that watches whether something runs at all."""
+    """The exception is the alarm that watches whether the sweep runs at all."""
     for name, alarm in alarms(stack).items():
         assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}]
         assert alarm["AlarmDescription"].strip().endswith(".")
@@ -751,7 +753,7 @@ def test_every_alarm_tells_somebody_what_it_means_and_sleeps_without_data(
 
 def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     seen = {(name, what) for _, name, dimensions in watched(prod) for _, what in dimensions}
-    # A sweep that is throttled is one that does not run.
+    # A throttled sweep does not run.
     assert ("Invocations", "SweepTimers") in seen
     for function in {*FUNCTIONS.values()} - {"SweepTimers"}:
         assert {("Errors", function), ("Throttles", function)} <= seen
@@ -767,15 +769,15 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
 
 
-def test_an_alarm_fires_at_the_first_of_what_should_never_be(prod: Resources) -> None:
+def test_one_failed_or_overdue_event_or_dead_letter_raises_an_alarm(prod: Resources) -> None:
     for name in ("EventsFailedAlarm", "EventsOverdueAlarm", "TimersDeadLettersAlarm"):
         alarm = alarms(prod)[name]
         assert (alarm["Threshold"], alarm["EvaluationPeriods"]) == (0, 1)
         assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
 
-def test_folds_that_fail_in_three_hours_of_twelve_are_told(prod: Resources) -> None:
-    """A fold that never succeeds is postponed about twice an hour; a throttle ends sooner."""
+def test_folds_that_fail_in_three_of_twelve_hours_raise_an_alarm(prod: Resources) -> None:
+    """A fold that never succeeds is postponed about twice an hour; throttling ends sooner."""
     alarm = alarms(prod)["FoldsPostponedAlarm"]
     assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
@@ -783,22 +785,22 @@ def test_folds_that_fail_in_three_hours_of_twelve_are_told(prod: Resources) -> N
     assert alarm["Period"] * alarm["EvaluationPeriods"] < RETENTION
 
 
-def test_five_minutes_without_a_sweep_are_told(prod: Resources) -> None:
-    """A sweep looks as far ahead: until then no event is late for it."""
+def test_five_minutes_without_a_sweep_raise_an_alarm(prod: Resources) -> None:
+    """A sweep looks five minutes ahead, so no event is late before then."""
     alarm = alarms(prod)["SweepMissingAlarm"]
     assert alarm["Period"] * alarm["EvaluationPeriods"] == sweep.AHEAD_SECONDS
     assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
     assert alarm["ComparisonOperator"] == "LessThanThreshold"
 
 
-def test_the_operators_guide_says_of_every_parameter_what_it_is(packages: dict[str, Path]) -> None:
+def test_the_operators_guide_describes_every_parameter(packages: dict[str, Path]) -> None:
     guide = (template.ROOT / "docs" / "OPERATIONS.md").read_text()
     rows = [line for line in guide.splitlines() if line.startswith("| `")]
     told = {name for line in rows for name in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert set(read(packages["prod"])["Parameters"]) <= told
 
 
-def test_the_operators_guide_says_of_every_alarm_what_to_do(prod: Resources) -> None:
+def test_the_operators_guide_has_every_alarm(prod: Resources) -> None:
     guide = (template.ROOT / "docs" / "OPERATIONS.md").read_text()
     assert set(alarms(prod)) == set(re.findall(r"`(\w+Alarm)`", guide))
 
@@ -815,11 +817,11 @@ def test_no_widget_covers_another(prod: Resources) -> None:
     assert max(x for x, _ in taken) < 24
 
 
-# ---- what holds it together
+# ---- relations between resources
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_name_is_that_of_something_in_the_stack(
+def test_every_referenced_name_is_in_the_stack(
     packages: dict[str, Path], stacks: dict[str, Resources], stage: str
 ) -> None:
     given = read(packages[stage])
@@ -845,13 +847,13 @@ RETENTION = Settings().retention_seconds
 
 
 def test_a_view_or_its_marker_outlives_every_delivery_of_its_message(stack: Resources) -> None:
-    """Law 4. A dead letter's age counts from when the message was first sent."""
+    """This is law 4. A dead letter's age counts from the first sending of its message."""
     for name in ("ViewsQueue", "ViewsDeadLetters"):
         kept = stack[name]["Properties"]["MessageRetentionPeriod"]
         assert kept + redrive.DELIVERY_SECONDS <= RETENTION
 
 
-def test_a_message_comes_again_until_its_view_is_old_and_an_outage_of_a_day_is_over(
+def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(
     stack: Resources,
 ) -> None:
     queue = stack["ViewsQueue"]["Properties"]
@@ -862,7 +864,7 @@ def test_a_message_comes_again_until_its_view_is_old_and_an_outage_of_a_day_is_o
     }
 
 
-def test_a_message_does_not_come_again_while_its_batch_is_filled_and_handled(
+def test_a_message_is_invisible_while_its_batch_is_filled_and_handled(
     stack: Resources,
 ) -> None:
     """AWS advises six times the function's timeout."""
@@ -874,30 +876,32 @@ def test_a_message_does_not_come_again_while_its_batch_is_filled_and_handled(
 
 
 def test_no_run_of_put_views_is_longer_than_the_grace_allows(stack: Resources) -> None:
-    """A young view is stored before its window is folded, and no run sees it both young and old.
+    """So a young view is stored before its window is folded, and no run sees it as young and old.
 
-    The rest of the grace, 280 s, is for clocks that differ.
+    The rest of the grace, 280 s, allows for clocks that differ.
     """
     grace, timeout = Settings().grace_seconds, stack["PutViews"]["Properties"]["Timeout"]
     assert windows.YOUNG * grace + timeout <= grace - 240
     assert timeout < (windows.OLD - windows.YOUNG) * grace
 
 
-def test_an_event_comes_again_only_when_it_can_be_claimed_again(stack: Resources) -> None:
-    """60 s to run and 60 s of a claim, both within 90 s."""
+def test_an_event_is_redelivered_only_after_its_claim_has_ended(stack: Resources) -> None:
+    """A run takes up to 60 s and a claim holds for 60 s; both are less than 90 s."""
     visible = stack["TimersQueue"]["Properties"]["VisibilityTimeout"]
     assert visible == 90
     assert visible > max(stack["FireTimers"]["Properties"]["Timeout"], claims.LEASE_SECONDS)
 
 
-def test_a_group_does_not_come_again_while_it_is_distributed(stack: Resources) -> None:
+def test_a_group_is_invisible_while_it_is_distributed(stack: Resources) -> None:
     """AWS advises several times the function's time-out."""
     visible = stack["DistributionQueue"]["Properties"]["VisibilityTimeout"]
     assert visible >= 3 * stack["DistributeTimers"]["Properties"]["Timeout"]
 
 
 @pytest.mark.parametrize("queue", ["TimersQueue", "DistributionQueue"])
-def test_what_fails_ten_times_leaves_the_queues_of_events(stack: Resources, queue: str) -> None:
+def test_a_message_of_an_event_that_fails_ten_times_becomes_a_dead_letter(
+    stack: Resources, queue: str
+) -> None:
     assert stack[queue]["Properties"]["RedrivePolicy"] == {
         "deadLetterTargetArn": {"Fn::GetAtt": ["TimersDeadLetters", "Arn"]},
         "maxReceiveCount": 10,
@@ -910,8 +914,8 @@ def test_every_queue_is_encrypted(stack: Resources) -> None:
     assert all(queue["SqsManagedSseEnabled"] for queue in queues.values())
 
 
-def test_the_operator_is_told_the_names_of_the_queues(packages: dict[str, Path]) -> None:
-    """For `chalice deploy`, and for who looks at dead letters."""
+def test_the_outputs_have_the_names_of_the_queues(packages: dict[str, Path]) -> None:
+    """`chalice deploy` and whoever reads dead letters need them."""
     told = read(packages["prod"])["Outputs"]
     assert {*SETTINGS.values(), "ViewsDeadLettersUrl", "TimersDeadLettersUrl"} <= set(told)
     for queue in ("TimersQueue", "DistributionQueue"):
@@ -919,8 +923,8 @@ def test_the_operator_is_told_the_names_of_the_queues(packages: dict[str, Path])
         assert told[f"{queue}Url"]["Value"] == {"Ref": queue}
 
 
-def test_a_dead_letter_is_kept_no_shorter_than_a_message(stack: Resources) -> None:
-    """Its age counts from when it was first sent; 14 days is the most that SQS keeps one.
+def test_a_dead_letter_is_kept_as_long_as_a_message_or_longer(stack: Resources) -> None:
+    """Its age counts from the first sending; 14 days is the maximum of SQS.
 
     Source: the SQS developer guide, "Using dead-letter queues in Amazon SQS".
     """
@@ -931,7 +935,7 @@ def test_a_dead_letter_is_kept_no_shorter_than_a_message(stack: Resources) -> No
     assert kept == [14 * 86_400] * 5
 
 
-# ---- what reaches the fold and the archive
+# ---- the records for the fold and the archive
 
 ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 MARKER = events.removal(1, *keys.marker("a", 300))
@@ -939,7 +943,7 @@ BY_ANOTHER_SERVICE = {"type": "Service", "principalId": "replication.dynamodb.am
 
 
 def accepts(pattern: Mapping[str, Any], event: Mapping[str, Any]) -> bool:
-    """As much of Lambda's event filtering as is used here: values, prefixes, and maps of them.
+    """Evaluate a filter of Lambda events, as far as it is used here: values, prefixes and maps.
 
     Source: the Lambda developer guide, "Control which events Lambda sends to your function".
     """
@@ -977,12 +981,12 @@ def _holds(choice: Any, value: Any) -> bool:
         (events.removal(1, "WALLET#a", "TX#1"), False),
     ],
 )
-def test_the_filter_lets_removals_of_markers_through_whoever_removed_them_and_no_other_record(
+def test_the_filter_passes_every_removal_of_a_marker_and_no_other_record(
     stack: Resources,
     record: dict[str, Any],
     reaches: bool,  # noqa: FBT001
 ) -> None:
-    """And keeps back nothing that asks for a fold."""
+    """The filter drops no record that requests a fold."""
     mapping = stack["FoldViewsFoldViewsDynamodbEventSource"]["Properties"]
     patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
     assert any(accepts(pattern, record) for pattern in patterns) == reaches
@@ -1010,7 +1014,7 @@ ENTRY = entry_record(TRANSFER, WALLETS[0], 1)
         (events.removal(1, "TIMER#a", "TIMER"), False),
     ],
 )
-def test_the_filter_lets_removed_entries_through_and_keeps_back_none_that_would_be_archived(
+def test_the_filter_passes_every_removed_entry_that_can_be_archived(
     stack: Resources,
     record: dict[str, Any],
     reaches: bool,  # noqa: FBT001

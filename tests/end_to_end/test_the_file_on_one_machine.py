@@ -1,4 +1,4 @@
-"""The file of one machine: full, locked, broken, newer, checked, backed up and brought back."""
+"""The file of one machine: full, locked, broken, newer, checked, backed up and restored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vumi.storage.read_only import SHM, WAL
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a vu-mi that was stopped has left: one badge with 3 views."""
+    """Return the folder of a stopped vu-mi: one badge with 3 views."""
     folder = tmp_path_factory.mktemp("stopped") / "data"
     with running(folder) as server:
         visit(server, 3)
@@ -34,7 +34,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(stopped: Path, tmp_path: Path) -> Path:
-    """The same, for a test to do with as it likes."""
+    """Return a copy of that folder, which the test may change."""
     return shutil.copytree(stopped, tmp_path / "data")
 
 
@@ -46,14 +46,14 @@ def visit(server: Server, times: int, badge_id: str = "a") -> None:
 
 
 def run(folder: Path, *command: str) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of a command."""
+    """Run a command; return its exit status, standard output and standard error."""
     process = start(folder, *command)
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     return process.returncode, out, err
 
 
-def refused(folder: Path, says: str) -> None:
-    """It does not start, says why in one line, and leaves the file as it is."""
+def check_refused(folder: Path, says: str) -> None:
+    """Check that vu-mi does not start, gives the reason in one line, and changes no file."""
     before = (folder / FILE).read_bytes()
     status, out, err = run(folder)
     assert (status, out) == (1, "")
@@ -65,7 +65,7 @@ def refused(folder: Path, says: str) -> None:
 
 @contextmanager
 def drained(folder: Path, **settings: str) -> Iterator[tuple[Server, list[str]]]:
-    """A server, and the lines of its log as they come."""
+    """Run a server; yield it with the lines of its log as they are written."""
     with running(folder, **settings) as server:
         lines: list[str] = []
         stream = server.process.stderr
@@ -113,7 +113,7 @@ def test_a_file_that_can_not_be_used_is_refused_in_one_line_and_left_byte_for_by
     folder: Path, damage: Callable[[Path], None], says: str
 ) -> None:
     damage(folder / FILE)
-    refused(folder, says)
+    check_refused(folder, says)
     assert {FILE + WAL, FILE + SHM}.isdisjoint(snapshot(folder))
     before = snapshot(folder)
     status, out, _ = run(folder, "check")
@@ -122,8 +122,8 @@ def test_a_file_that_can_not_be_used_is_refused_in_one_line_and_left_byte_for_by
     assert snapshot(folder) == before
 
 
-def test_a_wal_without_its_file_is_not_put_into_a_new_one(folder: Path) -> None:
-    """SQLite would take its pages for those of the new file."""
+def test_a_wal_without_its_file_is_not_used_with_a_new_file(folder: Path) -> None:
+    """Otherwise SQLite would take its pages for those of the new file."""
     with running(folder) as server:
         visit(server, 1)
         server.process.kill()
@@ -138,7 +138,7 @@ def test_a_wal_without_its_file_is_not_put_into_a_new_one(folder: Path) -> None:
         assert server.peek("a") == 4
 
 
-def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
+def test_a_data_folder_that_is_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a diary")
     status, _, err = run(tmp_path / "data")
     assert (status, err.count("\n")) == (1, 1)
@@ -167,7 +167,7 @@ os.execv(sys.executable, [sys.executable, "-m", "vumi"])
         ),
     ],
 )
-def test_a_file_or_a_folder_that_may_not_be_written_is_told(
+def test_a_read_only_file_or_folder_is_reported(
     folder: Path, file_mode: int, folder_mode: int, says: str
 ) -> None:
     path, before = folder / FILE, snapshot(folder)
@@ -190,8 +190,8 @@ def test_a_file_or_a_folder_that_may_not_be_written_is_told(
     assert after[FILE] == before[FILE]
 
 
-def test_a_full_disk_at_the_start_is_told(folder: Path) -> None:
-    """No file of the process may grow: as with a disk on which nothing is free."""
+def test_a_full_disk_at_the_start_is_reported(folder: Path) -> None:
+    """No file of the process may grow, as on a full disk."""
     status, _, err = limited(folder, 0)
     assert (status, err.count("\n")) == (1, 1)
     assert "make room on" in err
@@ -199,8 +199,8 @@ def test_a_full_disk_at_the_start_is_told(folder: Path) -> None:
         assert server.peek("a") == 3
 
 
-def test_a_full_disk_at_the_first_start_leaves_no_half_file(tmp_path: Path) -> None:
-    """Room for the lock, and for no page."""
+def test_a_full_disk_at_the_first_start_leaves_no_partial_file(tmp_path: Path) -> None:
+    """There is space for the lock file but for no page."""
     status, _, err = limited(tmp_path / "data", 512)
     assert (status, err.count("\n")) == (1, 1)
     assert "make room on" in err
@@ -230,7 +230,7 @@ def limited(folder: Path, size: int) -> tuple[int, str, str]:
     return process.returncode, process.stdout, process.stderr
 
 
-def test_a_disk_that_gets_full_is_told_by_the_badge_and_counts_go_on_when_there_is_room(
+def test_a_badge_reports_a_full_disk_and_counts_again_when_there_is_space(
     folder: Path,
 ) -> None:
     with drained(folder) as (server, lines):
@@ -248,19 +248,19 @@ def test_a_disk_that_gets_full_is_told_by_the_badge_and_counts_go_on_when_there_
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Another program holds the file, as long as it likes."""
+    """Lock the file as another program, until the block ends."""
     with closing(sqlite3.connect(folder / FILE, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         yield
         other.execute("ROLLBACK")
 
 
-def test_while_another_program_holds_the_file_all_are_answered_soon(
+def test_while_another_program_locks_the_file_all_requests_are_answered_soon(
     folder: Path, stopped: Path, tmp_path: Path
 ) -> None:
-    """The first waits 5 s for it; 12 more, one after the other, would wait for 60 s and more.
+    """The first request waits 5 s for the file. If all 12 did so in turn, they would wait 60 s.
 
-    Beside it one that starts meanwhile, on another file that is held too.
+    Meanwhile another instance starts on another locked file.
     """
     elsewhere = shutil.copytree(stopped, tmp_path / "elsewhere")
     with drained(folder) as (server, lines):
@@ -288,10 +288,10 @@ def test_while_another_program_holds_the_file_all_are_answered_soon(
     assert any("another program holds it locked" in line for line in lines)
 
 
-def test_a_file_that_breaks_while_it_is_served_is_written_no_more_and_read_where_it_can_be(
+def test_a_file_that_breaks_while_it_is_served_becomes_read_only(
     folder: Path,
 ) -> None:
-    """The index of what expires breaks: counts are shown, none is taken, and healthz says so."""
+    """The index of expiring items breaks: counts are shown, no view counts, and healthz says so."""
     with drained(folder) as (server, lines):
         assert server.request("/healthz")[0] == 200
         break_page(folder / FILE, "expiring")
@@ -311,12 +311,10 @@ def test_a_file_that_breaks_while_it_is_served_is_written_no_more_and_read_where
     assert sum('"loop_paused"' in line for line in lines) < 20
 
 
-def test_a_backup_made_while_it_serves_is_the_way_back_from_a_broken_file(
-    folder: Path, tmp_path: Path
-) -> None:
-    """As docs/OPERATIONS.md says: stop, the broken folder aside, the backup in its place.
+def test_a_backup_of_a_running_server_replaces_a_broken_file(folder: Path, tmp_path: Path) -> None:
+    """This follows docs/OPERATIONS.md: stop, rename the broken folder, put the backup in its place.
 
-    3 views and 2, then the backup, then 4 more, which are lost with the file.
+    3 and 2 views come before the backup; 4 more come after it and are lost with the file.
     """
     with running(folder) as server:
         visit(server, 2)
@@ -343,15 +341,13 @@ def test_a_backup_made_while_it_serves_is_the_way_back_from_a_broken_file(
 
 
 def recover(broken: Path, path: Path) -> None:
-    """As docs/OPERATIONS.md says."""
+    """Recover the file as docs/OPERATIONS.md says."""
     shell = f'sqlite3 "{broken}" .recover | sqlite3 "{path}"'
     subprocess.run(shell, shell=True, check=True, capture_output=True)  # noqa: S602  our own words
 
 
-def test_what_sqlite_recovers_from_a_broken_file_is_served_again(
-    folder: Path, tmp_path: Path
-) -> None:
-    """The index of what expires breaks: all items are there still."""
+def test_a_file_that_sqlite_recovered_is_served_again(folder: Path, tmp_path: Path) -> None:
+    """The index of expiring items breaks, but all items are still readable."""
     if shutil.which("sqlite3") is None:
         pytest.skip("there is no sqlite3 on this machine")
     recover(folder / FILE, tmp_path / "sound")
@@ -367,8 +363,8 @@ def test_what_sqlite_recovers_from_a_broken_file_is_served_again(
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_check_changes_nothing_and_makes_nothing(folder: Path, *, killed: bool) -> None:
-    """Beside a running server its badge may be written to; here nobody asks for one."""
+def test_a_check_changes_and_creates_no_file(folder: Path, *, killed: bool) -> None:
+    """Beside a running server its badge may be written to; here nobody requests one."""
     with running(folder) as server:
         visit(server, 1)
         if killed:
@@ -402,7 +398,7 @@ def test_a_backup_killed_half_way_leaves_no_backup_and_the_next_one_works(
 
 
 @pytest.mark.parametrize("command", [["check"], ["backup", "elsewhere"]])
-def test_check_and_backup_without_a_file_say_so_and_make_nothing(
+def test_check_and_backup_without_a_file_say_so_and_create_nothing(
     tmp_path: Path, command: list[str]
 ) -> None:
     status, out, err = run(tmp_path / "data", *command)

@@ -1,4 +1,4 @@
-"""Wallets by `python -m vumi` as their users have them: over HTTP, by many at once, killed too."""
+"""Wallets on `python -m vumi` as users see them: over HTTP, concurrently, also after kills."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def balance(server: Server, wallet: str) -> int:
     return int(told["balance"])
 
 
-def test_money_is_deposited_transferred_looked_at_and_shown(server: Server) -> None:
+def test_money_is_deposited_transferred_read_and_shown_on_a_badge(server: Server) -> None:
     mine, other = opened(server, USER), opened(server)
     deposit(server, mine, 12_500_000)
     body = {"amount": "2000000", "nonce": "rent-2026-11"}
@@ -79,7 +79,7 @@ def test_money_is_deposited_transferred_looked_at_and_shown(server: Server) -> N
     assert b"till: 10.5" in drawn
 
 
-def test_a_users_token_is_good_for_his_wallet_alone(server: Server) -> None:
+def test_a_users_token_opens_their_own_wallet_alone(server: Server) -> None:
     mine, other = opened(server, USER), opened(server)
     movement = {"amount": "1", "nonce": "nonce-001"}
     for method, path, body in (
@@ -104,8 +104,8 @@ class Wish(NamedTuple):
     nonce: str
 
 
-def wished(server: Server, wish: Wish) -> int:
-    """The status of an answer; 0 where there was none."""
+def request_transfer(server: Server, wish: Wish) -> int:
+    """Request a transfer; return the status, or 0 if there was no response."""
     body = {"amount": str(wish.amount), "nonce": wish.nonce}
     try:
         return ask(server, "PUT", f"/{wish.source}/transfer/{wish.target}", body)[0]
@@ -113,10 +113,13 @@ def wished(server: Server, wish: Wish) -> int:
         return 0
 
 
-def test_what_is_killed_amid_transfers_has_moved_each_once_and_asking_again_tells(
+def test_after_kills_each_transfer_was_applied_once_and_a_retry_says_so(
     tmp_path: Path,
 ) -> None:
-    """Three times, with eight clients at once; at the end every wish is asked for again, twice."""
+    """It is killed three times with eight clients.
+
+    At the end every transfer is requested twice more.
+    """
     chance = random.Random(7)  # noqa: S311  nothing to guess
     answered: dict[Wish, int] = {}
     wallets: list[str] = []
@@ -129,7 +132,7 @@ def test_what_is_killed_amid_transfers_has_moved_each_once_and_asking_again_tell
                     deposit(server, wallet, 500)
             if life < 3:
                 wishes += _wishes(wallets, life, chance)
-                now = clients.map(partial(wished, server), wishes)
+                now = clients.map(partial(request_transfer, server), wishes)
                 for place, (wish, status) in enumerate(zip(wishes, now, strict=True)):
                     _check(answered, wish, status)
                     if place == 60 * (life + 1):
@@ -137,13 +140,13 @@ def test_what_is_killed_amid_transfers_has_moved_each_once_and_asking_again_tell
             else:
                 for _ in range(2):
                     for wish, status in zip(
-                        wishes, clients.map(partial(wished, server), wishes), strict=True
+                        wishes, clients.map(partial(request_transfer, server), wishes), strict=True
                     ):
                         _check(answered, wish, status)
                 balances = {wallet: balance(server, wallet) for wallet in wallets}
     assert set(answered) == set(wishes)
     assert sum(balances.values()) == 4 * 500
-    assert balances == _replayed(wallets, answered)
+    assert balances == _replay(wallets, answered)
     assert REFUSED in answered.values()
 
 
@@ -156,13 +159,13 @@ def _wishes(wallets: Sequence[str], life: int, chance: random.Random) -> list[Wi
 
 
 def _check(answered: dict[Wish, int], wish: Wish, status: int) -> None:
-    """An answer never changes."""
+    """Check that the response to a transfer never changes."""
     if status:
         assert status in {MOVED, REFUSED}
         assert answered.setdefault(wish, status) == status
 
 
-def _replayed(wallets: Sequence[str], answered: dict[Wish, int]) -> dict[str, int]:
+def _replay(wallets: Sequence[str], answered: dict[Wish, int]) -> dict[str, int]:
     balances = dict.fromkeys(wallets, 500)
     for wish, status in answered.items():
         if status == MOVED:

@@ -1,8 +1,9 @@
-"""The laws of events over random histories.
+"""The laws of events over generated histories.
 
-An accepted event is delivered or ends in ERROR; none is delivered before its time, after its
-success or its cancellation, or by two workers at once; the order of its attempts is in its record.
-A lost one is found within minutes, and once all is well none is late, whatever the clocks did.
+|An accepted event is delivered or ends in ERROR. No event is delivered before its time, after its
+success or its cancellation, or by two workers concurrently. Its record has its attempts in their
+order. The sweep finds an event without a message within minutes. Once there are no faults, no event
+is late, whatever the clocks did.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ MOMENTS = [0, 1_000, 350_000, 500_000]
 
 
 def at_place(place: int | None) -> list[Fault]:
-    """Others come before this storage call; before none of them, where it is None."""
+    """Return faults that let others act before this storage call, or none for None."""
     return [] if place is None else [Fault.NONE] * place + [Fault.MEANWHILE]
 
 
@@ -63,7 +64,7 @@ def on_dynamodb() -> Iterator[Table]:
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Requests, sweeps, messages and deaths in any order, where processes share only the table."""
+    """Requests, sweeps, messages and crashes in any order; processes share only the table."""
 
     engine: ClassVar = staticmethod(on_sqlite)
     claims: ClassVar[type[Claims]] = Leases
@@ -77,7 +78,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.asked: list[int] = []
 
     def others(self, does: str) -> None:
-        """What happens between two storage calls, or while a delivery is under way."""
+        """Do something between two storage calls, or during a delivery."""
         world = self.world
         match does:
             case "fire":
@@ -97,13 +98,13 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(ahead=st.sampled_from(MOMENTS), faults=faults)
     def accept(self, ahead: int, faults: list[Fault]) -> None:
-        """A new event, so far ahead of now."""
+        """Accept a new event that is due this far ahead of now."""
         self.world.accept(f"e{len(self.asked)}", self.world.now + ahead, faults)
         self.asked.append(self.world.now + ahead)
 
     @rule(which=st.integers(0, 99), faults=faults)
     def accept_again(self, which: int, faults: list[Fault]) -> None:
-        """The same request once more, whatever became of the first."""
+        """Repeat a request, whatever became of the first one."""
         if self.asked:
             place = which % len(self.asked)
             self.world.accept(f"e{place}", self.asked[place], faults)
@@ -128,9 +129,9 @@ class AnyHistory(RuleBasedStateMachine):
         place=st.none() | st.integers(0, 2),
     )
     def fire(self, which: int, answer: DeliveryResult, does: str, place: int | None) -> None:
-        """A message comes; others come before one of the storage calls, or during the delivery.
+        """Handle a message while others act before a storage call or during the delivery.
 
-        But where a claim ends with its lease, no delivery takes longer than it may.
+        Where a claim ends with its lease, no delivery takes longer than it may.
         """
         if does in {"late", "too late"} and place in self.delivering:
             does = "fire"
@@ -165,7 +166,7 @@ class AnyHistory(RuleBasedStateMachine):
         self.world.redrive()
 
     @invariant()
-    def success_is_for_good(self) -> None:
+    def success_is_final(self) -> None:
         self.world.note_success()
 
     def teardown(self) -> None:
@@ -176,13 +177,13 @@ class AnyHistory(RuleBasedStateMachine):
 
 
 class AnyHistoryOnDynamoDB(AnyHistory):
-    """The same over DynamoDB, where it runs on moto."""
+    """The same histories over DynamoDB, on moto."""
 
     engine: ClassVar = staticmethod(on_dynamodb)
 
 
 class AnyHistoryOnOneMachine(AnyHistory):
-    """The same in one process, which knows what it delivers, and whose clock jumps at any time."""
+    """The same histories in one process that knows its deliveries and whose clock jumps."""
 
     claims: ClassVar[type[Claims]] = ProcessClaims
     delivering: ClassVar[set[int | None]] = set()
@@ -202,7 +203,7 @@ class AnyHistoryOnOneMachine(AnyHistory):
     def fire_while_the_clock_jumps(
         self, which: int, answer: DeliveryResult, error: int, does: str, place: int | None
     ) -> None:
-        """Before one of the storage calls of a delivery or during it, and then others come."""
+        """Let the clock jump, then others act, before a storage call of a delivery or during it."""
 
         def others() -> None:
             self.world.set_clock(error)
@@ -212,7 +213,7 @@ class AnyHistoryOnOneMachine(AnyHistory):
 
     @rule(error=st.sampled_from(CLOCK_ERRORS), place=st.integers(0, 30))
     def sweep_while_the_clock_jumps(self, error: int, place: int) -> None:
-        """And after that the sweep comes to its end, by the time it began with."""
+        """Let the clock jump during a sweep, which continues with the time of its start."""
         self.world.faults.meanwhile = lambda: self.world.set_clock(error)
         self.world.sweep(at_place(place))
         self.world.faults.meanwhile = lambda: None

@@ -1,8 +1,8 @@
-"""The laws of wallets over random histories.
+"""The laws of wallets over generated histories.
 
-The sum of balances is the sum of deposits, no balance is negative or too large, and the journals
-replayed are the balances. A posting that was answered happened once, one that was not at most
-once, and asking again tells, however late. A refusal stays one for its nonce, and moved nothing.
+|The sum of balances is the sum of deposits, no balance is negative or too large, and each balance
+is the sum of its journal. A posting that was answered was applied once, another one at most once,
+and a retry has the answer, however late. A refusal is final for its nonce and moves no money.
 Entries that left the journals are in the archive: both together are the whole history. A reader who
 goes from page to page misses no entry and sees none twice, whatever is posted meanwhile.
 """
@@ -47,7 +47,7 @@ nonces = st.sampled_from([f"nonce-{n:02}" for n in range(6)])
 names = st.sampled_from([*USERS * 5, "nobody"])
 postings = st.builds(Posting, nonces, amounts, names, st.just("") | names)
 """From and to the wallets of users; now and then of one who has none."""
-DOES = [
+ACTIONS = [
     *("the same", "another amount", "comes", "goes", "comes and goes"),
     *("expires", "opens", "reads", "reads on"),
 ]
@@ -55,7 +55,7 @@ processes = st.integers(0, len(CLOCKS) - 1)
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Requests, requests in the midst of others, and deaths in any order."""
+    """Requests, requests during others, and crashes in any order."""
 
     engine: ClassVar = staticmethod(on_sqlite)
 
@@ -69,13 +69,13 @@ class AnyHistory(RuleBasedStateMachine):
         self.wallets = self.world.wallet_ids
 
     def between_wallets(self, users: Posting) -> Posting:
-        """The posting between the wallets that these users have."""
+        """Return the posting between the wallets that these users have."""
         ids = dict(zip(USERS, self.wallets, strict=True)) | {"": ""}
         source, target = (ids.get(user, NOBODY) for user in (users.source, users.target))
         return replace(users, source=source, target=target)
 
     def others(self, posting: Posting, does: str) -> None:
-        """What happens between two storage calls of a posting."""
+        """Do something between two storage calls of a posting."""
         world, name = self.world, next(self.others_nonces)
         match does:
             case "the same":
@@ -108,12 +108,12 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(
         users=postings,
-        does=st.lists(st.sampled_from(DOES), min_size=1, max_size=4),
+        does=st.lists(st.sampled_from(ACTIONS), min_size=1, max_size=4),
         at=st.integers(0, 3),
         process=processes,
     )
     def disturbed(self, users: Posting, does: list[str], at: int, process: int) -> None:
-        """Others come before each of its storage calls, from one of them on."""
+        """Post while others act before each storage call, from the call `at` on."""
         posting, left = self.between_wallets(users), list(does)
         self.world.faults.meanwhile = lambda: self.others(posting, left.pop()) if left else None
         self.world.ask(posting, [Fault.NONE] * at + [Fault.MEANWHILE] * len(does), process)
@@ -121,7 +121,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(place=st.integers(0, 3), faults=faults)
     def open(self, place: int, faults: list[Fault]) -> None:
-        """A wallet for somebody who has one, or for the next who has none."""
+        """Open a wallet for a user who has one, or for the next user without one."""
         self.world.open([*USERS, "user-d"][place], faults)
 
     @rule(which=st.integers(0, 99))
@@ -134,7 +134,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(hours=st.sampled_from([1, 13, 30, 5_000]))
     def time_passes(self, hours: int) -> None:
-        """The archive has its objects by the day."""
+        """Move the clock. The archive has its objects by day."""
         self.world.now += hours * 3_600
 
     @rule(size=st.integers(1, 6), faults=st.lists(st.sampled_from(FAULTS), max_size=3))
@@ -153,7 +153,7 @@ class AnyHistory(RuleBasedStateMachine):
 
 
 class AnyHistoryOnDynamoDB(AnyHistory):
-    """The same over DynamoDB, where it runs on moto."""
+    """The same histories over DynamoDB, on moto."""
 
     engine: ClassVar = staticmethod(on_dynamodb)
 
@@ -164,10 +164,10 @@ TestWalletsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
 TestWalletsOnDynamoDB.settings = settings(max_examples=3, stateful_step_count=20)
 
 
-def test_threads_that_move_the_same_money_move_each_once(tmp_path: Path) -> None:
-    """8 clients, each asks 100 times for some of 120 transfers under 60 nonces, of 3 wallets.
+def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
+    """8 clients each request 100 of 120 transfers with 60 nonces between 3 wallets.
 
-    The clocks of three processes differ by 100 s; two readers go from page to page meanwhile.
+    The clocks of three processes differ by 100 s. Meanwhile two readers go from page to page.
     """
     with sqlite_table(tmp_path) as table:
         ids = [opening.open_wallet(table, user, 0).wallet_id for user in USERS]
@@ -211,7 +211,7 @@ def test_threads_that_move_the_same_money_move_each_once(tmp_path: Path) -> None
 
 
 def until_answered(ledger: Ledger, posting: Posting) -> Told:
-    """What a client is told who asks again while others are quicker."""
+    """Repeat a request until it has an answer, because others may be faster."""
     while True:
         with suppress(Unavailable):
             return answer_of(ledger, posting)

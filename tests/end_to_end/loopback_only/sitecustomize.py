@@ -1,6 +1,6 @@
-"""Python imports this at its start where its folder is on PYTHONPATH: no word leaves the machine.
+"""The module that blocks the network: Python imports it at its start from PYTHONPATH.
 
-Every name is unknown, and no address but loopback can be connected to.
+|No name resolves, and only loopback addresses can be connected to.
 """
 
 from __future__ import annotations
