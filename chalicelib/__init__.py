@@ -1,1 +1,1 @@
-"""vu-mi: live badges for Markdown. The product, and its storage on AWS; `local/` is one machine."""
+"""vu-mi, live badges for Markdown: the product and its storage on AWS. `vumi` is one machine."""

@@ -35,7 +35,7 @@ def get_description(_: Request, __: Resources) -> Response:
 
 @cache
 def _description() -> bytes:
-    """Generate the description when it is first asked for: no badge pays for it."""
+    """Generate the description on the first request for it, so that no badge is slower."""
     return description.text(TABLE.routes).encode()
 
 

@@ -1,4 +1,4 @@
-"""Parallel work on the independent parts of a batch, each of which waits for storage."""
+"""Parallel work on the independent parts of a batch, because each waits for storage."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 
 class MapParallel(Protocol):
-    """Applies a function to every part; the results come in the order of the parts.
+    """A function like `map`, which returns the results in the order of the parts.
 
     The built-in `map` is one too.
     """
@@ -33,7 +33,7 @@ class MapParallel(Protocol):
 def map_parallel(
     function: Callable[[Part], Result], parts: Iterable[Part], /, *, threads: int = THREADS
 ) -> list[Result]:
-    """Apply a function to every part on up to `threads` threads; one part alone needs none.
+    """Apply a function to every part on up to `threads` threads; a single part needs none.
 
     Each call runs in the context of the caller, so that its metrics name the caller's function.
     """

@@ -1,8 +1,8 @@
 """The OpenAPI document: the descriptions of all features, joined with the table of routes.
 
 The paths, HEAD, the authentication and most errors follow from the route: an operation states only
-the errors of its own. The first request for the document generates it, and the process keeps it. So
-no package can have an old one, and no badge pays for it.
+its own errors. The first request for the document generates it, and the process keeps it. So
+no package can have an old one, and no badge is slower.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Modules that are imported when they are first used, so that a cold start does not pay for them.
+"""The modules that are imported on first use, so that a cold start takes less time.
 
-The one way to put off an import. Types come from the import that only the type checker reads:
+This is the only way to delay an import. Only the type checker reads the import with the types:
 
     if TYPE_CHECKING:
         from chalicelib.events import listing
@@ -20,12 +20,12 @@ _imported = cache(import_module)
 
 
 class _LazyModule(ModuleType):
-    """Stands for a module; looking at one of its names imports it."""
+    """A stand-in for a module, which imports it when one of its names is used."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_imported(self.__name__), name)
 
 
 def lazy(name: str) -> Any:
-    """Return a stand-in for the module `name`, which is imported when it is first used."""
+    """Return a stand-in for the module `name`, which is imported on first use."""
     return _LazyModule(name)

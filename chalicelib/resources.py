@@ -1,6 +1,6 @@
 """The storage, queues, clock and settings that the core works with.
 
-`chalicelib.aws.resources` makes them from AWS, `vumi.engine` from one file.
+`chalicelib.aws.resources` has them for AWS, and `vumi.resources` for one machine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Resources(Protocol):
     def claims(self) -> Claims: ...
     @property
     def sender(self) -> Sender | None:
-        """The sender of webhooks, or None without a secret to sign them with."""
+        """Return the sender of webhooks, or None without a secret to sign them with."""
 
     def event_queue(self, name: str) -> Queue | None:
         """Return the queue for events that the operator has listed under this name."""

@@ -11,7 +11,7 @@ RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
 MAX_RETRY_SECONDS = 7 * 86_400
 MAX_RETENTION_SECONDS = 366 * 86_400
 HOT_VIEWS = 1_000
-"""At this number of live views no more are stored, because each visitor reads them all."""
+"""From this number of live views on, new views are not stored, because each visitor reads them."""
 DIGEST = re.compile("[0-9a-f]{64}")
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")

@@ -1,7 +1,7 @@
-"""What the program says while it runs: one JSON object a line, metrics among them.
+"""The log and the metrics of the program: one JSON object per line.
 
-On AWS the metrics are CloudWatch's embedded metric format, so a log line is all they cost. No
-line holds anything about a visitor.
+On AWS, metrics have CloudWatch's embedded metric format, so they cost only a log line. No line has
+anything about a visitor.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ metrics = logging.getLogger("vu-mi.metrics")
 _invocation: ContextVar[Mapping[str, str]] = ContextVar(
     "invocation", default=MappingProxyType({"function": "vu-mi"})
 )
-"""The function that runs and its request id: they stand in every line it writes."""
+"""The current function and its request id, which are in every line that it writes."""
 
 
 def begin(function: str, context: Any) -> None:
-    """Name what runs from here on, after Lambda's `context` where there is one.
+    """Set the current function, with the name in Lambda's `context` if there is one.
 
     Lambda's name of a function has the stage in it, so two stages never mix their metrics.
     Source: the Lambda developer guide, "Using the Lambda context object to retrieve Python
@@ -40,24 +40,24 @@ def begin(function: str, context: Any) -> None:
 
 
 def event(level: int, what: str, **fields: Any) -> None:
-    """Log that something happened, with what is needed to act on it."""
+    """Log an event, with the fields that an operator needs to act on it."""
     extra = {"fields": {**_invocation.get(), **fields}}
     log.log(level, what, extra=extra, exc_info=level >= logging.ERROR)
 
 
 def count(**values: int) -> None:
-    """Add to the metrics of the function that runs; written only where one is above 0.
+    """Write metrics of the current function, unless all of them are 0.
 
-    A metric whose name ends in `_seconds` has that unit, all others are counts.
+    A metric whose name ends in `_seconds` has that unit; all others are counts.
     """
     if any(values.values()):
         metrics.info("metrics", extra={"fields": {**_invocation.get(), **values}})
 
 
 class JsonFormatter(logging.Formatter):
-    """A log record as one line of JSON; a metrics record in CloudWatch's embedded metric format.
+    """The formatter of log records as lines of JSON, and of metrics in the embedded metric format.
 
-    `timestamp` and `level` are what Lambda's own filter of log levels reads. Sources: the
+    Lambda's filter of log levels reads `timestamp` and `level`. Sources: the
     CloudWatch user guide, "Specification: Embedded metric format"; the Lambda developer guide,
     "Log-level filtering".
     """
@@ -93,9 +93,9 @@ def _timestamp(seconds: float) -> str:
 
 
 def write_to(stream: TextIO, *, with_metrics: bool) -> None:
-    """Send everything to a stream, in place of whatever handler the process had.
+    """Write all lines to a stream, in place of the process's handlers.
 
-    Without metrics only what an operator of one machine needs to see remains.
+    An operator of one machine does not need the metrics.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())

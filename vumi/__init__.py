@@ -1,1 +1,1 @@
-"""The embedded engine: the same handlers on one machine, over one SQLite file."""
+"""The program for one machine: the same routes and consumers, over one SQLite file."""

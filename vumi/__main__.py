@@ -1,6 +1,6 @@
-"""`python -m vumi`: serve badges on one machine until SIGINT or SIGTERM.
+"""The program `python -m vumi`, which serves badges on one machine until SIGINT or SIGTERM.
 
-Its other commands work on the same file, whether or not it serves.
+Its other commands work on the same file while it serves or not.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ else:
     commands = lazy("vumi.cli.commands")
 
 ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to, only named
-"""Where a server that listens on every address of the machine is reached from it."""
+"""The loopback address for a server that listens on every address of the machine."""
 
 
 def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> int:
     """Serve, or run the command that the arguments name, and return the exit status.
 
-    It is 0 for success, 1 for failure and 2 for an unknown command. The server goes by `clock`, in
+    It is 0 for success, 1 for failure and 2 for an unknown command. The server uses `clock`, in
     seconds since 1970.
     """
     given = _parse(arguments) if arguments else argparse.Namespace(run=partial(_serve, clock=clock))
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> in
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Return the arguments, and as `run` the command; a server needs none of these modules."""
+    """Parse the arguments, with the command as `run`; a server does not import the commands."""
     parser = argparse.ArgumentParser("python -m vumi", description=_serve.__doc__)
     commands.add_to(parser.add_subparsers(metavar="COMMAND"))
     return parser.parse_args(arguments)
@@ -85,7 +85,7 @@ def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[]
 
 
 def address(host: str, port: int) -> str:
-    """Where the server is to be had from this machine."""
+    """Return the URL of the server on this machine."""
     reachable = ANY_ADDRESS.get(host, host)
     netloc = f"[{reachable}]:{port}" if ":" in reachable else f"{reachable}:{port}"
     return f"http://{netloc}/"

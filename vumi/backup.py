@@ -1,6 +1,7 @@
 """The backup: a copy of the data folder, made while vu-mi runs or not.
 
-The file is copied before the archive, so an entry that moves to the archive meanwhile is in one.
+The file is copied before the archive, so an entry that moves to the archive meanwhile is in one of
+them.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _lock_folder(unfinished: Path) -> Iterator[None]:
 
 
 def _empty(folder: Path) -> None:
-    """Remove what a killed backup left."""
+    """Remove the files that a killed backup left."""
     for entry in folder.iterdir():
         if entry.is_dir():
             shutil.rmtree(entry)

@@ -1,4 +1,4 @@
-"""The engine of one machine: opens the file, makes the resources, and runs the loops."""
+"""The engine of one machine, which opens the file, makes the resources, and runs the loops."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ VIEWS_QUEUE = "vu-mi-views"
 TIMERS_QUEUE = "vu-mi-timers"
 DISTRIBUTION_QUEUE = "vu-mi-distribution"
 VIEWS_MAX_RECEIVES = 1_000
-"""A view that is neither young nor old comes again until it is old."""
+"""The message of a view that is neither young nor old is delivered again until the view is old."""
 DELIVERY_THREADS = 128
-"""Events that are delivered at the same time: as many receivers may hang and delay nobody."""
+"""Events that are delivered concurrently: fewer receivers that hang delay no other event."""
 DELIVERY_VISIBILITY_SECONDS = 90
-"""Longer than a delivery may take, so that its message does not come again meanwhile."""
+"""Longer than a delivery may take, so that its message is not delivered again meanwhile."""
 ARCHIVE_SECONDS = 10.0
-"""How long an entry may wait for others to share its object."""
+"""The time that an entry may wait for others to share its object."""
 
 
 class AlreadyRunningError(Exception):
@@ -90,10 +90,10 @@ class Engine:
         self._events: EventWorker | None = None
 
     def prepare(self) -> str:
-        """Make the resources and the loops, once the server has its port: this may make a token.
+        """Make the resources and the loops after the server got its port.
 
-        Return the token if it was made just now: nobody can show it later. Raises `OSError` and
-        `SettingsError`.
+        Return the token if it was generated now, because it can't be shown later. Raises `OSError`
+        and `SettingsError`.
         """
         settings, new_token = secrets.prepare(self._settings, self._folder)
         self.resources = StandaloneResources(
@@ -114,7 +114,7 @@ class Engine:
         return new_token
 
     def together(self, function: Callable[[], Result], /) -> Result:
-        """Run requests in one commit, which has their views stored too."""
+        """Run requests in one commit, which also stores their views."""
         return self._database.in_one_commit(partial(self._views.commit, function))
 
     def _view_loops(self) -> list[Loop]:
@@ -157,7 +157,7 @@ class Engine:
             loop.start()
 
     def stop(self) -> None:
-        """End the loops and close the file; what is queued goes on after the next start."""
+        """End the loops and close the file; queued messages are delivered after the next start."""
         for loop in self._loops:
             loop.stop()
         if self._events:
@@ -167,7 +167,7 @@ class Engine:
 
 
 def _lock(folder: Path) -> IO[str]:
-    """Hold the folder until closed or killed: two engines would deliver each message twice."""
+    """Lock the folder until the process ends: two engines would deliver each message twice."""
     lock = (folder / LOCK).open("a+")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

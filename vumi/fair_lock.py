@@ -1,7 +1,7 @@
-"""A lock for the threads that compute much, which take turns in the order in which they came.
+"""A lock for the threads that compute much, which get it in the order in which they came.
 
-Two threads that compute at the same time hand the interpreter back and forth at every call of
-SQLite and of a socket, and each waits longer than both would take one after the other.
+Two threads that compute concurrently hand the interpreter back and forth at every call of SQLite
+and of a socket, and each waits longer than both would take one after the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FairLock:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait for the lock."""
+        """Return the number of threads that wait for the lock."""
         return len(self._waiting)
 
     def __enter__(self) -> None:

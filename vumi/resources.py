@@ -16,7 +16,7 @@ from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
 
 EVENT_QUEUE = "event-"
-"""The names of the queues that events go to begin with this in the file."""
+"""The beginning of the names that the file has for the queues of `EVENT_QUEUES`."""
 
 
 @dataclass(frozen=True, slots=True)

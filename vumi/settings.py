@@ -9,7 +9,7 @@ from pathlib import Path
 from chalicelib.settings import Settings, whole_number
 
 RETENTION_SECONDS = 3_600
-"""The default retention of a view, because no message comes again after it succeeded."""
+"""The default retention of a view: no message is delivered again after it was handled."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""How any badge looks: options, colours, logos and styles."""
+"""The look of every badge: options, colours, logos and styles."""

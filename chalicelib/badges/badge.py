@@ -1,4 +1,4 @@
-"""A badge: its two texts and its look, and the same as shields.io's endpoint JSON.
+"""A badge: its two texts, its look, and its form as shields.io's endpoint JSON.
 
 Source: shields.io, "Endpoint Badge". The JSON has only keys of its schema: older versions of
 shields refuse any other.
@@ -23,8 +23,9 @@ PLAIN = Options()
 class Badge:
     """A badge to be drawn, by shields.io or as SVG.
 
-    `color` is the color behind the message, `label_color` that behind the label and its logo, each
-    as `colors.parse` takes it. An empty text leaves `label_color`, `style` and `logo` to shields.
+    `color` is the background of the message, `label_color` that of the label and its logo, each in
+    a form that `colors.parse` accepts. If `label_color`, `style` or `logo` is empty, shields
+    chooses it.
     """
 
     label: str
@@ -37,7 +38,7 @@ class Badge:
 
     @classmethod
     def of(cls, label: str, message: str, color: str, options: Options = PLAIN) -> Badge:
-        """Return a badge with the look that its caller asks for."""
+        """Return a badge with the look that the options describe."""
         return cls(
             label=label if options.label is None else options.label,
             message=message,
@@ -49,7 +50,7 @@ class Badge:
 
     @classmethod
     def error(cls, label: str, reason: str) -> Badge:
-        """Return a badge that says what is wrong."""
+        """Return a badge with an error message."""
         return cls(label, reason, "red", is_error=True)
 
     def to_json(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""How a badge is to look, from its query: the options of both badges, JSON and SVG."""
+"""The options of a badge's look, which JSON and SVG badges read from the query."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ THOUSANDS = ("", "k", "M", "B", "T")
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a caller wants to see; an empty text leaves it to the badge.
+    """The options that a caller gives; an empty text means the badge's default.
 
-    `label` is None where none is given, for an empty one is a badge without a label. `base` is
-    added to the count shown.
+    `label` is None if none is given, because an empty one means a badge without a label. `base` is
+    added to the count.
     """
 
     peek: bool = False
@@ -64,7 +64,7 @@ def parse(query: Query) -> Options:
 
 
 def short(count: int) -> str:
-    """Return 1.2k for 1234, 12k for 12345: cut off, so that it never says more than there is."""
+    """Return 1.2k for 1234 and 12k for 12345, rounded down, so that it never shows too much."""
     power = min((len(str(count)) - 1) // 3, len(THOUSANDS) - 1)
     whole, rest = divmod(count, 1000**power)
     tenths = rest * 10 // 1000**power
@@ -104,7 +104,7 @@ def _logo(given: str) -> str:
 
 
 def base(given: str) -> int:
-    """Return a count to start from. Raises `ValueError`, which says what to give."""
+    """Parse a base. Raises `ValueError`, whose message says what to give."""
     decimal = given.isascii() and given.isdecimal() and len(given) <= len(str(MAX_BASE))
     if not (decimal and int(given) <= MAX_BASE):
         raise ValueError(f"give a whole number from 0 to {MAX_BASE}, not {shown(given)}")

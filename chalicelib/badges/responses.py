@@ -1,4 +1,4 @@
-"""Responses that GitHub and shields.io draw: status 200, for an error too, and kept by no cache."""
+"""The responses that GitHub and shields.io draw: always with status 200, and never cached."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "X-Content-Type-Options": "nosniff",
 }
-"""GitHub's image proxy keeps a badge for a year unless it is told not to."""
+"""The headers of every badge. Without them, GitHub's image proxy keeps a badge for a year."""
 
 
 def badge_json(badge: Badge) -> Response:

@@ -25,7 +25,7 @@ class Drawing(NamedTuple):
     label_color: str
     logo: Logo | None
     logo_has_block: bool
-    """Whether a logo without a label has the label's background instead of the message's."""
+    """True if a logo without a label has the label's background instead of the message's."""
     key: str
     """A suffix that makes the ids in the document unique."""
 

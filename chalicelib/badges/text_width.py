@@ -114,7 +114,7 @@ def _advance_of_square(char: str) -> int:
 def _read_advances(face: Face) -> dict[str, int]:
     others = zip(data.OTHER_LETTERS, _parse_numbers(data.OTHERS), strict=True)
     arabic = zip(data.ARABIC_LETTERS, _parse_numbers(data.ARABIC), strict=True)
-    # The list of a face that draws capitals alone is shorter than the letters.
+    # The list of a face that draws only capitals is shorter than the letters.
     own = zip(data.LETTERS, _parse_numbers(face.value), strict=False)
     return dict([*others, *arabic, *own])
 

@@ -1,4 +1,4 @@
-"""Authorization: who may call a route. It fails closed, so a route without a caller is refused."""
+"""The authorization of callers. It fails closed, so a request without a caller is refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check(authentication: Authentication, request: Request) -> None:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who calls. Raises `UnauthorizedError` if nobody was authenticated."""
+    """Return the caller. Raises `UnauthorizedError` if none was authenticated."""
     if request.caller is None:
         raise UnauthorizedError(NO_TOKEN)
     return request.caller

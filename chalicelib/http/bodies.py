@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON objects, in which nothing is ignored."""
+"""The bodies of requests: JSON objects, in which nothing is ignored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from chalicelib.http.errors import BadRequestError
 
 MAX_DEPTH = 100
-"""Levels of JSON: a deeper value could be stored here and not be read where the stack is deeper."""
+"""Levels of JSON. A deeper value might be stored, but not read again where the stack is deeper."""
 
 
 def read_fields(body: bytes, known: set[str]) -> Mapping[str, Any]:
@@ -29,7 +29,7 @@ def read_fields(body: bytes, known: set[str]) -> Mapping[str, Any]:
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; JSON leaves open which value is meant if a name is given twice."""
+    """Return an object; refuse a repeated name, because JSON does not define its value."""
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:

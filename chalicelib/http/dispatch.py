@@ -1,4 +1,4 @@
-"""Dispatch of a request to its route, for servers without a router of their own."""
+"""The dispatch of a request to its route, for servers without a router of their own."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def dispatch(
     table: RouteTable, request: Request, resources: Resources, context: Any = None
 ) -> Response:
-    """Find the route of a request and answer it; every failure is a response too.
+    """Find the route of a request and answer it; every failure becomes a response.
 
     `request.path` is percent-encoded, as it was sent, and `path_parameters` is empty. Without a
-    `caller` the token in the request is checked, if the route needs one. `context` is Lambda's.
+    `caller`, the token in the request is checked if the route needs one. `context` is Lambda's.
     """
     telemetry.begin("api_handler", context)
     try:
@@ -36,7 +36,7 @@ def dispatch(
 
 
 def handle(route: Route, request: Request, resources: Resources) -> Response:
-    """Call the handler of a route if the caller may; every failure is a response too."""
+    """Call the handler of a route if the caller may; every failure becomes a response."""
     try:
         authorization.check(route.authentication, request)
         return route.handler(request, resources)

@@ -1,4 +1,4 @@
-"""Errors of callers, and the one mapper from exceptions to responses.
+"""The errors of callers, and the one mapper from exceptions to responses.
 
 Each feature derives its own errors from `ClientError`, with their status and code.
 """
@@ -72,14 +72,14 @@ def to_response(failure: Exception) -> Response:
         response = error(failure.status, failure.code, str(failure), failure.details)
         return Response(response.status, {**response.headers, **failure.headers}, response.body)
     telemetry.event(logging.ERROR, "request_failed")
-    # A condition that failed and was not handled met a concurrent write: a retry meets the result.
+    # An unhandled failed condition means a concurrent write: a retry reads its result.
     if isinstance(failure, StorageError | ConditionFailed):
         return unavailable("the storage does not answer: send the same request again")
     return error(500, "internal", "internal error: see the log")
 
 
 def unavailable(message: str) -> Response:
-    """Answer 503, with the time after which to ask again."""
+    """Answer 503, with the time after which to try again."""
     response = error(503, "unavailable", message)
     return Response(
         response.status, {**response.headers, "Retry-After": RETRY_SECONDS}, response.body

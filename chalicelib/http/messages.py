@@ -12,13 +12,13 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose token a request carries: an operator's, or that of the user `user`, a UUID."""
+    """The holder of a request's token: an operator, or the user `user`, a UUID."""
 
     user: str = ""
 
     @property
     def is_operator(self) -> bool:
-        """Tell whether the token is good for everything."""
+        """Return whether the token is an operator's, which is valid for every route."""
         return not self.user
 
 
@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An HTTP response. The body is the whole content, in UTF-8 where it is text.
+    """An HTTP response. A body of text is in UTF-8.
 
     The server adds `Content-Length`, and sends no body to HEAD.
     """

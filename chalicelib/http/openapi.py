@@ -59,7 +59,7 @@ class Operation:
     """A method of a path: everything that its route and the docstring of its handler don't say.
 
     `parameters` are those of the query, `body` is the content of the request, `responses` are the
-    successes by status, `refusals` the errors of this operation alone. `security` is the scheme of
+    successes by status, `refusals` the errors of only this operation. `security` is the scheme of
     an operation that checks a secret itself. An operation that can't fail returns a badge or a file
     whatever happens.
     """
@@ -99,7 +99,7 @@ def schema(name: str, content: Json, description: str = "") -> Component:
 
 
 def string(pattern: re.Pattern[str] | None = None, **more: Any) -> Json:
-    """Return the schema of a text, the whole of which matches the pattern."""
+    """Return the schema of a text, all of which matches the pattern."""
     return {"type": "string", **({"pattern": f"^{pattern.pattern}$"} if pattern else {}), **more}
 
 
@@ -109,7 +109,7 @@ def integer(least: int = 0, most: int | None = None, **more: Any) -> Json:
 
 
 def enum(values: Iterable[str], **more: Any) -> Json:
-    """Return the schema of a text that is one of some."""
+    """Return the schema of a text that is one of these values."""
     return {"type": "string", "enum": [*values], **more}
 
 
@@ -150,7 +150,7 @@ def path_parameter(name: str, content: Component, description: str, example: str
 
 
 def json_content(content: Any, example: Any = None, **examples: Any) -> Json:
-    """Return a content of JSON with an example or some named ones."""
+    """Return a content of JSON with an example or several named ones."""
     named = {name: {"value": value} for name, value in examples.items()}
     return {"application/json": {"schema": content, **present(example=example, examples=named)}}
 
@@ -192,7 +192,7 @@ ERROR = record("Error", {"error": fields({"code": CODE, "message": MESSAGE})})
 
 
 def error_response(refusals: Sequence[Refusal]) -> Component:
-    """Return the response with one of some errors of the same status."""
+    """Return the response for several errors of the same status."""
     codes = [code for refusal in refusals for code in refusal.codes]
     code = {"const": codes[0]} if len(codes) == 1 else {"enum": codes}
     error: Json = ERROR.reference(properties={"error": {"properties": {"code": code}}})

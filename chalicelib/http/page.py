@@ -1,4 +1,4 @@
-"""The page at `/`: choose a badge, see it, copy its line. It is one file, of no other host."""
+"""The page at `/`, on which users choose a badge and copy its Markdown. It is one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ else:
 
 FILE = Path(__file__).with_name("page.html")
 SECONDS_KEPT = 300
-"""A cache may keep the page this long: all see a new version after that."""
+"""The time for which a cache may keep the page. After it, everybody sees a new version."""
 
 
 def get_page(_: Request, __: Resources) -> Response:
@@ -38,7 +38,7 @@ def get_page(_: Request, __: Resources) -> Response:
 
 @cache
 def text() -> str:
-    """Read the page when it is first asked for."""
+    """Read the page on the first request for it."""
     return FILE.read_text(encoding="utf-8")
 
 

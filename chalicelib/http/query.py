@@ -1,4 +1,4 @@
-"""Parameters of a query: each is given once, and read by a function that says what to give."""
+"""The parameters of a query. Each may be given once, and a function reads its value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Query
 
 SHOWN = 20
-"""Characters of a wrong value in an error message, which has to fit on a badge."""
+"""Characters of a wrong value in an error message, which must fit on a badge."""
 REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
 """Unicode general categories; the second can't be written as UTF-8."""
 
@@ -34,7 +34,7 @@ def one(
 ) -> Value | Default:
     """Return the value of a parameter, or its default if it is missing or empty.
 
-    An empty text is a value where it `may_be_empty`. Raises `BadRequestError` for a parameter that
+    An empty text is a value if it `may_be_empty`. Raises `BadRequestError` for a parameter that
     is given twice, or that `read` refuses with a `ValueError`.
     """
     values = query.get(name, ())
@@ -49,7 +49,7 @@ def one(
 
 
 def shown(given: str) -> str:
-    """Return the beginning of a wrong value as it is written out."""
+    """Return the beginning of a wrong value, quoted for an error message."""
     return repr(given)[:SHOWN]
 
 

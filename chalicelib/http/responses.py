@@ -1,4 +1,4 @@
-"""Responses in JSON, of no feature."""
+"""The JSON responses that all features share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def json(
 
 
 def no_content() -> Response:
-    """Return a response that only says that the request was done."""
+    """Return a response without a body, after a successful request."""
     return Response(204, NOT_STORED)
 
 

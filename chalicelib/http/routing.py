@@ -1,4 +1,4 @@
-"""A route as an entry in the one table, and the search for the route of a request."""
+"""The table of routes, and the search for the route of a request."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Handler: TypeAlias = "Callable[[Request, Resources], Response]"
 
 
 class Authentication(Enum):
-    """Who may call a route."""
+    """The callers that a route allows."""
 
     NONE = auto()
     """Everybody."""
     OPERATOR = auto()
     """The bearer of an operator's token."""
     TOKEN = auto()
-    """The bearer of any known token; the route itself looks at whose it is."""
+    """The bearer of any known token; the route itself checks whose token it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Match:
 
 
 class RouteTable:
-    """Finds routes by path: exact paths first, then templates."""
+    """The routes by path: exact paths first, then templates."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)

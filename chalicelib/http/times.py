@@ -1,4 +1,4 @@
-"""Times as responses have them."""
+"""The format of times in responses."""
 
 from __future__ import annotations
 

@@ -23,19 +23,19 @@ TOKEN_BYTES = 32
 
 
 def new_token() -> str:
-    """Make a token."""
+    """Generate a token."""
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
 def digest(token: str) -> str:
-    """Return the SHA-256 of a token: 24 random bytes or more need no slow hash."""
+    """Return the SHA-256 of a token, which has at least 24 random bytes and needs no slow hash."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
 def holder(authorization: str, digests: Collection[str]) -> str | None:
     """Return the digest of the bearer token in a header if it is among `digests`, else None.
 
-    The time that it takes says nothing about the right tokens.
+    The time that it takes reveals nothing about the known tokens.
     """
     kind, _, token = authorization.partition(" ")
     if kind.lower() != "bearer":
@@ -46,7 +46,7 @@ def holder(authorization: str, digests: Collection[str]) -> str | None:
 
 
 def authenticate(headers: Mapping[str, str], settings: Settings) -> Caller:
-    """Return whose token a request carries. Raises `UnauthorizedError` and `ForbiddenError`."""
+    """Return the caller by their token. Raises `UnauthorizedError` and `ForbiddenError`."""
     authorization = headers.get("authorization", "")
     if not authorization:
         raise UnauthorizedError(NO_TOKEN)

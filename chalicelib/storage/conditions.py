@@ -1,10 +1,10 @@
-"""Conditions of writes: a small syntax tree, which each engine of storage reads in its own way.
+"""The conditions of writes: a small syntax tree, which each engine reads in its own way.
 
     attr("status") == "active"
     attr("version").missing() | (attr("version") <= 3)
 
 `chalicelib.aws.dynamodb_writes` renders a condition for DynamoDB, `vumi.storage.conditions`
-evaluates it. A missing attribute is unequal to every value, and in no order with any.
+evaluates it. A missing attribute is unequal to every value, and in no order with it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Condition: TypeAlias = Comparison | Presence | Combination
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attribute:  # noqa: PLW1641  its == makes a condition
-    """An attribute of an item, to make a condition of."""
+    """An attribute of an item, from which conditions are made."""
 
     name: str
 
@@ -91,10 +91,10 @@ class Attribute:  # noqa: PLW1641  its == makes a condition
 
 
 def attr(name: str) -> Attribute:
-    """Return the attribute of this name, to make a condition of."""
+    """Return the attribute with a name, from which conditions are made."""
     return Attribute(name)
 
 
 def unchanged(name: str, value: Value) -> Condition:
-    """Return the condition that an attribute is as it was read: missing, if that was 0 or empty."""
+    """Return the condition that an attribute is as it was read; 0 and empty mean missing."""
     return attr(name) == value if value else attr(name).missing()

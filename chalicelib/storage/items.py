@@ -1,4 +1,4 @@
-"""Items, the values in them, and the keys that they are stored under."""
+"""The items, their values, and the keys under which they are stored."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def text(item: Mapping[str, Value], name: str) -> str:
 
 
 def check_item(item: Mapping[str, Value]) -> None:
-    """Raise `Refused` for an item that no table can hold."""
+    """Raise `Refused` for an item that no table can store."""
     check_key(key_of(item))
     check_value(item)
 
 
 def check_key(key: Key) -> None:
-    """Raise `Refused` for a key that no table can hold."""
+    """Raise `Refused` for a key that no table can store."""
     _check_length("PK", key.pk, MAX_PARTITION_KEY_BYTES)
     _check_length("SK", key.sk, MAX_SORT_KEY_BYTES)
 

@@ -1,4 +1,4 @@
-"""Messages of a queue and records of a stream: their values, and which to deliver again."""
+"""The messages of a queue and the records of a stream: their values, and which to deliver again."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def log_malformed_message(message_id: str | int) -> None:
 
 
 def log_malformed_record(record: object) -> None:
-    """Log a malformed stream record whole.
+    """Log a malformed stream record with all its content.
 
-    It is not delivered again: it would delay all later ones until the stream forgets it.
+    It is not delivered again, because it would delay all later records until it expires.
     """
     telemetry.event(logging.ERROR, "malformed_stream_record", record=record)

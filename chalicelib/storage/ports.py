@@ -17,7 +17,7 @@ MAX_DELAY_SECONDS = 900
 """The longest delay of a message (SQS, `DelaySeconds`)."""
 OBJECT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
 MAX_OBJECT_NAME = 250
-"""Every file system takes a path of this length below the archive's folder; S3 would take 1,024."""
+"""The longest name that every file system allows below the archive's folder; S3 allows 1,024."""
 
 
 class Table(Protocol):
@@ -27,7 +27,7 @@ class Table(Protocol):
         """Return the item under a key, or None."""
 
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
-        """Return the items that there are under keys, in the order of the keys."""
+        """Return the items that exist under keys, in the order of the keys."""
 
     def query(  # noqa: PLR0913  what a query has
         self,
@@ -42,7 +42,7 @@ class Table(Protocol):
         """Return up to `limit` items of a partition in the order of their sort keys.
 
         `first` and `last` bound the sort keys, both included, empty for no bound.
-        `attributes` names what to read of each item; none means all. `descending` reverses the
+        `attributes` names the attributes to read; none means all. `descending` reverses the
         order, so that the limit keeps the highest sort keys.
         """
 
@@ -64,8 +64,8 @@ class Table(Protocol):
         """Return up to `limit` items whose attribute `batch` is this, in the order of their `due`.
 
         `first` and `last` bound `due`, both included; with `after`, only later positions are
-        returned. Items without the text `batch` and the whole number `due` are in no batch. This
-        method alone is not consistent: a recent write may be missing from its answer.
+        returned. Items without the text `batch` and the whole number `due` are in no batch. Only
+        this method is not consistent: a recent write may be missing from its answer.
         """
 
     def write(self, *writes: Write) -> None:
@@ -75,7 +75,7 @@ class Table(Protocol):
         """
 
     def put_all(self, items: Sequence[Item]) -> None:
-        """Store items, not as a transaction; of two with one key the later is stored.
+        """Store items, not as a transaction; if two have the same key, the later one is stored.
 
         Raises `NotStored` with the items that are not stored.
         """
@@ -131,9 +131,9 @@ class Archive(Protocol):
     """A store of objects, each under its name, that are never removed."""
 
     def put(self, name: str, body: bytes) -> None:
-        """Store an object, whole, in place of any with that name.
+        """Store an object completely, in place of any with that name.
 
-        `name` is parts of a-z, 0-9 and `._-`, with `/` between, each beginning with a letter or
+        `name` has parts of a-z, 0-9 and `._-`, separated by `/`, each beginning with a letter or
         digit. Raises `Unavailable` or `Refused`; the object may be stored nevertheless.
         """
 

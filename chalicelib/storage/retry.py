@@ -1,4 +1,4 @@
-"""How often and how patiently a call to the storage is tried again."""
+"""The retries of a call to the storage: their number and their waits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Result = TypeVar("Result")
 class Retry:
     """Exponential backoff with full jitter: before try n + 1, wait random * min(cap, base * 2^n).
 
-    A badge must be there within the 3.5 s that shields.io waits, and redelivery is the patient
-    retry of everything else. So once `budget` seconds are spent nothing is tried again: a call
-    that took its whole time-out is final, one that was refused at once is not.
+    shields.io waits 3.5 s for a badge, and all other work is retried by redelivery. So after
+    `budget` seconds nothing is tried again: a call that took its whole timeout is final, and a call
+    that failed immediately is not.
     """
 
     attempts: int = 5
@@ -31,7 +31,7 @@ class Retry:
     monotonic: Callable[[], float] = time.monotonic
 
     def rounds(self) -> Iterator[int]:
-        """Count the tries from 0, waiting before each but the first, until they are used up."""
+        """Count the tries from 0, with a wait before each one except the first."""
         started = self.monotonic()
         yield 0
         for attempt in range(1, self.attempts):
@@ -42,7 +42,7 @@ class Retry:
             yield attempt
 
     def call(self, operation: Callable[[], Result]) -> Result:
-        """Do an operation, again while it raises `Unavailable`, and raise its last one."""
+        """Do an operation until it does not raise `Unavailable`; after the last try, raise it."""
         failure = Unavailable("not tried")
         for _ in self.rounds():
             try:

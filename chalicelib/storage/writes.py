@@ -1,4 +1,4 @@
-"""Writes of items, alone or up to 100 as one transaction, each on a condition if it has one."""
+"""The writes of items, alone or up to 100 as one transaction, each with an optional condition."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_TRANSACTION_WRITES = 100
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Stores an item, in place of any with the same key."""
+    """A write that stores an item, in place of any with the same key."""
 
     item: Item
     condition: Condition | None = None
@@ -28,11 +28,11 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Changes attributes of an item, and creates it if there is none.
+    """A write that changes attributes of an item, and creates the item if there is none.
 
     `values` replace attributes, `defaults` set missing ones, and `add` adds to a number, or to 0 if
-    it is missing. An update with `add` and no condition that changes with it is not idempotent: if
-    it is sent again because an answer was lost, it adds twice.
+    it is missing. An update with `add` is idempotent only if it makes its own condition false:
+    otherwise it adds twice if it is sent again after a lost answer.
     """
 
     key: Key
@@ -45,7 +45,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Removes an item; it is no error if there is none."""
+    """A write that removes an item; it is no error if there is none."""
 
     key: Key
     condition: Condition | None = None
@@ -53,7 +53,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Changes nothing, and fails the transaction if the condition does not hold."""
+    """A write that changes nothing and fails the transaction if the condition does not hold."""
 
     key: Key
     condition: Condition
@@ -80,7 +80,7 @@ def check_transaction(writes: Sequence[Write]) -> None:
 
 
 class ConditionFailed(Exception):
-    """A condition did not hold, so nothing was written. This is an answer, not a fault.
+    """A condition did not hold, so nothing was written. This is an answer, not a failure.
 
     `items` maps the position of each failed write to its item as it is stored, or to None.
     """

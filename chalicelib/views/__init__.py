@@ -1,1 +1,1 @@
-"""The view-count badge: `api` takes a view, `put` stores it, `fold` turns it into the count."""
+"""The view-count badge: `routes` takes a view, `storing` stores it, `folding` counts it."""

@@ -1,4 +1,4 @@
-"""A history as a chart for a README, an SVG that is readable on a light and on a dark page.
+"""The chart of a history for a README: an SVG that is readable on a light and on a dark page.
 
 The image is transparent and refers to nothing outside itself. Its colours follow
 `prefers-color-scheme`. The default colours contrast with both pages of GitHub in either scheme,

@@ -48,7 +48,7 @@ class MarkerRemoval:
 
 
 class FoldState(Enum):
-    """What became of the fold of one badge."""
+    """The state of one badge's fold after a removal."""
 
     DONE = auto()
     POSTPONED = auto()
@@ -57,7 +57,7 @@ class FoldState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FoldOutcome:
-    """What became of the fold of one badge, and how many views it counted."""
+    """The state of one badge's fold, and the number of views that it counted."""
 
     state: FoldState
     folded: int = 0
@@ -84,7 +84,7 @@ def store_views(views: Iterable[View], resources: Resources) -> set[View]:
 
 
 def _fold_overdue(badge_ids: Iterable[str], resources: Resources) -> int:
-    """Fold badges; return how many views that counted.
+    """Fold badges; return the number of views that they counted.
 
     A failure is logged, and the next request for the badge asks again.
     """
@@ -95,7 +95,7 @@ def _fold_overdue(badge_ids: Iterable[str], resources: Resources) -> int:
 def _fold_all(resources: Resources, badge_id: str) -> int:
     try:
         return _folder(resources).fold_all(badge_id)
-    except Exception as failure:  # noqa: BLE001  the views of the batch are stored all the same
+    except Exception as failure:  # noqa: BLE001  the views of the batch are stored nevertheless
         telemetry.event(logging.WARNING, "badge_not_folded", badge=badge_id, reason=repr(failure))
         return 0
 
@@ -103,7 +103,7 @@ def _fold_all(resources: Resources, badge_id: str) -> int:
 def fold_badges(removals: Sequence[MarkerRemoval], resources: Resources) -> list[MarkerRemoval]:
     """Fold the badges whose markers were removed; return the removals to deliver again.
 
-    Badges that are folded already are left as they are.
+    A badge that is folded already does not change.
     """
     now = resources.view_clock()
     marks: dict[str, int] = {}
@@ -128,9 +128,9 @@ def _folder(resources: Resources) -> Folder:
 def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
     """Fold one badge. If that fails, put the marker again, so that its next removal folds again.
 
-    The same is done if the grace was not over by this clock before the fold: TTL's may be ahead
-    of it. So a badge that fails delays no other. Only if the table does not take the marker
-    either does the removal have to be delivered again.
+    The marker is also put again if by this clock the grace was not over before the fold, because
+    TTL's clock may be ahead. So a failed badge delays no other. The removal is delivered again only
+    if the table refuses the marker too.
     """
     badge_id, mark = removed
     folded, is_over = 0, folder.is_over(mark)
@@ -138,7 +138,7 @@ def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
         folded = folder.fold(badge_id, mark * 1000)
         if is_over:
             return FoldOutcome(FoldState.DONE, folded)
-    except Exception as failure:  # noqa: BLE001  whatever fails one badge must not delay others
+    except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
         telemetry.event(logging.ERROR, "badge_not_folded", badge=badge_id, reason=repr(failure))
     try:
         folder.postpone(badge_id, mark)

@@ -1,10 +1,10 @@
-"""The counting at once of views that are late or that belong to a hot badge.
+"""The counting at once of views that are old or that belong to a hot badge.
 
 One transaction adds up to 98 views to the count and to the history, and puts a marker (`SEEN`) for
 each, on the condition that it does not exist. So a view counts once, however often its message is
 delivered. A view that is stored as an item is skipped, because the fold counts it. A consistent
-read before the transaction finds the item: a view is not stored any more when it is old enough to
-be counted (`windows`), and a hot view is never stored.
+read before the transaction finds the item: a view that is old enough to be counted is no longer
+stored (`windows`), and a hot view is never stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AT_ONCE = MAX_TRANSACTION_WRITES - 2
 
 @dataclass(frozen=True, slots=True)
 class AtOnceCounter:
-    """The counter of late and hot views; `clock` is seconds since 1970."""
+    """The counter of old and hot views; `clock` is seconds since 1970."""
 
     table: Table
     windows: Windows

@@ -34,7 +34,7 @@ from chalicelib.views.windows import Windows, marker_item
 TRIES = 10
 """A try fails if another write changed the summary."""
 MAX_VIEWS = 8_000
-"""Views that one step of a fold reads; more only if they have the same millisecond."""
+"""Views that one step of a fold reads, or more if they have the same millisecond."""
 UNLIMITED = 1_000_000
 
 
@@ -47,7 +47,7 @@ class Folder:
     clock: Callable[[], float]
 
     def fold(self, badge_id: str, mark: int) -> int:
-        """Fold the views up to a mark that are older than the grace; return how many it counted.
+        """Fold the views up to a mark that are older than the grace; return their number.
 
         `mark` is milliseconds since 1970. Raises `StorageError`; steps before it stay folded.
         """
@@ -64,7 +64,7 @@ class Folder:
         raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
 
     def fold_all(self, badge_id: str) -> int:
-        """Fold all views that are older than the grace; return how many it counted."""
+        """Fold all views that are older than the grace; return their number."""
         return self.fold(badge_id, self.windows.foldable(self.clock()))
 
     def is_over(self, mark: int) -> bool:

@@ -1,4 +1,4 @@
-"""Routes of the history of a badge, as JSON and as a chart: neither counts a view."""
+"""The routes of a badge's history, as JSON and as a chart. Neither counts a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Routes for the owner of a badge: claim, change, delete. Their secret is the authentication."""
+"""The routes for the owner of a badge: claim, change and delete. The secret authenticates them."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _id(given: object, name: str) -> str:
 
 
 def _base(given: object) -> int:
-    """Return a whole number, however it is written: 5.0 is 5 (JSON Schema, "Numeric Types")."""
+    """Return a whole number; 5.0 is 5, too (JSON Schema, "Numeric Types")."""
     if isinstance(given, float) and given.is_integer():
         given = int(given)
     if type(given) is not int or not 0 <= given <= MAX_BASE:

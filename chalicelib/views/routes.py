@@ -1,4 +1,4 @@
-"""Routes of the view badge, as JSON and as SVG: show the count, take the view; and the health."""
+"""The routes of the view badge, which show the count and take a view, and of the health."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The summary of a badge: its count, its watermark, and its owner's settings.
 
 Every write of a summary increments its `version`, on the condition that the version is the one that
-was read. So a write succeeds only if nothing changed since the read, in whatever order folds,
-counts and owners' requests come.
+was read. So in every order of folds, counts and owners' requests, a write succeeds only if the
+summary has not changed since the read.
 """
 
 from __future__ import annotations

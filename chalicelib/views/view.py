@@ -1,4 +1,4 @@
-"""One view on its way: made by the GET, carried by a message of the views queue."""
+"""A view: the GET makes it, and a message of the views queue carries it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "
 MAX_RANDOM = bytes([255] * 10)
 """The highest random part of a ULID."""
 MAX_CACHED = 4_096
-"""Results that are kept: a view is asked for its time, and a window for its bounds, many times."""
+"""Results that are cached, because the times of a view and of a window are computed often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class View:
 
     @property
     def milliseconds(self) -> int:
-        """When the view was taken, in milliseconds since 1970."""
+        """Return when the view was taken, in milliseconds since 1970."""
         return milliseconds(self.ulid)
 
     def to_message(self) -> str:

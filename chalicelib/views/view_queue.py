@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class ViewQueue(Protocol):
-    """Carries views to `store_views`, each at least once."""
+    """A queue that carries views to `store_views`, each at least once."""
 
     def send(self, view: View) -> None:
-        """Enqueue a view. Raises `StorageError`; the view may have been taken all the same."""
+        """Enqueue a view. Raises `StorageError`; the view may be in the queue nevertheless."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,7 +143,7 @@ def _receive(settings: LocalSettings, given: argparse.Namespace) -> None:
 
 
 def _print_messages(queue: SqliteQueue) -> int:
-    """Print some messages, then delete them; if interrupted, they come again."""
+    """Print some messages, then delete them; after an interruption they are printed again."""
     messages = queue.receive(BATCH_MESSAGES)
     for message in messages:
         click.echo(message.body)

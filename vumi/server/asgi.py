@@ -1,4 +1,4 @@
-"""The ASGI application of one machine: reads a request, has it answered, and sends the response.
+"""The ASGI application of one machine, which reads requests and sends their responses.
 
 Source: the ASGI specification, "HTTP & WebSocket ASGI Message Format".
 """
@@ -15,7 +15,7 @@ from chalicelib.http.messages import Request, Response
 
 MAX_BODY_BYTES = 1_048_576
 BODY_SECONDS = 30.0
-"""A body must be whole after this time, so that its connection is free for others."""
+"""A body must be complete after this time, so that its connection is free for others."""
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
 
@@ -46,7 +46,7 @@ class BodyTooSlowError(ClientError):
 
 
 class Application:
-    """An ASGI application that has requests answered by `answer`."""
+    """The ASGI application, which answers requests by `answer`."""
 
     def __init__(self, answer: Answer, body_seconds: float = BODY_SECONDS) -> None:
         self._answer = answer
@@ -96,7 +96,7 @@ async def _whole(receive: Receive) -> bytes:
 
 
 def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by their names in lower case; one that came twice has both values."""
+    """Return headers by their names in lower case; a repeated header has all its values."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in given:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -105,7 +105,7 @@ def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _check_head(scope: Scope) -> None:
-    """Raise `BadRequestError` for a head that HTTP forbids and the parser lets pass.
+    """Raise `BadRequestError` for a head that HTTP forbids and the parser accepts.
 
     Sources: RFC 9112, section 3.2, for `Host`; RFC 3986, section 2, for the target.
     """

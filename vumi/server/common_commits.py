@@ -1,7 +1,7 @@
-"""Requests that wait while one commit runs are answered in the next one, all together.
+"""The common commits: requests that wait while one commit runs share the next one.
 
-Commits run on the thread of the event loop. The web server reads and writes its sockets on threads
-of its own, without the interpreter, so no thread has to be woken for a request.
+Commits run on the thread of the event loop. The web server reads and writes its sockets on its own
+threads, without the interpreter, so no thread has to be woken for a request.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from vumi.storage.database import Corrupt
 MAX_REQUESTS = 100
 """Requests in one commit: a few milliseconds in which nothing else is answered."""
 THREADS = 40
-"""Requests that are answered alone at the same time."""
+"""Requests that are answered alone concurrently."""
 HEALTH = "/healthz"
 
 Result = TypeVar("Result")
 
 
 class Together(Protocol):
-    """Calls a function whose writes share one commit; raises `StorageError`."""
+    """A function that calls another, whose writes share one commit. Raises `StorageError`."""
 
     def __call__(self, function: Callable[[], Result], /) -> Result: ...
 
 
 class CommonCommits:
-    """Answers requests by `route`, up to 100 of them in one commit of `together`.
+    """The answers to requests by `route`, up to 100 of them in one commit of `together`.
 
-    A request that may wait for the network is answered on a thread alone. So is each request of a
-    common commit that failed. A commit takes `turn`, which workers that compute much take as well.
+    A request that may wait for the network is answered alone, on a thread. So is each request of a
+    failed common commit. A commit takes `turn`, which workers that compute much take too.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class CommonCommits:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 
     async def answer(self, request: Request) -> Response:
-        """Answer a request; what it wrote is on the disk."""
+        """Answer a request after its writes are on the disk."""
         if may_call_network(request):
             return await self._on_thread(self._route, request)
         loop = asyncio.get_running_loop()
@@ -67,7 +67,7 @@ class CommonCommits:
         return response or await self._on_thread(self._answer_alone, request)
 
     def close(self) -> None:
-        """Wait for nobody: a request that still runs finds the file closed."""
+        """Stop without waiting: a request that still runs finds the file closed."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _commit(self) -> None:
@@ -82,11 +82,11 @@ class CommonCommits:
                 answered.set_result(response)
 
     def _responses(self, requests: Sequence[Request]) -> Sequence[Response | None]:
-        """Answer requests in one commit; None for each if that failed."""
+        """Answer requests in one commit; return None for each if the commit failed."""
         try:
             with self._turn:
                 return self._together(lambda: [self._route(request) for request in requests])
-        except Exception as error:  # noqa: BLE001  no request would be answered any more
+        except Exception as error:  # noqa: BLE001  otherwise no request would be answered after it
             if not isinstance(error, StorageError):
                 telemetry.event(logging.ERROR, "common_commit_failed")
             return [None] * len(requests)
@@ -97,9 +97,9 @@ class CommonCommits:
             return self._together(lambda: self._route(request))
         except StorageError as error:
             if isinstance(error, Corrupt) and request.path == HEALTH:
-                # The route would find all well, because what can be read still is.
+                # The route would answer 200, because reads continue.
                 return errors.unavailable("the file is corrupt: see the log")
-            # Without a commit around it, the route meets the same fault, and answers it.
+            # Without a commit around it, the route meets the same error and answers it.
             return self._route(request)
 
     async def _on_thread(self, answer: Callable[[Request], Response], request: Request) -> Response:
@@ -108,7 +108,7 @@ class CommonCommits:
 
 
 def may_call_network(request: Request) -> bool:
-    """Tell whether a request may name a URL, whose host is looked up before the answer.
+    """Return whether a request may name a URL, whose host is resolved before the answer.
 
     JSON may have the letters as escapes, and in UTF-16.
     """

@@ -16,20 +16,20 @@ from granian.server.embed import Server
 from vumi.server.asgi import Application
 
 CONNECTIONS = 1_000
-"""Open connections at the same time; further ones wait to be accepted."""
+"""The maximum number of open connections; others wait to be accepted."""
 IDLE_SECONDS = 60
-"""A connection is closed if no whole head of a request comes for this long."""
+"""A connection is closed if no complete head of a request arrives for this long."""
 MAX_HEAD_BYTES = 65_536
 DRAIN_SECONDS = 5.0
-"""How long a stop waits for the requests under way."""
+"""The time that a stop waits for the current requests."""
 POLL_SECONDS = 0.01
-"""How often a server that starts is asked whether it accepts connections."""
+"""The interval at which a starting server is asked whether it accepts connections."""
 
 Address: TypeAlias = tuple[str, int]
 
 
 class WebServer:
-    """Holds its port from construction to `serve` (`OSError` if it can't), serves until stopped."""
+    """The web server, which holds its port from construction on. Raises `OSError` if it can't."""
 
     def __init__(
         self,
@@ -47,13 +47,13 @@ class WebServer:
 
     @property
     def port(self) -> int:
-        """Return the port that was asked for, or the free one that was found for 0."""
+        """Return the requested port, or the free port that was chosen for 0."""
         return self._addresses[0][1]
 
     def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Answer requests until `stop`, then finish those under way.
+        """Answer requests until `stop`, then finish the current ones.
 
-        `on_ready` is called once connections are accepted.
+        `on_ready` is called when connections are accepted.
         """
         with asyncio.Runner() as runner:
             self._loop = runner.get_loop()
@@ -67,7 +67,7 @@ class WebServer:
                 self._loop.call_soon_threadsafe(self._stopping.set)
 
     def close(self) -> None:
-        """Let go of the port of a server that does not serve."""
+        """Release the port of a server that does not serve."""
         for held in self._held:
             held.close()
 
@@ -91,7 +91,8 @@ class WebServer:
 def _hold(host: str, port: int) -> list[socket.socket]:
     """Bind the addresses of a host and don't listen, so that the server can still bind them.
 
-    The server shares a port with whoever else allows it, and has no port 0. This does neither.
+    Alone, the server would share its port with any program that allows it, and could not choose a
+    free port for 0.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -128,7 +129,7 @@ def _server(application: Application, address: Address) -> Server:
 
 
 async def _until_accepting(address: Address, serving: Sequence[asyncio.Task[None]]) -> None:
-    """Wait until a server accepts connections. Raises what ended one of the servers."""
+    """Wait until a server accepts connections. Raises the error that ended one of the servers."""
     while True:
         for ended in serving:
             if ended.done():

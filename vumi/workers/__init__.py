@@ -1,1 +1,1 @@
-"""The threads of one machine: they deliver messages and changes, and remove what has expired."""
+"""The threads of one machine, which deliver messages and changes and remove expired items."""

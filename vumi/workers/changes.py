@@ -1,4 +1,4 @@
-"""The delivery of changes: what Lambda does between the table's stream and its consumers."""
+"""The delivery of changes, as Lambda does it between the table's stream and its consumers."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from vumi.storage.table import Change, ChangeLog
 from vumi.workers.messages import IDLE_SECONDS, InOneCommit
 
 HandleChanges: TypeAlias = Callable[[Sequence[Change]], Collection[Change]]
-"""Handles changes; returns those to deliver again."""
+"""A function that handles changes and returns those to deliver again."""
 
 MAX_BATCH_CHANGES = 1_000
-"""Changes in a batch at most, as many as `fold_views` is given on AWS."""
+"""The maximum number of changes in a batch, as for `fold_views` on AWS."""
 MIN_BATCH_CHANGES = 50
 STEP_SECONDS = 0.01
-"""How long a batch of changes should take: visitors wait for it."""
+"""The time that a batch of changes should take, because visitors wait for it."""
 RETRY_SECONDS = 1.0
-"""How long to wait before a batch that failed is delivered again."""
+"""The wait before a failed batch is delivered again."""
 
 
 class ChangeDelivery:
-    """Delivers the changes of the table to a handler, in order, and moves its checkpoint.
+    """The delivery of the table's changes to a handler, in order, with a checkpoint.
 
     Changes of items whose sort keys do not begin with `sort` are skipped, as the filter of a
     Lambda event source does. The writes of the handler and the checkpoint are one commit of
-    `in_one_commit`, if it is given. `stopwatch`, in seconds, tells how long a batch takes: the
-    next one is as large as fits into `STEP_SECONDS`, because changes of one badge cost far less
-    than others.
+    `in_one_commit`, if it is given. `stopwatch`, in seconds, measures a batch, and the next batch
+    has as many changes as fit into `STEP_SECONDS`, because changes of one badge cost far less than
+    others.
     """
 
     def __init__(  # noqa: PLR0913  what a consumer of a stream is made of
@@ -54,7 +54,7 @@ class ChangeDelivery:
     def step(self) -> float:
         """Deliver one batch; return how many seconds may pass until the next.
 
-        All changes from the lowest failed one on come again.
+        All changes from the lowest failed one on are delivered again.
         """
         began = self._stopwatch()
         changes = self._log.read(self._batch_changes)
@@ -66,7 +66,7 @@ class ChangeDelivery:
         return rest
 
     def _adapt(self, seconds: float) -> None:
-        """Choose how large the next batch is, by how long one took: no more than twice that."""
+        """Choose the size of the next batch by the time of one, at most twice its size."""
         fitting = int(self._batch_changes * STEP_SECONDS / max(seconds, STEP_SECONDS / 2))
         self._batch_changes = min(max(fitting, MIN_BATCH_CHANGES), MAX_BATCH_CHANGES)
 

@@ -24,16 +24,16 @@ from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 
 DELIVERY = "fire_timers"
-"""The name of the Lambda function that delivers events: log lines have it on one machine too."""
+"""The name of the Lambda function that delivers events; on one machine, log lines have it too."""
 SWEEP_SECONDS = 60.0
 MIN_REST_SECONDS = 0.005
-"""The loop makes an event late by at most this."""
+"""The shortest rest of the loop, by which an event may be late."""
 
 
 class ProcessClaims:
-    """`Claims` of the one process that delivers: they hold as long as it delivers, by any clock.
+    """The `Claims` of the one process that delivers: they hold while it delivers, by any clock.
 
-    A new process holds none, so the claims of a killed one are free.
+    A new process holds none, so the claims of a killed process are free.
     """
 
     def __init__(self) -> None:
@@ -61,9 +61,9 @@ def distribute_messages(bodies: Mapping[int, str], resources: Resources) -> list
 
 
 class EventWorker:
-    """Delivers the events of a queue, up to `threads` at the same time.
+    """The worker that delivers the events of a queue, up to `threads` concurrently.
 
-    `on_attempt` is called whenever an attempt has ended: there is a step to do then.
+    `on_attempt` is called when an attempt has ended, because a step must settle it.
     """
 
     def __init__(self, queue: SqliteQueue, resources: Resources, threads: int) -> None:
@@ -75,7 +75,7 @@ class EventWorker:
         self._attempted: deque[tuple[Message, DeliveryTask]] = deque()
 
     def step(self) -> float:
-        """Settle ended attempts, and begin as many as there are free threads."""
+        """Settle ended attempts, and begin one for each free thread."""
         self._settle(self._take_attempted())
         if not self._free:
             return IDLE_SECONDS
@@ -86,10 +86,10 @@ class EventWorker:
         return 0.0
 
     def stop(self) -> None:
-        """Wait for the attempts under way and settle them; no step comes any more.
+        """Wait for the current attempts and settle them; no step follows.
 
-        An outcome that can't be written is as if the process were killed: its event is delivered
-        again after the next start.
+        If an outcome can't be written, its event is delivered again after the next start, as after
+        a kill.
         """
         telemetry.begin(DELIVERY, None)
         self._threads.shutdown()
@@ -99,7 +99,7 @@ class EventWorker:
             telemetry.event(logging.WARNING, "events_left_to_next_start", reason=str(error))
 
     def _take_attempted(self) -> list[tuple[Message, DeliveryTask]]:
-        """Return the attempts that ended since the last time, each once."""
+        """Return the attempts that have ended since the last call, each once."""
         return [self._attempted.popleft() for _ in range(len(self._attempted))]
 
     def _settle(self, attempted: Sequence[tuple[Message, DeliveryTask]]) -> None:
@@ -143,7 +143,7 @@ class EventWorker:
         self.on_attempt()
 
     def _delete(self, handled: Sequence[tuple[Message, DeliveryTask]]) -> None:
-        """Delete the messages that are done; others come again after their visibility timeout."""
+        """Delete handled messages; others are delivered again after their visibility timeout."""
         self._queue.delete([message for message, task in handled if task.is_done])
 
 

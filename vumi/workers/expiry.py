@@ -1,4 +1,4 @@
-"""The removal of expired items: what DynamoDB's TTL does."""
+"""The removal of expired items, as DynamoDB's TTL does it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import any_expired, fetch, remove_expired
 
 BATCH_REMOVALS = 500
-"""Removals in one transaction, so that no visitor waits long for one."""
+"""Removals in one transaction, so that no visitor waits long for it."""
 EXPIRY_SECONDS = 1.0
-"""How often to look for expired items."""
+"""The interval between two searches for expired items."""
 
 
 class Expiry:
-    """Removes the items whose time to live is over.
+    """The removal of expired items.
 
-    A view stays until it is in the count of its badge, however late its fold comes. The items that
+    A view stays until it is in the count of its badge, however late its fold is. The items that
     show that it is counted stay while the queue of views has a message of it. The change log gets
-    the removals that a consumer of the stream handles.
+    the removals that a consumer of the change log handles.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Expiry:
         )
 
     def _may_go(self, connection: sqlite3.Connection) -> Callable[[Key], bool]:
-        """Return whether an expired item may go, as the transaction sees it."""
+        """Return a function that returns whether an expired item may go, in this transaction."""
         waiting = set(map(ulid_in, self._queue.bodies()))
 
         @cache
@@ -78,5 +78,5 @@ class Expiry:
 
 
 def _is_consumed(key: Key) -> bool:
-    """Tell whether a consumer of the stream handles the removal of an item."""
+    """Return whether a consumer of the change log handles the removal of an item."""
     return key.sk == keys.WINDOW or key.sk.startswith(ENTRY)

@@ -1,4 +1,4 @@
-"""Threads that repeat a step until they are stopped, resting in between unless woken."""
+"""The threads that repeat a step until they are stopped, and rest in between unless woken."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from vumi.storage.database import Corrupt
 
 AFTER_ERROR_SECONDS = 1.0
 AFTER_CORRUPT_SECONDS = 60.0
-"""Nothing is written to a corrupt file any more; the log says so, and that is enough."""
+"""The rest of a loop after it found the file corrupt, which is then no longer written."""
 
 
 class Loop:
-    """Repeats `step`, which returns how many seconds may pass until it is due again.
+    """A thread that repeats `step`, which returns how many seconds may pass until it is due again.
 
     A woken loop lingers before the step, so that a burst is handled in one batch, as by the batch
     window of a Lambda event source. It holds `lock` during each step. Log lines and metrics of the
@@ -41,12 +41,12 @@ class Loop:
         self._thread.start()
 
     def wake(self) -> None:
-        """Take the next step soon: there is something to do."""
+        """Take the next step soon, because there is something to do."""
         if not self._woken.is_set():
             self._woken.set()
 
     def stop(self) -> None:
-        """Wait for the step under way, and begin no other."""
+        """Wait for the current step, and begin no other."""
         self._stopping.set()
         self._woken.set()
         if self._thread.ident is not None:
@@ -68,6 +68,6 @@ class Loop:
             telemetry.event(logging.WARNING, "loop_paused", reason=str(corrupt))
             self._stopping.wait(AFTER_CORRUPT_SECONDS)
             return 0.0
-        except Exception:  # noqa: BLE001  a loop that ended would end the counting
+        except Exception:  # noqa: BLE001  without its loop, nothing would be counted
             telemetry.event(logging.ERROR, "loop_failed")
             return AFTER_ERROR_SECONDS

@@ -1,4 +1,4 @@
-"""The delivery of messages: what SQS does between a queue and a Lambda function."""
+"""The delivery of messages, as SQS does it between a queue and a Lambda function."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from vumi.storage.queue import Message, SqliteQueue
 
 Result = TypeVar("Result")
 HandleMessages: TypeAlias = Callable[[Mapping[int, str]], Collection[int]]
-"""Handles the bodies of messages by their ids; returns the ids of those to deliver again."""
+"""A function that handles bodies by the ids of messages, and returns the ids to deliver again."""
 
 BATCH_MESSAGES = 100
-"""Messages in a batch, as many as `put_views` is given on AWS."""
+"""Messages in a batch, as many as `put_views` gets on AWS."""
 LINGER_SECONDS = 0.05
-"""How long a message may wait for others to share its batch."""
+"""The time that a message may wait for others to share its batch."""
 IDLE_SECONDS = 5.0
-"""How long a loop rests at most: another program may have sent something, and woken nobody."""
+"""The longest rest of a loop, because another program may send a message and wake no loop."""
 
 
 class InOneCommit(Protocol):
-    """Calls a function whose writes share one commit; raises `StorageError`."""
+    """A function that calls another, whose writes share one commit. Raises `StorageError`."""
 
     def __call__(self, function: Callable[[], Result], /) -> Result: ...
 
 
 class MessageDelivery:
-    """Delivers the messages of a queue to a handler, and deletes those that are handled.
+    """The delivery of a queue's messages to a handler, which deletes those that are handled.
 
-    The writes of the handler and the deletion are one commit. So a message that was handled never
-    comes again.
+    The writes of the handler and the deletion are one commit. So a handled message is never
+    delivered again.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class MessageDelivery:
     def step(self) -> float:
         """Deliver one batch; return how many seconds may pass until the next.
 
-        A message that failed comes again after its visibility timeout.
+        A failed message is delivered again after its visibility timeout.
         """
         messages = self._queue.receive(BATCH_MESSAGES)
         if messages:

@@ -1,4 +1,4 @@
-"""The consumers of views on one machine: they work in the commits that deliver views to them."""
+"""The consumers of views on one machine, which run in the commits that deliver the views."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CommitViewQueue:
 
     @contextmanager
     def keeping(self) -> Iterator[list[View]]:
-        """Keep the views that this thread sends in a list, and in no file."""
+        """Keep the views that this thread sends in a list, not in the file."""
         self._local.views = views = list[View]()
         try:
             yield views
@@ -51,7 +51,7 @@ class CommitViewQueue:
 
 
 class ViewWorker:
-    """Stores and folds views; each commit that does so also keeps its time in the file."""
+    """The worker that stores and folds views; each of its commits keeps its time in the file."""
 
     def __init__(self, queue: CommitViewQueue, resources: StandaloneResources) -> None:
         self._queue = queue
@@ -60,7 +60,7 @@ class ViewWorker:
     def commit(self, function: Callable[[], Result]) -> Result:
         """Call a function within a commit, and store the views that it sends in the same commit.
 
-        A view that is not stored becomes a message. Raises `StorageError` if the commit can't be.
+        A view that is not stored becomes a message. Raises `StorageError` if the commit fails.
         """
         with self._queue.keeping() as views:
             result = function()
@@ -74,7 +74,7 @@ class ViewWorker:
             return self._store(views)
         except StorageError:
             raise
-        except Exception:  # noqa: BLE001  the requests have their answers all the same
+        except Exception:  # noqa: BLE001  the requests get their answers nevertheless
             telemetry.event(logging.ERROR, "views_not_stored", views=len(views))
             return set(views)
 
