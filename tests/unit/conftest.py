@@ -1,4 +1,4 @@
-"""One SQLite file, as the tests of the embedded engine open it, and no request under way."""
+"""Fixtures: one SQLite file for the tests of the embedded engine, and no request under way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vumi.storage.table import SqliteTable
 
 @pytest.fixture(autouse=True)
 def _no_request_is_under_way() -> None:
-    """Lines are named for the last request; here that may be another test's."""
+    """Log lines have the name of the last request, which may be another test's."""
     telemetry.begin("vu-mi", None)
 
 

@@ -1,4 +1,4 @@
-"""Requests to the table of routes, as a server without a router of its own makes them."""
+"""Requests to the table of routes, as a server without its own router sends them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class Answer:
 
     @property
     def refusal(self) -> tuple[int, str]:
-        """The status and the code of an error in the product's form, whose message is not empty."""
+        """Return the status and the code of an error in the usual form.
+
+        Its message is not empty.
+        """
         assert set(self.body) == {"error"}
         assert self.says
         assert self.headers["Content-Type"] == "application/json"
@@ -50,7 +53,7 @@ class Answer:
 
     @property
     def details(self) -> dict[str, str]:
-        """The fields of an error beside its code and message."""
+        """Return the fields of an error other than its code and message."""
         error = self.body["error"]
         return {name: error[name] for name in error.keys() - {"code", "message"}}
 

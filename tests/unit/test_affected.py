@@ -25,7 +25,7 @@ def test_a_change_affects_the_tests_that_import_it_directly_or_through_others() 
         ("chalicelib/badges/logos.json", "test_logos.py"),
     ],
 )
-def test_so_do_a_test_itself_its_fixtures_and_data(changed: str, test: str) -> None:
+def test_a_change_of_a_test_its_fixtures_or_data_affects_it(changed: str, test: str) -> None:
     assert test in names(changed)
 
 

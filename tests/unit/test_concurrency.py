@@ -28,7 +28,7 @@ def test_results_come_in_the_order_of_the_parts_though_the_first_ends_last() -> 
 
 
 def test_as_many_parts_as_there_are_threads_wait_for_storage_together() -> None:
-    """Nobody passes the barrier before all eight are at it."""
+    """No part passes the barrier until all eight have reached it."""
     together = threading.Barrier(THREADS, timeout=PATIENCE)
     assert sorted(map_parallel(lambda _: together.wait(), range(THREADS))) == list(range(THREADS))
 
@@ -43,7 +43,7 @@ def test_one_part_alone_needs_no_thread() -> None:
     assert list(map_parallel(lambda _: threading.get_ident(), ["one"])) == [threading.get_ident()]
 
 
-def test_no_parts_are_no_work() -> None:
+def test_no_parts_make_no_calls() -> None:
     def work(part: object) -> None:
         raise AssertionError(f"{part} was worked on")
 
@@ -58,7 +58,7 @@ def test_parts_may_come_from_any_iterable_and_are_each_worked_on_once(parts: int
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_a_failure_is_raised_and_the_next_batch_is_worked_through(parts: int) -> None:
+def test_a_failure_is_raised_and_the_next_batch_is_completed(parts: int) -> None:
     def work(part: int) -> int:
         if part == 0:
             raise ValueError("the first part")
@@ -69,14 +69,14 @@ def test_a_failure_is_raised_and_the_next_batch_is_worked_through(parts: int) ->
     assert list(map_parallel(work, [1, 2])) == [1, 2]
 
 
-def test_a_function_that_changes_nothing_is_no_different_from_map() -> None:
+def test_the_results_equal_those_of_map() -> None:
     parts = ["a", "bb", "ccc"]
     assert list(map_parallel(len, parts)) == list(map(len, parts))
 
 
 @pytest.mark.parametrize("parts", [1, 2, 40])
 def test_with_as_many_threads_as_parts_none_waits_for_another(parts: int) -> None:
-    """Nobody passes the barrier before all are at it."""
+    """No part passes the barrier until all have reached it."""
     together = threading.Barrier(parts, timeout=PATIENCE)
 
     def work(part: int) -> int:
@@ -89,7 +89,7 @@ def test_with_as_many_threads_as_parts_none_waits_for_another(parts: int) -> Non
 
 @pytest.mark.parametrize("parts", [1, 3, 40])
 def test_a_metric_of_a_part_is_counted_for_the_function_of_the_caller(parts: int) -> None:
-    """An alarm looks at the metrics of a function by its name."""
+    """An alarm watches the metrics of a function by its name."""
     telemetry.begin("fire_timers", None)
     with counting_metrics() as counted:
         map_parallel(lambda _: telemetry.count(events_failed=1), range(parts))

@@ -1,4 +1,4 @@
-"""The log events and metrics of the code are those of `docs/log-events.md`."""
+"""The log events and metrics of the code: `docs/log-events.md` has each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program writes: JSON lines, and metrics that CloudWatch can read."""
+"""The output of the program: JSON lines, and metrics that CloudWatch can read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_percent_sign_is_itself(out: io.StringIO) -> None:
     assert lines(out)[0]["message"] == "100% of %s"
 
 
-def test_a_field_that_json_does_not_know_is_written_as_text(out: io.StringIO) -> None:
+def test_a_field_that_json_does_not_support_is_written_as_text(out: io.StringIO) -> None:
     telemetry.event(logging.WARNING, "failed", reason=ValueError("why"))
     assert lines(out)[0]["reason"] == "why"
 
@@ -152,7 +152,7 @@ def test_metrics_are_written_in_cloudwatchs_embedded_format(out: io.StringIO) ->
     }
 
 
-def test_a_metric_in_seconds_says_so(out: io.StringIO) -> None:
+def test_a_metric_in_seconds_has_its_unit(out: io.StringIO) -> None:
     telemetry.count(views_folded=1, fold_lag_seconds=4)
     [document] = lines(out)
     check_embedded_metrics(document)
@@ -163,14 +163,14 @@ def test_a_metric_in_seconds_says_so(out: io.StringIO) -> None:
 
 
 class Context:
-    """What Lambda hands to a handler beside the event."""
+    """The context that Lambda passes to a handler."""
 
     function_name = "vu-mi-prod-put_views"
     aws_request_id = "8f5d"
 
 
 def test_lines_carry_lambdas_name_of_the_function_and_its_request_id(out: io.StringIO) -> None:
-    """So do metrics: two stages in one account never add to one metric."""
+    """Metrics carry it too, so two stages in one account never add to one metric."""
     telemetry.begin("put_views", Context())
     telemetry.event(logging.WARNING, "a view is not stored yet")
     telemetry.count(views_put=1)
@@ -203,7 +203,7 @@ def test_a_metric_is_stamped_in_milliseconds() -> None:
         st.sampled_from(["views_put", "views_folded", "malformed"]), st.integers(min_value=0)
     )
 )
-def test_metrics_are_written_where_one_is_above_0_and_nowhere_else(values: dict[str, int]) -> None:
+def test_metrics_are_written_only_if_one_is_above_0(values: dict[str, int]) -> None:
     out = io.StringIO()
     telemetry.write_to(out, with_metrics=True)
     telemetry.count(**values)
@@ -221,7 +221,7 @@ def test_without_metrics_events_are_still_written() -> None:
     assert [line["message"] for line in lines(out)] == ["started"]
 
 
-def test_of_other_libraries_only_warnings_are_written(out: io.StringIO) -> None:
+def test_only_warnings_of_other_libraries_are_written(out: io.StringIO) -> None:
     library = logging.getLogger("some.package")
     library.info("chatter")
     library.warning("look out: %s", "here")
@@ -229,8 +229,8 @@ def test_of_other_libraries_only_warnings_are_written(out: io.StringIO) -> None:
     assert line["message"] == "look out: here"
 
 
-def test_whatever_handler_the_process_had_is_replaced_so_that_no_line_comes_twice() -> None:
-    """Lambda's runtime puts a handler of its own on the root logger."""
+def test_existing_log_handlers_are_replaced_so_that_no_line_is_written_twice() -> None:
+    """Lambda's runtime installs its own handler on the root logger."""
     before, out = io.StringIO(), io.StringIO()
     logging.getLogger().addHandler(logging.StreamHandler(before))
     telemetry.write_to(io.StringIO(), with_metrics=True)

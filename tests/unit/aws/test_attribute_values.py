@@ -1,4 +1,4 @@
-"""DynamoDB's wire form of items, there and back, and what has none."""
+"""DynamoDB's wire form of items: encoding, decoding, and values that have no wire form."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_comes_back_as_it_was(value: Value) -> None:
+def test_a_value_is_decoded_unchanged(value: Value) -> None:
     assert decode(encode(value)) == value
 
 
 @given(st.dictionaries(st.text(min_size=1), VALUES))
-def test_an_item_comes_back_as_it_was(item: Item) -> None:
+def test_an_item_is_decoded_unchanged(item: Item) -> None:
     assert decode_item(encode_item(item)) == item
 
 
 @given(VALUES)
-def test_the_wire_form_is_the_one_that_boto3_writes(value: Value) -> None:
+def test_the_wire_form_equals_that_of_boto3(value: Value) -> None:
     assert encode(value) == TypeSerializer().serialize(value)
 
 
@@ -47,7 +47,7 @@ def test_every_kind_of_value_has_its_letter() -> None:
     }
 
 
-def test_a_number_comes_back_whole_and_exact_to_its_38th_digit() -> None:
+def test_a_number_is_exact_to_its_38th_digit() -> None:
     digits = "12345678901234567890123456789012345678"
     value = decode({"N": digits})
     assert type(value) is int
@@ -58,14 +58,14 @@ def test_a_number_comes_back_whole_and_exact_to_its_38th_digit() -> None:
     "value",
     [None, True, False, 1.0, float("nan"), Decimal(1), b"x", (1,), {1}, frozenset({"x"}), object()],
 )
-def test_what_no_table_holds_is_refused_however_deep_it_lies(value: Any) -> None:
+def test_an_unsupported_value_is_refused_at_any_depth(value: Any) -> None:
     holders: list[Any] = [value, [value], {"name": value}, {"name": ["x", {"deep": value}]}]
     for holder in holders:
         with pytest.raises(Refused, match="a table holds str, int, lists and maps"):
             encode(holder)
 
 
-def test_a_map_whose_keys_are_no_texts_is_refused() -> None:
+def test_a_map_with_keys_that_are_not_texts_is_refused() -> None:
     numbered: Any = {1: "x"}
     with pytest.raises(Refused, match="keys of a map are texts, not 1"):
         encode([numbered])

@@ -1,4 +1,4 @@
-"""The authorizer as API Gateway calls it: a policy that opens all routes, or none."""
+"""The authorizer as API Gateway calls it: its policy opens all routes or none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _known() -> Iterator[None]:
 
 
 def asked(header: str, arn: str = ARN) -> dict[str, Any]:
-    """What API Gateway is answered."""
+    """Return the authorizer's answer to API Gateway."""
     response = authorize(
         {"type": "TOKEN", "authorizationToken": header, "methodArn": arn}, SimpleNamespace()
     )
@@ -53,7 +53,7 @@ def opened(policy: dict[str, Any]) -> list[str]:
     return resources_of
 
 
-def test_who_has_a_token_may_do_everything_since_the_answer_is_kept_for_all_routes() -> None:
+def test_a_token_opens_all_routes_because_the_answer_is_cached_for_all() -> None:
     for arn in (ARN, ARN.replace("GET/timers/e", "POST/api/v1/events")):
         policy = asked(f"Bearer {TOKEN}", arn)
         assert opened(policy) == ["arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/*"]
@@ -73,8 +73,8 @@ def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
     assert policy["context"] == {"role": "user", "user": USER}
 
 
-def test_a_users_token_opens_no_path_that_merely_ends_as_a_wallets() -> None:
-    """A `*` of a policy stands for slashes too."""
+def test_a_users_token_opens_no_path_that_only_ends_like_a_wallets() -> None:
+    """A `*` in a policy matches slashes too."""
     event = ARN.replace("timers/e", "api/v1/events/e/api/v1/wallets/x")
     assert not any(fnmatchcase(event, one) for one in opened(asked(f"Bearer {USERS_TOKEN}")))
     wallet = ARN.replace("timers/e", "api/v1/wallets/x/balance")
@@ -86,7 +86,7 @@ def test_a_users_token_opens_no_path_that_merely_ends_as_a_wallets() -> None:
     ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", DIGEST],
     ids=["none", "no token", "another", "no bearer", "a digest"],
 )
-def test_who_has_none_may_do_nothing_and_it_is_told_without_what_was_given(
+def test_an_unknown_token_opens_nothing_and_is_logged_without_its_text(
     caplog: pytest.LogCaptureFixture, header: str
 ) -> None:
     with caplog.at_level(logging.INFO):
@@ -106,7 +106,7 @@ def test_a_token_is_in_no_answer_and_no_log_line(caplog: pytest.LogCaptureFixtur
     assert "token_refused" not in caplog.messages
 
 
-def test_every_route_of_events_and_wallets_but_the_badges_is_behind_it() -> None:
+def test_every_route_of_events_and_wallets_except_badges_has_it() -> None:
     behind = {
         (method, path)
         for path, methods in app.routes.items()
@@ -131,10 +131,10 @@ def test_every_route_of_events_and_wallets_but_the_badges_is_behind_it() -> None
     }
 
 
-def test_an_answer_is_kept_for_five_minutes() -> None:
+def test_an_answer_is_cached_for_five_minutes() -> None:
     [handler] = [one for one in app.builtin_auth_handlers if one.name == "authorize"]
     assert handler.ttl_seconds == SECONDS_KEPT == 300
 
 
-def test_it_reads_what_chalice_hands_on() -> None:
+def test_it_reads_the_event_of_chalice() -> None:
     assert AuthRequest("TOKEN", "Bearer x", ARN).token == "Bearer x"  # noqa: S105  a header

@@ -1,4 +1,4 @@
-"""The caller that an authorizer's context names: anything that it may not say is nobody."""
+"""The caller in an authorizer's context: a malformed context names nobody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Chalice app answers each route of the table, by the events of a REST API."""
+"""The Chalice app: it answers each route of the table with the events of a REST API."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def event(path: str, method: str = "GET", /, **more: Any) -> dict[str, Any]:
     return {**events.http_event(None, method, path), **more}
 
 
-def test_a_request_is_handed_on_decoded(app: Chalice, recorder: Recorder) -> None:
+def test_a_route_gets_a_decoded_request(app: Chalice, recorder: Recorder) -> None:
     made = event(
         "/names/{name}/of/{other}",
         "HEAD",
@@ -93,7 +93,7 @@ def test_a_request_is_handed_on_decoded(app: Chalice, recorder: Recorder) -> Non
         ("\ud800", False, b"\xff"),
     ],
 )
-def test_a_body_is_handed_on_as_bytes_whatever_its_type(
+def test_a_route_gets_a_body_as_bytes_whatever_its_type(
     app: Chalice, recorder: Recorder, body: str | None, given: bytes, *, in_base64: bool
 ) -> None:
     for kind in ("application/json", "text/plain", "image/png", "nonsense", ""):
@@ -116,7 +116,7 @@ def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
     }
 
 
-def test_a_wrong_setting_is_an_error_of_ours_in_the_same_form(
+def test_a_malformed_setting_is_an_internal_error_in_the_same_form(
     app: Chalice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resources.use(None)

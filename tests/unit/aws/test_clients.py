@@ -1,4 +1,4 @@
-"""Clients of AWS leave retries to `Retry`, and checks to the services."""
+"""The clients of AWS: they leave retries to `Retry` and checks to the services."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def test_a_client_tries_once_and_gives_up_after_a_second(
     assert (config.connect_timeout, config.read_timeout) == (1.0, 1.0)
 
 
-def test_a_request_is_checked_by_the_service_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_service_validates_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     with mock_aws(), pytest.raises(ClientError, match="ResourceNotFoundException"):
         aws_client("dynamodb").get_item(TableName="none", Key={}, ConsistentRead="no boolean")
 
 
-def test_botocore_does_not_look_for_services() -> None:
-    """It would look for them in its hundreds of folders, at each cold start."""
+def test_botocore_does_not_search_for_services() -> None:
+    """Otherwise it would search its hundreds of folders at each cold start."""
     with pytest.raises(UnknownServiceError, match=f"service names are: {', '.join(SERVICES)}$"):
         aws_client("ec2")

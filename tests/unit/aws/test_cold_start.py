@@ -1,4 +1,4 @@
-"""Nothing is collected while a cold start goes on, and everything after it."""
+"""The garbage collector during a cold start: it is off, and on again afterwards."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from chalicelib.aws.cold_start import uncollected
 
 
-def test_the_collector_rests_within_and_works_again_behind() -> None:
+def test_the_collector_is_off_during_the_block_and_on_afterwards() -> None:
     with uncollected():
         assert not gc.isenabled()
     assert gc.isenabled()
 
 
-def test_the_collector_works_again_after_an_error() -> None:
+def test_the_collector_is_on_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError), uncollected():
         raise ZeroDivisionError
     assert gc.isenabled()

@@ -1,4 +1,4 @@
-"""The Lambda functions: what they read from AWS's events, and which parts they ask for again."""
+"""The Lambda functions: the values that they read from AWS's events, and those that they return."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DONE: dict[str, Any] = {"batchItemFailures": []}
 
 @dataclass
 class World(GivenResources):
-    """Resources whose parts a test looks at."""
+    """Resources that a test can read."""
 
     delivery_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
@@ -104,7 +104,7 @@ def refuse(*partitions: str) -> Callable[[Any], None]:
 # ---- messages
 
 
-def test_the_views_of_messages_are_stored_and_those_that_wait_asked_for_again(
+def test_the_views_of_messages_are_stored_and_those_in_between_are_returned(
     world: World,
 ) -> None:
     waits = view(AT_NOON - 600_000).to_message()
@@ -112,7 +112,7 @@ def test_the_views_of_messages_are_stored_and_those_that_wait_asked_for_again(
     assert shown(world.table) == 1
 
 
-def test_a_malformed_message_alone_is_asked_for_again(
+def test_only_a_malformed_message_is_returned(
     world: World, counted: dict[str, dict[str, int]], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert put(bad="{", m=view().to_message()) == again("bad")
@@ -131,7 +131,7 @@ def test_an_event_is_delivered_beside_a_malformed_message(world: World, body: ob
     assert schedule.read(world.table, "a").status is Status.SUCCESS
 
 
-def test_the_events_of_a_group_are_enqueued_and_a_malformed_group_alone_comes_again(
+def test_the_events_of_a_group_are_enqueued_and_only_a_malformed_group_is_returned(
     world: World,
 ) -> None:
     groups = {"bad": '{"events": [["a"]]}', "good": json.dumps({"events": [["a", AT]]})}
@@ -141,7 +141,7 @@ def test_the_events_of_a_group_are_enqueued_and_a_malformed_group_alone_comes_ag
     assert distribute_timers(events.sqs_event(groups), None) == again("bad", "good")
 
 
-def test_a_sweep_answers_how_much_it_found_and_fails_with_its_storage(world: World) -> None:
+def test_a_sweep_returns_the_number_of_events_and_fails_with_its_storage(world: World) -> None:
     assert sweep_timers(events.tick(), None) == {"sent": 0, "overdue": 0}
     schedule.accept(an_event("overdue", AT - 120_000), world.table, FakeQueue(), 0)
     assert sweep_timers(events.tick(), None) == {"sent": 1, "overdue": 1}
@@ -179,7 +179,7 @@ def test_the_badge_of_a_removed_marker_is_folded_and_other_records_are_skipped(
     assert told(caplog) == [logged, logged]
 
 
-def test_badges_that_are_not_folded_come_again_from_the_lowest_sequence_number_on(
+def test_badges_that_are_not_folded_are_returned_from_the_lowest_sequence_number(
     world: World,
 ) -> None:
     """Of the records 9 to 13 of a, b, c, b and c only a's is done: b's first is 10."""
@@ -201,7 +201,7 @@ def entry(sequence: int, days: int = 0) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("failure", [Unavailable("slow down"), Refused("no such bucket")])
-def test_entries_that_are_not_archived_come_again_from_the_lowest_sequence_number_on(
+def test_entries_that_are_not_archived_are_returned_from_the_lowest_sequence_number(
     world: World, failure: StorageError
 ) -> None:
     """The two of yesterday fail, and the first of them is 9: 10 is no smaller."""
@@ -227,7 +227,7 @@ def test_a_malformed_record_is_archived_whole_beside_the_entries(
     assert told(caplog) == [(logging.ERROR, "malformed_stream_record", {"record": malformed})]
 
 
-def test_if_a_malformed_record_can_not_be_archived_its_whole_batch_comes_again(
+def test_if_a_malformed_record_can_not_be_archived_its_whole_batch_is_returned(
     world: World,
 ) -> None:
     """It may have no sequence number to ask for it by."""
@@ -269,7 +269,7 @@ class Context:
         (archive_entries, events.stream_event([{}]), "archive_entries"),
     ],
 )
-def test_a_line_is_named_for_its_function_as_lambda_names_it(
+def test_a_log_line_has_the_name_of_its_function_on_lambda(
     caplog: pytest.LogCaptureFixture,
     consumer: Callable[..., object],
     event: dict[str, Any],

@@ -1,4 +1,4 @@
-"""The table on DynamoDB over a scripted client: pages, batches, transactions, and their faults."""
+"""The table on DynamoDB over a scripted client: pages, batches, transactions, and faults."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ OK: Request = {}
 
 
 def table_on(client: FakeClient, time: FakeTime | None = None, **retry: Any) -> DynamoTable:
-    """A table that asks up to three times, or as `retry` says, and waits on a clock of its own."""
+    """Return a table that tries up to three times, or as `retry` says, on its own clock."""
     settings = {"attempts": 3, "budget": 60.0} | retry
     return DynamoTable(cast("DynamoDBClient", client), NAME, (time or FakeTime()).retry(**settings))
 
@@ -81,7 +81,7 @@ def views(count: int) -> list[Item]:
     return [view(place) for place in range(count)]
 
 
-# Any operation: what passes is asked again, what stays is not.
+# Any operation: temporary faults are retried, permanent ones are not.
 
 ASKING: dict[str, tuple[Callable[[Table], object], Request]] = {
     "get": (lambda table: table.get(KEY), FOUND),
@@ -98,7 +98,7 @@ EVERY_OPERATION = pytest.mark.parametrize("operation", ASKING)
 
 @EVERY_OPERATION
 @pytest.mark.parametrize("fault", TRANSIENT)
-def test_what_passes_is_asked_again_with_longer_and_longer_waits(
+def test_a_temporary_fault_is_retried_with_longer_and_longer_waits(
     operation: str, fault: Exception
 ) -> None:
     ask, answer = ASKING[operation]
@@ -109,7 +109,7 @@ def test_what_passes_is_asked_again_with_longer_and_longer_waits(
 
 
 @EVERY_OPERATION
-def test_what_does_not_pass_in_time_is_unavailable(operation: str) -> None:
+def test_a_fault_that_lasts_is_unavailable(operation: str) -> None:
     ask, _ = ASKING[operation]
     client = script(*[THROTTLED] * 3)
     with pytest.raises(Unavailable, match="ProvisionedThroughputExceeded"):
@@ -119,7 +119,7 @@ def test_what_does_not_pass_in_time_is_unavailable(operation: str) -> None:
 
 @EVERY_OPERATION
 @pytest.mark.parametrize("fault", PERMANENT)
-def test_what_stays_is_refused_at_once(operation: str, fault: Exception) -> None:
+def test_a_permanent_fault_is_refused_immediately(operation: str, fault: Exception) -> None:
     ask, _ = ASKING[operation]
     client, time = script(fault), FakeTime()
     with pytest.raises(Refused):
@@ -129,7 +129,7 @@ def test_what_stays_is_refused_at_once(operation: str, fault: Exception) -> None
 
 @EVERY_OPERATION
 @pytest.mark.parametrize("fault", OUT_OF_REACH)
-def test_a_table_out_of_reach_is_asked_again_and_then_unavailable(
+def test_an_unreachable_table_is_retried_and_then_unavailable(
     operation: str, fault: BotoCoreError
 ) -> None:
     ask, answer = ASKING[operation]
@@ -141,7 +141,7 @@ def test_a_table_out_of_reach_is_asked_again_and_then_unavailable(
 
 
 @EVERY_OPERATION
-def test_a_call_that_cannot_be_signed_is_refused_at_once(operation: str) -> None:
+def test_a_call_that_cannot_be_signed_is_refused_immediately(operation: str) -> None:
     ask, _ = ASKING[operation]
     client = script(NO_CREDENTIALS)
     with pytest.raises(Refused):
@@ -150,7 +150,7 @@ def test_a_call_that_cannot_be_signed_is_refused_at_once(operation: str) -> None
 
 
 @EVERY_OPERATION
-def test_nothing_is_asked_again_after_the_budget(operation: str) -> None:
+def test_no_call_is_retried_after_the_budget(operation: str) -> None:
     ask, _ = ASKING[operation]
     client = script(THROTTLED)
     with pytest.raises(Unavailable):
@@ -170,12 +170,12 @@ def test_an_item_is_read_consistently_and_without_decimals() -> None:
     assert client.calls == [("get_item", request)]
 
 
-def test_an_item_that_is_not_there_is_none() -> None:
+def test_a_missing_item_is_none() -> None:
     assert table_on(script({})).get(KEY) is None
 
 
 def pages_of(items: Collection[Item], size: int) -> FakeClient:
-    """Answers Query as DynamoDB does: up to `Limit` items a page, and no more than fit into one."""
+    """Answers Query as DynamoDB does: up to `Limit` items a page, within the size of a page."""
     stored = sorted(items, key=key_of)
 
     def answer(operation: str, request: Request) -> Request:
@@ -206,7 +206,7 @@ def test_a_query_reads_to_its_limit_whatever_the_size_of_a_page(
 ) -> None:
     client = pages_of(views(there), size)
     assert table_on(client).query("USER#octocat", limit=limit) == views(there)[:limit]
-    # Pages of `size` until the limit; where the last one was full, one more to learn it was last.
+    # Pages of `size` until the limit. If the last page is full, one more shows that it was last.
     assert len(client.calls) <= min(there, limit) // size + 1
 
 
@@ -224,7 +224,7 @@ def test_a_count_counts_to_its_limit_whatever_the_size_of_a_page(
 
 
 def test_8000_items_are_counted_over_pages_of_1_mb() -> None:
-    """A 252-character id makes a page of about 3,366 items: 8,000 are three pages."""
+    """With a 252-character id a page has about 3,366 items, so 8,000 are three pages."""
     client = pages_of(views(9_000), 3_366)
     assert table_on(client).count("USER#octocat", limit=8_000) == 8_000
     assert [request["Limit"] for request in client.requests] == [
@@ -234,7 +234,7 @@ def test_8000_items_are_counted_over_pages_of_1_mb() -> None:
     ]
 
 
-def test_an_empty_page_is_not_the_end_while_it_names_a_key_to_go_on_from() -> None:
+def test_an_empty_page_with_a_last_key_is_not_the_end() -> None:
     key = encode_item({"PK": "USER#octocat", "SK": "VIEW#0000"})
     client = script(
         {"Items": [], "Count": 0, "LastEvaluatedKey": key},
@@ -245,13 +245,13 @@ def test_an_empty_page_is_not_the_end_while_it_names_a_key_to_go_on_from() -> No
     assert [request["Limit"] for request in client.requests] == [5, 5]
 
 
-def test_nothing_is_asked_for_where_the_limit_is_0() -> None:
+def test_a_limit_of_0_makes_no_request() -> None:
     client = script()
     assert table_on(client).query("USER#octocat", limit=0) == []
     assert table_on(client).count("USER#octocat", limit=0) == 0
 
 
-def test_a_page_that_was_throttled_is_asked_again_and_those_before_it_are_not() -> None:
+def test_only_the_page_that_was_throttled_is_retried() -> None:
     first = {
         "Items": [encode_item(view(1))],
         "Count": 1,
@@ -275,7 +275,7 @@ def test_a_page_that_was_throttled_is_asked_again_and_those_before_it_are_not() 
         ),
     ],
 )
-def test_a_query_asks_for_its_bounds_and_no_others(
+def test_a_query_has_exactly_its_bounds(
     bounds: dict[str, str], condition: str, values: dict[str, Any]
 ) -> None:
     client = script({"Items": [], "Count": 0})
@@ -304,7 +304,7 @@ def test_a_count_begins_and_ends_at_sort_keys() -> None:
     }
 
 
-def test_a_part_of_each_item_is_asked_for_by_placeholders_for_count_is_a_reserved_word() -> None:
+def test_a_projection_uses_placeholders_because_count_is_a_reserved_word() -> None:
     client = script({"Items": [], "Count": 0})
     table_on(client).query("USER#octocat", limit=5, attributes=("SK", "count"))
     [request] = client.requests
@@ -363,7 +363,7 @@ def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
     ]
 
 
-def test_a_request_holds_no_empty_maps_for_dynamodb_refuses_them() -> None:
+def test_a_request_has_no_empty_maps_because_dynamodb_refuses_them() -> None:
     client = script(OK, OK)
     table_on(client).write(Delete(KEY))
     table_on(client).write(Delete(KEY, condition=attr("count").missing()))
@@ -380,7 +380,7 @@ def test_a_request_holds_no_empty_maps_for_dynamodb_refuses_them() -> None:
         Delete(KEY, condition=attr("x") == 1),
     ],
 )
-def test_a_failed_condition_carries_the_item_as_it_stands(write: Write) -> None:
+def test_a_failed_condition_has_the_stored_item(write: Write) -> None:
     failed = client_error("ConditionalCheckFailedException", **FOUND)
     client = script(failed)
     with pytest.raises(ConditionFailed) as raised:
@@ -389,7 +389,7 @@ def test_a_failed_condition_carries_the_item_as_it_stands(write: Write) -> None:
     assert client.requests[0]["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
 
 
-def test_a_condition_that_failed_for_want_of_an_item_carries_none() -> None:
+def test_a_condition_that_failed_without_an_item_has_none() -> None:
     client = script(client_error("ConditionalCheckFailedException"))
     with pytest.raises(ConditionFailed) as raised:
         table_on(client).write(Delete(KEY, condition=attr("x") == 1))
@@ -431,13 +431,13 @@ def test_several_writes_are_one_transaction_in_their_order() -> None:
     }
 
 
-def test_a_check_alone_is_a_transaction_for_there_is_no_other_way_to_ask() -> None:
+def test_a_check_alone_is_a_transaction_because_no_other_request_can_check() -> None:
     client = script(OK)
     table_on(client).write(Check(KEY, condition=attr("PK").exists()))
     assert client.operations == ["transact_write_items"]
 
 
-def test_failed_conditions_carry_their_items_by_position() -> None:
+def test_failed_conditions_have_their_items_by_position() -> None:
     failed = {"Code": "ConditionalCheckFailed", "Item": FOUND["Item"]}
     gone = {"Code": "ConditionalCheckFailed"}
     client = script(cancelled("None", failed, "None", gone))
@@ -450,7 +450,7 @@ def test_failed_conditions_carry_their_items_by_position() -> None:
 @pytest.mark.parametrize(
     "hiding", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
 )
-def test_a_conflict_or_a_throttle_hides_what_the_conditions_say(hiding: str) -> None:
+def test_a_conflict_or_a_throttle_hides_the_conditions(hiding: str) -> None:
     both = cancelled("ConditionalCheckFailed", hiding, "None", "None")
     client = script(both, cancelled("None", "None", "None", hiding), OK)
     table_on(client).write(*FOUR)
@@ -460,7 +460,7 @@ def test_a_conflict_or_a_throttle_hides_what_the_conditions_say(hiding: str) -> 
 @pytest.mark.parametrize(
     "hiding", ["TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"]
 )
-def test_a_conflict_that_does_not_pass_is_unavailable_and_no_failed_condition(hiding: str) -> None:
+def test_a_conflict_that_lasts_is_unavailable_and_no_failed_condition(hiding: str) -> None:
     client = script(*[cancelled("ConditionalCheckFailed", hiding, "None", "None")] * 3)
     with pytest.raises(Unavailable):
         table_on(client).write(*FOUR)
@@ -484,14 +484,14 @@ def test_a_condition_that_fails_after_a_conflict_has_failed() -> None:
         client_error("TransactionCanceledException"),
     ],
 )
-def test_a_transaction_cancelled_for_good_is_refused_at_once(error: Exception) -> None:
+def test_a_permanently_cancelled_transaction_is_refused_immediately(error: Exception) -> None:
     client = script(error)
     with pytest.raises(Refused):
         table_on(client).write(*FOUR)
     assert len(client.calls) == 1
 
 
-def test_another_transaction_in_progress_passes() -> None:
+def test_another_transaction_in_progress_is_retried() -> None:
     client = script(client_error("TransactionInProgressException"), OK)
     table_on(client).write(*FOUR)
     assert len(client.calls) == 2
@@ -511,7 +511,7 @@ def test_another_transaction_in_progress_passes() -> None:
         (Update(KEY, add={"x": WRONG}),),
     ],
 )
-def test_what_no_table_can_do_is_refused_before_it_is_sent(
+def test_an_unsupported_write_is_refused_before_sending(
     writes: tuple[Write, ...],
 ) -> None:
     client = script()
@@ -530,7 +530,7 @@ def test_a_transaction_holds_100_writes() -> None:
 
 
 class Reads:
-    """Has the views that it holds, but for what `leave` says is left unprocessed of a batch."""
+    """A client that has its views, except those that `leave` leaves unprocessed in a batch."""
 
     def __init__(
         self, held: Sequence[Item], leave: Callable[[int, list[Key]], list[Key]] = lambda _, __: []
@@ -549,7 +549,7 @@ class Reads:
         left = self._leave(len(self.sizes), keys)
         self.sizes.append(len(keys))
         read = [key for key in keys if key not in left]
-        # In the order of no one: DynamoDB promises none.
+        # In another order, because DynamoDB guarantees none.
         items = [encode_item(self._held[key]) for key in reversed(read) if key in self._held]
         again = {"Keys": [encode_key(key) for key in left], "ConsistentRead": True}
         return {"Responses": {NAME: items}, "UnprocessedKeys": {NAME: again} if left else {}}
@@ -562,25 +562,25 @@ def test_items_are_read_100_at_a_time_in_the_order_of_their_keys() -> None:
     assert reads.sizes == [100, 100, 31]
 
 
-def test_an_item_that_is_asked_for_twice_is_read_once_and_answered_twice() -> None:
+def test_an_item_that_is_requested_twice_is_read_once_and_returned_twice() -> None:
     reads = Reads(views(2))
     keys = [key_of(view(place)) for place in (1, 0, 1)]
     assert table_on(reads.client).get_all(keys) == [view(1), view(0), view(1)]
     assert reads.sizes == [2]
 
 
-def test_no_keys_are_no_call() -> None:
+def test_no_keys_make_no_call() -> None:
     assert table_on(script()).get_all([]) == []
 
 
-def test_keys_left_unprocessed_are_asked_for_again_and_no_others() -> None:
+def test_only_unprocessed_keys_are_requested_again() -> None:
     reads, time = Reads(views(6), leave=lambda batch, keys: keys[batch + 1 :]), FakeTime()
     assert table_on(reads.client, time).get_all([key_of(one) for one in views(6)]) == views(6)
     assert reads.sizes == [6, 5, 3]
     assert time.slept == [0.05, 0.1]
 
 
-def test_what_stays_unprocessed_is_not_taken_for_missing() -> None:
+def test_keys_that_stay_unprocessed_do_not_count_as_missing() -> None:
     reads = Reads(views(3), leave=lambda _, keys: keys[-1:])
     with pytest.raises(Unavailable, match="left unprocessed by DynamoDB"):
         table_on(reads.client).get_all([key_of(one) for one in views(3)])
@@ -588,7 +588,7 @@ def test_what_stays_unprocessed_is_not_taken_for_missing() -> None:
 
 
 class Batches:
-    """Stores what is put, but for what `leave` says is left unprocessed and `refuse` refuses."""
+    """A client that stores its items, except those that `leave` or `refuse` name."""
 
     def __init__(
         self,
@@ -631,13 +631,13 @@ def test_items_are_put_25_at_a_time() -> None:
     assert time.slept == []
 
 
-def test_no_items_are_no_call() -> None:
+def test_no_items_make_no_call() -> None:
     client = script()
     table_on(client).put_all([])
     assert client.calls == []
 
 
-def test_of_two_items_with_one_key_the_later_is_sent_and_sent_once() -> None:
+def test_of_two_items_with_one_key_only_the_later_is_sent() -> None:
     batches = Batches()
     earlier, later = view(1) | {"ttl": 300}, view(1) | {"ttl": 600}
     table_on(batches.client).put_all([earlier, view(2), later])
@@ -654,15 +654,15 @@ def test_items_left_unprocessed_are_sent_again_after_a_wait_until_they_are_store
     assert time.slept == [0.05, 0.1]
 
 
-def test_only_what_is_left_is_sent_again_put_together_anew() -> None:
-    """Each of three batches leaves its last 2: 6 items are one batch in the second round."""
+def test_only_unprocessed_items_are_sent_again_in_new_batches() -> None:
+    """Each of three batches leaves its last 2: in the second round these 6 items are one batch."""
     batches = Batches(leave=lambda batch, items: items[-2:] if batch < 3 else [])
     table_on(batches.client).put_all(views(75))
     assert batches.sizes == [25, 25, 25, 3 * 2]
     assert sorted(batches.stored, key=key_of) == views(75)
 
 
-def test_what_stays_unprocessed_is_not_stored_and_nothing_else() -> None:
+def test_exactly_the_items_that_stay_unprocessed_are_not_stored() -> None:
     stuck = [view(3), view(30)]
     batches = Batches(leave=lambda _, items: [item for item in items if item in stuck])
     with pytest.raises(NotStored, match="2 items not stored: left unprocessed") as raised:
@@ -672,7 +672,7 @@ def test_what_stays_unprocessed_is_not_stored_and_nothing_else() -> None:
     assert batches.stored == [item for item in views(40) if item not in stuck]
 
 
-def test_a_throttled_batch_is_sent_again_whole_and_the_others_are_not() -> None:
+def test_only_a_throttled_batch_is_sent_again() -> None:
     client = script(THROTTLED, OK, OK)
     time = FakeTime()
     table_on(client, time).put_all(views(30))
@@ -683,7 +683,7 @@ def test_a_throttled_batch_is_sent_again_whole_and_the_others_are_not() -> None:
 
 
 @pytest.mark.parametrize("fault", [THROTTLED, *OUT_OF_REACH])
-def test_batches_that_stay_throttled_or_out_of_reach_are_not_stored(fault: Exception) -> None:
+def test_batches_that_stay_throttled_or_unreachable_are_not_stored(fault: Exception) -> None:
     client = script(fault, OK, fault, fault)
     with pytest.raises(NotStored) as raised:
         table_on(client).put_all(views(30))
@@ -691,7 +691,7 @@ def test_batches_that_stay_throttled_or_out_of_reach_are_not_stored(fault: Excep
 
 
 @pytest.mark.parametrize("place", [0, 7, 24, 29])
-def test_in_a_refused_batch_only_the_item_to_blame_is_not_stored(place: int) -> None:
+def test_in_a_refused_batch_only_the_invalid_item_is_not_stored(place: int) -> None:
     refusal = client_error("ValidationException")
     blamed = view(place)
     batches = Batches(refuse=lambda item: refusal if item == blamed else None)
@@ -700,7 +700,7 @@ def test_in_a_refused_batch_only_the_item_to_blame_is_not_stored(place: int) -> 
     assert raised.value.items == [blamed]
     others = [item for item in views(30) if item != blamed]
     assert sorted(batches.stored, key=key_of) == others
-    # One batch of the two was refused; its items, and no others, were put one by one.
+    # One of the two batches was refused. Only its items were put one by one.
     singles = 25 if place < 25 else 5
     assert batches.client.operations.count("put_item") == singles
     assert batches.client.operations.count("batch_write_item") == 2
@@ -720,14 +720,14 @@ def test_an_item_throttled_while_put_alone_is_put_again() -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG_ITEMS)
-def test_items_that_no_table_can_hold_are_refused_before_anything_is_sent(wrong: Item) -> None:
+def test_unsupported_items_are_refused_before_sending(wrong: Item) -> None:
     client = script()
     with pytest.raises(Refused):
         table_on(client).put_all([*views(30), wrong])
     assert client.calls == []
 
 
-def test_refused_and_unprocessed_items_are_told_together() -> None:
+def test_refused_and_unprocessed_items_are_reported_together() -> None:
     refusal = client_error("ValidationException")
     blamed, stuck = view(0), view(26)
     batches = Batches(
@@ -749,9 +749,7 @@ def test_batches_are_not_sent_again_after_the_budget() -> None:
 
 
 @given(st.integers(min_value=0, max_value=60), st.sets(st.integers(0, 59)), st.randoms())
-def test_every_item_is_stored_or_named_and_none_is_both(
-    count: int, refused: set[int], chance: Any
-) -> None:
+def test_every_item_is_either_stored_or_named(count: int, refused: set[int], chance: Any) -> None:
     wrong = [view(place) for place in refused]
     refusal = client_error("ValidationException")
     batches = Batches(

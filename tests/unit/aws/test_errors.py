@@ -1,4 +1,4 @@
-"""What AWS's errors mean: ask again, or never."""
+"""The meaning of AWS's errors: retry, or never."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ URL = "https://dynamodb.us-east-1.amazonaws.com/"
         "RequestThrottled",
     ],
 )
-def test_a_throttle_a_conflict_and_a_fault_of_the_service_pass(code: str) -> None:
+def test_a_throttle_a_conflict_and_a_fault_of_the_service_are_unavailable(code: str) -> None:
     assert type(meaning(client_error(code))) is Unavailable
 
 
@@ -55,14 +55,14 @@ def test_a_throttle_a_conflict_and_a_fault_of_the_service_pass(code: str) -> Non
         "",
     ],
 )
-def test_a_wrong_request_and_a_missing_right_stay(code: str) -> None:
+def test_an_invalid_request_and_a_missing_right_are_refused(code: str) -> None:
     assert type(meaning(client_error(code))) is Refused
 
 
 @pytest.mark.parametrize(
     ("status", "kind"), [(499, Refused), (500, Unavailable), (503, Unavailable)]
 )
-def test_an_unknown_error_passes_where_it_is_the_servers(
+def test_an_unknown_error_of_the_server_is_unavailable(
     status: int, kind: type[StorageError]
 ) -> None:
     assert type(meaning(client_error("Unheard", status))) is kind
@@ -85,7 +85,7 @@ def test_a_code_is_read_without_the_namespace_before_it(code: str, name: str) ->
     assert code_of(client_error(code)) == name
 
 
-def test_the_products_error_says_what_aws_said() -> None:
+def test_an_error_has_the_message_of_aws() -> None:
     error = client_error("ThrottlingException")
     with (
         pytest.raises(Unavailable, match="the message of ThrottlingException") as raised,
@@ -105,7 +105,7 @@ def test_the_products_error_says_what_aws_said() -> None:
         SSLError(endpoint_url=URL, error=OSError("handshake")),
     ],
 )
-def test_out_of_reach_passes(error: BotoCoreError) -> None:
+def test_an_unreachable_service_is_unavailable(error: BotoCoreError) -> None:
     with pytest.raises(Unavailable), translated():
         raise error
 
@@ -114,7 +114,7 @@ def test_out_of_reach_passes(error: BotoCoreError) -> None:
     "error",
     [NoCredentialsError(), NoRegionError(), ParamValidationError(report="Key is missing")],
 )
-def test_a_call_that_could_not_even_be_made_stays(error: BotoCoreError) -> None:
+def test_a_call_that_could_not_be_made_is_refused(error: BotoCoreError) -> None:
     with pytest.raises(Refused), translated():
         raise error
 
@@ -123,7 +123,7 @@ def test_a_call_that_could_not_even_be_made_stays(error: BotoCoreError) -> None:
     "error",
     [Unavailable("x"), Refused("x"), NotStored([], "x"), ConditionFailed({0: None}), KeyError("x")],
 )
-def test_any_other_error_passes_through_untouched(error: Exception) -> None:
+def test_another_error_is_raised_unchanged(error: Exception) -> None:
     with pytest.raises(type(error)) as raised, translated():
         raise error
     assert raised.value is error

@@ -154,7 +154,7 @@ def test_a_route_of_operators_is_open_by_the_authorizer_or_by_a_token(more: dict
     assert http_api.handler(event("/api/v1/events", **more), None)["statusCode"] == 200
 
 
-def test_a_role_that_the_authorizer_does_not_name_is_not_made_up_by_a_token() -> None:
+def test_a_token_does_not_replace_a_role_that_the_authorizer_does_not_name() -> None:
     headers = {"authorization": f"Bearer {TOKEN}"}
     made = event("/api/v1/events", authorizer={"lambda": {"role": ""}}, headers=headers)
     assert refusal(http_api.handler(made, None)) == (403, "forbidden")

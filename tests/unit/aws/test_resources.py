@@ -1,4 +1,4 @@
-"""What a process uses: what was put in, or else what the environment names."""
+"""The resources of a process: those given by a test, or those that the environment names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_left_in() -> Iterator[None]:
+def _given_resources_are_removed() -> Iterator[None]:
     resources.use(None)
     with logging_put_back():
         yield
@@ -39,7 +39,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> AwsResources:
     )
 
 
-def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
+def test_given_resources_are_used_until_they_are_removed() -> None:
     table = MemoryTable()
     mine = GivenResources(table=table)
     resources.use(mine)
@@ -48,7 +48,7 @@ def test_what_was_put_in_is_used_until_it_is_taken_out() -> None:
     assert isinstance(resources.current(), AwsResources)
 
 
-def test_without_anything_put_in_the_environment_says_what_is_used(
+def test_without_given_resources_the_environment_names_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("TABLE_NAME", "views")
@@ -62,7 +62,7 @@ def test_without_anything_put_in_the_environment_says_what_is_used(
 
 
 @pytest.mark.parametrize("function", [None, "api_handler"])
-def test_the_logging_of_the_process_is_taken_over_on_lambda_alone(
+def test_logging_is_configured_only_on_lambda(
     monkeypatch: pytest.MonkeyPatch, function: str | None
 ) -> None:
     if function is not None:
@@ -72,7 +72,7 @@ def test_the_logging_of_the_process_is_taken_over_on_lambda_alone(
     assert (logging.getLogger().handlers == before) is (function is None)
 
 
-def test_a_wrong_environment_is_told_and_leaves_nothing_behind(
+def test_a_malformed_environment_is_reported_and_leaves_no_resources(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("VIEW_WINDOW_SECONDS", "soon")
@@ -82,7 +82,7 @@ def test_a_wrong_environment_is_told_and_leaves_nothing_behind(
     assert resources.current().settings.view_window_seconds == 60
 
 
-def test_table_and_queue_are_made_once(aws: AwsResources) -> None:
+def test_the_table_and_the_queue_are_made_once(aws: AwsResources) -> None:
     assert isinstance(aws.table, DynamoTable)
     assert isinstance(aws.views_queue, ViewMessages)
     assert aws.table is aws.table
@@ -108,6 +108,6 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
         _ = AwsResources(Settings(table_name="views")).archive
 
 
-def test_aws_is_worked_with_in_real_time_and_at_once(aws: AwsResources) -> None:
+def test_on_aws_the_clock_is_real_and_work_is_parallel(aws: AwsResources) -> None:
     assert aws.clock is time.time
     assert aws.map_parallel is map_parallel

@@ -1,4 +1,4 @@
-"""What the archive on S3 does with S3's failures."""
+"""The archive on S3, and its errors when S3 fails."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from simulation.clocks import FakeTime
 SLOW_DOWN = client_error("SlowDown", 503)
 
 
-def test_a_put_that_s3_has_no_time_for_is_tried_again() -> None:
+def test_a_put_that_s3_throttles_is_retried() -> None:
     client = script(SLOW_DOWN, client_error("InternalError", 500), {})
     S3Archive(client, "bucket", FakeTime().retry()).put("a/b", b"whole")
     assert (
@@ -20,14 +20,14 @@ def test_a_put_that_s3_has_no_time_for_is_tried_again() -> None:
     )
 
 
-def test_a_put_that_fails_again_and_again_is_unavailable() -> None:
+def test_a_put_that_always_fails_is_unavailable() -> None:
     client = script(SLOW_DOWN, SLOW_DOWN)
     with pytest.raises(Unavailable, match="SlowDown"):
         S3Archive(client, "bucket", FakeTime().retry(attempts=2)).put("a", b"")
 
 
 @pytest.mark.parametrize(("code", "status"), [("NoSuchBucket", 404), ("AccessDenied", 403)])
-def test_a_bucket_that_is_missing_or_closed_is_refused_at_once(code: str, status: int) -> None:
+def test_a_missing_or_closed_bucket_is_refused_immediately(code: str, status: int) -> None:
     client = script(client_error(code, status))
     with pytest.raises(Refused, match=code):
         S3Archive(client, "bucket", FakeTime().retry()).put("a", b"")

@@ -1,4 +1,4 @@
-"""Sending to SQS, and what happens when SQS does not answer as it should."""
+"""The queue on SQS, and its errors when SQS fails."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_message_is_sent_without_delay_unless_one_is_given() -> None:
 
 
 @pytest.mark.parametrize("delay", [-1, 901])
-def test_a_delay_that_sqs_does_not_know_is_refused_before_it_is_sent(delay: int) -> None:
+def test_a_delay_beyond_the_limits_of_sqs_is_refused_before_sending(delay: int) -> None:
     client = script()
     with pytest.raises(Refused, match=f"0 to 900 seconds, not {delay}"):
         queue(client).send("body", delay=delay)
@@ -54,14 +54,14 @@ def test_a_delay_that_sqs_does_not_know_is_refused_before_it_is_sent(delay: int)
         ReadTimeoutError(endpoint_url=URL),
     ],
 )
-def test_what_passes_is_sent_again_after_a_wait(fault: Exception) -> None:
+def test_a_temporary_fault_is_retried_after_a_wait(fault: Exception) -> None:
     client, time = script(fault, fault, SENT), FakeTime()
     queue(client, time).send("body", delay=5)
     assert client.requests == [client.requests[0]] * 3
     assert time.slept == [0.05, 0.1]
 
 
-def test_what_does_not_pass_in_time_is_unavailable() -> None:
+def test_a_fault_that_lasts_is_unavailable() -> None:
     client = script(*[client_error("RequestThrottled")] * 3)
     with pytest.raises(Unavailable, match="RequestThrottled"):
         queue(client).send("body")
@@ -77,7 +77,7 @@ def test_what_does_not_pass_in_time_is_unavailable() -> None:
         NoCredentialsError(),
     ],
 )
-def test_what_stays_is_refused_at_once(fault: Exception) -> None:
+def test_a_permanent_fault_is_refused_immediately(fault: Exception) -> None:
     client, time = script(fault), FakeTime()
     with pytest.raises(Refused):
         queue(client, time).send("body")

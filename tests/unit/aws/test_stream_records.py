@@ -1,4 +1,4 @@
-"""The stream records that are removals of markers and of entries, and malformed ones."""
+"""The stream records of removed markers and entries, and malformed records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def without(name: str) -> dict[str, Any]:
     return {key: value for key, value in record().items() if key != name}
 
 
-def test_a_marker_that_ttl_removed_tells_its_badge_and_its_mark() -> None:
+def test_a_marker_that_ttl_removed_has_its_badge_and_its_mark() -> None:
     assert parse(record()) == MarkerRemoval(
         badge_id="octocat", mark=MARK, removed_at=1_767_225_600.0
     )
@@ -56,13 +56,13 @@ def test_the_badge_is_the_whole_text_after_the_mark(badge_id: str) -> None:
 @pytest.mark.parametrize(
     "identity", [None, {}, events.BY_TTL | {"type": "AssumedRole"}, {"principalId": "somebody"}]
 )
-def test_it_does_not_matter_who_removed_a_marker(identity: dict[str, str] | None) -> None:
+def test_any_service_may_remove_a_marker(identity: dict[str, str] | None) -> None:
     assert parse(record(userIdentity=identity)) == parse(record())
     assert parse(without("userIdentity")) == parse(record())
 
 
 @pytest.mark.parametrize("name", ["INSERT", "MODIFY"])
-def test_a_marker_that_was_put_is_no_removal(name: str) -> None:
+def test_a_new_marker_is_no_removal(name: str) -> None:
     assert parse(record(eventName=name)) is None
 
 
@@ -81,11 +81,11 @@ def test_a_marker_that_was_put_is_no_removal(name: str) -> None:
         ("HEALTH", "HEALTH"),
     ],
 )
-def test_any_other_item_that_is_removed_is_no_marker(pk: str, sk: str) -> None:
+def test_another_removed_item_is_no_marker(pk: str, sk: str) -> None:
     assert parse(keyed({"S": pk}, {"S": sk})) is None
 
 
-def test_a_record_that_does_not_say_when_it_was_removed_says_0() -> None:
+def test_a_record_without_the_time_of_its_removal_has_0() -> None:
     unknown = record()
     del unknown["dynamodb"]["ApproximateCreationDateTime"]
     parsed = parse(unknown)
@@ -116,12 +116,12 @@ def test_a_record_that_does_not_say_when_it_was_removed_says_0() -> None:
         numbered("1" * 41),
     ],
 )
-def test_a_record_that_nothing_here_wrote_is_malformed(malformed: dict[str, Any]) -> None:
+def test_a_record_with_unexpected_values_is_malformed(malformed: dict[str, Any]) -> None:
     with pytest.raises(MalformedError, match=r"^expected a stream record of this table: "):
         parse(malformed)
 
 
-def test_a_record_that_is_no_record_at_all_is_malformed() -> None:
+def test_a_value_that_is_no_record_is_malformed() -> None:
     nothing: Any = None
     with pytest.raises(MalformedError):
         parse(nothing)
@@ -139,7 +139,7 @@ def entry(**changed: Any) -> dict[str, Any]:
 
 
 def image(**changed: Any) -> dict[str, Any]:
-    """Return a record whose item has other attributes; None for none."""
+    """Return a record whose item has these changes; None removes an attribute."""
     changing = entry()
     item = changing["dynamodb"]["OldImage"] | changed
     changing["dynamodb"]["OldImage"] = {n: value for n, value in item.items() if value is not None}
@@ -152,7 +152,7 @@ def entry_numbered(sequence: object) -> dict[str, Any]:
     return changed
 
 
-def test_an_entry_that_was_removed_has_its_wallet_and_its_sequence_number() -> None:
+def test_a_removed_entry_has_its_wallet_and_its_sequence_number() -> None:
     removal = EntryRemoval.of(TRANSFER.item(ALICE), 1, 1_767_225_600.0)
     parsed = entry_removal(entry())
     assert parsed is not None
@@ -171,11 +171,11 @@ def test_an_entry_that_was_removed_has_its_wallet_and_its_sequence_number() -> N
         events.removal(1, "TIMER#a", "TIMER"),
     ],
 )
-def test_any_other_change_is_no_entry(other: dict[str, Any]) -> None:
+def test_another_change_is_no_entry(other: dict[str, Any]) -> None:
     assert entry_removal(other) is None
 
 
-def test_it_does_not_matter_who_removed_an_entry() -> None:
+def test_any_service_may_remove_an_entry() -> None:
     deleted = entry()
     del deleted["userIdentity"]
     assert entry_removal(deleted) == entry_removal(entry())
@@ -198,6 +198,6 @@ def test_it_does_not_matter_who_removed_an_entry() -> None:
         entry_numbered("1" * 41),
     ],
 )
-def test_an_entry_that_nothing_here_wrote_is_malformed(malformed: dict[str, Any]) -> None:
+def test_an_entry_with_unexpected_values_is_malformed(malformed: dict[str, Any]) -> None:
     with pytest.raises(MalformedError):
         entry_removal(malformed)

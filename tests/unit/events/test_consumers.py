@@ -1,4 +1,4 @@
-"""Events that are swept, distributed and delivered, over a real table."""
+"""The sweep, distribution and delivery of events over a real table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from simulation.tables import FaultyTable, raising
 
 @dataclass
 class World(GivenResources):
-    """Resources at noon, whose queues a test looks at."""
+    """Resources at noon, with queues that a test can read."""
 
     delivery_queue: FakeQueue = field(default_factory=FakeQueue)
     distribution_queue: FakeQueue = field(default_factory=FakeQueue)
@@ -43,14 +43,14 @@ def world() -> World:
 
 @pytest.fixture
 def counted() -> Iterator[dict[str, int]]:
-    """The sums of the metrics by name."""
+    """Return the sums of the metrics by name."""
     with counting_metrics() as sums:
         yield sums.setdefault("vu-mi", {})
 
 
 @dataclass
 class Meeting(FakeQueue):
-    """A receiver that takes its events together."""
+    """A receiver that takes its events concurrently."""
 
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
 
@@ -80,13 +80,13 @@ def test_every_event_of_a_batch_is_delivered_and_counted(
     assert counted == {"events_fired": 3, "event_lateness_seconds": 6}
 
 
-def test_an_event_that_is_done_or_unknown_is_done_with(world: World) -> None:
+def test_messages_of_finished_and_unknown_events_are_deleted(world: World) -> None:
     accept(world, "a")
     for _ in range(2):
         assert deliver(["a", "nobody"], world) == set()
 
 
-def test_an_event_that_is_twice_in_a_batch_is_delivered_once(world: World) -> None:
+def test_an_event_with_two_messages_in_a_batch_is_delivered_once(world: World) -> None:
     orders = FakeQueue()
     world.event_queues = {"orders": orders}
     accept(world, "a", target=Target(Kind.QUEUE, "orders"))
@@ -101,7 +101,7 @@ def test_an_event_that_is_twice_in_a_batch_is_delivered_once(world: World) -> No
         (OSError("a bug"), (logging.ERROR, "event_not_delivered", {"event_id": "a"})),
     ],
 )
-def test_only_what_is_no_fault_of_the_storage_is_told_as_an_error(
+def test_only_unexpected_faults_are_logged_as_errors(
     world: World,
     caplog: pytest.LogCaptureFixture,
     failure: Exception,
@@ -115,7 +115,7 @@ def test_only_what_is_no_fault_of_the_storage_is_told_as_an_error(
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no"), OSError("a bug")])
 @pytest.mark.parametrize("step", ["claim", "settle"])
-def test_an_event_that_fails_at_a_step_alone_is_delivered_again(
+def test_only_the_event_that_fails_at_a_step_is_delivered_again(
     world: World, failure: Exception, step: str
 ) -> None:
     for name in ("a", "b"):
@@ -131,7 +131,9 @@ def test_an_event_that_fails_at_a_step_alone_is_delivered_again(
     assert (status(world, "a"), status(world, "b")) == (Status.ACTIVE, Status.SUCCESS)
 
 
-def test_an_attempt_that_failed_is_done_with_and_comes_again_by_its_schedule(world: World) -> None:
+def test_the_message_of_a_failed_attempt_is_deleted_and_the_schedule_repeats_it(
+    world: World,
+) -> None:
     accept(world, "a", target=Target(Kind.URL, "https://example.com/"))
     assert deliver(["a"], world) == set()
     event = schedule.read(world.table, "a")
@@ -141,7 +143,7 @@ def test_an_attempt_that_failed_is_done_with_and_comes_again_by_its_schedule(wor
     assert sent.startswith(message("a") + " after ")
 
 
-def test_wrong_settings_of_webhooks_fail_no_event_to_the_log(world: World) -> None:
+def test_malformed_webhook_settings_fail_no_event_to_the_log(world: World) -> None:
     accept(world, "a")
     accept(world, "b", target=Target(Kind.URL, "https://example.com/"))
 
@@ -161,7 +163,7 @@ def test_wrong_settings_of_webhooks_fail_no_event_to_the_log(world: World) -> No
 
 
 def test_no_event_waits_for_the_receiver_of_another(world: World) -> None:
-    """Nobody passes the barrier before all twenty are at it."""
+    """No delivery passes the barrier until all twenty have reached it."""
     names = [f"e{number}" for number in range(20)]
     receiver = Meeting(barrier=threading.Barrier(len(names), timeout=30))
     world.event_queues = {"orders": receiver}
@@ -177,7 +179,7 @@ def test_distribution_enqueues_every_event_of_a_group_for_its_time(world: World)
     assert world.delivery_queue.bodies == sent
 
 
-def test_a_group_that_the_queue_does_not_take_is_delivered_again(
+def test_a_group_that_the_queue_refuses_is_delivered_again(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.delivery_queue.failure = Unavailable("no queue")
@@ -186,7 +188,7 @@ def test_a_group_that_the_queue_does_not_take_is_delivered_again(
     assert told(caplog) == [logged]
 
 
-def test_a_sweep_tells_how_much_it_found(world: World, counted: dict[str, int]) -> None:
+def test_a_sweep_returns_the_number_of_events(world: World, counted: dict[str, int]) -> None:
     assert sweep_events(world) == Swept(sent=0, overdue=0)
     accept(world, "overdue", AT - 120_000)
     accept(world, "ahead", AT + 300_001)

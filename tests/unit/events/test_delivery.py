@@ -1,4 +1,4 @@
-"""EventDelivery an event: one claim at a time, the outcome written, the attempts in their order."""
+"""The delivery of an event: one claim at a time, a stored outcome, and attempts in order."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def table() -> Table:
 
 
 class World:
-    """A worker, what it delivers and what it is answered."""
+    """A worker, the events that it delivers, and the results of their deliveries."""
 
     def __init__(self, table: Table, **settings: Any) -> None:
         self.now = AT
@@ -71,7 +71,7 @@ class World:
         return schedule.accept(event, self.table, FakeQueue(), at - 10**9).event
 
     def step(self, name: str = "e") -> bool:
-        """A message comes; returns whether it led to a delivery."""
+        """Handle a message of an event; return whether it led to a delivery."""
         claimed = self.firing.claim(name)
         if claimed is not None:
             fire(self.firing, claimed)
@@ -91,7 +91,7 @@ def world(table: Table) -> World:
     return World(table)
 
 
-def test_an_event_is_delivered_and_done(world: World) -> None:
+def test_an_event_is_delivered_and_succeeds(world: World) -> None:
     world.accept()
     world.during = lambda: setattr(world, "now", world.now + 300)
     assert world.step()
@@ -100,7 +100,7 @@ def test_an_event_is_delivered_and_done(world: World) -> None:
     assert event.attempts == (Attempt(AT, AT + 300, 200),)
 
 
-def test_what_is_done_leaves_what_is_due_and_expires_after_30_days(world: World) -> None:
+def test_a_finished_event_leaves_the_index_and_expires_after_30_days(world: World) -> None:
     world.accept()
     assert world.item()["batch"] == batch(Status.ACTIVE, "e")
     world.now += 7_000
@@ -111,7 +111,7 @@ def test_what_is_done_leaves_what_is_due_and_expires_after_30_days(world: World)
     assert world.table.query_due(batch(Status.ACTIVE, "e"), limit=9) == []
 
 
-def test_while_it_is_delivered_the_claim_can_be_seen(world: World) -> None:
+def test_the_claim_is_visible_during_the_delivery(world: World) -> None:
     world.accept()
     seen: list[Event] = []
     world.during = lambda: seen.append(world.read())
@@ -122,18 +122,18 @@ def test_while_it_is_delivered_the_claim_can_be_seen(world: World) -> None:
     assert event.attempts == (Attempt(AT),)
 
 
-def test_a_message_that_comes_twice_delivers_once(world: World) -> None:
+def test_a_message_received_twice_delivers_once(world: World) -> None:
     world.accept()
     assert [world.step(), world.step()] == [True, False]
     assert len(world.delivered) == 1
 
 
-def test_a_message_of_an_unknown_event_is_passed_over(world: World) -> None:
+def test_a_message_of_an_unknown_event_is_skipped(world: World) -> None:
     assert not world.step("unknown")
 
 
 def test_nothing_is_delivered_before_its_time(world: World) -> None:
-    """Its message goes back to the queue for the time that is left."""
+    """Its message returns to the queue until then."""
     world.accept(at=AT + 1_500)
     assert not world.step()
     assert world.queue.bodies == [message("e") + " after 1.5 s"]
@@ -143,8 +143,8 @@ def test_nothing_is_delivered_before_its_time(world: World) -> None:
     assert world.step()
 
 
-def test_a_second_worker_does_not_deliver_meanwhile(world: World) -> None:
-    """But its message comes again when the claim is over, in case the first has died."""
+def test_a_second_worker_does_not_deliver_a_claimed_event(world: World) -> None:
+    """Its message is delivered again after the claim ends, in case the first worker has died."""
     world.accept()
     inside: list[bool] = []
     world.during = lambda: inside.append(world.step())
@@ -153,7 +153,7 @@ def test_a_second_worker_does_not_deliver_meanwhile(world: World) -> None:
     assert world.queue.bodies == [message("e") + f" after {float(LEASE_SECONDS)} s"]
 
 
-def test_a_message_of_an_event_that_was_cancelled_before_its_time_is_done_with(
+def test_a_message_of_a_cancelled_event_is_deleted(
     world: World,
 ) -> None:
     world.accept(at=AT + 1_500)
@@ -162,16 +162,16 @@ def test_a_message_of_an_event_that_was_cancelled_before_its_time_is_done_with(
     assert world.queue.bodies == []
 
 
-def test_of_a_delivery_nothing_need_be_told_where_it_succeeded() -> None:
+def test_a_delivery_result_is_a_success_by_default() -> None:
     assert DeliveryResult() == DeliveryResult(code=0, error="", is_final=False, retry_after=0.0)
 
 
-def test_no_delivery_outlasts_its_claim_and_no_message_comes_again_before_that() -> None:
+def test_a_delivery_ends_before_its_claim_and_the_claim_before_its_message_is_visible() -> None:
     assert SEND_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < DELIVERY_VISIBILITY_SECONDS
 
 
 def before_write(place: int, does: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
-    """What happens before the write of a place, and only there."""
+    """Return a hook that acts before the n-th write only."""
     left = [place]
 
     def hook(_: Sequence[Write]) -> None:
@@ -203,7 +203,7 @@ def test_an_event_that_is_cancelled_while_it_is_claimed_is_not_delivered(table: 
     assert world.read().status is Status.CANCELLED
 
 
-def test_an_event_that_is_gone_while_it_is_claimed_is_not_delivered(table: Table) -> None:
+def test_an_event_that_is_removed_while_it_is_claimed_is_not_delivered(table: Table) -> None:
     World(table).accept()
     goes = before_write(1, lambda: table.write(Delete(key("e"))))
     world = World(FaultyTable(table, before_write=goes))
@@ -211,7 +211,7 @@ def test_an_event_that_is_gone_while_it_is_claimed_is_not_delivered(table: Table
     assert table.get(key("e")) is None
 
 
-def test_an_outcome_of_an_event_that_is_gone_is_not_written(table: Table) -> None:
+def test_the_outcome_of_a_removed_event_is_not_written(table: Table) -> None:
     world = World(table)
     world.accept()
     world.during = lambda: table.write(Delete(key("e")))
@@ -219,15 +219,15 @@ def test_an_outcome_of_an_event_that_is_gone_is_not_written(table: Table) -> Non
     assert table.get(key("e")) is None
 
 
-def test_what_is_given_up_is_told_by_its_id_with_how_often_it_was_tried(
+def test_a_failed_event_is_logged_with_its_id_and_attempts(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    given_up(world)
+    failed(world)
     fields = {"event_id": "e", "tries": 1}
     assert told(caplog) == [(logging.WARNING, "event_failed", fields)]
 
 
-def test_every_attempt_is_counted_by_how_it_ended(
+def test_every_attempt_is_counted_by_its_outcome(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.accept()
@@ -247,14 +247,14 @@ def test_every_attempt_is_counted_by_how_it_ended(
 
 
 def counted(caplog: pytest.LogCaptureFixture) -> list[dict[str, int]]:
-    """The metrics that were written, without the function."""
+    """Return the metrics that were written, without the function."""
     written = [
         vars(record)["fields"] for record in caplog.records if record.name == telemetry.metrics.name
     ]
     return [{name: one[name] for name in one if name != "function"} for one in written]
 
 
-def test_nothing_is_early_though_the_clock_was_set_back_during_the_delivery(
+def test_no_attempt_is_early_if_the_clock_is_set_back_during_the_delivery(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.accept()
@@ -264,8 +264,8 @@ def test_nothing_is_early_though_the_clock_was_set_back_during_the_delivery(
     assert counted(caplog) == [{"events_fired": 1, "event_lateness_seconds": 0}]
 
 
-def test_a_claim_whose_answer_was_lost_is_ones_own(table: Table) -> None:
-    """The table does the write, and is asked once more."""
+def test_a_claim_whose_answer_was_lost_is_recognized(table: Table) -> None:
+    """The table does the write and then repeats it."""
     world = World(twice(table, 1))
     world.accept()
     assert world.step()
@@ -273,10 +273,8 @@ def test_a_claim_whose_answer_was_lost_is_ones_own(table: Table) -> None:
 
 
 @pytest.mark.parametrize("failure", [Unavailable("the answer was lost"), KeyboardInterrupt()])
-def test_a_claim_that_its_worker_does_not_know_of_is_not_held(
-    table: Table, failure: BaseException
-) -> None:
-    """Its answer was lost, or the worker ended: whoever comes next may deliver."""
+def test_a_claim_without_a_known_result_is_not_held(table: Table, failure: BaseException) -> None:
+    """Its answer was lost, or the worker ended. The next worker may deliver."""
 
     def lose(writes: Sequence[Write]) -> None:
         table.write(*writes)
@@ -305,7 +303,7 @@ def test_an_outcome_whose_answer_was_lost_is_written_once(
 
 
 def twice(table: Table, place: int) -> FaultyTable:
-    """A table that does its n-th update twice, as a try does whose answer was lost before."""
+    """Return a table that does its n-th update twice, as a retry after a lost answer does."""
     left = [place]
 
     def hook(writes: Sequence[Write]) -> None:
@@ -317,7 +315,7 @@ def twice(table: Table, place: int) -> FaultyTable:
     return FaultyTable(table, before_write=hook)
 
 
-def test_a_failed_attempt_is_told_and_tried_again_by_the_schedule(world: World) -> None:
+def test_a_failed_attempt_is_recorded_and_repeated_by_the_schedule(world: World) -> None:
     world.accept()
     world.answers = [REFUSED, REFUSED]
     world.step()
@@ -334,7 +332,7 @@ def test_a_failed_attempt_is_told_and_tried_again_by_the_schedule(world: World) 
     assert len(world.queue.bodies) == 2, "the second is too far ahead for the queue"
 
 
-def test_an_attempt_that_fails_behind_the_schedule_is_the_last(world: World) -> None:
+def test_a_failed_attempt_at_the_end_of_the_schedule_is_the_last(world: World) -> None:
     world.accept()
     world.answers = [REFUSED] * 3
     for _ in range(3):
@@ -347,14 +345,14 @@ def test_an_attempt_that_fails_behind_the_schedule_is_the_last(world: World) -> 
     assert not world.step()
 
 
-def test_410_is_the_end(world: World) -> None:
+def test_410_ends_the_attempts(world: World) -> None:
     world.accept()
     world.answers = [GONE]
     world.step()
     assert (world.read().status, world.read().tries) == (Status.ERROR, 1)
 
 
-def test_the_other_side_may_ask_for_a_longer_wait_not_for_a_shorter_one(world: World) -> None:
+def test_a_receiver_may_request_a_longer_wait_but_no_shorter_one(world: World) -> None:
     for name, seconds, waited in (("longer", 60.0, 60_000), ("shorter", 1.0, 5_000)):
         world.accept(name)
         world.answers = [replace(REFUSED, retry_after=seconds)]
@@ -362,7 +360,7 @@ def test_the_other_side_may_ask_for_a_longer_wait_not_for_a_shorter_one(world: W
         assert world.read(name).next_at == AT + waited
 
 
-def test_a_wait_is_longer_by_the_jitter(table: Table) -> None:
+def test_the_jitter_is_added_to_a_wait(table: Table) -> None:
     world = World(table, jitter=lambda: 1.0)
     world.accept()
     world.answers = [REFUSED]
@@ -371,11 +369,11 @@ def test_a_wait_is_longer_by_the_jitter(table: Table) -> None:
 
 
 def crashed(world: World) -> None:
-    """A worker claims the event and is gone."""
+    """Claim the event as a worker that dies afterwards."""
     assert world.firing.claim("e") is not None
 
 
-def test_an_event_whose_worker_died_is_claimed_again_when_the_lease_is_over(world: World) -> None:
+def test_an_event_whose_worker_died_is_claimed_again_after_the_lease(world: World) -> None:
     world.accept()
     crashed(world)
     world.now += LEASE_SECONDS * 1000 - 1
@@ -386,7 +384,7 @@ def test_an_event_whose_worker_died_is_claimed_again_when_the_lease_is_over(worl
     assert world.read().tries == 2
 
 
-def test_an_event_whose_workers_die_every_time_is_given_up(world: World) -> None:
+def test_an_event_whose_workers_always_die_fails(world: World) -> None:
     world.accept()
     for _ in range(len(SCHEDULE) + 1):
         crashed(world)
@@ -396,10 +394,10 @@ def test_an_event_whose_workers_die_every_time_is_given_up(world: World) -> None
     assert world.delivered == []
 
 
-def test_a_worker_that_is_late_does_not_begin(
+def test_a_worker_with_too_little_time_left_does_not_begin(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With less of its claim left than a delivery may take, another could begin in its midst."""
+    """Its claim would end before the delivery does, so another worker could begin meanwhile."""
     world.accept()
     claimed = world.firing.claim("e")
     assert claimed is not None
@@ -412,7 +410,7 @@ def test_a_worker_that_is_late_does_not_begin(
     assert len(world.delivered) == 1
 
 
-def test_no_attempt_is_before_its_time_though_the_clock_was_set_back_during_the_first(
+def test_no_attempt_is_early_if_the_clock_is_set_back_during_the_first(
     world: World,
 ) -> None:
     world.accept()
@@ -424,10 +422,10 @@ def test_no_attempt_is_before_its_time_though_the_clock_was_set_back_during_the_
 
 
 @pytest.mark.parametrize("answer", [OK, REFUSED, GONE])
-def test_an_outcome_that_comes_after_the_next_claim_changes_and_counts_nothing(
+def test_an_outcome_after_the_next_claim_changes_and_counts_nothing(
     world: World, caplog: pytest.LogCaptureFixture, answer: DeliveryResult
 ) -> None:
-    """A worker slept through its lease in the midst of a delivery; another has the event now."""
+    """A worker sleeps past its lease during a delivery, and another worker claims the event."""
     world.accept()
     world.answers = [answer]
 
@@ -447,7 +445,7 @@ def test_an_outcome_that_comes_after_the_next_claim_changes_and_counts_nothing(
     assert told(caplog) == [(logging.WARNING, "claim_lost", {"event_id": "e"})]
 
 
-def test_an_event_that_is_cancelled_between_two_attempts_stays_so(world: World) -> None:
+def test_an_event_that_is_cancelled_between_two_attempts_stays_cancelled(world: World) -> None:
     world.accept()
     world.answers = [REFUSED]
     world.step()
@@ -458,7 +456,7 @@ def test_an_event_that_is_cancelled_between_two_attempts_stays_so(world: World) 
 
 
 @pytest.mark.parametrize("place", [1, 2])
-def test_a_table_that_fails_is_told_so_that_the_message_comes_again(
+def test_a_failure_of_the_table_is_raised_so_that_the_message_is_redelivered(
     table: Table, place: int
 ) -> None:
     World(table).accept()
@@ -479,15 +477,15 @@ def test_the_record_keeps_the_latest_attempts(world: World) -> None:
     assert [attempts[0].started, attempts[-1].started] == [11, AT]
 
 
-def given_up(world: World) -> Event:
+def failed(world: World) -> Event:
     world.accept()
     world.answers = [GONE]
     world.step()
     return world.read()
 
 
-def test_a_redrive_tries_anew_by_the_whole_schedule(world: World) -> None:
-    event = given_up(world)
+def test_a_redriven_event_has_the_whole_schedule_again(world: World) -> None:
+    event = failed(world)
     world.now += 10**6
     assert delivery.redrive(world.table, world.queue, event, world.now)
     assert world.queue.bodies == [message("e")]
@@ -503,14 +501,14 @@ def test_a_redrive_tries_anew_by_the_whole_schedule(world: World) -> None:
     assert (world.read().status, world.read().tries) == (Status.SUCCESS, 4)
 
 
-def test_a_redrive_by_a_clock_behind_waits_for_no_other_clock(world: World) -> None:
-    event = given_up(world)
+def test_a_redrive_with_a_slow_clock_does_not_delay_the_event(world: World) -> None:
+    event = failed(world)
     assert delivery.redrive(world.table, world.queue, event, AT - 30_000)
     assert world.queue.bodies == [message("e")]
 
 
-def test_a_redrive_of_what_was_redriven_meanwhile_does_nothing(world: World) -> None:
-    event = given_up(world)
+def test_a_redrive_of_an_event_that_was_redriven_meanwhile_does_nothing(world: World) -> None:
+    event = failed(world)
     assert delivery.redrive(world.table, FakeQueue(), event, world.now)
     assert delivery.redrive(world.table, world.queue, event, world.now) is False
     world.answers = [GONE]
@@ -519,5 +517,5 @@ def test_a_redrive_of_what_was_redriven_meanwhile_does_nothing(world: World) -> 
     assert world.queue.bodies == []
 
 
-def test_the_key_of_an_event_is_that_of_the_design() -> None:
+def test_the_key_of_an_event_is_as_in_the_design() -> None:
     assert key("e") == Key("TIMER#e", "TIMER")

@@ -1,4 +1,4 @@
-"""The events of a status in pages: each once, in order over all shards, whatever a cursor holds."""
+"""The pages of the events with a status: each event once, in order, for any cursor."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_without_events_the_first_page_is_the_last(table: Table) -> None:
 
 
 def test_each_event_is_listed_once_in_the_order_of_its_time(table: Table) -> None:
-    """120 events over eight shards: pages of 50, 50 and 20."""
+    """120 events in eight shards: pages of 50, 50 and 20."""
     accepted = [accept(table, number) for number in range(120)]
     assert len({batch(Status.ACTIVE, event.event_id) for event in accepted}) == 8
     found = [page.events for page in pages(table)]
@@ -91,8 +91,8 @@ def test_a_page_has_the_events_of_one_status(table: Table) -> None:
     assert read(table, Status.SUCCESS).events == read(table, Status.ERROR).events == []
 
 
-def test_an_event_that_gets_another_status_between_two_pages_hides_no_other(table: Table) -> None:
-    """Those that the cursor stands on are gone, one before it, and one behind it."""
+def test_an_event_that_changes_its_status_between_two_pages_hides_no_other(table: Table) -> None:
+    """The events at the cursor are removed, one before it, and one after it."""
     for number in range(120):
         accept(table, number)
     first = read(table, Status.ACTIVE)
@@ -108,7 +108,7 @@ def test_an_event_that_gets_another_status_between_two_pages_hides_no_other(tabl
 
 
 class Lagging:
-    """A table whose index still has what the table has not any more."""
+    """A table whose index still has items that the table no longer has."""
 
     def __init__(self, table: Table, *missing: str) -> None:
         self.table = table
@@ -121,7 +121,7 @@ class Lagging:
         return self.table.get_all([key for key in keys if key not in self.missing])
 
 
-def test_an_index_that_lags_shows_nothing_that_is_not_so(table: Table) -> None:
+def test_an_index_that_lags_shows_no_old_event(table: Table) -> None:
     for number in range(3):
         accept(table, number)
     late: Any = Lagging(table, "e1")
@@ -132,7 +132,7 @@ def test_an_index_that_lags_shows_nothing_that_is_not_so(table: Table) -> None:
     assert names(read(late, Status.ACTIVE).events) == ["e0"]
 
 
-def test_a_removed_event_is_no_trouble_to_a_cursor_that_stands_on_it(table: Table) -> None:
+def test_a_cursor_at_a_removed_event_is_valid(table: Table) -> None:
     for number in range(60):
         accept(table, number)
     first = read(table, Status.ACTIVE)
@@ -142,7 +142,7 @@ def test_a_removed_event_is_no_trouble_to_a_cursor_that_stands_on_it(table: Tabl
     ]
 
 
-def test_a_cursor_tells_its_status_and_the_place_in_each_shard(table: Table) -> None:
+def test_a_cursor_has_its_status_and_the_place_in_each_shard(table: Table) -> None:
     for number in range(60):
         accept(table, number)
     given_cursor = read(table, Status.ACTIVE).cursor
@@ -194,7 +194,7 @@ PLACE = [AT, "e"]
         cursor(["ACTIVE", {"0": [AT, None]}]),
     ],
 )
-def test_what_is_no_cursor_of_the_list_is_refused(table: Table, wrong: str) -> None:
+def test_a_malformed_cursor_is_refused(table: Table, wrong: str) -> None:
     with pytest.raises(BadRequestError) as refusal:
         read(table, Status.ACTIVE, wrong)
     assert str(refusal.value) == "cursor: give the one that the page of ACTIVE before answered"
@@ -203,7 +203,7 @@ def test_what_is_no_cursor_of_the_list_is_refused(table: Table, wrong: str) -> N
 @given(st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(),
        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(cursor)))  # fmt: skip
 @settings(max_examples=50, deadline=None)
-def test_whatever_is_given_as_cursor_is_answered_or_refused(wrong: str) -> None:
+def test_any_cursor_is_answered_or_refused(wrong: str) -> None:
     table = MemoryTable()
     try:
         page = read(table, Status.ACTIVE, wrong)
@@ -213,5 +213,5 @@ def test_whatever_is_given_as_cursor_is_answered_or_refused(wrong: str) -> None:
 
 
 @pytest.mark.parametrize("places", [{}, {"0": PLACE}, {"7": [MAX_DUE, "e"]}, {"3": [0, "nobody"]}])
-def test_a_cursor_may_stand_where_nothing_is(table: Table, places: dict[str, Any]) -> None:
+def test_a_cursor_may_be_at_a_place_without_events(table: Table, places: dict[str, Any]) -> None:
     assert read(table, Status.ACTIVE, cursor(["ACTIVE", places])) == Page([], "")

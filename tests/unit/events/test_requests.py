@@ -1,4 +1,4 @@
-"""What the three doors take, and that a refusal names what is wrong and what is right."""
+"""The bodies of the three endpoints, and refusals that name the error and the fix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_TARGET = 'target: give {"url": …}, {"queue": …} or {"log": true}'
 
 
 def event(body: str | bytes | None = None, /, **fields: Any) -> Wanted:
-    """An event that is asked for, if nothing else is said at once and for the log."""
+    """Read a request for an event, by default due now and with the log as its target."""
     whole: dict[str, Any] = {"target": {"log": True}, **fields}
     if whole.keys().isdisjoint({"at", "delay"}):
         whole["delay"] = 0
@@ -80,7 +80,7 @@ def test_an_unknown_field_is_refused_and_the_known_ones_are_named() -> None:
         '{"delay": 1, "target": {"log": true}, "payload": [{"delay": 1, "delay": 1}]}',
     ],
 )
-def test_a_name_given_twice_is_refused_for_nobody_knows_which_is_meant(body: str) -> None:
+def test_a_name_given_twice_is_refused_because_it_is_ambiguous(body: str) -> None:
     with pytest.raises(BadRequestError, match="'delay' is given twice: give it once"):
         event(body)
 
@@ -89,7 +89,7 @@ def deep(levels: int) -> Any:
     return [] if levels == 1 else [deep(levels - 1)]
 
 
-def test_json_is_only_so_deep_as_it_can_be_read_back_everywhere() -> None:
+def test_json_has_a_maximum_depth() -> None:
     """The object of the request is the first level."""
     assert event(payload=deep(MAX_DEPTH - 1)).payload == "[" * 99 + "]" * 99
     for levels in (MAX_DEPTH, MAX_DEPTH + 1, 500):
@@ -149,14 +149,14 @@ def test_at_is_a_time_with_its_zone_or_seconds_since_1970(at: object, millisecon
         "\ud800",
     ],
 )
-def test_a_time_in_any_other_form_is_refused(at: str) -> None:
+def test_a_time_in_another_form_is_refused(at: str) -> None:
     with pytest.raises(BadRequestError) as refusal:
         event(at=at)
     assert str(refusal.value) == NO_TIME
 
 
 @pytest.mark.parametrize("at", [None, True, False, -1, -0.001, [], {}])
-def test_at_that_is_no_time_at_all_is_refused(at: object) -> None:
+def test_at_without_a_time_is_refused(at: object) -> None:
     with pytest.raises(BadRequestError) as refusal:
         event(at=at)
     assert str(refusal.value) == NO_TIME + ", or seconds since 1970"
@@ -169,13 +169,13 @@ def test_a_time_before_1970_is_refused(at: str) -> None:
 
 
 @pytest.mark.parametrize("delay", [None, True, "5", "", -1, -0.5, [1], {}])
-def test_a_delay_that_is_no_number_of_seconds_is_refused(delay: object) -> None:
+def test_a_delay_that_is_not_a_number_of_seconds_is_refused(delay: object) -> None:
     with pytest.raises(BadRequestError, match="delay: give seconds, from 0"):
         event(delay=delay)
 
 
 @pytest.mark.parametrize("name", ["at", "delay"])
-def test_not_a_number_is_no_time(name: str) -> None:
+def test_nan_is_not_a_time(name: str) -> None:
     with pytest.raises(BadRequestError, match=f"{name}: give "):
         event(f'{{"{name}": NaN, "target": {{"log": true}}}}')
 
@@ -215,7 +215,7 @@ def test_a_time_further_ahead_is_refused(at: object) -> None:
 
 
 @given(st.integers(0, AT + AHEAD))
-def test_a_time_comes_back_to_the_millisecond_however_it_is_written(milliseconds: int) -> None:
+def test_a_time_is_read_to_the_millisecond_in_any_form(milliseconds: int) -> None:
     moment = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
     zone = timezone(timedelta(hours=-3, minutes=-30))
     assert event(at=milliseconds / 1000).at == milliseconds
@@ -234,7 +234,7 @@ def test_a_time_comes_back_to_the_millisecond_however_it_is_written(milliseconds
         st.none(),
     )
 )
-def test_whatever_at_is_it_is_a_time_within_bounds_or_refused_by_name(at: object) -> None:
+def test_any_at_is_a_time_within_bounds_or_refused_by_name(at: object) -> None:
     said, time = "at: give a time ", 0
     try:
         time = event(at=at).at
@@ -283,18 +283,18 @@ def test_a_target_is_one_of_three(target: dict[str, Any], meant: Target) -> None
         {"mail": "a"},
     ],
 )
-def test_any_other_target_is_refused_and_the_three_are_named(target: object) -> None:
+def test_another_target_is_refused_and_the_three_are_named(target: object) -> None:
     with pytest.raises(BadRequestError) as refusal:
         event(target=target)
     assert str(refusal.value) == NO_TARGET
 
 
-def test_a_target_must_be_given() -> None:
+def test_a_target_is_required() -> None:
     with pytest.raises(BadRequestError, match="target: give"):
         event('{"delay": 0}')
 
 
-def test_a_queue_must_be_one_of_the_operators_and_these_are_named() -> None:
+def test_a_queue_must_be_one_of_the_operators_queues() -> None:
     with pytest.raises(BadRequestError) as refusal:
         event(target={"queue": "secrets"})
     assert str(refusal.value) == "target: no queue 'secrets'; there are mails, orders"
@@ -304,7 +304,7 @@ def test_a_queue_must_be_one_of_the_operators_and_these_are_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "A-z_0", "x" * 64])
-def test_an_id_is_a_short_name(name: str) -> None:
+def test_a_short_name_is_an_id(name: str) -> None:
     assert event(id=name).event_id == name
 
 
@@ -314,20 +314,23 @@ def test_any_other_id_is_refused(name: object) -> None:
         event(id=name)
 
 
-def test_without_an_id_an_event_gets_one_of_its_own() -> None:
+def test_without_an_id_an_event_gets_a_new_one() -> None:
     first, second = event(), event()
     assert first.event_id != second.event_id
     assert ID.fullmatch(first.event_id)
 
 
-def test_a_payload_is_any_json_and_none_is_none() -> None:
+def test_a_payload_is_any_json_or_missing() -> None:
     assert event().payload == ""
     for payload in (None, "", 0, [1, 2.5, {"ü": "\ud800"}]):
         assert json.loads(event(payload=payload).payload) == payload
 
 
-def test_a_payload_has_a_size() -> None:
-    """Two bytes are the quotation marks; a letter outside of ASCII is six, as it is escaped."""
+def test_a_payload_has_a_maximum_size() -> None:
+    """The quotation marks are two bytes.
+
+    A letter outside of ASCII is six, because it is escaped.
+    """
     assert len(event(payload="x" * (MAX_PAYLOAD_BYTES - 2)).payload) == MAX_PAYLOAD_BYTES
     for payload in ("x" * (MAX_PAYLOAD_BYTES - 1), "ü" * (MAX_PAYLOAD_BYTES // 6 + 1)):
         with pytest.raises(TooLargeError, match="payload: give at most 65536 bytes of JSON"):
@@ -335,7 +338,7 @@ def test_a_payload_has_a_size() -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_a_number_that_json_does_not_know_is_refused(number: str) -> None:
+def test_a_number_outside_of_json_is_refused(number: str) -> None:
     with pytest.raises(BadRequestError, match="a number that JSON does not know"):
         event(f'{{"delay": 0, "target": {{"log": true}}, "payload": [{number}]}}')
 
@@ -348,7 +351,7 @@ def test_an_event_is_new_and_active() -> None:
     assert wanted.event(AT).status is Status.ACTIVE
 
 
-def test_the_same_request_is_known_again_however_it_is_spelt_and_whenever_it_comes() -> None:
+def test_equal_requests_are_recognized_in_any_spelling_at_any_time() -> None:
     body = b'{"id": "e", "delay": 5, "target": {"log": true}, "payload": {"a": 1, "b": "\\u00fc"}}'
     spelt = '{"payload":{"b":"ü","a":1}, "target":{"log":true},\n "delay":5, "id":"e"}'.encode(
         "utf-16"
@@ -358,7 +361,7 @@ def test_the_same_request_is_known_again_however_it_is_spelt_and_whenever_it_com
     assert second.at == first.at + 999
 
 
-def test_another_request_is_another() -> None:
+def test_different_requests_are_distinguished() -> None:
     requests = [
         event(id="e"),
         event(id="e", delay=1),
@@ -391,7 +394,7 @@ def test_a_timer_takes_the_sum_of_its_parts(parts: dict[str, float], seconds: in
     assert wanted.payload == ""
 
 
-def test_each_timer_is_another() -> None:
+def test_each_timer_has_its_own_id() -> None:
     assert timer().event_id != timer().event_id
     assert timer().digest != timer().digest
 
@@ -400,13 +403,13 @@ def test_each_timer_is_another() -> None:
 @pytest.mark.parametrize(
     "part", [None, -1, -1.0, 1.5, "1", True, [], {}, float("inf"), float("nan")]
 )
-def test_a_part_that_is_no_whole_number_from_0_is_named(name: str, part: object) -> None:
+def test_a_part_that_is_not_a_whole_number_from_0_is_named(name: str, part: object) -> None:
     with pytest.raises(BadRequestError) as refusal:
         timer(None, **{name: part})
     assert str(refusal.value) == f"{name}: give a whole number from 0"
 
 
-def test_all_missing_and_negative_parts_are_named_at_once() -> None:
+def test_all_missing_and_negative_parts_are_named_together() -> None:
     with pytest.raises(BadRequestError) as refusal:
         timer('{"minutes": -5, "seconds": 1, "url": "https://example.com/"}')
     assert str(refusal.value) == "hours, minutes: give a whole number from 0"
@@ -452,7 +455,7 @@ def test_the_time_of_an_echo_is_seconds_or_now(ts: str | None, milliseconds: int
     )
 
 
-def test_its_id_is_the_sha_1_of_time_and_text() -> None:
+def test_the_id_of_an_echo_is_the_sha_1_of_time_and_text() -> None:
     wanted = read_echo("grüß".encode(), "1767225600.5", AT)
     assert wanted.event_id == hashlib.sha1("1767225600500\ngrüß".encode()).hexdigest()  # noqa: S324
     again = read_echo("grüß".encode(), "1767225600.500", AT + 1)
@@ -520,6 +523,6 @@ def test_any_text_in_utf_8_is_taken(kind: str) -> None:
         "text/plain;charset=",
     ],
 )
-def test_what_is_no_text_in_utf_8_is_of_a_wrong_type(kind: str) -> None:
+def test_a_body_that_is_not_utf_8_has_an_unsupported_type(kind: str) -> None:
     with pytest.raises(UnsupportedTypeError, match="give the text as text/plain, in UTF-8"):
         check_text(kind)

@@ -47,7 +47,7 @@ ENDPOINTS = (
 
 
 def resolved(host: str, port: int, **_: object) -> Sequence[Record]:
-    """What the DNS of these tests has: one name, for a private address."""
+    """Resolve the one name of these tests, to a private address."""
     if host != "private.example.com":
         raise OSError("no such name")
     return [(2, 1, 6, "", ("10.0.0.1", port))]
@@ -92,11 +92,11 @@ def wanted(**fields: Any) -> dict[str, Any]:
     return {"id": "e", "delay": 3_600, "target": LOG, **fields}
 
 
-# ---- who may
+# ---- permissions
 
 
 @pytest.mark.parametrize(("method", "target"), ENDPOINTS)
-def test_each_endpoint_asks_for_a_token(ask: Ask, method: str, target: str) -> None:
+def test_each_endpoint_requires_a_token(ask: Ask, method: str, target: str) -> None:
     none = ask(method, target, authorization="")
     assert none.refusal == (401, "unauthorized")
     assert none.headers["WWW-Authenticate"] == "Bearer"
@@ -107,13 +107,13 @@ def test_each_endpoint_asks_for_a_token(ask: Ask, method: str, target: str) -> N
 
 
 @pytest.mark.parametrize("target", [f"{EVENTS}/e/badge", f"{EVENTS}/e/badge.svg"])
-def test_a_badge_asks_for_none(ask: Ask, target: str) -> None:
+def test_a_badge_requires_no_token(ask: Ask, target: str) -> None:
     assert ask("GET", target, authorization="").status == 200
     assert ask("HEAD", target, authorization="").status == 200
 
 
 @pytest.mark.parametrize(("method", "target"), ENDPOINTS)
-def test_where_no_token_is_known_each_endpoint_is_shut(
+def test_without_valid_tokens_each_endpoint_is_closed(
     resources: GivenResources, ask: Ask, method: str, target: str
 ) -> None:
     resources.settings = Settings()
@@ -161,7 +161,7 @@ def test_a_repeated_request_is_the_same_event_also_where_its_time_is_a_delay(
     assert again.body == made.body
 
 
-def test_an_id_with_another_body_is_taken(resources: GivenResources, ask: Ask) -> None:
+def test_an_id_with_a_different_body_is_a_conflict(resources: GivenResources, ask: Ask) -> None:
     ask("POST", EVENTS, wanted())
     later(resources, 60)
     refused = ask("POST", EVENTS, wanted(delay=3_601))
@@ -170,7 +170,7 @@ def test_an_id_with_another_body_is_taken(resources: GivenResources, ask: Ask) -
     assert ask("GET", f"{EVENTS}/e").body["at"] == AN_HOUR_ON
 
 
-def test_a_cancelled_event_is_not_begun_anew_by_its_request(
+def test_a_repeated_request_does_not_restart_a_cancelled_event(
     resources: GivenResources, ask: Ask
 ) -> None:
     ask("POST", EVENTS, wanted(delay=1))
@@ -181,7 +181,7 @@ def test_a_cancelled_event_is_not_begun_anew_by_its_request(
     assert sent(resources) == []
 
 
-def test_what_is_done_is_too_late_to_cancel(resources: GivenResources, ask: Ask) -> None:
+def test_a_finished_event_is_too_late_to_cancel(resources: GivenResources, ask: Ask) -> None:
     ask("POST", EVENTS, wanted())
     resources.table.write(Update(events.key("e"), values={"status": "SUCCESS"}))
     refused = ask("DELETE", f"{EVENTS}/e")
@@ -201,7 +201,7 @@ def test_an_unknown_event_is_not_found_whatever_its_id(
 
 
 @pytest.mark.parametrize("name", ["%00", "a%2Fb", "x" * 65, "x" * 3_000])
-def test_for_what_is_no_id_the_table_is_not_asked(
+def test_a_malformed_id_is_not_read_from_the_table(
     resources: GivenResources, ask: Ask, name: str
 ) -> None:
     """DynamoDB refuses a key of more than 2,048 bytes."""
@@ -210,7 +210,7 @@ def test_for_what_is_no_id_the_table_is_not_asked(
     assert ask("GET", f"{EVENTS}/e").refusal == (503, "unavailable")
 
 
-def test_an_id_is_found_by_its_percent_encoding_too(ask: Ask) -> None:
+def test_a_percent_encoded_id_is_found(ask: Ask) -> None:
     ask("POST", EVENTS, wanted(id="a-b_c"))
     for target in (f"{EVENTS}/a%2Db_%63", "/timers/a%2Db_%63", f"{EVENTS}/a%2db_c"):
         assert ask("GET", target).body["id"] == "a-b_c"
@@ -228,7 +228,7 @@ def test_an_id_is_found_by_its_percent_encoding_too(ask: Ask) -> None:
         ({"payload": float("nan")}, "the body has a number that JSON does not know"),
     ],
 )
-def test_a_wrong_event_is_refused_and_not_stored(
+def test_a_malformed_event_is_refused_and_not_stored(
     resources: GivenResources, ask: Ask, fields: dict[str, Any], named: str
 ) -> None:
     refused = ask("POST", EVENTS, wanted(**fields))
@@ -247,21 +247,21 @@ def test_a_body_that_is_no_json_object_is_a_bad_request(ask: Ask, body: bytes, t
         assert refused.says == "the body must be a JSON object"
 
 
-def test_json_is_read_whatever_type_it_is_said_to_have(ask: Ask) -> None:
+def test_json_is_read_with_any_content_type(ask: Ask) -> None:
     for kind in ("", "text/plain", "application/x-www-form-urlencoded", "image/png"):
         assert (
             ask("POST", EVENTS, wanted(id=None) | {"id": f"e{len(kind)}"}, kind=kind).status == 201
         )
 
 
-def test_a_payload_that_is_too_large_is_said_to_be(ask: Ask) -> None:
+def test_a_payload_that_is_too_large_is_refused_with_its_limit(ask: Ask) -> None:
     refused = ask("POST", EVENTS, wanted(payload="x" * 65_535))
     assert refused.refusal == (413, "too_large")
     assert refused.says == "payload: give at most 65536 bytes of JSON"
 
 
 @pytest.mark.parametrize("payload", ["\ud800", "\0", "🦆", 10**300, 1e-300, [[[]]] * 9, None])
-def test_whatever_a_payload_has_comes_back(ask: Ask, payload: object) -> None:
+def test_any_payload_is_returned_unchanged(ask: Ask, payload: object) -> None:
     assert ask("POST", EVENTS, wanted(payload=payload)).status == 201
     assert ask("GET", f"{EVENTS}/e").body["payload"] == payload
     assert ask("GET", EVENTS).body["events"][0]["payload"] == payload
@@ -327,7 +327,7 @@ def test_a_timer_runs_down(resources: GivenResources, ask: Ask) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "delay"), [(0, ""), (1, " after 1.0 s")])
-def test_a_timer_of_no_or_one_second_is_on_its_way_at_once(
+def test_a_timer_of_at_most_one_second_is_enqueued_immediately(
     resources: GivenResources, ask: Ask, seconds: int, delay: str
 ) -> None:
     name = ask("POST", "/timers", timer(seconds=seconds)).body["id"]
@@ -341,7 +341,7 @@ def test_each_request_starts_another_timer(resources: GivenResources, ask: Ask) 
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR])
-def test_a_timer_that_is_done_says_how_it_ended(
+def test_a_finished_timer_has_its_outcome(
     resources: GivenResources, ask: Ask, status: Status
 ) -> None:
     name = ask("POST", "/timers", timer(hours=1)).body["id"]
@@ -364,7 +364,7 @@ def test_every_event_can_be_looked_at_as_a_timer(ask: Ask) -> None:
     assert ask("GET", "/timers/e").body == {"id": "e", "time_left": 3_600, "status": "ACTIVE"}
 
 
-def test_the_wrong_parts_of_a_timer_are_named(ask: Ask) -> None:
+def test_the_malformed_parts_of_a_timer_are_named(ask: Ask) -> None:
     refused = ask("POST", "/timers", timer(hours=-1, seconds="5") | {"minutes": None})
     assert refused.refusal == (400, "bad_request")
     assert refused.says == "hours, minutes, seconds: give a whole number from 0"
@@ -377,7 +377,7 @@ def echo(ask: Ask, text: bytes, query: str = "", kind: str = "text/plain") -> An
     return ask("POST", f"/echoAtTime{query}", text, kind=kind)
 
 
-def test_an_echo_is_known_by_the_sha_1_of_time_and_text(
+def test_the_id_of_an_echo_is_the_sha_1_of_time_and_text(
     resources: GivenResources, ask: Ask
 ) -> None:
     name = hashlib.sha1(b"1773496800500\nhello").hexdigest()  # noqa: S324
@@ -411,7 +411,7 @@ def test_a_text_is_counted_in_characters(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "image/png", "text/plain;charset=latin1"])
-def test_what_is_no_text_is_of_a_wrong_type(ask: Ask, kind: str) -> None:
+def test_a_body_that_is_no_text_has_an_unsupported_type(ask: Ask, kind: str) -> None:
     refused = echo(ask, b"hello", kind=kind)
     assert refused.refusal == (415, "unsupported_media_type")
     assert refused.says == "give the text as text/plain, in UTF-8"
@@ -434,7 +434,7 @@ def test_a_text_without_a_type_is_a_text(ask: Ask) -> None:
         ("", b"\xff", "the body must be text in UTF-8"),
     ],
 )
-def test_a_wrong_echo_is_refused(ask: Ask, query: str, text: bytes, named: str) -> None:
+def test_a_malformed_echo_is_refused(ask: Ask, query: str, text: bytes, named: str) -> None:
     refused = echo(ask, text, query)
     assert refused.refusal == (400, "bad_request")
     assert refused.says.startswith(named)
@@ -477,7 +477,7 @@ def test_events_are_listed_by_status_in_pages(ask: Ask) -> None:
         ("cursor=a&cursor=b", "cursor: give one, not 2"),
     ],
 )
-def test_a_wrong_list_is_refused(ask: Ask, query: str, named: str) -> None:
+def test_a_malformed_query_of_the_list_is_refused(ask: Ask, query: str, named: str) -> None:
     refused = ask("GET", f"{EVENTS}?{query}")
     assert refused.refusal == (400, "bad_request")
     assert refused.says.startswith(named)
@@ -487,7 +487,7 @@ def test_a_wrong_list_is_refused(ask: Ask, query: str, named: str) -> None:
 
 
 def badge(ask: Ask, name: str = "e", query: str = "") -> tuple[str, str, bool]:
-    """What a badge says, which is never answered but with 200 and kept by no cache."""
+    """Return the message, colour and error flag of a badge, and check its status and headers."""
     json_badge = ask("GET", f"{EVENTS}/{name}/badge{query}", authorization="")
     drawn = ask("GET", f"{EVENTS}/{name}/badge.svg{query}", authorization="")
     for answer, kind in ((json_badge, "application/json"), (drawn, "image/svg+xml;charset=utf-8")):
@@ -519,7 +519,7 @@ def test_a_badge_of_a_cancelled_event_says_so(ask: Ask) -> None:
     assert badge(ask) == ("cancelled", "lightgrey", False)
 
 
-def test_a_badge_looks_as_it_is_wanted(ask: Ask) -> None:
+def test_a_badge_has_the_requested_options(ask: Ask) -> None:
     ask("POST", EVENTS, {"id": "e", "delay": 60, "target": {"log": True}})
     wanted = "?label=launch&color=red&labelColor=000&style=flat-square&logo=github"
     said = ask("GET", f"{EVENTS}/e/badge{wanted}", authorization="")
@@ -548,16 +548,18 @@ def test_a_badge_looks_as_it_is_wanted(ask: Ask) -> None:
         ("?label=a&label=b", "label: give one, not 2"),
     ],
 )
-def test_a_badge_with_a_wrong_option_says_what_to_give(ask: Ask, query: str, reason: str) -> None:
+def test_a_badge_with_a_malformed_option_says_how_to_fix_it(
+    ask: Ask, query: str, reason: str
+) -> None:
     assert badge(ask, "e", query) == (reason, "red", True)
 
 
 @pytest.mark.parametrize("name", ["e", "%00", "a%2Fb", "%FF", "x" * 3_000])
-def test_a_badge_of_an_unknown_event_is_an_error_that_can_be_drawn(ask: Ask, name: str) -> None:
+def test_a_badge_of_an_unknown_event_is_an_error_badge(ask: Ask, name: str) -> None:
     assert badge(ask, name) == ("no such event", "red", True)
 
 
-# ---- where storage fails
+# ---- failures of the storage
 
 
 class Unreadable(FaultyTable):
@@ -576,7 +578,7 @@ def failing(_: Sequence[Write]) -> None:
     raise Refused("no such table")
 
 
-def test_a_table_that_does_not_answer_is_asked_again_by_the_client(
+def test_a_table_that_does_not_answer_is_503_with_a_time_to_retry(
     resources: GivenResources, ask: Ask
 ) -> None:
     resources.table = Unreadable(resources.table, before_write=failing)
@@ -595,7 +597,7 @@ def test_a_table_that_does_not_answer_is_asked_again_by_the_client(
     assert badge(ask) == ("unavailable: try again", "red", True)
 
 
-def test_a_fault_of_our_own_is_no_fault_of_the_client(
+def test_an_internal_error_is_500(
     resources: GivenResources, ask: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
     unreadable = Unreadable(resources.table)
@@ -617,7 +619,7 @@ def test_a_queue_that_fails_leaves_an_accepted_event_to_the_sweep(
     assert schedule.read(resources.table, "e").status is Status.ACTIVE
 
 
-def test_an_event_whose_write_was_stored_though_its_answer_was_lost_is_found_by_asking_again(
+def test_a_retry_finds_an_event_whose_write_had_no_answer(
     resources: GivenResources, ask: Ask
 ) -> None:
     real = resources.table

@@ -1,4 +1,4 @@
-"""Accepting and cancelling events: once, whatever is asked twice or comes in between."""
+"""Accepting and cancelling events: once, also with repeated and concurrent requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def table() -> Table:
     return MemoryTable()
 
 
-def test_an_accepted_event_is_stored_as_it_was_asked_for(table: Table) -> None:
+def test_an_accepted_event_is_stored_as_it_was_requested(table: Table) -> None:
     accepted = accept(an_event(), table, FakeQueue(), AT)
     assert accepted.is_new
     event = read(table, "e")
@@ -56,7 +56,7 @@ def test_an_accepted_event_is_stored_as_it_was_asked_for(table: Table) -> None:
         (DIRECT_SECONDS * 1000 + 1, []),
     ],
 )
-def test_what_is_due_soon_goes_to_the_queue_at_once(
+def test_an_event_that_is_due_soon_is_enqueued_immediately(
     table: Table, ahead: int, bodies: list[str]
 ) -> None:
     queue = FakeQueue()
@@ -64,7 +64,7 @@ def test_what_is_due_soon_goes_to_the_queue_at_once(
     assert queue.bodies == bodies
 
 
-def test_what_waits_for_the_sweep_is_in_the_index_long_before_it_comes() -> None:
+def test_an_event_is_in_the_index_long_before_its_sweep() -> None:
     assert DIRECT_SECONDS >= AHEAD_SECONDS + 60
 
 
@@ -74,13 +74,13 @@ def test_an_active_event_is_in_the_index_at_its_time(table: Table) -> None:
     assert due == (AT + 10**9, key("e"))
 
 
-def test_a_queue_that_fails_does_not_undo_what_is_accepted(table: Table) -> None:
+def test_an_event_stays_accepted_if_the_queue_fails(table: Table) -> None:
     accepted = accept(an_event(), table, FakeQueue(Unavailable("down")), AT)
     assert accepted.is_new
     assert read(table, "e").status is Status.ACTIVE
 
 
-def test_the_queue_is_asked_only_for_what_is_due_soon(
+def test_only_events_that_are_due_soon_are_enqueued(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     down = FakeQueue(Unavailable("down"))
@@ -92,7 +92,7 @@ def test_the_queue_is_asked_only_for_what_is_due_soon(
     assert (warning.levelname, vars(warning)["fields"]["reason"]) == ("WARNING", "down")
 
 
-def test_an_event_that_was_in_the_way_and_is_gone_fails_the_request(table: Table) -> None:
+def test_a_conflicting_event_that_is_then_removed_fails_the_request(table: Table) -> None:
     def gone(_: Sequence[Write]) -> None:
         raise ConditionFailed({0: None})
 
@@ -100,8 +100,8 @@ def test_an_event_that_was_in_the_way_and_is_gone_fails_the_request(table: Table
         accept(an_event(), FaultyTable(table, before_write=gone), FakeQueue(), AT)
 
 
-def test_the_same_request_again_is_the_same_event_and_sent_again(table: Table) -> None:
-    """The answer to the first may have been lost, and the message with it."""
+def test_a_repeated_request_is_the_same_event_and_is_enqueued_again(table: Table) -> None:
+    """The response to the first request may have been lost, and its message too."""
     first = accept(an_event(), table, FakeQueue(), AT)
     queue = FakeQueue()
     again = accept(an_event(at=AT), table, queue, AT + 7)
@@ -109,14 +109,14 @@ def test_the_same_request_again_is_the_same_event_and_sent_again(table: Table) -
     assert queue.bodies == [message("e")]
 
 
-def test_the_same_request_later_is_not_new(table: Table) -> None:
+def test_a_request_repeated_later_makes_no_new_event(table: Table) -> None:
     event = an_event()
     accept(event, table, FakeQueue(), AT)
     table.write(Update(key("e"), values={"created": AT - 1}))
     assert not accept(event, table, FakeQueue(), AT).is_new
 
 
-def test_the_same_request_for_what_is_done_starts_nothing(table: Table) -> None:
+def test_a_repeated_request_for_a_finished_event_starts_nothing(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     cancel(table, Leases(), "e", AT)
     queue = FakeQueue()
@@ -124,7 +124,7 @@ def test_the_same_request_for_what_is_done_starts_nothing(table: Table) -> None:
     assert (again.event.status, queue.bodies) == (Status.CANCELLED, [])
 
 
-def test_another_request_of_the_same_id_is_refused_and_changes_nothing(table: Table) -> None:
+def test_a_different_request_with_the_same_id_is_refused(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     queue = FakeQueue()
     with pytest.raises(IdTakenError, match="an event e already"):
@@ -147,14 +147,14 @@ def test_an_unknown_event_is_none(table: Table) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "x" * 65, "x" * 100_000])
-def test_no_table_is_asked_for_what_can_be_no_id_and_it_is_quoted_in_part(name: str) -> None:
+def test_a_malformed_id_is_quoted_in_part_and_never_read(name: str) -> None:
     with pytest.raises(UnknownEventError) as refused:
         read(cast("Table", None), name)
     quoted = name if len(name) < 65 else "x" * 64
     assert str(refused.value) == f"there is no event {quoted}, or it was done long ago"
 
 
-def test_a_cancelled_event_leaves_what_is_due_and_expires(table: Table) -> None:
+def test_a_cancelled_event_leaves_the_index_and_expires(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     assert cancel(table, Leases(), "e", AT + 5).status is Status.CANCELLED
     assert table.query_due(batch(Status.ACTIVE, "e"), limit=9) == []
@@ -164,7 +164,7 @@ def test_a_cancelled_event_leaves_what_is_due_and_expires(table: Table) -> None:
     assert item["ttl"] == AT // 1000 + 30 * 86_400
 
 
-def test_to_cancel_twice_is_to_cancel_once(table: Table) -> None:
+def test_a_second_cancellation_changes_nothing(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     cancel(table, Leases(), "e", AT)
     before = table.get(key("e"))
@@ -173,14 +173,14 @@ def test_to_cancel_twice_is_to_cancel_once(table: Table) -> None:
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR])
-def test_what_is_done_can_not_be_cancelled(table: Table, status: Status) -> None:
+def test_a_finished_event_can_not_be_cancelled(table: Table, status: Status) -> None:
     accept(an_event(), table, FakeQueue(), AT)
     table.write(Update(key("e"), values={"status": str(status)}))
     with pytest.raises(TooLateError, match=f"is done: {status}"):
         cancel(table, Leases(), "e", AT)
 
 
-def test_what_is_being_delivered_can_not_be_cancelled_until_its_claim_is_over(
+def test_a_claimed_event_can_not_be_cancelled_before_its_claim_ends(
     table: Table,
 ) -> None:
     accept(an_event(), table, FakeQueue(), AT)
@@ -192,7 +192,7 @@ def test_what_is_being_delivered_can_not_be_cancelled_until_its_claim_is_over(
     assert {"claim", "lease"} & item.keys() == set()
 
 
-def test_a_claim_that_comes_in_between_is_seen(table: Table) -> None:
+def test_a_concurrent_claim_prevents_a_cancellation(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
 
     def claim(_: Sequence[Write]) -> None:
@@ -202,7 +202,7 @@ def test_a_claim_that_comes_in_between_is_seen(table: Table) -> None:
         cancel(FaultyTable(table, before_write=claim), Leases(), "e", AT)
 
 
-def test_a_delivery_that_ends_in_between_is_seen(table: Table) -> None:
+def test_a_concurrent_delivery_prevents_a_cancellation(table: Table) -> None:
     accept(an_event(), table, FakeQueue(), AT)
 
     def succeed(_: Sequence[Write]) -> None:

@@ -1,4 +1,4 @@
-"""An event as its owner sees it, a timer's time left, and the countdown on a badge."""
+"""The JSON of an event, the time left of a timer, and the countdown on a badge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOON = "2026-03-14T12:00:00.000Z"
 DAY, HOUR, MINUTE, SECOND = 86_400_000, 3_600_000, 60_000, 1_000
 
 
-def test_an_event_that_waits_is_shown_with_its_next_attempt() -> None:
+def test_an_active_event_has_its_next_attempt() -> None:
     assert serializers.to_json(replace(an_event(), next_at=AT + 1)) == {
         "id": "e",
         "status": "ACTIVE",
@@ -30,23 +30,23 @@ def test_an_event_that_waits_is_shown_with_its_next_attempt() -> None:
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR, Status.CANCELLED])
-def test_what_an_event_has_not_is_left_out(status: Status) -> None:
+def test_missing_attributes_are_left_out(status: Status) -> None:
     shown = serializers.to_json(replace(an_event(), status=status, payload=""))
     assert shown.keys() == {
         "id", "status", "at", "created", "target", "attempts", "attempt_count",
     }  # fmt: skip
 
 
-def test_a_payload_of_null_is_one() -> None:
+def test_a_payload_of_null_is_included() -> None:
     assert serializers.to_json(replace(an_event(), payload="null"))["payload"] is None
 
 
-def test_a_delivery_that_is_under_way_is_shown_with_who_does_it_until_when() -> None:
+def test_a_running_delivery_has_its_worker_and_its_end() -> None:
     shown = serializers.to_json(replace(an_event(), claim="worker", lease=AT + MINUTE))
     assert shown["claim"] == {"by": "worker", "until": "2026-03-14T12:01:00.000Z"}
 
 
-def test_attempts_are_shown_in_their_order_and_the_last_error_by_itself() -> None:
+def test_attempts_are_in_order_and_the_last_error_is_separate() -> None:
     attempts = (
         Attempt(AT, AT + 1, 500, "status 500"),
         Attempt(AT + 2, AT + 3, 0, "refused"),
@@ -80,7 +80,7 @@ def test_attempts_are_shown_in_their_order_and_the_last_error_by_itself() -> Non
     "target",
     [Target(Kind.LOG), Target(Kind.QUEUE, "mails"), Target(Kind.URL, "https://example.com/")],
 )
-def test_a_target_is_shown_as_it_was_asked_for(target: Target) -> None:
+def test_a_target_is_shown_as_it_was_requested(target: Target) -> None:
     shown = serializers.to_json(replace(an_event(), target=target))["target"]
     assert shown == {str(target.kind): target.address or True}
 
@@ -97,8 +97,8 @@ def test_the_time_left_of_a_timer_is_whole_seconds_and_never_below_0(ahead: int,
 
 
 @pytest.mark.parametrize("status", [Status.SUCCESS, Status.ERROR, Status.CANCELLED])
-def test_a_timer_that_is_done_has_no_time_left(status: Status) -> None:
-    """One that was cancelled has not elapsed either, but never will."""
+def test_a_finished_timer_has_no_time_left(status: Status) -> None:
+    """A cancelled timer has not elapsed, but never will."""
     shown = serializers.timer(replace(an_event(at=AT + DAY), status=status), AT)
     assert shown == {"id": "e", "time_left": 0, "status": str(status)}
 
@@ -122,7 +122,7 @@ def test_a_timer_that_is_done_has_no_time_left(status: Status) -> None:
         (366 * DAY, "in 366 days"),
     ],
 )
-def test_a_countdown_is_told_in_its_largest_unit_of_two_or_more(ahead: int, said: str) -> None:
+def test_a_countdown_uses_the_largest_unit_with_two_or_more(ahead: int, said: str) -> None:
     assert serializers.countdown(ahead) == said
     assert serializers.badge(an_event(at=AT + ahead), AT) == Badge("event", said, "blue")
 
@@ -135,6 +135,6 @@ def test_a_countdown_is_told_in_its_largest_unit_of_two_or_more(ahead: int, said
         (Status.CANCELLED, "cancelled", "lightgrey"),
     ],
 )
-def test_what_is_done_says_so_whatever_time_it_had(status: Status, said: str, color: str) -> None:
+def test_a_finished_event_says_so_whatever_its_time(status: Status, said: str, color: str) -> None:
     shown = serializers.badge(replace(an_event(at=AT + DAY), status=status), AT)
     assert (shown.message, shown.color) == (said, color)

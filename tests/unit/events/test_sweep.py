@@ -1,4 +1,4 @@
-"""The sweep: all that is due soon goes on its way once, what was missed is found, nothing else."""
+"""The sweep: it enqueues each event that is due soon once, and finds overdue ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def accept(table: Table, *times: int, name: str = "e") -> None:
 
 
 def sent(queue: FakeQueue) -> dict[str, int]:
-    """What the sweep sent, and for when."""
+    """Return the events that the sweep sent, with their times."""
     found = [event for body in queue.bodies for event in json.loads(body)["events"]]
     events = dict(found)
     assert len(events) == len(found), "none twice"
@@ -74,12 +74,12 @@ def swept(table: Table, now: int) -> dict[str, int]:
     return sent(queue)
 
 
-def test_what_is_due_within_five_minutes_is_sent_with_its_time(table: Table) -> None:
+def test_events_due_within_five_minutes_are_sent_with_their_times(table: Table) -> None:
     accept(table, AT - MINUTE, AT, AT + AHEAD, AT + AHEAD + 1)
     assert swept(table, AT) == {"e0": AT - MINUTE, "e1": AT, "e2": AT + AHEAD}
 
 
-def test_a_sweep_goes_on_where_the_one_before_ended(table: Table) -> None:
+def test_a_sweep_continues_from_the_cursor(table: Table) -> None:
     accept(table, AT + AHEAD, AT + AHEAD + 1, AT + AHEAD + MINUTE, AT + AHEAD + MINUTE + 1)
     assert set(swept(table, AT)) == {"e0"}
     assert set(swept(table, AT + MINUTE)) == {"e1", "e2"}
@@ -92,10 +92,10 @@ def test_minutes_without_a_sweep_are_caught_up(table: Table) -> None:
     assert set(swept(table, AT + 4 * MINUTE)) == {f"e{n}" for n in range(1, 5)}
 
 
-def test_what_was_missed_is_found_when_it_is_overdue_and_left_alone_for_a_while(
+def test_a_missed_event_is_found_when_it_is_overdue_and_then_waits(
     table: Table,
 ) -> None:
-    """It came into the index behind the sweep's back."""
+    """It entered the index behind the cursor."""
     swept(table, AT)
     accept(table, AT + MINUTE)
     overdue = AT + MINUTE + OVERDUE_SECONDS * 1000
@@ -106,7 +106,7 @@ def test_what_was_missed_is_found_when_it_is_overdue_and_left_alone_for_a_while(
     assert set(swept(table, later)) == {"e0"}
 
 
-def test_a_rescued_event_is_looked_for_later_and_due_as_ever(table: Table) -> None:
+def test_a_rescued_event_moves_in_the_index_and_keeps_its_time(table: Table) -> None:
     swept(table, AT)
     accept(table, AT)
     swept(table, AT + 2 * MINUTE)
@@ -116,10 +116,10 @@ def test_a_rescued_event_is_looked_for_later_and_due_as_ever(table: Table) -> No
     assert due.due == AT + 2 * MINUTE + RESCUE_SECONDS * 1000
 
 
-def test_an_event_that_changes_while_it_is_rescued_is_left_alone_and_keeps_no_other_from_it(
+def test_an_event_that_changes_while_it_is_rescued_delays_no_other(
     table: Table,
 ) -> None:
-    """Of twenty events some share a shard with the first; they come after it."""
+    """Of twenty events, some share a shard with the first and come after it."""
     swept(table, AT)
     accept(table, *[AT] * 20)
 
@@ -151,7 +151,7 @@ def first_time(does: Callable[[Any], object]) -> Callable[[Any], None]:
 
 
 class RefusingQueue(FakeQueue):
-    """A queue that takes some messages, and then none."""
+    """A queue that takes some messages and refuses all others."""
 
     def __init__(self, takes: int) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class RefusingQueue(FakeQueue):
 def test_an_overdue_event_that_the_queue_refused_is_found_by_the_next_sweep(
     table: Table, takes: int
 ) -> None:
-    """One that the queue took is not sent again so soon."""
+    """An event that the queue took is not sent again so soon."""
     swept(table, AT)
     accept(table, *[AT] * 20)
     queue = RefusingQueue(takes)
@@ -206,8 +206,8 @@ def test_a_cursor_from_a_clock_that_was_ahead_makes_no_event_late(table: Table, 
     assert set(swept(table, AT + MINUTE)) == set()
 
 
-def test_a_cursor_that_is_ahead_by_little_stays(table: Table) -> None:
-    """What was accepted since the last sweep, and is before the cursor, went to the queue."""
+def test_a_cursor_that_is_slightly_ahead_stays(table: Table) -> None:
+    """Events accepted since the last sweep with times before the cursor went to the queue."""
     swept(table, AT + SKEW_SECONDS * 1000)
     watched = FaultyTable(table)
     accept(table, AT + AHEAD)
@@ -216,7 +216,7 @@ def test_a_cursor_that_is_ahead_by_little_stays(table: Table) -> None:
     assert SKEW_SECONDS + 60 + AHEAD_SECONDS <= DIRECT_SECONDS
 
 
-def test_a_cursor_that_is_set_back_is_told(table: Table, caplog: pytest.LogCaptureFixture) -> None:
+def test_setting_the_cursor_back_is_logged(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     swept(table, AT + 60 * MINUTE)
     swept(table, AT)
     assert told(caplog) == [(logging.WARNING, "sweep_cursor_ahead", {"seconds": 3600})]
@@ -241,7 +241,7 @@ def test_a_cursor_that_another_sweep_moves_meanwhile_is_not_set_back(table: Tabl
 def test_an_event_that_a_clock_ahead_took_for_overdue_is_found_in_time(
     table: Table, ahead: int
 ) -> None:
-    """The second sweep by that clock sent it once more, and moved it to five minutes later."""
+    """The second sweep with that clock sent it again, and moved it to five minutes later."""
     accept(table, AT + ahead * MINUTE)
     swept(table, AT + 59 * MINUTE)
     swept(table, AT + 60 * MINUTE)
@@ -249,19 +249,19 @@ def test_an_event_that_a_clock_ahead_took_for_overdue_is_found_in_time(
     assert found[0] == max(0, ahead - 5)
 
 
-def test_what_is_done_or_far_ahead_is_not_looked_at(table: Table) -> None:
+def test_finished_and_distant_events_are_not_read(table: Table) -> None:
     accept(table, AT, AT + 10**9)
     schedule.cancel(table, Leases(), "e0", AT)
     assert swept(table, AT) == {}
 
 
-def test_a_sweep_says_how_much_it_found(table: Table) -> None:
+def test_a_sweep_logs_the_number_of_events(table: Table) -> None:
     swept(table, AT)
     accept(table, AT, AT + AHEAD + 1)
     assert sweep(table, FakeQueue(), AT + 2 * MINUTE) == Swept(sent=2, overdue=1)
 
 
-def test_a_sweep_warns_where_events_were_overdue_and_only_there(
+def test_a_sweep_warns_only_of_overdue_events(
     table: Table, caplog: pytest.LogCaptureFixture
 ) -> None:
     accept(table, AT)
@@ -291,7 +291,7 @@ def test_many_pages_of_a_shard_are_all_read(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("failing", ["queue", "table"])
-def test_a_sweep_that_fails_leaves_all_to_the_next(table: Table, failing: str) -> None:
+def test_a_sweep_that_fails_leaves_all_events_to_the_next(table: Table, failing: str) -> None:
     accept(table, AT)
     queue = FakeQueue(Unavailable("down") if failing == "queue" else None)
 
@@ -315,7 +315,7 @@ def test_a_late_sweep_does_not_move_the_cursor_back(table: Table) -> None:
 
 
 def test_a_sweep_that_another_overtakes_does_not_move_the_cursor_back(table: Table) -> None:
-    """The other is two minutes later, and comes before the first step of the cursor."""
+    """The other sweep is two minutes later, and moves the cursor before this one does."""
     overtake = first_time(lambda _: sweep(table, FakeQueue(), AT + 2 * MINUTE))
     sweep(FaultyTable(table, before_write=overtake), FakeQueue(), AT)
     assert (table.get(CURSOR) or {})["swept"] == AT + 2 * MINUTE + AHEAD
@@ -329,14 +329,14 @@ def test_the_cursor_moves_up_to_now_then_by_two_minutes_up_to_the_horizon(table:
 
 
 class Stale(FaultyTable):
-    """An index that shows an event where it was."""
+    """An index that shows an event at its old place."""
 
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         found = self.table.query_due(batch, **how)
         return [Due(one.due - 1, one.key) for one in found]
 
 
-def test_an_index_that_lags_moves_nothing_that_has_moved(table: Table) -> None:
+def test_an_index_that_lags_moves_no_event_again(table: Table) -> None:
     swept(table, AT)
     accept(table, AT)
     sweep(Endless(table), FakeQueue(), AT + 2 * MINUTE)
@@ -345,7 +345,7 @@ def test_an_index_that_lags_moves_nothing_that_has_moved(table: Table) -> None:
 
 
 class Endless(Stale):
-    """Its second page is empty."""
+    """A table whose second page is empty."""
 
     def query_due(self, batch: str, **how: Any) -> list[Due]:
         return [] if how.get("after") else super().query_due(batch, **how)
@@ -357,13 +357,13 @@ def test_distributed_events_wait_in_the_queue_until_they_are_due() -> None:
     assert queue.bodies == [message("a") + " after 1.5 s", message("b"), message("c")]
 
 
-def test_events_that_a_sweep_by_a_clock_ahead_sent_wait_as_long_as_the_queue_can() -> None:
+def test_events_sent_by_a_fast_clock_wait_as_long_as_the_queue_can() -> None:
     queue = FakeQueue()
     distribute((("a", AT + 60 * MINUTE), ("b", AT)), queue, AT)
     assert queue.bodies == [message("a") + f" after {MAX_DELAY_SECONDS} s", message("b")]
 
 
-def test_events_that_can_not_be_enqueued_are_told() -> None:
+def test_events_that_can_not_be_enqueued_are_returned() -> None:
     with pytest.raises(StorageError):
         distribute((("a", 1),), FakeQueue(Unavailable("down")), AT)
 
@@ -386,7 +386,7 @@ def test_events_that_can_not_be_enqueued_are_told() -> None:
         "[" * 100_000,
     ],
 )
-def test_a_group_that_nobody_here_sent_is_refused_whole(body: object) -> None:
+def test_a_malformed_group_is_refused_completely(body: object) -> None:
     with pytest.raises(MalformedError, match="expected"):
         group_in(body)
 
@@ -394,7 +394,7 @@ def test_a_group_that_nobody_here_sent_is_refused_whole(body: object) -> None:
 @pytest.mark.parametrize(
     "body", [None, "", "[]", "{}", '{"event": ""}', '{"event": 1}', "[" * 99_999]
 )
-def test_a_message_that_nobody_here_sent_names_no_event(body: object) -> None:
+def test_a_malformed_message_has_no_event(body: object) -> None:
     with pytest.raises(MalformedError, match="expected"):
         event_id_in(body)
 
@@ -403,15 +403,15 @@ def test_a_message_names_its_event() -> None:
     assert event_id_in(message("ü-1")) == "ü-1"
 
 
-def test_a_sweep_of_an_event_whose_claim_is_under_way_does_no_harm(table: Table) -> None:
+def test_a_sweep_of_a_claimed_event_does_no_harm(table: Table) -> None:
     accept(table, AT)
     table.write(Update(key("e0"), values={"claim": "x", "lease": AT + MINUTE, "tries": 1}))
     assert set(swept(table, AT)) == {"e0"}
     assert schedule.read(table, "e0").claim == "x"
 
 
-def test_a_sweep_that_is_cut_short_leaves_less_to_the_next(table: Table) -> None:
-    """What was missed while nothing swept is on its way, though the queue fails behind that."""
+def test_an_interrupted_sweep_has_sent_the_overdue_events(table: Table) -> None:
+    """Overdue events are on their way, even if the queue fails afterwards."""
     swept(table, AT - 3600 * 1000)
     accept(table, AT - 40 * MINUTE, AT - MINUTE, AT, AT + MINUTE, AT + 4 * MINUTE)
     queue = FakeQueue()
@@ -423,7 +423,7 @@ def test_a_sweep_that_is_cut_short_leaves_less_to_the_next(table: Table) -> None
     assert {"e3", "e4"} <= set(swept(table, AT))
 
 
-def test_as_a_rule_a_sweep_asks_each_shard_once_for_what_comes(table: Table) -> None:
+def test_a_sweep_usually_queries_each_shard_once(table: Table) -> None:
     asked = []
 
     class Asked(FaultyTable):
@@ -439,7 +439,7 @@ def test_as_a_rule_a_sweep_asks_each_shard_once_for_what_comes(table: Table) -> 
     assert asked == [ahead] * SHARDS + [(0, later - OVERDUE_SECONDS * 1000)] * SHARDS
 
 
-def test_overdue_events_are_moved_as_many_at_once_as_is_told(table: Table) -> None:
+def test_overdue_events_are_moved_in_parallel_up_to_the_limit(table: Table) -> None:
     swept(table, AT)
     accept(table, *[AT] * 150)
     groups: list[int] = []

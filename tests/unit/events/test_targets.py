@@ -1,4 +1,4 @@
-"""Where an event goes, and how each way there can end."""
+"""The targets of events, and the possible results of a delivery to each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ URL = "https://example.com/hook"
 
 @dataclass
 class FakeSender:
-    """A sender that is answered as told, and keeps what it posted."""
+    """A sender with fixed results that keeps its posts."""
 
     outcome: PostOutcome
     posted: list[tuple[Any, ...]] = field(default_factory=list)
@@ -70,7 +70,7 @@ def test_without_a_payload_a_url_gets_the_id() -> None:
         (PostOutcome(503, ""), DeliveryResult(503, "status 503")),
     ],
 )
-def test_what_is_no_success_is_told(outcome: PostOutcome, delivery: DeliveryResult) -> None:
+def test_a_failed_post_is_reported(outcome: PostOutcome, delivery: DeliveryResult) -> None:
     assert posted(outcome)[0] == delivery
 
 
@@ -80,7 +80,7 @@ def test_without_a_secret_nothing_is_posted() -> None:
     )
 
 
-def test_a_wrong_setting_of_webhooks_is_told_where_one_is_sent_and_fails_nothing_else() -> None:
+def test_a_malformed_webhook_setting_fails_only_webhooks() -> None:
     def sender() -> Sender:
         raise SettingsError("WEBHOOK_ALLOW must be networks")
 
@@ -98,7 +98,7 @@ def test_a_queue_gets_the_payload() -> None:
     assert queue.bodies == ['{"a":1}', '{"id": "e"}']
 
 
-def test_a_queue_that_fails_is_told_briefly() -> None:
+def test_a_failed_queue_is_reported_briefly() -> None:
     deliver = TargetSender(lambda _: FakeQueue(Refused("x" * 1000)), lambda: None)
     delivery = deliver(event(Kind.QUEUE, "orders"))
     assert delivery.error.startswith("the queue does not take it: xxx")
@@ -106,7 +106,7 @@ def test_a_queue_that_fails_is_told_briefly() -> None:
     assert not delivery.is_final
 
 
-def test_a_queue_that_is_not_listed_any_more_is_told() -> None:
+def test_a_queue_that_is_no_longer_listed_is_reported() -> None:
     delivery = TargetSender(lambda _: None, lambda: None)(event(Kind.QUEUE, "orders"))
     assert delivery == DeliveryResult(error="EVENT_QUEUES has no queue orders")
 

@@ -1,4 +1,4 @@
-"""Dispatch: which route answers, who may call it, and the form of every failure."""
+"""Dispatch: the route that answers, its callers, and the form of every error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RESOURCES = GivenResources(
 
 
 def teapot() -> ClientError:
-    """Return an error of a feature; a class of it would be one more error of the product."""
+    """Return an error of a feature. A class for it would be one more error to document."""
     error = ClientError("short and stout")
     error.status, error.code = 418, "teapot"
     error.headers, error.details = {"X-Shape": "round"}, {"color": "blue"}
@@ -47,7 +47,7 @@ FAILURES = {
 
 
 def show(request: Request, _: Resources) -> Response:
-    """Answer what the request is."""
+    """Answer with the parts of the request."""
     caller = request.caller and request.caller.user
     shown = [request.method, request.path, dict(request.path_parameters), caller]
     return Response(200, body=json.dumps(shown).encode())
@@ -125,7 +125,7 @@ def test_a_path_without_a_route_is_not_found_whatever_the_token(path: str, token
         ("/operators", "get", "GET"),
     ],
 )
-def test_another_method_is_not_allowed_and_the_right_ones_are_named(
+def test_another_method_is_refused_and_the_allowed_ones_are_named(
     path: str, method: str, allowed: str
 ) -> None:
     response = ask(path, method)
@@ -133,12 +133,12 @@ def test_another_method_is_not_allowed_and_the_right_ones_are_named(
     assert response.headers["Allow"] == allowed
 
 
-def test_head_is_answered_as_get_where_a_route_has_it() -> None:
+def test_head_is_answered_as_get_if_the_route_allows_it() -> None:
     assert shown("/names/a", "HEAD") == ["HEAD", "/names/a", {"name": "a"}, None]
 
 
 @pytest.mark.parametrize("path", ["/operators", "/tokens"])
-def test_a_route_of_tokens_needs_one_that_is_known(path: str) -> None:
+def test_a_route_with_authentication_requires_a_valid_token(path: str) -> None:
     none = ask(path)
     assert refusal(none) == (
         401,
@@ -152,7 +152,7 @@ def test_a_route_of_tokens_needs_one_that_is_known(path: str) -> None:
         assert "WWW-Authenticate" not in refused.headers
 
 
-def test_an_operators_token_is_good_for_all_and_a_users_for_its_routes() -> None:
+def test_an_operators_token_opens_all_routes_and_a_users_only_some() -> None:
     assert shown("/operators", token=f"Bearer {OPERATORS}")[-1] == ""
     assert shown("/tokens", token=f"bearer {OPERATORS}")[-1] == ""
     assert shown("/tokens", token=f"Bearer {USERS}")[-1] == USER
@@ -161,7 +161,7 @@ def test_an_operators_token_is_good_for_all_and_a_users_for_its_routes() -> None
     assert message == "the token is a user's: it is good for the user's wallet alone"
 
 
-def test_a_token_is_not_looked_at_where_a_route_needs_none() -> None:
+def test_a_token_is_ignored_if_a_route_requires_none() -> None:
     assert shown("/names/a", token="Bearer x")[-1] is None  # noqa: S106  no password
 
 
@@ -169,7 +169,7 @@ def test_a_token_is_not_looked_at_where_a_route_needs_none() -> None:
     ("caller", "statuses"),
     [(None, [200, 401, 401]), (Caller(USER), [200, 403, 200]), (Caller(), [200, 200, 200])],
 )
-def test_a_caller_whom_an_adapter_names_is_taken_and_none_is_refused(
+def test_the_caller_of_an_adapter_is_accepted_and_a_missing_one_refused(
     caller: Caller | None, statuses: list[int]
 ) -> None:
     paths = ("/names/me", "/operators", "/tokens")
@@ -193,7 +193,7 @@ def test_an_error_of_a_feature_has_its_status_code_headers_and_details(
 
 
 @pytest.mark.parametrize("kind", ["unavailable", "refused", "condition"])
-def test_a_fault_of_the_storage_is_503_with_the_time_to_ask_again(
+def test_a_fault_of_the_storage_is_503_with_a_time_to_retry(
     kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     response = ask(f"/failures/{kind}")
@@ -203,7 +203,9 @@ def test_a_fault_of_the_storage_is_503_with_the_time_to_ask_again(
     assert caplog.messages == ["request_failed"]
 
 
-def test_any_other_fault_is_500_and_tells_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+def test_another_fault_is_500_with_its_details_only_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     response = ask("/failures/bug")
     assert refusal(response) == (500, "internal", "internal error: see the log")
     [record] = caplog.records
@@ -211,6 +213,6 @@ def test_any_other_fault_is_500_and_tells_the_log_alone(caplog: pytest.LogCaptur
     assert vars(record)["fields"] == {"function": "api_handler"}
 
 
-def test_two_routes_never_answer_the_same() -> None:
+def test_no_two_routes_match_the_same_request() -> None:
     with pytest.raises(ValueError, match="two routes answer HEAD /"):
         RouteTable((Route("HEAD", "/", show), Route("GET", "/", show, with_head=True)))

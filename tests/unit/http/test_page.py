@@ -1,4 +1,4 @@
-"""The page is one file that nothing but itself can run in, and that names no other host."""
+"""The page: one file that runs only its own script and names no other host."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulation.resources import GivenResources
 
 
 class Elements(HTMLParser):
-    """What stands in the page: its tags with their attributes, and all texts of each tag."""
+    """The elements of the page: the tags with their attributes, and the texts of each tag."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ def directives() -> dict[str, str]:
     return dict(each.split(" ", 1) for each in str(policy).split("; "))
 
 
-def test_it_is_html_that_a_cache_may_keep_for_minutes() -> None:
+def test_it_is_html_that_a_cache_may_store_for_minutes() -> None:
     response = answer()
     assert response.status == 200
     assert response.headers["Content-Type"] == "text/html;charset=utf-8"
@@ -64,13 +64,13 @@ def test_it_is_html_that_a_cache_may_keep_for_minutes() -> None:
 
 
 @pytest.mark.parametrize("element", ["script", "style"])
-def test_the_policy_lets_nothing_run_but_what_stands_in_the_page(element: str) -> None:
+def test_the_policy_runs_only_the_scripts_of_the_page(element: str) -> None:
     (inside,) = elements().texts[element]
     digest = b64encode(sha256(inside.encode()).digest()).decode()
     assert directives()[f"{element}-src"] == f"'sha256-{digest}'"
 
 
-def test_the_policy_refuses_all_else() -> None:
+def test_the_policy_refuses_everything_else() -> None:
     allowed = directives()
     del allowed["script-src"], allowed["style-src"]
     assert allowed == {
@@ -83,18 +83,18 @@ def test_the_policy_refuses_all_else() -> None:
     }
 
 
-def test_no_attribute_holds_a_style_or_a_script() -> None:
+def test_no_attribute_has_a_style_or_a_script() -> None:
     names = {name for _, attrs in elements().tags for name in attrs}
     assert {name for name in names if name == "style" or name.startswith("on")} == set()
 
 
-def test_it_names_no_host_but_shields() -> None:
+def test_it_names_no_host_except_shields() -> None:
     """An SVG's namespace is a name, not an address."""
     hosts = set(re.findall(r"https?://([\w.-]+)", page.text()))
     assert hosts == {"img.shields.io", "www.w3.org"}
 
 
-def test_no_name_of_an_element_stands_twice_and_each_that_is_used_is_there() -> None:
+def test_ids_of_elements_are_unique_and_every_used_id_exists() -> None:
     found = elements()
     names = found.values("id")
     assert len(names) == len(set(names))
@@ -110,8 +110,8 @@ def test_every_field_has_a_label() -> None:
             assert attrs["id"] in labelled or "aria-label" in attrs
 
 
-def test_a_badge_that_is_asked_for_reads_no_page() -> None:
-    """Lambda pays for what is read at import at each cold start."""
+def test_a_request_for_a_badge_does_not_read_the_page() -> None:
+    """Lambda pays at each cold start for files that are read at import."""
     program = (
         "import sys; opened = []\n"
         "sys.addaudithook(lambda name, args: name == 'open' and opened.append(str(args[0])))\n"

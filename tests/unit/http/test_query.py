@@ -1,4 +1,4 @@
-"""Parameters of a query: each once, read by a function, and refused with what to give."""
+"""Query parameters: each is given once, read by a function, and refused with the fix."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_missing_or_empty_parameter_has_its_default(
     assert query.one(given, "n", whole, default=7) == read
 
 
-def test_an_empty_text_is_a_value_where_it_may_be() -> None:
+def test_an_empty_text_is_a_value_if_the_parameter_allows_it() -> None:
     assert query.one({"n": [""]}, "n", str, default=None, may_be_empty=True) == ""
     assert query.one({}, "n", str, default=None, may_be_empty=True) is None
 
@@ -48,7 +48,9 @@ def test_an_empty_text_is_a_value_where_it_may_be() -> None:
         (["x" * 99], f"n: give a whole number, not '{'x' * 19}"),
     ],
 )
-def test_a_wrong_parameter_is_a_bad_request_that_names_it(values: list[str], message: str) -> None:
+def test_a_malformed_parameter_is_a_bad_request_that_names_it(
+    values: list[str], message: str
+) -> None:
     with pytest.raises(BadRequestError) as refusal:
         query.one({"n": values}, "n", whole, default=7)
     assert str(refusal.value) == message
@@ -63,5 +65,5 @@ def test_a_character_that_no_badge_can_show_is_refused(given: str, reason: str) 
         query.check_characters(given, "the id")
 
 
-def test_all_other_characters_are_fine() -> None:
+def test_all_other_characters_are_accepted() -> None:
     query.check_characters("a b/ü🦆\u200d", "the id")

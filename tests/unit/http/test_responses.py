@@ -1,4 +1,4 @@
-"""Responses in JSON: the bytes, the status, and that no cache keeps them."""
+"""The responses in JSON: their bytes and status. No cache stores them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def badges() -> list[Response]:
     return [badge_json(BADGE), badge_svg(BADGE)]
 
 
-def test_a_badge_is_always_200_for_any_origin() -> None:
+def test_a_badge_is_always_200_and_allows_any_origin() -> None:
     for response in badges():
         assert response.status == 200
         assert response.headers["Access-Control-Allow-Origin"] == "*"
@@ -29,8 +29,8 @@ def test_a_badge_is_always_200_for_any_origin() -> None:
     assert types == ["application/json", "image/svg+xml;charset=utf-8"]
 
 
-def test_no_cache_keeps_a_badge() -> None:
-    """GitHub's image proxy or a browser goes by each of these words."""
+def test_no_cache_stores_a_badge() -> None:
+    """GitHub's image proxy and browsers each obey some of these words."""
     for response in badges():
         headers = response.headers
         words = {word.strip() for word in headers["Cache-Control"].split(",")}
@@ -40,7 +40,7 @@ def test_no_cache_keeps_a_badge() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201])
-def test_json_has_a_status_and_stays_in_no_cache(status: int) -> None:
+def test_json_has_a_status_and_is_not_cached(status: int) -> None:
     headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
     response = responses.json({"status": "\ud800ü"}, status)
     assert response == Response(status, headers, b'{"status":"\\ud800\\u00fc"}')

@@ -1,4 +1,4 @@
-"""Times in responses are ISO 8601, in UTC, to the millisecond."""
+"""The times in responses: ISO 8601, in UTC, to the millisecond."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens are known by their digests, and a header tells one or none."""
+"""Tokens: they are stored as digests, and a header has one token or none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_digest_is_the_sha_256_that_a_setting_takes() -> None:
     "header",
     ["Bearer a-token", "bearer a-token", "BEARER a-token", "Bearer  a-token", "Bearer a-token "],
 )
-def test_who_bears_a_known_token_is_told_by_its_digest(header: str) -> None:
+def test_the_digest_of_a_known_token_identifies_its_caller(header: str) -> None:
     assert tokens.holder(header, KNOWN) == tokens.digest(TOKEN)
 
 
@@ -55,16 +55,16 @@ def test_who_bears_a_known_token_is_told_by_its_digest(header: str) -> None:
         "Bearer ü",
     ],
 )
-def test_any_other_header_is_nobodys(header: str) -> None:
+def test_another_header_has_no_caller(header: str) -> None:
     assert tokens.holder(header, KNOWN) is None
 
 
-def test_where_no_token_is_known_nobody_has_one() -> None:
+def test_without_known_tokens_there_is_no_caller() -> None:
     assert tokens.holder("Bearer a-token", ()) is None
 
 
 @given(st.text())
-def test_no_guess_opens_anything(guess: str) -> None:
+def test_a_guessed_token_is_refused(guess: str) -> None:
     known = [tokens.digest("the token that nobody guesses")]
     assert tokens.holder(guess, known) is None
     assert tokens.holder(f"Bearer {guess}", known) is None

@@ -1,4 +1,4 @@
-"""How often and how patiently a call is tried again, on a clock that only the test moves."""
+"""The retries of a call, on a clock that only the test moves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDING = 1e-9
 
 
 class Calls:
-    """An operation that fails a number of times, each failure numbered, and then answers."""
+    """An operation that fails a number of times, with numbered errors, and then succeeds."""
 
     def __init__(self, failures: int, takes: float = 0.0, time: FakeTime | None = None) -> None:
         self.made = 0
@@ -34,7 +34,7 @@ class Calls:
         return "done"
 
 
-def test_a_call_that_works_is_made_once_and_waits_for_nothing() -> None:
+def test_a_successful_call_is_made_once_without_a_wait() -> None:
     time, calls = FakeTime(), Calls(failures=0)
     assert time.retry().call(calls) == "done"
     assert (calls.made, time.slept) == (1, [])
@@ -49,7 +49,7 @@ def test_waits_double_up_to_the_cap() -> None:
 
 
 @given(st.lists(st.floats(min_value=0, max_value=1, exclude_max=True), min_size=4, max_size=4))
-def test_each_wait_is_a_random_part_of_its_longest(jitters: list[float]) -> None:
+def test_each_wait_is_a_random_part_of_its_maximum(jitters: list[float]) -> None:
     time, left = FakeTime(), iter(jitters)
     retry = time.retry(attempts=5, base=0.05, cap=0.5, budget=60.0, jitter=lambda: next(left))
     assert list(retry.rounds()) == [0, 1, 2, 3, 4]
@@ -57,7 +57,7 @@ def test_each_wait_is_a_random_part_of_its_longest(jitters: list[float]) -> None
     assert time.slept == [jitter * wait for jitter, wait in zip(jitters, longest, strict=True)]
 
 
-def test_when_the_tries_are_used_up_the_last_failure_is_raised() -> None:
+def test_after_the_last_try_its_error_is_raised() -> None:
     time, calls = FakeTime(), Calls(failures=9)
     with pytest.raises(Unavailable, match="failure 3"):
         time.retry(attempts=3).call(calls)
@@ -65,7 +65,7 @@ def test_when_the_tries_are_used_up_the_last_failure_is_raised() -> None:
 
 
 @pytest.mark.parametrize("error", [Refused("no right"), ConditionFailed({0: None}), KeyError("x")])
-def test_only_unavailable_is_tried_again(error: Exception) -> None:
+def test_only_unavailable_is_retried(error: Exception) -> None:
     time, made = FakeTime(), 0
 
     def operation() -> None:
@@ -79,8 +79,8 @@ def test_only_unavailable_is_tried_again(error: Exception) -> None:
     assert (made, time.slept) == (1, [])
 
 
-def test_a_call_that_took_its_whole_time_out_is_final() -> None:
-    """A read takes 1 s until it is given up; the budget is 0.9 s."""
+def test_a_call_that_times_out_is_final() -> None:
+    """A read times out after 1 s; the budget is 0.9 s."""
     time = FakeTime()
     calls = Calls(failures=9, takes=1.0, time=time)
     with pytest.raises(Unavailable, match="failure 1"):
@@ -88,8 +88,8 @@ def test_a_call_that_took_its_whole_time_out_is_final() -> None:
     assert calls.made == 1
 
 
-def test_quick_refusals_are_tried_until_the_budget_is_spent() -> None:
-    """0.2 s a call and 0.1 s before each further one: tries begin at 0, 0.3, 0.6 and 0.9 s."""
+def test_quick_errors_are_retried_until_the_budget_is_spent() -> None:
+    """A call takes 0.2 s and each wait 0.1 s: tries begin at 0, 0.3, 0.6 and 0.9 s."""
     time = FakeTime()
     calls = Calls(failures=99, takes=0.2, time=time)
     with pytest.raises(Unavailable, match="failure 3"):
@@ -97,15 +97,15 @@ def test_quick_refusals_are_tried_until_the_budget_is_spent() -> None:
     assert calls.made == 3
 
 
-def test_a_first_try_is_made_however_small_the_budget() -> None:
+def test_a_first_try_is_made_with_any_budget() -> None:
     time, calls = FakeTime(), Calls(failures=0)
     assert time.retry(budget=0.0).call(calls) == "done"
 
 
-def test_the_slowest_call_of_all_ends_before_a_badge_is_given_up() -> None:
-    """shields.io waits 3.5 s, and a GET makes up to three calls: two reads and a send.
+def test_the_slowest_calls_end_before_the_timeout_of_a_badge() -> None:
+    """shields.io waits for 3.5 s, and a GET makes up to three calls: two reads and a send.
 
-    Each begins its last try within the budget, 0.9 s, and that try takes 1 s at most.
+    Each call begins its last try within the budget, 0.9 s, and that try takes 1 s or less.
     """
     assert Retry().budget + 1.0 <= 3.5 - 1.0
 
@@ -115,7 +115,7 @@ def test_the_slowest_call_of_all_ends_before_a_badge_is_given_up() -> None:
     st.floats(min_value=0, max_value=2),
     st.floats(min_value=0, max_value=2),
 )
-def test_no_try_begins_after_the_budget_and_none_beyond_the_last(
+def test_no_try_begins_after_the_budget_or_the_last_try(
     attempts: int, budget: float, takes: float
 ) -> None:
     time = FakeTime()
@@ -127,6 +127,6 @@ def test_no_try_begins_after_the_budget_and_none_beyond_the_last(
     assert all(at <= budget + ROUNDING for at in started[1:])
 
 
-def test_what_an_operation_answers_is_answered() -> None:
+def test_the_result_of_an_operation_is_returned() -> None:
     answers: list[Callable[[], object]] = [lambda: None, lambda: 0, lambda: "text"]
     assert [FakeTime().retry().call(answer) for answer in answers] == [None, 0, "text"]

@@ -1,4 +1,4 @@
-"""Amounts: texts of millionths to numbers and back, and units for people."""
+"""Amounts: texts of millionths that become numbers and texts again, and units for people."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_an_amount_is_read_as_it_is_written(amount: int) -> None:
     assert parse(str(amount)) == amount
 
 
-def test_the_bounds_themselves_are_taken() -> None:
+def test_the_bounds_themselves_are_accepted() -> None:
     assert parse("1") == 1
     assert parse("9223372036854775807") == MOST == 2**63 - 1
 
@@ -53,7 +53,7 @@ def test_the_bounds_themselves_are_taken() -> None:
         b"1",
     ],
 )
-def test_all_else_is_refused_and_told_what_to_give(wrong: object) -> None:
+def test_other_amounts_are_refused_with_the_fix(wrong: object) -> None:
     with pytest.raises(BadAmountError) as refusal:
         parse(wrong)
     assert str(refusal.value) == (
@@ -63,7 +63,7 @@ def test_all_else_is_refused_and_told_what_to_give(wrong: object) -> None:
 
 
 @given(st.text(max_size=25))
-def test_what_is_read_is_written_so_by_nobody_else(text: str) -> None:
+def test_each_number_has_one_text(text: str) -> None:
     try:
         amount = parse(text)
     except BadAmountError:
@@ -89,12 +89,12 @@ def test_what_is_read_is_written_so_by_nobody_else(text: str) -> None:
         (MOST, "9,223,372,036,854.775807"),
     ],
 )
-def test_units_are_whole_where_they_can_be(amount: int, shown: str) -> None:
+def test_whole_units_have_no_fraction(amount: int, shown: str) -> None:
     assert units(amount) == shown
 
 
 @given(st.integers(0, MOST))
-def test_units_lose_nothing(amount: int) -> None:
+def test_units_are_exact(amount: int) -> None:
     whole, _, rest = units(amount).replace(",", "").partition(".")
     assert int(whole) * MILLIONTHS + int(rest.ljust(6, "0")) == amount
     assert not rest.endswith("0")

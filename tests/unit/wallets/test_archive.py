@@ -1,4 +1,4 @@
-"""Removed entries: the lines and the names of the objects that they are archived in."""
+"""Removed entries: the lines and the names of their objects in the archive."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def lines(batch: EntryBatch) -> list[dict[str, Any]]:
     return [json.loads(line) for line in gzip.decompress(batch.body).decode().splitlines()]
 
 
-def test_a_line_has_all_that_is_known_of_an_entry() -> None:
+def test_a_line_has_every_field_of_an_entry() -> None:
     assert json.loads(removal(entry=DEPOSIT).line) == {
         "id": ID,
         "wallet": ALICE,
@@ -77,7 +77,7 @@ def test_both_wallets_of_a_transfer_have_a_line_of_their_own() -> None:
 
 
 def item(**changed: Value | None) -> Item:
-    """Return an entry with other attributes; None for none."""
+    """Return the item of an entry with these changes; None removes an attribute."""
     changing = TRANSFER.item(ALICE) | changed
     return {name: value for name, value in changing.items() if value is not None}
 
@@ -104,7 +104,7 @@ def test_an_item_that_is_no_entry_is_malformed(malformed: Item) -> None:
 
 
 @pytest.mark.parametrize("name", ["to", "amount", "at"])
-def test_of_an_entry_that_lacks_something_that_is_told(name: str) -> None:
+def test_the_error_of_an_entry_names_a_missing_attribute(name: str) -> None:
     with pytest.raises(MalformedError, match="is missing"):
         EntryRemoval.of(item(**{name: None}), 1, 0)
 
@@ -128,13 +128,13 @@ def test_a_name_begins_with_the_position_of_the_first_entry_in_the_stream() -> N
     check_object_name(batch.name)
 
 
-def test_the_same_entries_are_the_same_object_whatever_order_they_come_in() -> None:
+def test_the_same_entries_are_the_same_object_in_any_order() -> None:
     one, other = (archive.batches(map(removal, order)) for order in ((1, 2, 3), (3, 1, 2)))
     assert [(b.name, b.body) for b in one] == [(b.name, b.body) for b in other]
 
 
 def entry(number: int) -> Entry:
-    """The `number`th of a day."""
+    """Return the entry with this number of a day."""
     return Entry(ulid_of(NOON, f"{number:016}"), Posting(f"n{number}", 1, ALICE), AT + number)
 
 
@@ -142,8 +142,8 @@ CUTS = st.sets(st.integers(1, 9))
 
 
 @given(CUTS, CUTS)
-def test_no_cut_of_the_stream_takes_the_place_of_another(one: set[int], other: set[int]) -> None:
-    """Ten entries in two cuts: every entry is there, and one name has one content."""
+def test_no_batch_of_the_stream_replaces_another(one: set[int], other: set[int]) -> None:
+    """Ten entries come in two batches: every entry is archived, and each name has one content."""
     there: dict[str, bytes] = {}
     for cuts in (one, other):
         places = [0, *sorted(cuts), 10]
@@ -169,7 +169,7 @@ def test_an_object_has_the_same_bytes_at_any_time() -> None:
     assert batch.body[4:8] == bytes(4)
 
 
-def test_malformed_records_are_archived_as_they_came() -> None:
+def test_malformed_records_are_archived_unchanged() -> None:
     records = [{"dynamodb": {"é": None}}, {}]
     kept = MalformedRecords(tuple(records))
     assert [json.loads(line) for line in gzip.decompress(kept.body).splitlines()] == records
@@ -187,7 +187,7 @@ def test_malformed_records_are_the_same_object_each_time_and_others_another() ->
     assert one.name != other.name
 
 
-def test_nothing_removed_is_nothing_to_archive() -> None:
+def test_without_removals_no_object_is_written() -> None:
     assert archive.batches([]) == []
 
 
@@ -220,9 +220,7 @@ def test_every_removed_entry_is_archived(resources: GivenResources, kept: FakeAr
     assert counted == {"vu-mi": {"entries_archived": 3, "archive_lag_seconds": 0}}
 
 
-def test_a_batch_that_comes_again_is_the_same_object(
-    resources: GivenResources, kept: FakeArchive
-) -> None:
+def test_a_repeated_batch_is_the_same_object(resources: GivenResources, kept: FakeArchive) -> None:
     for _ in range(2):
         assert archive_entries([of_day(1), of_day(2)], resources) == []
     assert nonces(kept) == ["n1", "n2"]

@@ -1,4 +1,4 @@
-"""The journal: pages of what moved, newest first, whatever lies beside it."""
+"""The journal: pages of entries, newest first, whatever else is in the partition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def table() -> Table:
 
 
 def entry(number: int) -> Entry:
-    """What moved so many seconds after noon; its nonces are in no order."""
+    """Return an entry of this many seconds after noon; the nonces are in no order."""
     return Entry(
         entry_id=ulid_of(NOON + number),
         posting=Posting(f"nonce-{number * 7_919 % 1_000:04}", number + 1, A),
@@ -45,14 +45,14 @@ def ids(page: Page) -> list[str]:
     return [one.entry_id for one in page.entries]
 
 
-def test_a_wallet_that_nothing_moved_in_has_an_empty_page(table: Table) -> None:
+def test_a_wallet_without_postings_has_an_empty_page(table: Table) -> None:
     key = wallets.wallet(A)
     table.write(Put({"PK": key.pk, "SK": key.sk, "balance": 0, "user": "eva"}))
     assert journal.read(table, A) == EMPTY
 
 
 @pytest.mark.parametrize("count", [1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 2 * PAGE + 1])
-def test_pages_have_everything_once_from_the_newest_to_the_oldest(table: Table, count: int) -> None:
+def test_pages_have_each_entry_once_newest_first(table: Table, count: int) -> None:
     entries = [entry(number) for number in range(count)]
     fill(table, entries)
     read, cursor = [], ""
@@ -68,7 +68,7 @@ def test_pages_have_everything_once_from_the_newest_to_the_oldest(table: Table, 
     assert read == entries[::-1]
 
 
-def test_what_was_refused_moved_nothing_and_is_left_out(table: Table) -> None:
+def test_refused_postings_are_left_out(table: Table) -> None:
     fill(table, [entry(0), entry(2)])
     table.put_all([Answer(entry(number)).item for number in (0, 2)])
     table.write(Put(Answer(entry(1), Outcome.BALANCE_LIMIT, 3).item))
@@ -76,7 +76,7 @@ def test_what_was_refused_moved_nothing_and_is_left_out(table: Table) -> None:
     assert ids(journal.read(table, A)) == [entry(2).entry_id, entry(0).entry_id]
 
 
-def test_another_wallets_journal_is_its_own(table: Table) -> None:
+def test_each_wallet_has_its_own_journal(table: Table) -> None:
     transfer = Entry(ulid_of(NOON), Posting("nonce-01", 1, B, A), int(NOON) * 1000)
     other = Entry(ulid_of(NOON + 1), Posting("nonce-01", 1, B), int(NOON + 1) * 1000)
     table.put_all([transfer.item(A), transfer.item(B), other.item(B)])
@@ -84,14 +84,14 @@ def test_another_wallets_journal_is_its_own(table: Table) -> None:
     assert journal.read(table, B).entries == [other, transfer]
 
 
-def test_what_comes_meanwhile_shifts_nothing(table: Table) -> None:
+def test_new_entries_do_not_shift_pages(table: Table) -> None:
     fill(table, [entry(number) for number in range(PAGE + 2)])
     first = journal.read(table, A)
     fill(table, [entry(PAGE + 2)])
     assert ids(journal.read(table, A, first.cursor)) == [entry(1).entry_id, entry(0).entry_id]
 
 
-def test_a_cursor_is_good_though_its_entry_is_in_the_archive_by_now(table: Table) -> None:
+def test_a_cursor_is_valid_after_its_entry_was_archived(table: Table) -> None:
     entries = [entry(number) for number in range(PAGE + 2)]
     fill(table, entries)
     cursor = journal.read(table, A).cursor
@@ -100,8 +100,8 @@ def test_a_cursor_is_good_though_its_entry_is_in_the_archive_by_now(table: Table
     assert journal.read(table, A, cursor).entries == [entries[1], entries[0]]
 
 
-def test_a_cursor_leaves_out_itself_alone(table: Table) -> None:
-    """Each letter of a ULID may be the last one of a cursor."""
+def test_a_page_begins_right_after_its_cursor(table: Table) -> None:
+    """The last letter of a cursor may be any letter of a ULID."""
     tails = [f"{15 * '0'}{letter}" for letter in "0123456789ABCDEFGHJKMNPQRSTVWXYZ"]
     entries = [replace(entry(0), entry_id=ulid_of(NOON, tail)) for tail in tails]
     fill(table, entries)
@@ -137,10 +137,10 @@ def test_a_page_is_read_by_one_query(table: Table) -> None:
         "8" * 26,
     ],
 )
-def test_what_is_no_cursor_is_refused_and_the_table_not_asked(table: Table, cursor: str) -> None:
-    class Unasked(FaultyTable):
+def test_a_malformed_cursor_is_refused_without_a_query(table: Table, cursor: str) -> None:
+    class NeverQueried(FaultyTable):
         def query(self, partition: str, **how: Any) -> list[Item]:
             raise AssertionError(f"asked for {partition}, {how}")
 
     with pytest.raises(BadRequestError, match=r"^cursor: give the one that the page before answer"):
-        journal.read(Unasked(table), A, cursor)
+        journal.read(NeverQueried(table), A, cursor)

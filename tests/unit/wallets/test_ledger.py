@@ -1,4 +1,4 @@
-"""Moving money once: what was done and what was refused stays so, and nothing moves in between."""
+"""The ledger: each posting is applied or refused once and for good, also with concurrent ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def table() -> Table:
 
 
 class Bank:
-    """Wallets of a and b, and who moves between them."""
+    """The wallets of a and b, and postings between them."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -62,12 +62,12 @@ class Bank:
         return self.over(self.table).post(Posting(name, amount, self.b, self.a))
 
     def journal(self, wallet_id: str) -> list[Item]:
-        """The entries of a wallet, oldest first."""
+        """Return the entries of a wallet, oldest first."""
         partition = wallets.PARTITION + wallet_id
         return self.table.query(partition, first="TX#", last="TX#~", limit=99)
 
     def answer(self, posting: Posting) -> Answer | None:
-        """What its nonce has."""
+        """Return the stored answer of the posting's nonce, if there is one."""
         item = self.table.get(nonce(posting))
         return None if item is None else Answer.of(item, posting)
 
@@ -84,7 +84,7 @@ def bank(table: Table) -> Bank:
     return Bank(table)
 
 
-def test_a_deposit_and_a_transfer_move_once_however_often_they_are_asked_for(bank: Bank) -> None:
+def test_repeated_deposits_and_transfers_are_applied_once(bank: Bank) -> None:
     deposits = [bank.deposit(100) for _ in range(3)]
     transfers = [bank.transfer(30) for _ in range(3)]
     assert bank.balances == (70, 30)
@@ -92,7 +92,7 @@ def test_a_deposit_and_a_transfer_move_once_however_often_they_are_asked_for(ban
     assert transfers == [transfers[0]] * 3
 
 
-def test_both_wallets_have_a_transfer_in_their_journals(bank: Bank) -> None:
+def test_a_transfer_is_in_both_journals(bank: Bank) -> None:
     bank.deposit(100)
     entry = bank.transfer(30)
     for wallet_id in (bank.a, bank.b):
@@ -103,10 +103,10 @@ def test_both_wallets_have_a_transfer_in_their_journals(bank: Bank) -> None:
         assert item["ttl"] == int(NOON) + HOT_SECONDS
 
 
-def test_a_nonce_has_the_answer_for_good_and_is_known_by_the_digest_of_its_request(
+def test_a_nonce_keeps_its_answer_and_the_digest_of_its_request(
     bank: Bank,
 ) -> None:
-    """The digest is compared with those of years ago: it may never change."""
+    """The digest is compared with those of years ago, so it must never change."""
     posting = Posting("nonce-01", 30, "B", "A")
     assert posting.digest == "c0f810c1920892ab1a5c0852c66eebb24b2a3b96bc649fdb99c1ac544fbc278a"
     bank.deposit(100)
@@ -123,8 +123,8 @@ def test_a_nonce_has_the_answer_for_good_and_is_known_by_the_digest_of_its_reque
 
 
 @pytest.mark.parametrize("days", [2, 3, 4_000])
-def test_a_retry_moves_nothing_however_late_it_comes(bank: Bank, days: int) -> None:
-    """After TTL took the entries."""
+def test_a_late_retry_moves_nothing(bank: Bank, days: int) -> None:
+    """It comes after TTL has removed the entries."""
     first = [bank.deposit(100), bank.transfer(30)]
     with pytest.raises(RefusedError) as refused:
         bank.transfer(71, "transfer-2")
@@ -141,13 +141,13 @@ def test_a_retry_moves_nothing_however_late_it_comes(bank: Bank, days: int) -> N
     assert bank.journal(bank.a) == bank.journal(bank.b) == []
 
 
-def test_the_same_nonce_is_another_one_in_another_wallet(bank: Bank) -> None:
+def test_each_wallet_has_its_own_nonces(bank: Bank) -> None:
     bank.deposit(5, "same-nonce")
     bank.deposit(7, "same-nonce", to=bank.b)
     assert bank.balances == (5, 7)
 
 
-def test_a_nonce_of_the_target_may_be_that_of_the_source(bank: Bank) -> None:
+def test_source_and_target_may_use_the_same_nonce(bank: Bank) -> None:
     bank.deposit(100, "deposit-1")
     bank.transfer(30, "same-nonce")
     bank.deposit(1, "same-nonce", to=bank.b)
@@ -161,7 +161,7 @@ def test_a_nonce_of_the_target_may_be_that_of_the_source(bank: Bank) -> None:
         lambda bank: Posting("deposit-1", 5, bank.b, bank.a),
     ],
 )
-def test_a_nonce_that_was_used_for_another_movement_is_refused(
+def test_a_nonce_of_a_different_posting_is_refused(
     bank: Bank, other: Callable[[Bank], Posting]
 ) -> None:
     bank.deposit(5)
@@ -170,7 +170,7 @@ def test_a_nonce_that_was_used_for_another_movement_is_refused(
     assert bank.balances == (5, 0)
 
 
-def test_what_a_wallet_has_can_be_transferred_and_no_more(bank: Bank) -> None:
+def test_a_wallet_can_transfer_its_balance_and_no_more(bank: Bank) -> None:
     bank.deposit(100)
     with pytest.raises(RefusedError, match="has 100 millionths") as refused:
         bank.transfer(101)
@@ -180,7 +180,7 @@ def test_what_a_wallet_has_can_be_transferred_and_no_more(bank: Bank) -> None:
     assert bank.balances == (0, 100)
 
 
-def test_a_refusal_stays_one_though_the_wallet_has_enough_by_then(bank: Bank) -> None:
+def test_a_refused_transfer_stays_refused_after_a_deposit(bank: Bank) -> None:
     for _ in range(2):
         with pytest.raises(RefusedError, match="has 0 millionths"):
             bank.transfer(1)
@@ -188,7 +188,7 @@ def test_a_refusal_stays_one_though_the_wallet_has_enough_by_then(bank: Bank) ->
     assert bank.balances == (100, 0)
 
 
-def test_a_balance_ends_at_its_limit(bank: Bank) -> None:
+def test_a_balance_has_a_maximum(bank: Bank) -> None:
     bank.deposit(MOST)
     with pytest.raises(RefusedError, match=f"this has {MOST}") as refused:
         bank.deposit(1, "deposit-2")
@@ -201,7 +201,7 @@ def test_a_balance_ends_at_its_limit(bank: Bank) -> None:
     assert bank.balances == (MOST, 1)
 
 
-def test_who_is_short_is_told_so_though_the_other_has_no_room_either(bank: Bank) -> None:
+def test_a_lack_of_funds_is_reported_before_a_full_target(bank: Bank) -> None:
     bank.deposit(5)
     bank.deposit(MOST, "deposit-2", to=bank.b)
     with pytest.raises(RefusedError) as refused:
@@ -210,7 +210,7 @@ def test_who_is_short_is_told_so_though_the_other_has_no_room_either(bank: Bank)
     assert (answer.outcome, answer.balance) == (Outcome.INSUFFICIENT_FUNDS, 5)
 
 
-def test_a_wallet_that_is_missing_is_named_and_keeps_no_nonce(bank: Bank) -> None:
+def test_a_missing_wallet_is_named_and_keeps_no_nonce(bank: Bank) -> None:
     bank.deposit(10)
     ledger = bank.over(bank.table)
     for posting in (
@@ -224,7 +224,7 @@ def test_a_wallet_that_is_missing_is_named_and_keeps_no_nonce(bank: Bank) -> Non
     assert bank.balances == (10, 0)
 
 
-def test_a_wallet_that_is_missing_is_named_though_the_other_is_short_too(bank: Bank) -> None:
+def test_a_missing_wallet_is_reported_before_a_lack_of_funds(bank: Bank) -> None:
     posting = Posting("nonce-01", 1, NOBODY, bank.a)
     with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
         bank.over(bank.table).post(posting)
@@ -239,7 +239,7 @@ def test_a_wallet_transfers_nothing_to_itself(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_movement_that_was_cut_off_took_place_once_or_not_at_all_and_asking_again_does_it(
+def test_an_interrupted_posting_is_applied_at_most_once_and_a_retry_completes_it(
     bank: Bank, when: str
 ) -> None:
     bank.deposit(100)
@@ -254,8 +254,8 @@ def test_a_movement_that_was_cut_off_took_place_once_or_not_at_all_and_asking_ag
 
 
 @pytest.mark.parametrize("enough", [True, False])
-def test_money_that_comes_or_goes_between_is_seen(bank: Bank, *, enough: bool) -> None:
-    """Between the movement that failed and its refusal."""
+def test_a_concurrent_change_of_the_balance_is_seen(bank: Bank, *, enough: bool) -> None:
+    """The balance changes between the failed posting and its refusal."""
     bank.deposit(10)
     calls: list[Sequence[Write]] = []
 
@@ -275,8 +275,8 @@ def test_money_that_comes_or_goes_between_is_seen(bank: Bank, *, enough: bool) -
         assert bank.balances == (15, 0)
 
 
-def test_room_that_comes_between_is_seen(bank: Bank) -> None:
-    """The other has all but 9; 21 go between the movement that failed and its refusal: 30 fit."""
+def test_a_concurrent_transfer_from_the_target_is_seen(bank: Bank) -> None:
+    """The other wallet has space for 9. Then 21 leave it before the refusal, so 30 fit."""
     bank.deposit(30)
     bank.deposit(MOST - 9, "deposit-2", to=bank.b)
     calls: list[Sequence[Write]] = []
@@ -291,14 +291,14 @@ def test_room_that_comes_between_is_seen(bank: Bank) -> None:
     assert bank.balances == (21, MOST)
 
 
-def test_a_refusal_is_the_movement_that_failed_and_its_entry(bank: Bank) -> None:
+def test_a_refusal_takes_a_failed_posting_and_a_write_of_its_nonce(bank: Bank) -> None:
     counting = FaultyTable(bank.table)
     with pytest.raises(RefusedError):
         bank.over(counting).post(Posting("transfer-1", 1, bank.b, bank.a))
     assert len(counting.written) == 2
 
 
-def test_a_deposit_that_was_refused_stays_refused_though_there_is_room_by_then(bank: Bank) -> None:
+def test_a_refused_deposit_stays_refused_after_a_withdrawal(bank: Bank) -> None:
     bank.deposit(MOST)
     with pytest.raises(RefusedError) as first:
         bank.deposit(1, "deposit-2")
@@ -309,7 +309,7 @@ def test_a_deposit_that_was_refused_stays_refused_though_there_is_room_by_then(b
     assert bank.balances == (MOST - 1, 1)
 
 
-def test_a_refusal_is_under_its_nonce_and_in_no_journal(bank: Bank) -> None:
+def test_a_refusal_is_stored_in_its_nonce_and_in_no_journal(bank: Bank) -> None:
     with pytest.raises(RefusedError) as refused:
         bank.transfer(1)
     answer = refused.value.answer
@@ -319,8 +319,8 @@ def test_a_refusal_is_under_its_nonce_and_in_no_journal(bank: Bank) -> None:
     assert bank.journal(bank.a) == bank.journal(bank.b) == []
 
 
-def test_two_who_are_refused_at_once_by_one_nonce_have_one_refusal(bank: Bank) -> None:
-    """The other one's comes between the movement that failed and its refusal: two writes."""
+def test_concurrent_refusals_of_one_nonce_are_one_refusal(bank: Bank) -> None:
+    """The other refusal comes between the failed posting and this refusal: two writes."""
     posting = Posting("transfer-1", 30, bank.b, bank.a)
     others: list[Answer] = []
 
@@ -338,8 +338,8 @@ def test_two_who_are_refused_at_once_by_one_nonce_have_one_refusal(bank: Bank) -
     assert len(faulty.written) == 2
 
 
-def test_who_misses_the_money_five_times_over_is_asked_to_come_again(bank: Bank) -> None:
-    """It comes before each refusal and is gone before each posting: five of either."""
+def test_a_posting_that_is_overtaken_five_times_must_be_retried(bank: Bank) -> None:
+    """The money comes before each refusal and is gone before each posting, five times."""
     turns: list[Sequence[Write]] = []
 
     def before(writes: Sequence[Write]) -> None:
@@ -357,24 +357,24 @@ def test_who_misses_the_money_five_times_over_is_asked_to_come_again(bank: Bank)
     assert bank.answer(posting) is None
 
 
-def test_all_writes_are_over_before_the_function_is() -> None:
-    """10, each tried again for 0.9 s: 9 s, of 10 s."""
+def test_all_writes_end_before_the_timeout_of_the_function() -> None:
+    """10 writes, each repeated for 0.9 s, take 9 s of the 10 s."""
     functions = json.loads(CONFIG.read_text())["lambda_functions"]
     assert MAX_WRITES * Retry().budget < functions["api_handler"]["lambda_timeout"]
 
 
-def test_a_nonce_that_is_there_and_is_not_told_is_no_answer(bank: Bank) -> None:
+def test_a_conflict_that_does_not_return_its_nonce_is_unavailable(bank: Bank) -> None:
     gone = FaultyTable(bank.table, before_write=raising(ConditionFailed({0: None})))
     with pytest.raises(Unavailable, match="the same nonce"):
         bank.over(gone).post(Posting("deposit-1", 1, bank.a))
 
 
-def test_an_id_that_no_key_could_hold_is_that_of_no_wallet(bank: Bank) -> None:
+def test_an_id_that_is_too_long_for_a_key_is_an_unknown_wallet(bank: Bank) -> None:
     with pytest.raises(UnknownWalletError, match=r"no wallet x{30}$"):
         bank.over(bank.table).post(Posting("nonce-01", 1, bank.b, "x" * 3_000))
 
 
-def test_two_who_ask_at_once_by_one_nonce_move_once(bank: Bank) -> None:
+def test_concurrent_requests_with_one_nonce_are_applied_once(bank: Bank) -> None:
     bank.deposit(100)
     posting = Posting("transfer-1", 60, bank.b, bank.a)
     entries: list[Entry] = []
@@ -400,8 +400,8 @@ def once(does: Callable[[Any], None]) -> Callable[[Any], None]:
 # ---- entries are committed in the order of their ids
 
 
-def test_a_slow_transaction_commits_no_entry_that_is_older_than_the_last(bank: Bank) -> None:
-    """Another deposit comes between its id and its write; so it takes a later one."""
+def test_a_slow_transaction_commits_no_entry_older_than_the_last(bank: Bank) -> None:
+    """Another deposit comes before the write, so this one takes a later id."""
     ids: list[str] = []
 
     def other(_: Sequence[Write]) -> None:
@@ -417,7 +417,7 @@ def test_a_slow_transaction_commits_no_entry_that_is_older_than_the_last(bank: B
 
 
 @pytest.mark.parametrize("is_source_ahead", [True, False])
-def test_an_entry_is_later_than_the_last_of_both_wallets_though_the_clock_is_behind(
+def test_an_entry_is_later_than_the_last_of_both_wallets_with_a_slow_clock(
     bank: Bank, *, is_source_ahead: bool
 ) -> None:
     bank.deposit(100)
@@ -432,7 +432,7 @@ def test_an_entry_is_later_than_the_last_of_both_wallets_though_the_clock_is_beh
     assert len(counting.written) == 2
 
 
-def test_a_clock_that_is_not_behind_moves_by_one_write(bank: Bank) -> None:
+def test_with_a_correct_clock_a_posting_takes_one_write(bank: Bank) -> None:
     counting = FaultyTable(bank.table)
     for number in range(9):
         bank.now += 1e-5
@@ -440,14 +440,14 @@ def test_a_clock_that_is_not_behind_moves_by_one_write(bank: Bank) -> None:
     assert len(counting.written) == 9
 
 
-def test_a_wallet_says_which_entry_was_its_last(bank: Bank) -> None:
+def test_a_wallet_has_the_id_of_its_last_entry(bank: Bank) -> None:
     bank.deposit(100)
     entry = bank.transfer(30)
     items = [bank.table.get(wallet(one)) or {} for one in (bank.a, bank.b)]
     assert {item["last"] for item in items} == {entry.entry_id}
 
 
-def test_who_is_always_overtaken_is_asked_to_come_again(bank: Bank) -> None:
+def test_a_posting_that_is_always_overtaken_must_be_retried(bank: Bank) -> None:
     def overtake(_: Sequence[Write]) -> None:
         bank.now += 1
         bank.deposit(1, f"other-{int(bank.now)}")
@@ -459,16 +459,16 @@ def test_who_is_always_overtaken_is_asked_to_come_again(bank: Bank) -> None:
     assert bank.balances == (MAX_WRITES, 0)
 
 
-def test_an_id_is_by_the_clock_and_in_its_order_within_a_millisecond_too() -> None:
-    """The float of a time of today is exact to a quarter of a microsecond."""
+def test_ids_have_the_time_and_the_order_of_the_clock_also_within_a_millisecond() -> None:
+    """The float of today's time is exact to a quarter of a microsecond."""
     most, least = (lambda bits: 2**bits - 1), (lambda _: 0)
     assert later_id(NOON, "", least) == ulid_of(NOON)
     assert later_id(NOON, "", most) < later_id(NOON + 1e-6, "", least)
     assert later_id(NOON + 1, later_id(NOON, "", most), least) == ulid_of(NOON + 1)
 
 
-def test_ids_that_follow_a_clock_ahead_stay_in_its_millisecond_and_differ() -> None:
-    """A million of them, each by the longest step."""
+def test_ids_after_an_id_of_a_fast_clock_stay_in_its_millisecond_and_differ() -> None:
+    """It makes a million ids, each with the longest step."""
     first = later_id(NOON + 100, "", lambda _: 0)
     steps = [later_id(NOON, first, lambda _, step=step: step) for step in (0, 1)]  # type: ignore[misc]
     assert first < steps[0] < steps[1]
@@ -476,7 +476,7 @@ def test_ids_that_follow_a_clock_ahead_stay_in_its_millisecond_and_differ() -> N
     assert 1_000_000 * (ahead - int(ULID.from_str(first))) < 2**80
 
 
-def test_a_new_wallet_is_empty_and_its_users_and_says_since_when(table: Table) -> None:
+def test_a_new_wallet_is_empty_and_has_its_user_and_its_time(table: Table) -> None:
     made = opening.open_wallet(table, "user-a", NOW)
     assert made == opening.Wallet(made.wallet_id, "user-a", balance=0)
     assert opening.read(table, made.wallet_id) == made
@@ -492,7 +492,7 @@ def test_a_user_has_one_wallet(bank: Bank) -> None:
         opening.of_user(bank.table, "nobody")
 
 
-def test_a_wallet_that_is_missing_is_neither_read_nor_made_by_its_badge(bank: Bank) -> None:
+def test_switching_the_badge_of_a_missing_wallet_makes_none(bank: Bank) -> None:
     with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):
         opening.publish(bank.table, NOBODY, is_public=True)
     with pytest.raises(UnknownWalletError, match=f"no wallet {NOBODY}"):

@@ -1,4 +1,4 @@
-"""Routes of wallets: who may do what, and the result."""
+"""The routes of wallets: permissions and results."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DIGESTS = {tokens.digest(token): user for token, user in ((EVAS, EVA), (BOBS, BO
 
 
 class Desk:
-    """Somebody who asks with a token, by default the operator's."""
+    """A client that sends a token, by default the operator's."""
 
     def __init__(self, resources: GivenResources) -> None:
         self._resources = resources
@@ -82,7 +82,7 @@ class Desk:
         return shown.body
 
     def badge(self, of: str, query: str = "") -> tuple[str, str, str, bool]:
-        """What a badge says, which is never answered but with 200 and kept by no cache."""
+        """Return a badge's label, message, colour and error flag; check its status and headers."""
         said, drawn = (
             self.ask("GET", f"{WALLETS}/{of}/{name}{query}", token="")
             for name in ("badge", "badge.svg")
@@ -118,13 +118,13 @@ def desk(resources: GivenResources) -> Desk:
 
 @pytest.fixture
 def eva(desk: Desk) -> str:
-    """Her wallet."""
+    """Return Eva's wallet."""
     return desk.open(EVA)
 
 
 @pytest.fixture
 def bob(desk: Desk) -> str:
-    """His wallet."""
+    """Return Bob's wallet."""
     return desk.open(BOB)
 
 
@@ -143,11 +143,11 @@ ENDPOINTS: Sequence[Endpoint] = (
 )
 
 
-# ---- who may
+# ---- permissions
 
 
 @pytest.mark.parametrize(("method", "target"), ENDPOINTS)
-def test_each_endpoint_asks_for_a_token(desk: Desk, method: str, target: str) -> None:
+def test_each_endpoint_requires_a_token(desk: Desk, method: str, target: str) -> None:
     none = desk.ask(method, target, token="")
     assert none.refusal == (401, "unauthorized")
     assert none.headers["WWW-Authenticate"] == "Bearer"
@@ -160,13 +160,13 @@ def test_each_endpoint_asks_for_a_token(desk: Desk, method: str, target: str) ->
 
 
 @pytest.mark.parametrize("name", ["badge", "badge.svg"])
-def test_a_badge_asks_for_none(desk: Desk, name: str) -> None:
+def test_a_badge_requires_no_token(desk: Desk, name: str) -> None:
     for method in ("GET", "HEAD"):
         assert desk.ask(method, f"{WALLETS}/{NOBODY}/{name}", token="").status == 200
 
 
 @pytest.mark.parametrize(("method", "path"), OF_A_WALLET)
-def test_a_users_token_is_good_for_no_wallet_but_his_and_does_not_learn_of_others(
+def test_a_users_token_opens_only_their_wallet_and_discloses_no_other(
     desk: Desk, eva: str, bob: str, method: str, path: str
 ) -> None:
     desk.deposit(eva, "5")
@@ -184,14 +184,14 @@ def test_a_users_token_is_good_for_no_wallet_but_his_and_does_not_learn_of_other
     assert desk.badge(eva)[1] == "no such badge"
 
 
-def test_a_users_token_opens_and_makes_nothing(desk: Desk, eva: str) -> None:
+def test_a_users_token_opens_no_wallet_and_makes_no_deposit(desk: Desk, eva: str) -> None:
     assert desk.ask("POST", WALLETS, {"user_id": BOB}, EVAS).refusal == (403, "forbidden")
     assert desk.deposit(eva, "1", token=EVAS).refusal == (403, "forbidden")
     assert desk.balance(eva) == 0
     assert desk.ask("GET", f"{WALLETS}/me", token=BOBS).refusal == (404, "not_found")
 
 
-def test_a_users_token_is_good_for_no_event(desk: Desk) -> None:
+def test_a_users_token_is_refused_by_routes_of_events(desk: Desk) -> None:
     wanted = {"id": "e", "delay": 60, "target": {"log": True}}
     assert desk.ask("POST", "/api/v1/events", wanted, EVAS).refusal == (403, "forbidden")
     assert desk.ask("POST", "/api/v1/events", wanted).status == 201
@@ -210,7 +210,7 @@ def test_a_users_token_is_good_for_no_event(desk: Desk) -> None:
         assert desk.ask(method, forged, wanted, EVAS).refusal == (404, "not_found")
 
 
-def test_a_user_looks_at_his_wallet_transfers_from_it_and_switches_its_badge(
+def test_users_read_their_wallet_transfer_from_it_and_switch_its_badge(
     desk: Desk, eva: str, bob: str
 ) -> None:
     desk.deposit(eva, "50")
@@ -228,7 +228,7 @@ def test_a_user_looks_at_his_wallet_transfers_from_it_and_switches_its_badge(
     assert mine.body == {"id": eva, "balance": "30", "user_id": EVA, "badge": True}
 
 
-def test_an_operators_token_is_good_for_every_wallet_and_has_none_itself(
+def test_an_operators_token_opens_every_wallet_and_has_none_itself(
     desk: Desk, eva: str, bob: str
 ) -> None:
     desk.deposit(eva, "50")
@@ -311,17 +311,17 @@ def test_a_body_is_a_json_object_of_known_fields_each_given_once(
     assert desk.balance(eva) == 0
 
 
-def test_json_is_read_whatever_type_it_is_said_to_have(desk: Desk, eva: str) -> None:
+def test_json_is_read_with_any_content_type(desk: Desk, eva: str) -> None:
     for number, kind in enumerate(("text/plain", "application/x-www-form-urlencoded", "image/png")):
         body = {"amount": "1", "nonce": f"deposit-{number}"}
         assert desk.ask("PUT", f"{WALLETS}/{eva}/deposit", body, kind=kind).status == 204
     assert desk.balance(eva) == 3
 
 
-# ---- moving
+# ---- postings
 
 
-def test_money_moves_once_however_often_it_is_asked_for(desk: Desk) -> None:
+def test_repeated_postings_are_applied_once(desk: Desk) -> None:
     eva, bob = desk.open(EVA), desk.open(BOB)
     for _ in range(3):
         done = desk.deposit(eva, "100")
@@ -330,7 +330,7 @@ def test_money_moves_once_however_often_it_is_asked_for(desk: Desk) -> None:
     assert (desk.balance(eva), desk.balance(bob)) == (70, 30)
 
 
-def test_a_lack_of_funds_is_told_with_the_balance_and_is_the_answer_from_then_on(
+def test_a_lack_of_funds_is_reported_with_the_balance_and_stays_the_answer(
     desk: Desk,
 ) -> None:
     eva, bob = desk.open(EVA), desk.open(BOB)
@@ -356,9 +356,7 @@ def test_a_balance_is_at_most_2_to_the_63_less_1(desk: Desk) -> None:
     assert desk.balance(eva) == MOST
 
 
-def test_what_the_target_has_is_not_told_to_who_transfers_to_it(
-    desk: Desk, eva: str, bob: str
-) -> None:
+def test_the_balance_of_the_target_is_not_disclosed(desk: Desk, eva: str, bob: str) -> None:
     desk.deposit(eva, str(MOST))
     desk.deposit(bob, "123456")
     for token in (EVAS, OPERATOR):
@@ -368,7 +366,7 @@ def test_what_the_target_has_is_not_told_to_who_transfers_to_it(
         assert refused.details == {}
 
 
-def test_a_nonce_is_of_one_request(desk: Desk) -> None:
+def test_a_nonce_belongs_to_one_request(desk: Desk) -> None:
     eva, bob = desk.open(EVA), desk.open(BOB)
     carl = desk.open(CARL)
     desk.deposit(eva, "100", "nonce-01")
@@ -406,7 +404,7 @@ def test_a_missing_wallet_is_not_found_whatever_its_id(desk: Desk, other: str) -
     assert desk.transfer(eva, desk.open(BOB), "1").status == 204, "no nonce was used up"
 
 
-def test_to_switch_the_badge_of_a_missing_wallet_makes_none(desk: Desk) -> None:
+def test_switching_the_badge_of_a_missing_wallet_makes_none(desk: Desk) -> None:
     answer = desk.ask("PATCH", f"{WALLETS}/{NOBODY}", {"badge": True})
     assert answer.refusal == (404, "not_found")
     assert desk.ask("GET", f"{WALLETS}/{NOBODY}/balance").status == 404
@@ -421,7 +419,7 @@ def test_a_wallet_transfers_nothing_to_itself(desk: Desk, eva: str) -> None:
     assert desk.balance(eva) == 10
 
 
-def test_an_id_is_found_by_its_percent_encoding_too(desk: Desk, eva: str, bob: str) -> None:
+def test_a_percent_encoded_id_is_found(desk: Desk, eva: str, bob: str) -> None:
     strange = "".join(f"%{ord(letter):02X}" for letter in eva)
     assert desk.deposit(strange, "2").status == 204
     assert desk.transfer(strange, bob, "1").status == 204
@@ -448,7 +446,7 @@ WRONG_AMOUNTS = st.one_of(
 
 
 def _is_amount(given: object) -> bool:
-    """A text that is as Python writes one of the numbers."""
+    """Return whether a text is a valid amount as Python writes it."""
     if not isinstance(given, str) or not given.isascii() or not given.isdecimal():
         return False
     return len(given) < 25 and str(int(given)) == given and 1 <= int(given) <= MOST
@@ -468,7 +466,7 @@ def test_an_amount_is_a_text_of_digits(desk: Desk, eva: str, bob: str, amount: o
 
 @given(st.lists(st.integers(1, MOST), min_size=1, max_size=5))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_balance_is_the_sum_of_what_was_taken(
+def test_a_balance_is_the_sum_of_the_accepted_deposits(
     desk: Desk, resources: GivenResources, amounts: list[int]
 ) -> None:
     resources.table = MemoryTable()
@@ -494,7 +492,7 @@ def test_a_nonce_is_8_to_64_letters(desk: Desk, eva: str, bob: str, nonce: objec
     assert desk.balance(eva) == 0
 
 
-def test_the_shortest_and_the_longest_nonce_are_taken(desk: Desk, eva: str) -> None:
+def test_the_shortest_and_the_longest_nonce_are_accepted(desk: Desk, eva: str) -> None:
     for nonce in ("aZ09-_-_", "a" * 64):
         assert desk.deposit(eva, "1", nonce).status == 204
     assert desk.balance(eva) == 2
@@ -503,7 +501,7 @@ def test_the_shortest_and_the_longest_nonce_are_taken(desk: Desk, eva: str) -> N
 # ---- transactions
 
 
-def test_what_moved_is_told_from_both_sides_and_a_nonce_to_its_own_wallet(desk: Desk) -> None:
+def test_a_transfer_is_in_both_journals_and_its_nonce_in_that_of_its_source(desk: Desk) -> None:
     eva, bob = desk.open(EVA), desk.open(BOB)
     desk.deposit(eva, "100")
     desk.transfer(eva, bob, "101", "transfer-0")
@@ -523,7 +521,7 @@ def test_what_moved_is_told_from_both_sides_and_a_nonce_to_its_own_wallet(desk: 
     assert received == transfer
 
 
-def test_transactions_come_in_pages_of_50_newest_first_and_what_comes_meanwhile_shifts_none(
+def test_transactions_have_stable_pages_of_50_newest_first(
     desk: Desk,
 ) -> None:
     eva = desk.open(EVA)
@@ -542,7 +540,7 @@ def test_transactions_come_in_pages_of_50_newest_first_and_what_comes_meanwhile_
     assert desk.page(eva)["transactions"][0]["amount"] == "1000"
 
 
-def test_a_page_that_is_full_and_the_last_is_followed_by_an_empty_one(desk: Desk, eva: str) -> None:
+def test_a_full_last_page_is_followed_by_an_empty_one(desk: Desk, eva: str) -> None:
     for number in range(50):
         desk.deposit(eva, "1", f"deposit-{number}")
     first = desk.page(eva)
@@ -563,7 +561,7 @@ def test_a_page_that_is_full_and_the_last_is_followed_by_an_empty_one(desk: Desk
         (f"cursor={NOBODY}&cursor={NOBODY}", "cursor: give one, not 2"),
     ],
 )
-def test_what_is_no_cursor_is_refused(desk: Desk, eva: str, query: str, said: str) -> None:
+def test_a_malformed_cursor_is_refused(desk: Desk, eva: str, query: str, said: str) -> None:
     refused = desk.ask("GET", f"{WALLETS}/{eva}/transactions?{query}")
     assert (refused.refusal, refused.says) == ((400, "bad_request"), said)
 
@@ -571,7 +569,7 @@ def test_what_is_no_cursor_is_refused(desk: Desk, eva: str, query: str, said: st
 # ---- badges
 
 
-def test_a_wallet_has_a_badge_only_where_it_was_switched_on(desk: Desk) -> None:
+def test_a_wallet_has_a_badge_only_if_it_is_switched_on(desk: Desk) -> None:
     eva = desk.open(EVA)
     desk.deposit(eva, "1234500000")
     hidden = ("balance", "no such badge", "red", True)
@@ -585,13 +583,13 @@ def test_a_wallet_has_a_badge_only_where_it_was_switched_on(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("given", [None, 0, 1, "true", [], {}])
-def test_a_badge_is_switched_by_true_and_false(desk: Desk, eva: str, given: object) -> None:
+def test_true_and_false_switch_a_badge(desk: Desk, eva: str, given: object) -> None:
     refused = desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": given}, EVAS)
     assert (refused.refusal, refused.says) == ((400, "bad_request"), "badge: give true or false")
     assert desk.badge(eva)[1] == "no such badge"
 
 
-def test_a_badge_looks_as_it_is_wanted(desk: Desk, eva: str) -> None:
+def test_a_badge_has_the_requested_options(desk: Desk, eva: str) -> None:
     desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True})
     wanted = "?label=tips&color=red&labelColor=000&style=flat-square&logo=github"
     said = desk.ask("GET", f"{WALLETS}/{eva}/badge{wanted}", token="")
@@ -611,18 +609,18 @@ def test_a_badge_looks_as_it_is_wanted(desk: Desk, eva: str) -> None:
     assert head == said_again
 
 
-def test_a_badge_with_a_wrong_option_says_what_to_give(desk: Desk, eva: str) -> None:
+def test_a_badge_with_a_malformed_option_says_how_to_fix_it(desk: Desk, eva: str) -> None:
     desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True})
     said = desk.badge(eva, "?label=a&label=b")
     assert said == ("balance", "label: give one, not 2", "red", True)
 
 
 @pytest.mark.parametrize("name", ["me", "%00", "a%2Fb", "%FF", "x" * 3_000])
-def test_a_badge_of_an_unknown_wallet_is_an_error_that_can_be_drawn(desk: Desk, name: str) -> None:
+def test_a_badge_of_an_unknown_wallet_is_an_error_badge(desk: Desk, name: str) -> None:
     assert desk.badge(name) == ("balance", "no such badge", "red", True)
 
 
-# ---- where storage fails
+# ---- failures of the storage
 
 
 @dataclass
@@ -646,7 +644,7 @@ def failing(_: Sequence[Write]) -> None:
 
 
 def each_endpoint(desk: Desk, eva: str, bob: str) -> Iterator[Answer]:
-    """What each endpoint answers to a request that is right."""
+    """Yield the response of each endpoint to a valid request."""
     yield desk.ask("POST", WALLETS, {"user_id": CARL})
     yield desk.ask("GET", f"{WALLETS}/me", token=EVAS)
     yield desk.ask("PATCH", f"{WALLETS}/{eva}", {"badge": True})
@@ -658,7 +656,7 @@ def each_endpoint(desk: Desk, eva: str, bob: str) -> Iterator[Answer]:
 
 
 @pytest.mark.parametrize("failure", [Unavailable, Refused])
-def test_a_table_that_does_not_answer_is_asked_again_by_the_client(
+def test_a_table_that_does_not_answer_is_503_with_a_time_to_retry(
     desk: Desk, resources: GivenResources, eva: str, bob: str, failure: type[Exception]
 ) -> None:
     real = resources.table
@@ -670,7 +668,7 @@ def test_a_table_that_does_not_answer_is_asked_again_by_the_client(
     assert desk.badge(eva) == ("balance", "unavailable: try again", "red", True)
 
 
-def test_a_fault_of_our_own_is_no_fault_of_the_client(
+def test_an_internal_error_is_500(
     desk: Desk, resources: GivenResources, eva: str, bob: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     resources.table = Unreadable(resources.table, failure=ZeroDivisionError)
@@ -683,10 +681,10 @@ def test_a_fault_of_our_own_is_no_fault_of_the_client(
     assert "badge_failed" in caplog.messages
 
 
-def test_movements_that_always_miss_each_other_are_to_be_asked_for_again(
+def test_postings_that_are_always_overtaken_must_be_retried(
     desk: Desk, resources: GivenResources, eva: str, bob: str
 ) -> None:
-    """Between a transfer and its refusal the money comes, and it goes before the next try."""
+    """Between a transfer and its refusal the money comes; it goes before the next try."""
     real, rounds = resources.table, 0
 
     def flicker(writes: Sequence[Write]) -> None:
@@ -707,7 +705,7 @@ def test_movements_that_always_miss_each_other_are_to_be_asked_for_again(
 
 
 @pytest.mark.parametrize("when", ["before_write", "after_write"])
-def test_whose_answer_was_lost_asks_again_and_money_has_moved_once(
+def test_a_retry_after_a_lost_response_moves_no_money_again(
     desk: Desk, resources: GivenResources, eva: str, bob: str, when: str
 ) -> None:
     desk.deposit(eva, "100")
@@ -723,7 +721,7 @@ def test_whose_answer_was_lost_asks_again_and_money_has_moved_once(
     assert (desk.balance(eva), desk.balance(bob)) == (70, 30)
 
 
-def test_whose_answer_to_an_opening_was_lost_is_told_the_wallet_by_asking_again(
+def test_a_retry_after_a_lost_response_returns_the_opened_wallet(
     desk: Desk, resources: GivenResources
 ) -> None:
     real = resources.table
@@ -735,10 +733,10 @@ def test_whose_answer_to_an_opening_was_lost_is_told_the_wallet_by_asking_again(
     assert desk.balance(again.details["id"]) == 0
 
 
-def test_an_opening_that_finds_its_own_wallet_has_opened_it(
+def test_an_opening_that_finds_its_own_wallet_succeeds(
     desk: Desk, resources: GivenResources
 ) -> None:
-    """The client of DynamoDB asks again itself where an answer was lost."""
+    """The client of DynamoDB repeats a request whose answer was lost."""
     real = resources.table
 
     def doubled(writes: Sequence[Write]) -> None:
@@ -750,7 +748,7 @@ def test_an_opening_that_finds_its_own_wallet_has_opened_it(
     assert desk.ask("GET", f"{WALLETS}/me", token=EVAS).status == 200
 
 
-def test_a_retry_is_answered_as_the_first_time_though_the_journal_is_in_the_archive(
+def test_a_retry_after_archiving_has_the_first_response(
     desk: Desk, resources: GivenResources, eva: str, bob: str
 ) -> None:
     desk.deposit(eva, "100")
@@ -767,15 +765,13 @@ def test_a_retry_is_answered_as_the_first_time_though_the_journal_is_in_the_arch
 
 
 @pytest.mark.parametrize("other", [NOBODY, "x" * 3_000])
-def test_a_wallet_that_is_missing_is_not_made_by_its_badge(
-    resources: GivenResources, other: str
-) -> None:
+def test_the_badge_of_a_missing_wallet_makes_none(resources: GivenResources, other: str) -> None:
     with pytest.raises(UnknownWalletError):
         opening.publish(resources.table, other, is_public=True)
     assert resources.table.get(wallet(other)) is None
 
 
-def test_for_what_is_no_id_the_table_is_not_asked(desk: Desk, resources: GivenResources) -> None:
+def test_a_malformed_id_is_not_read_from_the_table(desk: Desk, resources: GivenResources) -> None:
     """DynamoDB refuses a key of more than 2,048 bytes."""
     resources.table = Unreadable(resources.table)
     for method, path, body in (("GET", "/balance", b""), ("PATCH", "", {"badge": True})):

@@ -1,4 +1,4 @@
-"""How wallets and what moved are shown: amounts are texts, and a nonce is its wallet's own."""
+"""The JSON of wallets and entries: amounts are texts, and only a nonce's own wallet shows it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOMENT = "2026-03-14T12:00:00.000Z"
 RICH = Wallet("a", "eva", MOST, is_public=True)
 
 
-def test_a_balance_is_a_text_that_no_reader_of_json_rounds() -> None:
+def test_a_balance_is_a_text_so_that_no_json_parser_rounds_it() -> None:
     assert serializers.balance(RICH) == {"id": "a", "balance": "9223372036854775807"}
     assert serializers.balance(Wallet("a", "eva", 0)) == {"id": "a", "balance": "0"}
 
 
 @pytest.mark.parametrize("is_public", [True, False])
-def test_whose_wallet_it_is_sees_whether_it_has_a_badge(*, is_public: bool) -> None:
+def test_the_owner_sees_whether_a_wallet_has_a_badge(*, is_public: bool) -> None:
     assert serializers.own(Wallet("a", "eva", 5, is_public)) == {
         "id": "a",
         "balance": "5",
@@ -33,7 +33,7 @@ def test_whose_wallet_it_is_sees_whether_it_has_a_badge(*, is_public: bool) -> N
     }
 
 
-def test_a_deposit_comes_from_nowhere() -> None:
+def test_a_deposit_has_no_source() -> None:
     page = Page([Entry("1", Posting("nonce-01", MOST, "a"), AT)], "")
     assert serializers.transactions(page, "a", AT) == {
         "transactions": [
@@ -51,7 +51,7 @@ def test_a_deposit_comes_from_nowhere() -> None:
 
 
 @pytest.mark.parametrize(("wallet_id", "more"), [("a", {"nonce": "nonce-01"}), ("b", {})])
-def test_a_transfer_has_two_ends_and_one_that_knows_its_nonce(
+def test_a_transfer_has_two_wallets_and_only_its_source_sees_the_nonce(
     wallet_id: str, more: dict[str, str]
 ) -> None:
     page = Page([Entry("1", Posting("nonce-01", 30, "b", "a"), AT)], "")
@@ -60,7 +60,7 @@ def test_a_transfer_has_two_ends_and_one_that_knows_its_nonce(
     assert told == shown | more
 
 
-def test_a_page_tells_where_the_next_is_unless_it_is_the_last() -> None:
+def test_a_page_has_a_cursor_unless_it_is_the_last() -> None:
     entries = [Entry(name, Posting("nonce-01", 1, "a"), AT) for name in ("3", "2")]
     told = serializers.transactions(Page(entries, "2"), "a", AT)
     assert [one["id"] for one in told["transactions"]] == ["3", "2"]
@@ -68,7 +68,7 @@ def test_a_page_tells_where_the_next_is_unless_it_is_the_last() -> None:
     assert "cursor" not in serializers.transactions(Page(entries, ""), "a", AT)
 
 
-def test_a_badge_tells_units() -> None:
+def test_a_badge_shows_units() -> None:
     assert serializers.badge(Wallet("a", "eva", 12_500_000)) == Badge("balance", "12.5", "blue")
     said = serializers.badge(RICH, Options(label="tips", color="#000000"))
     assert (said.label, said.color) == ("tips", "#000000")

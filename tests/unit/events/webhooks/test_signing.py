@@ -24,7 +24,7 @@ KNOWN_SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
 def now() -> int:
-    """The library compares a signature's time with the real clock."""
+    """Return the real time, because the library compares a signature's time with the real clock."""
     return int(time.time())
 
 
@@ -128,7 +128,7 @@ def test_a_bad_secret_is_refused_by_its_place_and_never_shown(secret: str, said:
     assert refused.value.__suppress_context__ or refused.value.__context__ is None
 
 
-def test_without_a_secret_nothing_is_signed() -> None:
+def test_nothing_is_signed_without_a_secret() -> None:
     nothing: tuple[Sequence[str], ...] = ([], "", KNOWN_SECRET)
     for secrets in nothing:
         with pytest.raises(BadSecretError, match="give a list of secrets"):
