@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     commands = lazy("vumi.cli.commands")
 
-ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  not bound to, only named
+ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared, never bound
 """The loopback address for a server that listens on every address of the machine."""
 
 

@@ -16,7 +16,7 @@ from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
 
 EVENT_QUEUE = "event-"
-"""The beginning of the names that the file has for the queues of `EVENT_QUEUES`."""
+"""The beginning of the name of each queue of `EVENT_QUEUES` in the file."""
 
 
 @dataclass(frozen=True, slots=True)

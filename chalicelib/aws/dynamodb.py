@@ -56,7 +56,7 @@ class DynamoTable:
             found |= self._get_batch(chunk)
         return [found[key] for key in keys if key in found]
 
-    def query(  # noqa: PLR0913  what a query has
+    def query(  # noqa: PLR0913  the parts of a query
         self,
         partition: str,
         *,

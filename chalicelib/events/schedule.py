@@ -120,13 +120,13 @@ def cancel(table: Table, claims: Claims, event_id: str, now: int) -> Event:
         if claims.held_until(event, now) > now:
             raise TooLateError("its delivery has begun; if that fails, it can be cancelled then")
         try:
-            table.write(_cancelled(event, now))
+            table.write(_cancellation(event, now))
         except ConditionFailed:
             continue
         return read(table, event_id)
 
 
-def _cancelled(event: Event, now: int) -> Update:
+def _cancellation(event: Event, now: int) -> Update:
     return Update(
         key(event.event_id),
         values={

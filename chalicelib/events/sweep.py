@@ -31,7 +31,7 @@ OVERDUE_SECONDS = 60
 RESCUE_SECONDS = 300
 """The time after which an overdue event that was sent again may be sent once more."""
 SKEW_SECONDS = 60
-"""How far the cursor may be ahead of a sweep's horizon, because the clocks of sweeps differ.
+"""The maximum lead of the cursor over a sweep's horizon, because the clocks of sweeps differ.
 
 An event that was accepted since the last sweep, and is due before that, was enqueued immediately.
 """

@@ -18,7 +18,7 @@ from chalicelib.storage.ports import Queue
 if TYPE_CHECKING:
     from chalicelib.events.webhooks.sender import PostOutcome, Sender
 
-NO_SECRET = "WEBHOOK_SECRETS is not set, so nothing can be signed"  # noqa: S105  says that there is none
+NO_SECRET = "WEBHOOK_SECRETS is not set, so nothing can be signed"  # noqa: S105  a message, not a secret
 
 
 @dataclass(frozen=True, slots=True)

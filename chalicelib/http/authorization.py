@@ -6,7 +6,7 @@ from chalicelib.http.errors import ForbiddenError, UnauthorizedError
 from chalicelib.http.messages import Caller, Request
 from chalicelib.http.routing import Authentication
 
-NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  says that there is none
+NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  a message, not a secret
 OF_A_USER = "the token is a user's: it is good for the user's wallet alone"
 
 

@@ -29,7 +29,7 @@ class Table(Protocol):
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
         """Return the items that exist under keys, in the order of the keys."""
 
-    def query(  # noqa: PLR0913  what a query has
+    def query(  # noqa: PLR0913  the parts of a query
         self,
         partition: str,
         *,

@@ -43,14 +43,14 @@ class AtOnceCounter:
 
         Raises `StorageError` if some are not counted; calling it again counts them.
         """
-        left = self._not_stored(badge_id, {view.ulid: view for view in views})
+        left = self._skip_stored(badge_id, {view.ulid: view for view in views})
         return sum(
             self._count_together(badge_id, left[start : start + AT_ONCE])
             for start in range(0, len(left), AT_ONCE)
         )
 
-    def _not_stored(self, badge_id: str, views: Mapping[str, View]) -> list[View]:
-        """Return the views that are not stored as items, which the fold counts."""
+    def _skip_stored(self, badge_id: str, views: Mapping[str, View]) -> list[View]:
+        """Return the views that are not stored as items; the fold counts the stored ones."""
         places = [keys.view(badge_id, view.ulid) for view in views.values() if not view.hot]
         stored = {key_of(item) for item in self.table.get_all(places)}
         return [view for view in views.values() if keys.view(badge_id, view.ulid) not in stored]
@@ -80,17 +80,17 @@ class AtOnceCounter:
                 self.table.write(finished)
         except ConditionFailed:
             return set()
-        summaries: list[Write] = [self._counted(target, counted, views, now)]
+        summaries: list[Write] = [self._add_views(target, counted, views, now)]
         if own.alias:
             summaries.append(own.as_read)
         try:
-            self.table.write(*summaries, *(self._seen(view, now) for view in views))
+            self.table.write(*summaries, *(self._put_seen(view, now) for view in views))
         except ConditionFailed as failed:
             places = enumerate(views, len(summaries))
             return {view for place, view in places if place in failed.items}
         return None
 
-    def _counted(
+    def _add_views(
         self, target: Summary, counted: Mapping[Hour, int], views: Sequence[View], now: float
     ) -> Write:
         """Return the write that adds views; the first hot view makes its badge hot for an hour."""
@@ -98,7 +98,7 @@ class AtOnceCounter:
             return target.counted(now, counted, hot=int(now) + HOT_SECONDS)
         return target.counted(now, counted)
 
-    def _seen(self, view: View, now: float) -> Put:
+    def _put_seen(self, view: View, now: float) -> Put:
         pk, sk = keys.seen(view.ulid)
         item: Item = {
             "PK": pk,

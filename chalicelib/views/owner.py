@@ -139,7 +139,7 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
         owner = table.get(keys.owner(badge_id))
         if owner and hmac.compare_digest(text(owner, "digest"), own_digest):
             return Claimed(badge_id, secret)
-        summary = _unused(table, badge_id)
+        summary = _read_unused(table, badge_id)
         try:
             table.write(
                 summary.update(now, {"base": base} if base else {}, remove=("deleted",)),
@@ -148,7 +148,7 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
         except ConditionFailed:
             continue
         return Claimed(badge_id, secret)
-    raise _overtaken(badge_id)
+    raise _overtaken_error(badge_id)
 
 
 def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
@@ -185,7 +185,7 @@ def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
             with suppress(StorageError):  # no reader sees the days of an earlier life
                 _delete_days(table, read(table, owned.badge_id))
         return
-    raise _overtaken(owned.badge_id)
+    raise _overtaken_error(owned.badge_id)
 
 
 def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
@@ -199,14 +199,14 @@ def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
             break
         try:
             table.write(
-                *(_ended(read(table, name), owned.digest, now) for name in _all_names(owned)),
+                *(_end_life(read(table, name), owned.digest, now) for name in _all_names(owned)),
                 Delete(keys.owner(owned.badge_id), owned.held),
             )
         except ConditionFailed:
             continue
         break
     else:
-        raise _overtaken(owned.badge_id)
+        raise _overtaken_error(owned.badge_id)
     _bury(table, owned, now, retention)
 
 
@@ -246,7 +246,7 @@ def _renamed(table: Table, owned: Owned, name: str, now: float) -> Iterator[Writ
         )
     yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.held)
     if name not in owned.names:
-        unused = _unused(table, name)
+        unused = _read_unused(table, name)
         values = {**_new_life(unused, now), "alias": owned.badge_id}
         yield unused.update(now, values, remove=("deleted",))
         yield Check(keys.owner(name), attr("SK").missing())
@@ -256,7 +256,7 @@ def _all_names(owned: Owned) -> list[str]:
     return [owned.badge_id, *owned.aliases]
 
 
-def _ended(summary: Summary, secret_digest: str, now: float) -> Update:
+def _end_life(summary: Summary, secret_digest: str, now: float) -> Update:
     """Return the write that ends the life of an id whose badge is deleted."""
     return summary.update(
         now,
@@ -309,7 +309,7 @@ def _owner_item(badge_id: str, secret_digest: str, now: float) -> Item:
     return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
 
 
-def _unused(table: Table, badge_id: str) -> Summary:
+def _read_unused(table: Table, badge_id: str) -> Summary:
     """Return the summary of an id without views and owner. Raises `TakenError`."""
     summary = read(table, badge_id)
     if not (summary.alias or summary.count or summary.base):
@@ -319,5 +319,5 @@ def _unused(table: Table, badge_id: str) -> Summary:
     raise TakenError(f"{badge_id} has an owner or views already")
 
 
-def _overtaken(badge_id: str) -> Unavailable:
+def _overtaken_error(badge_id: str) -> Unavailable:
     return Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
 
 LOCKED_MILLISECONDS = 100
-"""How long to wait for another program that still locks the file after a whole wait."""
+"""The wait for another program that still locks the file after a full wait."""
 
 
 class Ticket(Generic[Result]):

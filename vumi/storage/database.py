@@ -62,7 +62,7 @@ TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
 PARTS_AT_ONCE = 100
 """Parts in one commit of `map_in_commits`: a few milliseconds, because visitors wait for it."""
 BUSY_SECONDS = 5.0
-"""How long to wait for a file that another program, such as a backup, has locked."""
+"""The wait for a file that another program, such as a backup, has locked."""
 
 
 class Corrupt(Refused):

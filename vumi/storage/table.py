@@ -42,7 +42,7 @@ class SqliteTable:
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
         return [item for key in keys if (item := self.get(key)) is not None]
 
-    def query(  # noqa: PLR0913  what a query has
+    def query(  # noqa: PLR0913  the parts of a query
         self,
         partition: str,
         *,

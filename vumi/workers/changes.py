@@ -34,7 +34,7 @@ class ChangeDelivery:
     others.
     """
 
-    def __init__(  # noqa: PLR0913  what a consumer of a stream is made of
+    def __init__(  # noqa: PLR0913  the parts of a consumer
         self,
         database: Database,
         consumer: str,

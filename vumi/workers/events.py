@@ -27,7 +27,7 @@ DELIVERY = "fire_timers"
 """The name of the Lambda function that delivers events; on one machine, log lines have it too."""
 SWEEP_SECONDS = 60.0
 MIN_REST_SECONDS = 0.005
-"""The shortest rest of the loop, by which an event may be late."""
+"""The shortest rest of the loop; an event may be late by this much."""
 
 
 class ProcessClaims:
