@@ -1,1 +1,1 @@
-"""What views, events and wallets cost on AWS."""
+"""The cost of views, events and wallets on AWS."""

@@ -1,8 +1,8 @@
-"""`python -m bench.cost [FILE]`: what all of it costs on AWS, counted, as Markdown tables.
+"""`python -m bench.cost [FILE]`: the counted cost on AWS, as Markdown tables.
 
 The real handlers run over a simulated time, `metering` counts the units that they consume, and
-`prices.json` has what a unit costs; beside it the same for the design of the original. The tables
-take the place of those that stand in a FILE.
+`prices.json` has the price of each unit. The tables compare this with the original's design. They
+replace the tables in FILE.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
 from bench.cost import event_tables, view_tables, wallet_tables
 from bench.cost.bill import Prices
@@ -26,12 +26,12 @@ from simulation.environment import isolate
 from simulation.report import put_into
 
 SIDES = {Design.vu_mi: OURS, Design.original: RUNS}
-"""What is run of each design."""
+"""The runs of each design."""
 BEGIN = "<!-- printed by make cost -->\n"
 
 
 def main(files: Sequence[str]) -> int:
-    """Returns the exit status."""
+    """Print the tables or put them into a file; return the exit status."""
     isolate(os.environ)
     printed = tables()
     print(printed, end="")
@@ -41,7 +41,7 @@ def main(files: Sequence[str]) -> int:
 
 
 def tables() -> str:
-    """All of them, with what they rest on."""
+    """Return all tables, with their assumptions."""
     prices, deployed = Prices.read(), Deployed.read()
     with ProcessPoolExecutor() as pool:
         taken = {

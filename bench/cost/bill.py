@@ -1,4 +1,4 @@
-"""What runs of the lambdas used, as AWS bills it, and what that costs by `prices.json`."""
+"""The usage of lambda runs as AWS bills it, and its cost by `prices.json`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chalicelib.concurrency import THREADS
 PRICES = Path(__file__).parent / "prices.json"
 GB, MB_IN_GB = 2**30, 1_024
 RECEIVED_AT_ONCE = 10
-"""Messages that one request to SQS receives or deletes at most (SQS API reference)."""
+"""The most messages that one request to SQS receives or deletes (SQS API reference)."""
 
 Usage: TypeAlias = Mapping[str, float]
 """Quantities by the names of their prices."""
@@ -25,7 +25,7 @@ Usage: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Dollars by unit, what is free of it each month, and what was measured or is assumed."""
+    """Dollars by unit, free units each month, and the measured and assumed values."""
 
     region: str
     as_of: str
@@ -48,7 +48,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """Turns what a design's runs used into what AWS bills."""
+    """A converter from the usage of a design's runs to the usage that AWS bills."""
 
     prices: Prices
     deployed: Deployed
@@ -73,11 +73,11 @@ class Bill:
         }
 
     def gb_seconds(self, run: Invocation) -> float:
-        """The memory, for as long as it ran."""
+        """Return the memory in GB times the billed seconds."""
         return self.billed_ms(run) / 1000 * self.deployed.memory_mb / MB_IN_GB
 
     def billed_ms(self, run: Invocation) -> int:
-        """Whole milliseconds, its processor at its share."""
+        """Return whole milliseconds, with the processor at the function's share of a vCPU."""
         assumed = self.prices.assumed
         share: float = self.deployed.memory_mb / assumed["vcpu_mb"]
         waiting: float = len(run.requests) * assumed["waiting_ms"]["dynamodb"]
@@ -91,20 +91,20 @@ class Bill:
 
 
 def _polls(run: Invocation) -> int:
-    """To receive a batch and to delete it; a group of events is a message of its own."""
+    """Count the requests that receive and delete a batch; a group of events is one message."""
     messages = {PUT: run.records, FIRE: run.records, DISTRIBUTE: 1}.get(run.function, 0)
     return 2 * math.ceil(messages / RECEIVED_AT_ONCE)
 
 
 def _share_of_waiting(run: Invocation) -> float:
-    """Events are fired at once, as many as are claimed at once: they wait together."""
+    """Return the share of the waiting that counts: concurrently fired events wait together."""
     if run.function != FIRE:
         return 1.0
     return math.ceil(run.records / THREADS) / run.records
 
 
 def interpolated(measured: Mapping[int, float], at: int) -> float:
-    """What was measured at two sizes on both sides of a third, on the straight line between."""
+    """Interpolate linearly between the measured sizes on both sides of a size."""
     points = sorted(measured.items())
     above = next((place for place, (size, _) in enumerate(points) if size >= at), len(points) - 1)
     if len(points) == 1:
@@ -114,12 +114,12 @@ def interpolated(measured: Mapping[int, float], at: int) -> float:
 
 
 def per_view(usage: Usage, views: int) -> Usage:
-    """The share of one view."""
+    """Return the usage of one view."""
     return {name: quantity / views for name, quantity in usage.items()}
 
 
 def together(*usages: Usage) -> Usage:
-    """What all of them used."""
+    """Add up usages."""
     total: Counter[str] = Counter()
     for usage in usages:
         total.update(usage)

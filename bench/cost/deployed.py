@@ -1,4 +1,4 @@
-"""What of `.chalice/` a bill depends on: memory, batches, logs, alarms."""
+"""The parts of `.chalice/` on which a bill depends: memory, batches, logs, alarms."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Deployed:
 
     @classmethod
     def read(cls) -> Deployed:
-        """From the files that deploy it. Raises `RuntimeError` as `of` does."""
+        """Read a stack from the files that deploy it. Raises `RuntimeError` as `of` does."""
         config = json.loads((FOLDER / "config.json").read_text())
         return cls.of(config, yaml.safe_load((FOLDER / "resources.yaml").read_text()))
 
     @classmethod
     def of(cls, config: Mapping[str, Any], template: Mapping[str, Any]) -> Deployed:
-        """Raises `RuntimeError` for a stack whose cost is not the one that is counted here."""
+        """Make a stack. Raises `RuntimeError` if its cost differs from the one counted here."""
         resources = template["Resources"]
         _check(resources)
         put, fold, archive = (_event_source(resources, name) for name in (PUT, FOLD, ARCHIVE))
@@ -99,7 +99,7 @@ class Deployed:
 
 
 def _check(resources: Mapping[str, Any]) -> None:
-    """Each write would run the consumers of the stream once more, and Lambda would log each run."""
+    """Refuse a stack whose stream runs consumers for each write, or where Lambda logs each run."""
     if _of_type(resources, COMPOSITE_ALARM):
         raise RuntimeError("composite alarms have no price in prices.json")
     for function in (FOLD, ARCHIVE):
@@ -148,5 +148,5 @@ def _of_type(resources: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
 
 
 def _metrics_of(alarm: Mapping[str, Any]) -> int:
-    """An alarm on an expression costs by the metrics in it (CloudWatch pricing, "Alarms")."""
+    """Count an alarm's metrics; each in an expression is billed (CloudWatch pricing, "Alarms")."""
     return sum("MetricStat" in metric for metric in alarm.get("Metrics", ())) or 1

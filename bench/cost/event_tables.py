@@ -1,4 +1,4 @@
-"""The tables of `cost` for events: what one costs, what a sweep of none does, a million an hour."""
+"""The tables of `cost` for events: the cost of one event, an empty sweep, a million an hour."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ EVENT_SERVICES = {**SERVICES, KEPT: ("stored_gb_month", "pitr_gb_month")}
 RUSH = f"{FAR_LOG}, {AN_HOUR:,} an hour"
 PER_SECOND = AN_HOUR / 3_600
 KEY_WRITES = 1_000
-"""Write units a second that a partition takes, and so a partition key, of a table or of an index
+"""The write units a second of a partition, and so of a partition key, of a table or an index
 (DynamoDB developer guide, "Best practices for designing and using partition keys effectively")."""
 NEW_TABLE_WRITES = 4_000
-"""What a new table takes a second, and a new index (DynamoDB developer guide, "DynamoDB on-demand
+"""The write units a second of a new table or index (DynamoDB developer guide, "DynamoDB on-demand
 capacity mode")."""
 
 
 def reports(counted: CountedEvents) -> Iterator[Report]:
-    """All tables of events."""
+    """Yield all tables of events."""
     yield _dollars(counted)
     yield _lives(counted)
     yield _writes(counted)
@@ -95,7 +95,7 @@ def _life_row(what: str, usage: Usage, index_units: float, counted: CountedEvent
 
 
 def _index_share(counted: CountedEvents, what: str) -> float:
-    """Units of the index: accepting and firing alone touch it."""
+    """Return the write units of the index, which only accepting and firing write."""
     if what == RUSH:
         runs = [*counted.rush.accepted, *counted.rush.fired]
         return _index_units(_written(runs)) / SAMPLE
@@ -111,7 +111,7 @@ def _written(runs: Iterable[Invocation]) -> list[Written]:
 
 
 def _steps(counted: CountedEvents) -> Mapping[str, Request]:
-    """The requests that write an event, by what they are for."""
+    """Return the requests that write an event, by their purpose."""
     first, second = (
         [request for request in run.requests if request.written]
         for run in counted.lives[FAILED_ONCE]
@@ -135,7 +135,7 @@ def _writes(counted: CountedEvents) -> Report:
 
 
 def _idle(counted: CountedEvents) -> Report:
-    """By price, what one sweep uses and what a month of them costs."""
+    """Return a table with one sweep's usage by price, and the cost of a month of sweeps."""
     sweep, month = counted.bill.usage([counted.idle]), counted.idle_month()
     prices = counted.bill.prices
     rows = [
@@ -185,7 +185,7 @@ def _an_hour(counted: CountedEvents) -> Report:
 
 
 def _headroom(counted: CountedEvents) -> Iterator[Sequence[str]]:
-    """What the same limits would allow, by the fewest that each does."""
+    """Yield what the same limits allow at the least."""
     a_second = SHARDS * KEY_WRITES / _busiest_key(counted)
     yield (f"events an hour that {SHARDS} shards take", "", f"{a_second * 3_600:,.0f}")
     most = counted.bill.deployed.most_at_once[FIRE]
@@ -200,14 +200,14 @@ def _headroom(counted: CountedEvents) -> Iterator[Sequence[str]]:
 
 
 def _busiest_key(counted: CountedEvents) -> int:
-    """Units of an event under the key of those that are active: it comes, and it goes."""
+    """Return an event's units under the key of active events, where it is put and deleted."""
     steps = _steps(counted)
     gone, new = _index_units(steps["done"].written), _index_units(steps["accepted"].written)
     return new + gone // 2
 
 
 def _fullest(counted: CountedEvents) -> float:
-    """Events a second of the shard that has the most of them."""
+    """Return the events a second of the fullest shard."""
     return PER_SECOND * max(counted.rush.shards) / A_MINUTE
 
 
@@ -225,7 +225,7 @@ def _timeout(counted: CountedEvents) -> int:
 
 
 def _at_once(counted: CountedEvents, function: str) -> float:
-    """Runs that are under way at any moment, on average."""
+    """Return the average number of concurrent runs."""
     rush = counted.rush
     runs, events = {
         DISTRIBUTE: (rush.distributed, A_MINUTE),

@@ -1,4 +1,4 @@
-"""What an event uses on AWS: counted from runs of its handlers, alone and at a million an hour."""
+"""The usage of an event on AWS, counted from handler runs: alone, and at a million an hour."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from chalicelib.events.event import KEPT_SECONDS, Status, batch
 from chalicelib.events.sweep import AHEAD_SECONDS
 
 AN_HOUR = 1_000_000
-"""Events an hour that the design is for."""
+"""The events an hour for which the design is made."""
 A_MINUTE = round(AN_HOUR / 60)
 SAMPLE = 100
-"""Of these, so many are accepted and fired; swept and distributed are all."""
+"""The events of a minute that are accepted and fired; all are swept and distributed."""
 STORED_OVERHEAD_BYTES = 100
-"""Of each item, and of each entry of an index (DynamoDB developer guide, "Item sizes and formats",
-"Storage considerations for Global Secondary Indexes")."""
+"""The overhead of each item, and of each index entry (DynamoDB developer guide, "Item sizes and
+formats", "Storage considerations for Global Secondary Indexes")."""
 SOON_LOG, FAR_LOG = "to the log, soon", "to the log, far ahead"
 SOON_QUEUE, FAILED_ONCE = "to a queue, soon", "the same, refused once"
 LIVES: Mapping[
@@ -47,14 +47,14 @@ LIVES: Mapping[
     SOON_QUEUE: (soon, QUEUE, 1),
     FAILED_ONCE: (failed_once, QUEUE, 2),
 }
-"""How an event goes, where to, and the attempts that it takes."""
+"""The ways of an event, each with its target and its number of attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rush:
-    """A minute of a million events an hour, accepted the day before.
+    """A minute at a million events an hour, accepted the day before.
 
-    `shards` are the events in each part of the index.
+    `shards` has the number of events in each part of the index.
     """
 
     accepted: Sequence[Invocation]
@@ -66,10 +66,10 @@ class Rush:
 
 @dataclass(frozen=True, slots=True)
 class CountedEvents:
-    """What was counted of events.
+    """The counted runs of events.
 
-    `lives` has what each event took that was alone; `idle` is a sweep that found nothing; the
-    sizes are bytes of an event that is done, and of its entry in the index.
+    `lives` has the runs of each event that was alone. `idle` is a sweep that found nothing. The
+    sizes are the bytes of a done event and of its entry in the index.
     """
 
     bill: Bill
@@ -80,11 +80,11 @@ class CountedEvents:
     entry_bytes: int
 
     def alone(self, life: str) -> Usage:
-        """What one event uses that shares nothing, not even the check of its token."""
+        """Return the usage of an event that shares nothing, not even the check of its token."""
         return together(self._beside_the_idle_sweep(self.lives[life]), self.kept())
 
     def in_a_rush(self) -> Usage:
-        """What one event of a million an hour uses."""
+        """Return the usage of one event of a million an hour."""
         rush = self.rush
         return together(
             per_view(self.bill.usage(rush.accepted), SAMPLE),
@@ -94,14 +94,14 @@ class CountedEvents:
         )
 
     def _beside_the_idle_sweep(self, runs: Sequence[Invocation]) -> Usage:
-        """A sweep comes whether there are events or not: of it, what it did for them."""
+        """Return the usage of runs, less that of an empty sweep, which runs without events too."""
         usage = Counter(self.bill.usage(runs))
         if any(run.function == SWEEP for run in runs):
             usage.subtract(self.bill.usage([self.idle]))
         return usage
 
     def kept(self) -> Usage:
-        """The event that is done, stored until TTL removes it, and its backup."""
+        """Return the usage of storing a done event until TTL removes it, and of its backup."""
         days_a_month = self.bill.prices.assumed["hours_a_month"] / 24
         months = KEPT_SECONDS / 86_400 / days_a_month
         item = self.item_bytes + STORED_OVERHEAD_BYTES
@@ -112,7 +112,7 @@ class CountedEvents:
         }
 
     def idle_month(self) -> Usage:
-        """A month of sweeps that find nothing."""
+        """Return the usage of a month of sweeps that find nothing."""
         sweeps = self.sweeps_a_month
         usage = self.bill.usage([self.idle])
         return {name: quantity * sweeps for name, quantity in usage.items()}
@@ -123,7 +123,7 @@ class CountedEvents:
 
 
 def count_events(prices: Prices, deployed: Deployed) -> CountedEvents:
-    """Run events. Raises `RuntimeError` where one is not delivered."""
+    """Run events and count their usage. Raises `RuntimeError` if one is not delivered."""
     bill = Bill(prices, deployed, "vu-mi")
     lives = {life: _life(deployed, life) for life in LIVES}
     with event_run_of(deployed) as timers:
@@ -147,7 +147,7 @@ def _life(deployed: Deployed, life: str) -> list[Invocation]:
 
 
 def _rush(deployed: Deployed) -> Rush:
-    """All of a minute are in the table; a sample is accepted by the API, another is fired."""
+    """Run a minute: all events are in the table, the API accepts a sample, another is fired."""
     with event_run_of(deployed) as timers:
         for place in range(SAMPLE):
             timers.accept(f"{place:026}", 2 * SOON, LOG)

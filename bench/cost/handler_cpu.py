@@ -1,7 +1,7 @@
-"""`python -m bench.cost.handler_cpu`: what `measured` in `prices.json` says, measured here and now.
+"""`python -m bench.cost.handler_cpu`: measure the values of `measured` in `prices.json` again.
 
-The processor time of one run of each handler, warm, with AWS stubbed in this process: boto builds
-and signs each request, parses each answer, and nothing waits for a network.
+The measurement is the processor time of one warm run of each handler, with AWS stubbed in this
+process. boto builds and signs each request and parses each answer, without a network.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
 from bench import aws_events as events
 from bench.cost import simulate_events
@@ -47,27 +47,27 @@ from simulation.aws_events import tick
 from simulation.environment import isolate
 
 LIVE_VIEWS = {0: 400, 10: 400, 1_000: 60, 7_999: 12}
-"""Rounds by live views; the more one costs, the fewer are enough."""
+"""Rounds by live views; fewer are enough if each costs more."""
 RECORDS = {1: 400, 10: 400, 100: 100}
 """Rounds by views in a batch or a fold, all of one badge."""
 EACH = {10: 100, 100: 40, 1_000: 6}
 EACH_PUT = {10: 100, 100: 40}
-"""Rounds by views in a batch, each of a badge of its own."""
+"""Rounds by views in a batch, each of another badge."""
 WARM_UP = 5
 
 EVENTS = {0: 200, 1: 200, 10: 100, 100: 60}
-"""Rounds by events in a batch or a group; an event that is accepted is put on the queue or not."""
+"""Rounds by events in a batch or a group; an accepted event is queued or not."""
 ENTRIES = {1: 100, 1_000: 10, 10_000: 5}
-"""Rounds by entries in a batch; the object is put on a shelf, without a request."""
+"""Rounds by entries in a batch; a `Shelf` takes the object without a request."""
 SWEPT = {0: 100, 100: 40, 1_000: 10, 10_000: 5}
-"""Rounds by events that a sweep finds."""
+"""Rounds by events found in a sweep."""
 
 
 class StubbedTable(StubbedAws):
-    """With what the fold of the original reads and writes, and events: those that are due."""
+    """Stubs that also answer the fold of the original, and have due events."""
 
     def hold_events(self, found: int) -> None:
-        """Have an event of any name, and so many in the first part of the index."""
+        """Have an event of any name, and `found` events in the first part of the index."""
         self.event = encode_item(simulate_events.far_off(0, int(START * 1000)))
         self.found = found
 
@@ -88,7 +88,7 @@ class StubbedTable(StubbedAws):
                 return super().answer(target, body)
 
     def _due(self, request: Mapping[str, Any]) -> Answer:
-        """Pages of the first part of the index, which is asked for all that becomes due."""
+        """Return a page of the first part of the index; a sweep asks it for all due events."""
         values = request["ExpressionAttributeValues"]
         overdue = values[":first"]["N"] == "0"
         first = values[":batch"]["S"] == batches(Status.ACTIVE)[0] and not overdue
@@ -106,14 +106,14 @@ class StubbedTable(StubbedAws):
 
 
 def main() -> int:
-    """Print the block as JSON."""
+    """Print the block `measured` as JSON."""
     isolate(os.environ)
     aws = StubbedTable()
     designs = [Design.vu_mi(), Design.original()]
     for design in designs:
         aws.attach(design.dynamodb)
         aws.attach(design.sqs)
-    # Threads work through what is of several badges, and through events.
+    # Threads handle events and batches of several badges.
     with handlers_over(given_on_aws(designs[0], map_parallel, Shelf(), lambda: LATER)):
         cpu_ms = {
             API: _by_size(designs, API, LIVE_VIEWS, partial(_get, aws)),
@@ -132,7 +132,7 @@ def main() -> int:
 
 
 def _of_folds(designs: Sequence[Design], aws: StubbedTable) -> dict[str, dict[str, float]]:
-    """The fold of one badge: of its marker, or in the original of each of its views."""
+    """Measure the fold of one badge: by its marker, or in the original by each of its views."""
     ours, original = designs
     return _by_size([ours], FOLD, RECORDS, partial(_fold, aws)) | _by_size(
         [original], FOLD, RECORDS, lambda n: events.removals([BADGE_ID] * n, LATER)
@@ -144,7 +144,7 @@ def _fold(aws: StubbedTable, views: int) -> dict[str, Any]:
 
 
 def _folds(aws: StubbedTable, views: int, badges: int) -> dict[str, Any]:
-    """The markers of badges that have this many views to fold."""
+    """Return the markers of badges with this many views to fold."""
     aws.hold(views)
     return events.removals([BADGE_ID] if badges == 1 else _badges(badges), LATER)
 
@@ -156,7 +156,7 @@ def _badges(count: int) -> list[str]:
 def _of_events(
     designs: Sequence[Design], aws: StubbedTable
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """The functions of events, by those that they put on the queue, send on, or fire."""
+    """Measure the functions of events, by the events that they queue, distribute or fire."""
     aws.hold_events(0)
     delays = {0: simulate_events.FAR, 1: simulate_events.SOON}
     of_one = {size: EVENTS[size] for size in delays}
@@ -200,7 +200,7 @@ def _by_size(
     rounds: Mapping[int, int],
     event_of: Callable[[int], dict[str, Any]],
 ) -> dict[str, dict[str, float]]:
-    """The milliseconds of each design by the size of what it works on."""
+    """Measure the milliseconds of each design by the size of its input."""
     found: dict[str, dict[str, float]] = {design.name: {} for design in designs}
     for size, times in rounds.items():
         event = event_of(size)

@@ -1,8 +1,8 @@
-"""A badge that 25 visitors a second see for an hour: what each costs, and how exact it stays.
+"""A badge with 25 visitors a second for an hour: the cost of each, and the error of its count.
 
-The real handlers over DynamoDB's limits on a simulated clock: pages of 1 MB, 8,000 views, TTL that
-removes twenty minutes late. Beside it the same without counting at once: every visitor reads all
-live views, up to 8,000.
+The real handlers run with DynamoDB's limits on a simulated clock: pages of 1 MB, 8,000 views, TTL
+that is twenty minutes late. The comparison runs without counting at once, so every visitor reads
+all live views, up to 8,000.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from chalicelib.views.view import View, earliest, new_ulid
 from simulation.report import Report, judged
 
 VISITORS = 25
-"""Of each second, all at its beginning: they see the same."""
+"""The visitors of each second, all at its beginning, so they see the same count."""
 HOUR = 3_600
 TTL_LATE = 1_200
-"""Seconds until TTL removes what is over; a batch is put within the second, and folded at once."""
+"""Seconds until TTL removes expired items; a batch is put within a second."""
 MOST_LIVE = 1_100
-"""The bound: a thousand, and what comes until a visitor sees them and their message is put."""
+"""The bound: 1,000, and the views until a visitor sees them and their message is put."""
 MANY = 10**6
-"""More live views than there are."""
+"""More live views than any badge has."""
 
 
 @dataclass
 class Hour:
-    """The badge second by second; what its visitors saw and what that took."""
+    """An hour of the badge, second by second: the counts shown and the requests made."""
 
     machine: Machine
     agenda: Agenda
@@ -54,7 +54,7 @@ class Hour:
     _sequence: Iterator[int] = field(default_factory=lambda: count(1))
 
     def live_through(self, seconds: int) -> None:
-        """Have visitors for this many seconds."""
+        """Simulate visitors for this many seconds."""
         waiting: list[str] = []
         for _ in range(seconds):
             self._deliver(waiting)
@@ -64,7 +64,7 @@ class Hour:
         self._deliver(waiting)
 
     def end(self) -> int:
-        """Go on until everything is folded; return the count that stays."""
+        """Go on until everything is folded; return the final count."""
         while self._due:
             self.agenda.now = min(self._due.values()) + TTL_LATE + 1
             self._expire()
@@ -79,7 +79,7 @@ class Hour:
         return self.machine.table.count(partition, first=first, last=keys.VIEW + "~", limit=MANY)
 
     def _visit(self) -> list[str]:
-        """Run one GET, which stands for all of its second; return the messages of all."""
+        """Run one GET, which represents its whole second; return the messages of all visitors."""
         self.most_live = max(self.most_live, self._live())
         shown, get = self.machine.get()
         self.gets.append(get)
@@ -105,7 +105,7 @@ class Hour:
                 self._due[key] = number(self.machine.table.get(key) or {}, "ttl")
 
     def _expire(self) -> None:
-        """Have TTL remove the markers that are over, and fold."""
+        """Let TTL remove expired markers, and fold."""
         over = [key for key, ttl in self._due.items() if ttl + TTL_LATE < self.agenda.now]
         for key in over:
             del self._due[key]
@@ -116,7 +116,7 @@ class Hour:
 
 
 def measure(seconds: int = HOUR) -> Report:
-    """Live through the hour twice."""
+    """Simulate the hour twice, with and without counting at once."""
     at_once, stored = (lived(seconds, hot) for hot in (HOT_VIEWS, MANY))
     wrong = [f"{hour.taken:,} taken, {kept:,} kept" for hour, kept in (at_once, stored)]
     is_wrong = any(hour.taken != kept for hour, kept in (at_once, stored))
@@ -134,7 +134,7 @@ def measure(seconds: int = HOUR) -> Report:
 
 
 def lived(seconds: int, hot: int) -> tuple[Hour, int]:
-    """Return the hour of a badge that is hot from this many live views on, and its last count."""
+    """Return the hour of a badge that is hot at this many live views, and its final count."""
     agenda = Agenda()
     with machine_of(lambda: agenda.now, hot) as machine:
         hour = Hour(machine, agenda)
@@ -143,7 +143,7 @@ def lived(seconds: int, hot: int) -> tuple[Hour, int]:
 
 
 def _rows(hours: Sequence[Hour], prices: Prices) -> Iterator[Sequence[str]]:
-    """Return what each hour was, side by side."""
+    """Yield the rows that compare the hours."""
     reads = [sum(map(_reads, hour.gets)) / len(hour.gets) for hour in hours]
     others = [sum(map(_reads, hour.others)) / hour.taken for hour in hours]
     writes = [sum(map(_writes, hour.others)) / hour.taken for hour in hours]

@@ -1,6 +1,6 @@
-"""Runs of the lambdas, and what each used: requests, units, messages, bytes of its log.
+"""Runs of the lambdas, and the usage of each: requests, units, messages, bytes of its log.
 
-moto is DynamoDB, behind a `Meter`; what is sent to SQS is kept for who delivers it.
+moto simulates DynamoDB, and a `Meter` watches it. A `Mailbox` keeps the messages to SQS.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from simulation.resources import GivenResources
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
 AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
 PUT_EACH, FOLD_EACH = "put_views, a badge each", "fold_views, a badge each"
-"""A batch of as many badges as views; the names above are measured with one badge."""
+"""Batches of as many badges as views; the names above are for batches of one badge."""
 SWEEP, DISTRIBUTE, FIRE = "sweep_timers", "distribute_timers", "fire_timers"
 ARCHIVE = "archive_entries"
 TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL = (
@@ -55,12 +55,12 @@ TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL = (
     for name in ("vu-mi-timers", "vu-mi-distribution", "orders")
 )
 COUNT_OF_THE_ORIGINAL = "USER"
-"""The sort key of the count of a badge in the design of the original."""
+"""The sort key of a badge's count in the original's design."""
 ORDERS = "orders"
-"""A queue that events may go to."""
-TOKEN = "a-token-that-opens-the-routes-of-events"  # noqa: S105  of nothing but this
+"""A queue that may be the target of events."""
+TOKEN = "a-token-that-opens-the-routes-of-events"  # noqa: S105  used only here
 SQS_REQUEST_BYTES = 65_536
-"""What a message or a batch has more than that is billed as another request (SQS pricing)."""
+"""Each further chunk of a message or a batch is billed as another request (SQS pricing)."""
 REQUEST_ID = "00000000-0000-4000-8000-000000000000"
 PLATFORM_LINES = (
     f"START RequestId: {REQUEST_ID} Version: $LATEST\n",
@@ -70,7 +70,7 @@ PLATFORM_LINES = (
         "Memory Size: 512 MB\tMax Memory Used: 90 MB\t\n"
     ),
 )
-"""What Lambda itself logs of each run, unless it is told not to (Lambda developer guide, "Viewing
+"""The lines that Lambda itself logs for each run by default (Lambda developer guide, "Viewing
 CloudWatch logs for Lambda")."""
 
 Handler: TypeAlias = Callable[[Any, Any], Any]
@@ -80,10 +80,10 @@ Handler: TypeAlias = Callable[[Any, Any], Any]
 class Invocation:
     """One run of a function.
 
-    `records` are those of its batch; of a GET, the live views that it read; of a fold, the views
-    that it counted; the events that it put on the queue where it accepted one, swept or
-    distributed. `sends` are its requests to SQS.
-    `metrics` are the names of its custom metrics, `objects` the bytes of those that it put.
+    `records` is the number of records in its batch. A GET has the live views that it read, and a
+    fold the views that it counted. A run that accepts, sweeps or distributes events has the events
+    that it queued. `sends` are its requests to SQS, `metrics` the names of its custom metrics, and
+    `objects` the sizes in bytes of the objects that it put.
     """
 
     function: str
@@ -97,10 +97,10 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A way to count: its handlers, what Lambda logs beside them, and the clients they use.
+    """A way to count: its handlers, the lines that Lambda logs, and the handlers' clients.
 
-    `summary` is the sort key of a badge's count. `expires` is how the sort keys of those items
-    begin whose removal by TTL runs the fold.
+    `summary` is the sort key of a badge's count. `expires` is the prefix of the sort keys of items
+    whose removal by TTL runs the fold.
     """
 
     name: str
@@ -113,7 +113,7 @@ class Design:
 
     @classmethod
     def vu_mi(cls) -> Design:
-        """This project; `.chalice/resources.yaml` has Lambda log nothing of its own."""
+        """Return this project's design; `.chalice/resources.yaml` turns off Lambda's own lines."""
         handlers = {
             API: app,
             PUT: put_views,
@@ -130,7 +130,7 @@ class Design:
 
     @classmethod
     def original(cls) -> Design:
-        """Imported when it is run, because it makes its clients at import."""
+        """Return the original's design; this imports it now, because it makes clients at import."""
         module = importlib.import_module("bench.original")
         handlers = {API: module.app, PUT: module.put_views, FOLD: module.fold_by_get_and_put}
         items = COUNT_OF_THE_ORIGINAL, keys.VIEW
@@ -140,14 +140,14 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What Lambda hands to a handler beside the event: both stand in each line of its log."""
+    """The context that Lambda gives to a handler; each log line has both values."""
 
     function_name: str
     aws_request_id: str = REQUEST_ID
 
 
 class Sent(NamedTuple):
-    """A message that was sent; `delay` in seconds."""
+    """A sent message; `delay` is in seconds."""
 
     queue: str
     body: str
@@ -156,9 +156,9 @@ class Sent(NamedTuple):
 
 @dataclass
 class Mailbox:
-    """Takes the messages that a client sends to SQS, in place of the network.
+    """A receiver of the messages that a client sends to SQS, in place of the network.
 
-    `closed` are the queues that refuse what is sent to them.
+    `closed` are the queues that refuse messages.
     """
 
     closed: set[str] = field(default_factory=set)
@@ -178,13 +178,13 @@ class Mailbox:
 
     def _receive(self, params: Mapping[str, Any], **_: object) -> tuple[AWSResponse, Any]:
         request = json.loads(params["body"])
-        return self._taken(request["QueueUrl"], [request], {"MessageId": "0"})
+        return self._keep(request["QueueUrl"], [request], {"MessageId": "0"})
 
     def _receive_all(self, params: Mapping[str, Any], **_: object) -> tuple[AWSResponse, Any]:
         request = json.loads(params["body"])
-        return self._taken(request["QueueUrl"], request["Entries"], {"Successful": []})
+        return self._keep(request["QueueUrl"], request["Entries"], {"Successful": []})
 
-    def _taken(
+    def _keep(
         self, queue: str, entries: Sequence[Mapping[str, Any]], answer: dict[str, Any]
     ) -> tuple[AWSResponse, Any]:
         size = sum(len(entry["MessageBody"].encode()) for entry in entries)
@@ -198,7 +198,7 @@ class Mailbox:
         return AWSResponse("", 200, {}, None), answer  # type: ignore[arg-type]
 
     def take(self) -> tuple[list[Sent], int]:
-        """What was sent since the last time, and in how many requests as they are billed."""
+        """Return the messages since the last call, and the number of requests that are billed."""
         taken = self._sent, self._requests
         self._sent, self._requests = [], 0
         return taken
@@ -206,7 +206,7 @@ class Mailbox:
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs the lambdas of a design. `table` is read and written without being metered."""
+    """A runner of a design's lambdas. `table` is not metered."""
 
     design: Design
     function_names: Mapping[str, str]
@@ -219,19 +219,19 @@ class Runner:
     def invoke(
         self, function: str, records: int, event: Mapping[str, Any], status: int = 0
     ) -> tuple[Invocation, list[Sent]]:
-        """Run a function; returns what it used, and the messages it sent.
+        """Run a function; return its usage and the messages it sent.
 
-        Raises `RuntimeError` where it fails, or does not answer the status that is given.
+        Raises `RuntimeError` if it fails or answers with a status other than `status`.
         """
         context = Context(self.function_names[function])
         check(self.design.handlers[function](event, context), status)
-        (sent, sends), lines = self.mailbox.take(), self._logged()
+        (sent, sends), lines = self.mailbox.take(), self._take_log()
         log_bytes = sum(len(line.encode()) for line in (*lines, *self.design.platform_lines))
         requests, metrics = self.meter.take(), frozenset(_metrics(lines))
         objects = self.shelf.take()
         return Invocation(function, records, requests, sends, log_bytes, metrics, objects), sent
 
-    def _logged(self) -> list[str]:
+    def _take_log(self) -> list[str]:
         lines = self.log.getvalue().splitlines(keepends=True)
         self.log.seek(0)
         self.log.truncate()
@@ -242,7 +242,7 @@ class Runner:
 def running(
     design_of: Callable[[], Design], function_names: Mapping[str, str], clock: Callable[[], float]
 ) -> Iterator[Runner]:
-    """A design on AWS as far as that is metered, with an empty table."""
+    """Run a design on simulated AWS, with an empty table."""
     name = ENVIRONMENT["TABLE_NAME"]
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
@@ -264,7 +264,7 @@ def given_on_aws(
     archive: Archive,
     clock: Callable[[], float] = time.time,
 ) -> GivenResources:
-    """What the handlers use, over the clients of a design."""
+    """Return the resources of the handlers, over the clients of a design."""
     views = SqsQueue(design.sqs, ENVIRONMENT["VIEWS_QUEUE_URL"])
     timers, distribution, orders = (
         SqsQueue(design.sqs, url) for url in (TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL)
@@ -286,7 +286,7 @@ def given_on_aws(
 
 
 def check(answer: Mapping[str, Any] | None, status: int) -> None:
-    """Raise `RuntimeError` where a handler did not do what it was called for."""
+    """Check the answer of a handler. Raises `RuntimeError` if it failed."""
     answer = answer or {}
     answered = answer.get("statusCode", 200)
     is_wrong = answered != status if status else answered >= 400  # noqa: PLR2004

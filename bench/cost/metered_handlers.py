@@ -28,7 +28,7 @@ from vumi.storage.table import SqliteTable
 MEMORY = next((place for place in (Path("/dev/shm"),) if place.is_dir()), None)  # noqa: S108
 
 Requests: TypeAlias = tuple[Request, ...]
-"""What one run of a handler asked of the table."""
+"""The requests of one handler run to the table."""
 
 
 @dataclass
@@ -45,15 +45,15 @@ class Sent:
 
 
 class RequestMeter(Protocol):
-    """Who knows what was asked of a table."""
+    """A meter of the requests to a table."""
 
     def take(self) -> Requests:
-        """The requests since the last time."""
+        """Return the requests since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """The handlers over a metered table, and a queue whose messages somebody else delivers.
+    """The handlers over a metered table, and a queue whose messages the caller delivers.
 
     `table` is the same table, not metered.
     """
@@ -63,12 +63,12 @@ class Machine:
     sent: list[str]
 
     def run(self, handler: Handler, event: Mapping[str, Any]) -> Requests:
-        """Run a handler; returns what it asked of the table. Raises `RuntimeError`."""
+        """Run a handler; return its requests to the table. Raises `RuntimeError`."""
         check(handler(event, None), 0)
         return self.meter.take()
 
     def get(self) -> tuple[int, Requests]:
-        """Run a GET; return what it shows and what it asked of the table."""
+        """Run a GET; return the count that it shows and its requests to the table."""
         answer = app(events.get_views(BADGE_ID), None)
         check(answer, 0)
         return int(json.loads(answer["body"])["message"]), self.meter.take()
@@ -76,7 +76,7 @@ class Machine:
 
 @contextmanager
 def machine_of(clock: Callable[[], float], hot_views: int = HOT_VIEWS) -> Iterator[Machine]:
-    """Make one with an empty table, in memory if there is a file system for it.
+    """Make a `Machine` with an empty table, in a file system in memory if there is one.
 
     A badge with `hot_views` live views is hot.
     """

@@ -1,8 +1,8 @@
-"""A table in memory that weighs what is asked of it by DynamoDB's rules, for long simulations.
+"""A table in memory that counts units by DynamoDB's rules, for long simulations.
 
-moto behind a `Meter` is held to DynamoDB's expressions, and takes milliseconds a request. This is
-the SQLite engine, and knows the rules of `metering` by the port alone; a test holds the two to the
-same figures.
+moto with a `Meter` evaluates DynamoDB's expressions, and takes milliseconds per request. This table
+is over the SQLite engine, and applies the rules of `metering` at the port. A test checks that both
+count the same.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Write
 
 PAGE_BYTES = 1_048_576
-"""A page of a Query ends there (DynamoDB API reference), and each page is rounded by itself."""
+"""The most of a Query's page (DynamoDB API reference); each page is rounded by itself."""
 
 
 class MeteredTable:
-    """A `Table` over another; `take` tells what was asked of it since the last time.
+    """A `Table` over another; `take` returns the requests since the last call.
 
-    Of indexes it knows nothing: no view is in one. What was written through it is weighed then.
+    It has no indexes, because no view is in one. It gets an item's size when the item is written.
     """
 
     def __init__(self, table: Table) -> None:
@@ -31,7 +31,7 @@ class MeteredTable:
         self._sizes: dict[str, int] = {}
 
     def take(self) -> tuple[Request, ...]:
-        """The requests since the last time, in their order."""
+        """Return the requests since the last call, in their order."""
         requests, self._requests = tuple(self._requests), []
         return requests
 
@@ -47,7 +47,7 @@ class MeteredTable:
             self._requests.append(Request("BatchGetItem", units))
         return [item for item in found.values() if item]
 
-    def query(  # noqa: PLR0913  what a query has
+    def query(  # noqa: PLR0913  the arguments of the port
         self,
         partition: str,
         *,
@@ -87,7 +87,7 @@ class MeteredTable:
         self._written(writes, before, [self._table.get(write.key) for write in writes])
 
     def _weigh(self, key: Key, item: Item | None) -> int:
-        """The size of an item that was written just now."""
+        """Return the size of an item that was just written."""
         self._sizes[key.pk + key.sk] = size = _size(item)
         return size
 
@@ -101,7 +101,7 @@ class MeteredTable:
             )
 
     def _read(self, operation: str, sizes: Iterable[int]) -> None:
-        """Pages of 1 MB, each rounded up."""
+        """Count the units of a read: pages of 1 MB, each rounded up."""
         pages = [0]
         for size in sizes:
             if pages[-1] >= PAGE_BYTES:

@@ -1,8 +1,8 @@
 """The capacity units that requests to DynamoDB consume, by its published rules.
 
-moto answers as DynamoDB does, but what it says about capacity is not to be trusted. So a `Meter`
-looks at each request before it is sent and after it is answered, and weighs the items it touched
-through a second client, whose own requests count for nothing.
+moto answers as DynamoDB does, but its figures about capacity are not reliable. So a `Meter` reads
+each request before it is sent and after it is answered, and gets the sizes of its items through a
+second client, whose own requests don't count.
 
 Sources, all in the DynamoDB developer guide: "Item sizes and formats"; "DynamoDB read and write
 operations", which has the capacity unit consumption; "Working with items: capacity units consumed
@@ -28,24 +28,24 @@ from chalicelib.storage.items import Key
 READ_UNIT_BYTES = 4_096
 WRITE_UNIT_BYTES = 1_024
 NESTED_BYTES = 3
-"""What a list or a map takes before its first element."""
+"""The bytes of an empty list or map."""
 ELEMENT_BYTES = 1
 EVENTUALLY_CONSISTENT = 0.5
 """The share of a strongly consistent read's units."""
 TRANSACTIONAL = 2
-"""A transaction writes each item twice, to prepare and to commit. Of what it writes to an index no
-page says it: taken to be double as well, which is the most that it can be."""
+"""A transaction writes each item twice, to prepare and to commit. No page says this of an index, so
+the writes to indexes count double as well, which is the most that they can cost."""
 REFUSED_BY_CONDITION = frozenset(
     {"ConditionalCheckFailedException", "TransactionCanceledException"}
 )
-"""The errors that cost what the write would have; throttled and invalid requests cost nothing."""
+"""The errors that cost as much as the write; throttled and invalid requests cost nothing."""
 READS = frozenset({"BatchGetItem", "GetItem", "Query"})
 TARGET = {"PutItem": "Item", "UpdateItem": "Key", "DeleteItem": "Key"}
-"""Where the request of a single write has its key."""
+"""The part of a single write's request that has the key."""
 
 
 def item_bytes(item: Mapping[str, AttributeValue]) -> int:
-    """The size of an item: the sum of its attributes' names and values."""
+    """Return the size of an item: the sum of its attributes' names and values."""
     return sum(_text_bytes(name) + _value_bytes(value) for name, value in item.items())
 
 
@@ -67,33 +67,33 @@ def _text_bytes(text: str) -> int:
 
 
 def _number_bytes(number: str) -> int:
-    """About a byte for two significant digits, and one; zeros at both ends do not count."""
+    """Return about a byte per two significant digits, plus one; outer zeros don't count."""
     digits = "".join(map(str, Decimal(number).as_tuple().digits)).strip("0")
     return -(-len(digits) // 2) + 1
 
 
 def read_units(size: int, *, consistent: bool) -> float:
-    """A unit for each 4 KB begun, at least one; half of that where the read may be stale.
+    """Return a unit for each 4 KB begun, at least one; half of that for an inconsistent read.
 
-    A Query adds up the items that it looks at and rounds once, whatever it returns of them: a
-    projection or a count costs the same. Of an index it adds up the entries, which may always be
-    stale. What does not exist costs the least there is.
+    A Query adds up the items that it reads and rounds once. A projection or a count costs the same.
+    For an index it adds up the entries, whose reads are never consistent. A missing item costs the
+    minimum.
     """
     units = max(1, -(-size // READ_UNIT_BYTES))
     return units if consistent else units * EVENTUALLY_CONSISTENT
 
 
 def write_units(before: int, after: int) -> int:
-    """A unit for each KB begun of the larger item, that before or that after; at least one.
+    """Return a unit for each KB begun of the larger item, before or after; at least one.
 
-    A failed condition costs the units of the item as it stands, and the removal by TTL nothing.
+    A failed condition costs the units of the stored item. The removal by TTL costs nothing.
     """
     return max(1, -(-max(before, after) // WRITE_UNIT_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A secondary index of keys alone: `names` of its own key, then of the table's."""
+    """A secondary index of keys only: `names` has its own key, then the table's."""
 
     name: str
     key: tuple[str, ...]
@@ -101,7 +101,7 @@ class Index:
 
     @classmethod
     def of(cls, description: Mapping[str, Any], table_key: Sequence[str]) -> Index:
-        """An index as DescribeTable has it. Raises `LookupError` for one that holds more."""
+        """Make an index from DescribeTable. Raises `LookupError` if it has more than keys."""
         name = description["IndexName"]
         if description["Projection"]["ProjectionType"] != "KEYS_ONLY":
             raise LookupError(f"no rule for {name}: it holds more than keys")
@@ -109,7 +109,7 @@ class Index:
         return cls(name, key, tuple(dict.fromkeys((*key, *table_key))))
 
     def entry(self, item: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        """What the index holds of an item; nothing of one that lacks a part of the index's key."""
+        """Return the index's entry of an item, empty if a part of the index's key is missing."""
         if not set(self.key) <= set(item):
             return {}
         return {name: item[name] for name in self.names}
@@ -118,10 +118,10 @@ class Index:
 def index_write_units(
     before: Mapping[str, AttributeValue], after: Mapping[str, AttributeValue]
 ) -> int:
-    """What an entry costs that goes, comes, or goes and comes because its key is another.
+    """Return the cost of an entry that is deleted, put, or both because its key changed.
 
-    An entry that stays as it is costs nothing, nor does an item that was not in the index and is
-    not now.
+    An unchanged entry costs nothing, and neither does an item that is in the index neither before
+    nor after.
     """
     if before == after:
         return 0
@@ -130,7 +130,7 @@ def index_write_units(
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The write of one item: its units in the table, and those in the table's indexes."""
+    """The write of one item: its units in the table and in the table's indexes."""
 
     key: Key
     units: int
@@ -147,22 +147,22 @@ class Request:
 
     @property
     def write_units(self) -> int:
-        """In the table and in its indexes, which cost the same."""
+        """The write units in the table and in its indexes, which cost the same."""
         return sum(write.units + write.index_units for write in self.written)
 
 
 class _Item(NamedTuple):
-    """What is written: which item, in which table."""
+    """The key of a written item, and its table."""
 
     table: str
     key: Key
 
 
 class Meter:
-    """Counts what the clients consume that it watches. `weigher` is a client that none watches.
+    """A counter of the units that watched clients consume. `weigher` is an unwatched client.
 
-    Requests of several threads go one by one: moto would lose some, and items are to be weighed as
-    this very request found and left them.
+    Requests of several threads run one by one, because moto would lose some, and because the meter
+    needs the items as they are before and after each request.
     """
 
     def __init__(self, weigher: Any) -> None:
@@ -173,23 +173,23 @@ class Meter:
 
     @contextmanager
     def watching(self, client: Any) -> Iterator[None]:
-        """Count all that a client of boto3, or that of a resource, sends meanwhile.
+        """Count all requests of a client, or of a resource's client, meanwhile.
 
-        First of all that hear of a call, the meter sees values in their wire form.
+        The meter handles each call first, so it gets values in their wire form.
         """
         events = client.meta.events
         events.register_first("before-call.dynamodb", self._before)
         events.register_first("after-call.dynamodb", self._after)
-        events.register_first("after-call-error.dynamodb", self._failed)
+        events.register_first("after-call-error.dynamodb", self._fail)
         try:
             yield
         finally:
             events.unregister("before-call.dynamodb", self._before)
             events.unregister("after-call.dynamodb", self._after)
-            events.unregister("after-call-error.dynamodb", self._failed)
+            events.unregister("after-call-error.dynamodb", self._fail)
 
     def take(self) -> tuple[Request, ...]:
-        """The requests since the last time, in their order."""
+        """Return the requests since the last call, in their order."""
         requests, self._requests = tuple(self._requests), []
         return requests
 
@@ -198,7 +198,7 @@ class Meter:
         try:
             request = json.loads(params["body"])
             items = [] if model.name in READS else list(_items(model.name, request))
-            context["metered"] = request, [(item, self._stored(item)) for item in items]
+            context["metered"] = request, [(item, self._get(item)) for item in items]
         except BaseException:
             self._under_way.release()
             raise
@@ -211,8 +211,8 @@ class Meter:
         finally:
             self._under_way.release()
 
-    def _failed(self, **_: object) -> None:
-        """Nothing was answered."""
+    def _fail(self, **_: object) -> None:
+        """End a request without an answer."""
         self._under_way.release()
 
     def _count(self, parsed: Mapping[str, Any], model: Any, context: Mapping[str, Any]) -> None:
@@ -230,7 +230,7 @@ class Meter:
     ) -> float:
         match operation:
             case "GetItem":
-                size = item_bytes(self._stored(_Item(request["TableName"], _key(request["Key"]))))
+                size = item_bytes(self._get(_Item(request["TableName"], _key(request["Key"]))))
             case "BatchGetItem":
                 return self._units_of_batch(request, answer)
             case "Query" if "IndexName" in request:
@@ -244,14 +244,14 @@ class Meter:
         return read_units(size, consistent=request.get("ConsistentRead", False))
 
     def _units_of_batch(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> float:
-        """Each item is rounded by itself; what is left unprocessed costs nothing."""
+        """Round each item of a batch by itself; unprocessed items cost nothing."""
         units = 0.0
         for table, asked in request["RequestItems"].items():
             consistent = asked.get("ConsistentRead", False)
             left = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
             for key in asked["Keys"]:
                 if key not in left:
-                    size = item_bytes(self._stored(_Item(table, _key(key))))
+                    size = item_bytes(self._get(_Item(table, _key(key))))
                     units += read_units(size, consistent=consistent)
         return units
 
@@ -260,7 +260,7 @@ class Meter:
     ) -> Iterator[Written]:
         times = TRANSACTIONAL if operation == "TransactWriteItems" else 1
         for item, before in items:
-            after = self._stored(item)
+            after = self._get(item)
             units = times * write_units(item_bytes(before), item_bytes(after))
             of_indexes = times * sum(
                 index_write_units(index.entry(before), index.entry(after))
@@ -268,8 +268,8 @@ class Meter:
             )
             yield Written(item.key, units, of_indexes)
 
-    def _stored(self, item: _Item) -> dict[str, AttributeValue]:
-        """An item as it stands; empty where there is none."""
+    def _get(self, item: _Item) -> dict[str, AttributeValue]:
+        """Return an item as it is stored, empty if there is none."""
         key = {"PK": {"S": item.key.pk}, "SK": {"S": item.key.sk}}
         answer = self._weigher.get_item(TableName=item.table, Key=key, ConsistentRead=True)
         stored: dict[str, AttributeValue] = answer.get("Item", {})
@@ -284,7 +284,7 @@ class Meter:
         return self._indexes[table]
 
     def _weight_in_index(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> int:
-        """The size of the entries that a page of a Query of an index looked at."""
+        """Return the size of the entries that a Query's page of an index read."""
         if {"Select", "ProjectionExpression", "FilterExpression"} & set(request):
             raise LookupError("no rule for a part of what an index holds")
         indexes = {index.name: index for index in self._indexes_of(request["TableName"])}
@@ -292,7 +292,7 @@ class Meter:
         return sum(item_bytes(index.entry(item)) for item in answer["Items"])
 
     def _weight_of_page(self, request: Mapping[str, Any], answer: Mapping[str, Any]) -> int:
-        """The size of all items that a page of a Query looked at, asked for again in full."""
+        """Return the size of all items that a Query's page read, by reading them again in full."""
         page = self._weigher.query(**_in_full(request), ConsistentRead=True)
         if page["Count"] != answer["ScannedCount"]:
             raise LookupError(f"looked at {answer['ScannedCount']} items, then at {page['Count']}")
@@ -300,7 +300,7 @@ class Meter:
 
 
 def _items(operation: str, request: Mapping[str, Any]) -> Iterator[_Item]:
-    """The items that a request writes. Raises `LookupError` where no rule is known."""
+    """Yield the items that a request writes. Raises `LookupError` if no rule is known."""
     if operation in TARGET:
         yield _Item(request["TableName"], _key(request[TARGET[operation]]))
     elif operation == "BatchWriteItem":
@@ -329,12 +329,12 @@ def _key(attributes: Mapping[str, AttributeValue]) -> Key:
 
 
 def _is_in_full(request: Mapping[str, Any]) -> bool:
-    """Whether the answer to a Query has all that it looked at."""
+    """Return whether a Query's answer has all that the Query read."""
     return not {"Select", "ProjectionExpression", "FilterExpression"} & set(request)
 
 
 def _in_full(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The same page of a Query with whole items, and none filtered out."""
+    """Return the request for the same page of a Query, with whole items and without a filter."""
     kept = ("TableName", "KeyConditionExpression", "ExclusiveStartKey", "Limit", "ScanIndexForward")
     used = set(re.findall(r"[#:]\w+", request["KeyConditionExpression"]))
     placeholders = {

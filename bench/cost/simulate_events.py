@@ -1,6 +1,6 @@
 """Events on a simulated clock, each from its acceptance to its end.
 
-Messages come when their delay is over, in the batches that the deployed event sources collect.
+Messages are delivered when their delay is over, in the batches of the deployed event sources.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ QUEUE: Mapping[str, Any] = {"queue": ORDERS}
 PAYLOAD = {"text": "the hour has come"}
 STORED_PAYLOAD = '{"text":"the hour has come"}'
 SOON, FAR = 400, 86_400
-"""Seconds ahead: what is due within 420 goes to the queue at once."""
+"""Seconds ahead; events that are due within 420 go to the queue immediately."""
 MINUTE = 60
 
 
 @dataclass
 class EventRun:
-    """The functions of events; `invocations` are what they took, by function."""
+    """The functions of events; `invocations` has their runs, by function."""
 
     runner: Runner
     deployed: Deployed
@@ -59,17 +59,17 @@ class EventRun:
     _due: defaultdict[float, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def authorize(self) -> None:
-        """Let the token in, as once in five minutes."""
+        """Run the authorizer, as API Gateway does once in five minutes."""
         self._invoke(AUTHORIZE, 0, events.authorization(TOKEN))
 
     def accept(self, name: str, delay: int, target: Mapping[str, Any]) -> None:
-        """Accept an event, on the queue already if it is due soon."""
+        """Accept an event, which is queued immediately if it is due soon."""
         document = {"id": name, "delay": delay, "target": target, "payload": PAYLOAD}
         soon = int(delay == SOON)
-        self._on_their_way(self._invoke(ACCEPT, soon, events.post_event(document, TOKEN)))
+        self._enqueue(self._invoke(ACCEPT, soon, events.post_event(document, TOKEN)))
 
     def sweep(self, found: int = 0) -> list[Sent]:
-        """Sweep. Raises `RuntimeError` where it finds another number of events."""
+        """Sweep. Raises `RuntimeError` if it finds another number of events."""
         groups = self._invoke(SWEEP, found, tick())
         swept = sum(group.body.count('["') for group in groups)
         if swept != found:
@@ -82,22 +82,22 @@ class EventRun:
             raise RuntimeError(f"{group} is no group of events")
         size = group.body.count('["')
         event = events.messages([group.body])
-        self._on_their_way(self._invoke(DISTRIBUTE, size, event))
+        self._enqueue(self._invoke(DISTRIBUTE, size, event))
 
     def run(self) -> None:
-        """Fire all that is on the queue."""
+        """Fire all queued events."""
         self.agenda.run()
 
     def fire_first(self, most: int) -> None:
-        """Fire so many of those that are due first."""
+        """Fire at most this many of the events that are due first."""
         self.agenda.now = min(self._due)
         self._fire(self._due[self.agenda.now][:most])
 
     def events(self, *names: str) -> Sequence[Event]:
-        """Events as they stand."""
+        """Return events as they are stored."""
         return [Event.of(self.runner.table.get(key(name)) or {}) for name in names]
 
-    def _on_their_way(self, sent: Sequence[Sent]) -> None:
+    def _enqueue(self, sent: Sequence[Sent]) -> None:
         for message in sent:
             if message.queue == TIMERS_URL:
                 moment = self.agenda.now + message.delay
@@ -114,7 +114,7 @@ class EventRun:
         for start in range(0, len(due), self.deployed.fire_batch):
             batch = due[start : start + self.deployed.fire_batch]
             event = events.messages(batch)
-            self._on_their_way(self._invoke(FIRE, len(batch), event))
+            self._enqueue(self._invoke(FIRE, len(batch), event))
 
     def _invoke(self, function: str, records: int, event: Mapping[str, Any]) -> list[Sent]:
         invocation, sent = self.runner.invoke(function, records, event)
@@ -124,7 +124,7 @@ class EventRun:
 
 @contextmanager
 def event_run_of(deployed: Deployed) -> Iterator[EventRun]:
-    """A stack without events; the minute before, a sweep found nothing."""
+    """Run a stack without events, in which the last minute's sweep found nothing."""
     agenda = Agenda()
     with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
         swept = (agenda.now - MINUTE + AHEAD_SECONDS) * 1000
@@ -133,13 +133,13 @@ def event_run_of(deployed: Deployed) -> Iterator[EventRun]:
 
 
 def soon(timers: EventRun, target: Mapping[str, Any]) -> None:
-    """An event that is due before a sweep would come to it."""
+    """Run an event that is due before a sweep would find it."""
     timers.accept("event", SOON, target)
     timers.run()
 
 
 def far_ahead(timers: EventRun, target: Mapping[str, Any]) -> None:
-    """An event of tomorrow: swept half a minute before it would be due soon."""
+    """Run an event of tomorrow, which is swept half a minute before it would be due soon."""
     timers.accept("event", FAR, target)
     timers.agenda.now += FAR - AHEAD_SECONDS - MINUTE / 2
     _sweep_before(timers)
@@ -150,10 +150,10 @@ def far_ahead(timers: EventRun, target: Mapping[str, Any]) -> None:
 
 
 def failed_once(timers: EventRun, target: Mapping[str, Any]) -> None:
-    """An event whose first attempt the queue refuses, and takes at the second."""
+    """Run an event that the target queue refuses first, and accepts at the second attempt."""
     timers.runner.mailbox.closed.add(ORDERS_URL)
     timers.accept("event", SOON, target)
-    # When the event is due, the first attempt; its message comes again when the second is due.
+    # The first attempt is when the event is due; the message comes again for the second attempt.
     timers.agenda.at(
         timers.agenda.now + SOON + 1, lambda: timers.runner.mailbox.closed.discard(ORDERS_URL)
     )
@@ -161,13 +161,13 @@ def failed_once(timers: EventRun, target: Mapping[str, Any]) -> None:
 
 
 def _sweep_before(timers: EventRun) -> None:
-    """The sweep of the minute before, which is not of this event."""
+    """Run the sweep of the minute before, which does not find this event."""
     timers.sweep()
     timers.invocations.pop(SWEEP)
 
 
 def far_off(place: int, at: int) -> Item:
-    """An event for the log, as it lies in the table since yesterday; named as by a ULID."""
+    """Return an event for the log, stored since yesterday and named like a ULID."""
     event = Event(
         f"{place:026}", at, at - FAR * 1000, Target(Kind.LOG), STORED_PAYLOAD, f"{place:064}"
     )
@@ -175,14 +175,14 @@ def far_off(place: int, at: int) -> Item:
 
 
 def check_fired(timers: EventRun, names: Sequence[str], tries: int = 1) -> None:
-    """Raise `RuntimeError` where an event was not delivered as it should have been."""
+    """Check that events were delivered. Raises `RuntimeError` if one was not."""
     for event in timers.events(*names):
         if event.status is not Status.SUCCESS or event.tries != tries:
             raise RuntimeError(f"{event} was not delivered by attempt {tries}")
 
 
 def stored(timers: EventRun, name: str) -> Item:
-    """An event as it lies in the table."""
+    """Return an event as it is stored."""
     item = timers.runner.table.get(key(name)) or {}
     if text(item, "batch") == "" or number(item, "due") == 0:
         raise RuntimeError(f"{item} is no event in the index")

@@ -1,7 +1,7 @@
 """Views of one badge on a simulated clock, each from its GET to its fold.
 
-Messages come in the batches that the deployed event source collects. TTL removes each item at a
-time of its own, minutes or days after its time to live is over.
+Messages are delivered in the batches of the deployed event source. TTL removes each item at its own
+time, minutes or days after its time to live is over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ START = 1_767_225_600.0
 
 
 class Lag(NamedTuple):
-    """The least and the most seconds that TTL is late."""
+    """The least and the most seconds by which TTL is late."""
 
     least: int
     most: int
@@ -43,7 +43,7 @@ TWO_DAYS = Lag(172_800, 172_800)
 
 @dataclass
 class Agenda:
-    """What is to happen when, and a clock that goes from one to the next."""
+    """Actions with their times, and a clock that goes from one to the next."""
 
     now: float = START
     _actions: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Agenda:
 
 @dataclass
 class Badge:
-    """A badge that nobody else's views share a batch with; `invocations` are what it took."""
+    """A badge whose batches have no other badge's views; `invocations` has its runs."""
 
     runner: Runner
     deployed: Deployed
@@ -74,7 +74,7 @@ class Badge:
     _chance: random.Random = field(default_factory=partial(random.Random, 1))
 
     def take(self, views: int, seconds: int) -> list[Invocation]:
-        """Take views, spread evenly over the time to come, and see each to its end.
+        """Take views, spread evenly over the next seconds, and simulate each to its end.
 
         Raises `RuntimeError` if they are not counted, once each.
         """
@@ -88,9 +88,9 @@ class Badge:
         return self.invocations
 
     def get_with(self, live_views: int) -> Invocation:
-        """Run one GET while this many views are live, no fewer than at the one before.
+        """Run one GET while this many views are live, no fewer than at the last GET.
 
-        They are later than all that was folded: TTL was late.
+        They are later than all folded views, because TTL was late.
         """
         first = int(self.agenda.now - WINDOWS.grace) * 1000
         more = range(self._live, live_views)
@@ -112,21 +112,21 @@ class Badge:
         self._queued += sent
 
     def _deliver(self) -> None:
-        """Hand on what the pollers of Lambda took in a batching window."""
+        """Deliver the messages that Lambda's pollers received in a batching window."""
         queued, self._queued = self._queued, []
         for bodies in _chunks(queued, self.deployed.put_batch):
             batch = events.messages(bodies)
             self._invoke(PUT, len(bodies), batch)
 
     def _schedule_removals(self, run: Invocation) -> None:
-        """Have TTL remove what a run wrote: together what ends together in one partition."""
+        """Let TTL remove a run's items; those that end together in a partition go together."""
         written = {write.key for request in run.requests for write in request.written}
         for key in written:
             if key.sk.startswith(self.runner.design.expires):
                 self._schedule_removal(key, self._ttl(key))
 
     def _ttl(self, key: Key) -> int:
-        """Return when an item ends: as a marker says, or a view of the original at its mark."""
+        """Return the end of an item: a marker's own, or the mark of an original's view."""
         if key.sk == keys.WINDOW:
             return number(self.runner.table.get(key) or {}, "ttl")
         return WINDOWS.mark(int(self.agenda.now * 1000))
@@ -160,14 +160,14 @@ class Badge:
 def badge_of(
     design_of: Callable[[], Design], deployed: Deployed, lag: Lag = MINUTES
 ) -> Iterator[Badge]:
-    """A new badge of a design."""
+    """Make a new badge of a design."""
     agenda = Agenda()
     with running(design_of, deployed.function_names, lambda: agenda.now) as runner:
         yield Badge(runner, deployed, agenda, lag)
 
 
 def view_item(at: int, badge_id: str = BADGE_ID) -> Item:
-    """Return a view of a time in milliseconds since 1970."""
+    """Return a view at a time in milliseconds since 1970."""
     pk, sk = keys.view(badge_id, new_ulid(at))
     return {"PK": pk, "SK": sk, "ttl": WINDOWS.view_ttl(at)}
 

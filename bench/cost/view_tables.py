@@ -1,4 +1,4 @@
-"""The tables of `cost`: what views cost, what they use, and what a stack costs that nobody uses."""
+"""The tables of `cost` for views: their cost and usage, and the cost of an unused stack."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ SERVICES = {
     "writes": ("write_unit",),
     "logs": ("log_gb",),
 }
-"""The names of their prices; reads and writes are DynamoDB's."""
+"""The services, with the names of their prices; reads and writes are DynamoDB's."""
 VIEW_SERVICES = {**SERVICES, "15 days stored": ("stored_gb_month", "pitr_gb_month")}
-"""The same, and what keeps a view; the second is for point-in-time recovery."""
+"""The same, and the storage of a view; the second price is for point-in-time recovery."""
 PURPOSES: Mapping[str, str | tuple[str, ...]] = {
     "the view": keys.VIEW,
     "the marker of its window": keys.WINDOW,
     "the count": (keys.SUMMARY, COUNT_OF_THE_ORIGINAL),
     "the day": keys.DAY,
 }
-"""What a write is for, and how its sort key begins."""
+"""The purposes of writes, with the prefixes of their sort keys."""
 BADGES, DAYS = 1_000, 365
 
 
 def reports(
     designs: Sequence[Counted], folded: Mapping[int, Sequence[Request]], events: CountedEvents
 ) -> Iterator[Report]:
-    """All tables of views; the first design is this project's, which sweeps for events too."""
+    """Yield all tables of views; the first design is this project's, which also sweeps events."""
     yield _dollars(designs)
     yield _gets(designs)
     yield _gets_with_folded(folded)
@@ -83,7 +83,7 @@ def _bill_row(counted: Counted, live_views: int, run: Run) -> Sequence[str]:
 def by_service(
     usage: Usage, prices: Prices, services: Mapping[str, Sequence[str]] = SERVICES
 ) -> dict[str, float]:
-    """Dollars, by who bills them."""
+    """Return the dollars by service."""
     return {
         service: prices.cost({name: usage[name] for name in names if name in usage})
         for service, names in services.items()
@@ -91,7 +91,7 @@ def by_service(
 
 
 def _rates(prices: Prices) -> str:
-    """Of views that are live for half a window on average, the grace, and until TTL folds."""
+    """Format the rates of views, each live for half a window, the grace, and the delay of TTL."""
     seconds = WINDOWS.window / 2 + WINDOWS.grace + prices.assumed["ttl_delay_seconds"]
     rates = [f"{live_views * DAY / seconds:,.0f}" for live_views in LIVE_VIEWS]
     return f"{', '.join(rates[:-1])} and {rates[-1]}"
@@ -198,7 +198,7 @@ def _spent_on(purpose: str, counted: Counted, run: Run) -> float:
 
 
 def _kept(counted: Counted) -> Report:
-    """Of views that are stored, and of those that are counted at once, which leave a marker."""
+    """Return the cost of keeping stored views, and the markers of views counted at once."""
     kept = counted.kept()
     dollars = {name: counted.bill.prices.cost({name: kept[name]}) * MILLION for name in kept}
     return Report(
@@ -267,7 +267,10 @@ def _reads_of_hot_badge(counted: Counted) -> str:
 
 
 def _equal_share(counted: Counted) -> str:
-    """Reads grow with each live view, all else hardly: so the first is found by halving."""
+    """Find by bisection the live views at which reads cost as much as the rest.
+
+    The cost of reads grows with each live view, other costs hardly grow.
+    """
 
     def reached(live_views: int) -> bool:
         usage = counted.of_a_view(counted.get_of(live_views), BUSY)
@@ -333,14 +336,14 @@ def _beyond_free(name: str, quantity: float, prices: Prices) -> float:
 
 
 def _polls(prices: Prices) -> float:
-    """Of one queue."""
+    """Return the polls of one queue."""
     assumed = prices.assumed
     seconds = assumed["hours_a_month"] * 3_600
     return float(seconds / assumed["poll_seconds"] * assumed["pollers"])
 
 
 def _metrics(counted: Counted, events: CountedEvents) -> int:
-    """A metric of each function is one of its own (CloudWatch pricing, "Metrics")."""
+    """Count the metrics; each function has its own (CloudWatch pricing, "Metrics")."""
     of_events = [run for runs in events.lives.values() for run in runs]
     runs = [*counted.gets.values(), *counted.consumed(BUSY), *of_events]
     return len({(run.function, metric) for run in runs for metric in run.metrics})
@@ -353,6 +356,6 @@ def _stored_gb(counted: Counted) -> float:
 
 
 def dollar(dollars: float) -> str:
-    """To the cent; half a cent, which binary fractions only come close to, is one."""
+    """Round to the cent; half a cent, which floats only approximate, rounds up."""
     exact = Decimal(dollars).quantize(Decimal("1e-6"))
     return f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):,}"

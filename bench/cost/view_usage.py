@@ -1,4 +1,4 @@
-"""What a view of a badge uses on AWS: counted from runs of the handlers of a design."""
+"""The usage of a view on AWS, counted from runs of a design's handlers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Views that are simulated: this many in these seconds, TTL this late."""
+    """Simulated views: this many in these seconds, with TTL this late."""
 
     views_a_day: int
     views: int
@@ -43,18 +43,18 @@ class Run:
 LATE = {MINUTES: "", UNEVEN: ", TTL 10 to 30 min late", TWO_DAYS: ", TTL two days late"}
 QUIET = Run(1, 3, 3 * DAY)
 BUSY = Run(1_000, 125, DAY // 8)
-"""1,000 views a day do the same after an eighth of it: 125 x 86.4 s = 36 x 300 s."""
+"""An eighth of a day is enough for 1,000 views a day: 125 x 86.4 s = 36 x 300 s."""
 RUNS = (QUIET, BUSY)
 OURS = (*RUNS, replace(BUSY, lag=UNEVEN), replace(BUSY, lag=TWO_DAYS))
-"""What is run of vu-mi. The original folds what it is given, whenever that comes."""
+"""The runs of vu-mi. The delay of TTL does not change the folds of the original."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What was counted of a design.
+    """The counted usage of a design.
 
     `gets` are by live views, `folded_gets` by folded views that are still in the table. `taken` has
-    every run of the functions. `sizes` are bytes, one of each kind of item.
+    every run of the functions. `sizes` are in bytes, by kind of item.
     """
 
     bill: Bill
@@ -63,11 +63,11 @@ class Counted:
     sizes: Mapping[str, int]
 
     def of_a_view(self, get: Invocation, run: Run) -> Usage:
-        """Return what one view uses, from its GET until it is no longer kept."""
+        """Return the usage of one view, from its GET until it is no longer kept."""
         return together(self.bill.usage([get]), self.after_the_get(run), self.kept())
 
     def after_the_get(self, run: Run) -> Usage:
-        """Return what one view uses in the two consumers."""
+        """Return the usage of one view in the two consumers."""
         return per_view(self.bill.usage(self.consumed(run)), run.views)
 
     def consumed(self, run: Run) -> list[Invocation]:
@@ -75,12 +75,12 @@ class Counted:
         return [one for one in self.taken[run] if one.function != API]
 
     def reads_of_get(self, run: Run) -> float:
-        """Return the read units of a GET on average."""
+        """Return the average read units of a GET."""
         gets = [one for one in self.taken[run] if one.function == API]
         return mean(sum(request.read_units for request in get.requests) for get in gets)
 
     def kept(self) -> Usage:
-        """Return what it costs to keep a view; the original removes it within the hour."""
+        """Return the usage of keeping a view; the original removes it within the hour."""
         if self.bill.design != "vu-mi":
             return {}
         hours = WINDOWS.retention / HOUR
@@ -89,7 +89,7 @@ class Counted:
         return {"stored_gb_month": month, "pitr_gb_month": month}
 
     def get_of(self, live_views: int) -> Invocation:
-        """Return a GET of any number of live views, by the sizes of the items that it reads."""
+        """Return a GET with this many live views, by the sizes of the items that it reads."""
         view, sample = self.sizes[keys.VIEW], self.gets[min(LIVE_VIEWS)]
         if self.bill.design == "vu-mi":
             page = page_size(BADGE_ID) - 1
@@ -107,7 +107,7 @@ def count(
     prices: Prices,
     deployed: Deployed,
 ) -> Counted:
-    """Count what a design uses. Raises `RuntimeError` if a GET reads other than its items say."""
+    """Count a design's usage. Raises `RuntimeError` if a GET's reads don't match its items."""
     with badge_of(design_of, deployed) as badge:
         badge.take(2 * HOURS, 2 * DAY)
         gets = {live_views: badge.get_with(live_views) for live_views in LIVE_VIEWS}
@@ -122,7 +122,7 @@ def count(
 
 
 def take(design_of: Callable[[], Design], run: Run, deployed: Deployed) -> list[Invocation]:
-    """Simulate a run, on the day after a first view, so that there is a day that ends."""
+    """Simulate a run on the day after a first view, so that a day ends."""
     with badge_of(design_of, deployed, run.lag) as badge:
         badge.take(1, DAY)
         badge.agenda.now += DAY - badge.agenda.now % DAY
@@ -135,7 +135,7 @@ def _kind(sort_key: str) -> str:
 
 
 def get_with_folded(folded_views: int) -> Sequence[Request]:
-    """Return what a GET reads while this many folded views are in the table, and no live one."""
+    """Return the requests of a GET with this many folded views in the table, and no live one."""
     with machine_of(lambda: START) as machine:
         watermark = int(START * 1000) - WINDOWS.grace * 1000
         pk, sk = keys.summary(BADGE_ID)

@@ -1,4 +1,4 @@
-"""The tables of `cost` for wallets: what a request costs, and 20,000 movements a second."""
+"""The tables of `cost` for wallets: the cost of a request, and 20,000 postings a second."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from simulation.report import Report
 
 DAY_SECONDS = 86_400
 A_SECOND = 20_000
-"""Movements that are asked for."""
+"""Requested postings."""
 TABLE_WRITES = 40_000
-"""What a table on demand takes a second unless AWS is asked for more (DynamoDB developer guide,
-"Quotas in Amazon DynamoDB")."""
+"""The write units a second of an on-demand table by default (DynamoDB developer guide, "Quotas in
+Amazon DynamoDB")."""
 
 
 def reports(counted: CountedWallets) -> Iterator[Report]:
-    """All tables of wallets."""
+    """Yield all tables of wallets."""
     yield _requests(counted)
     yield _a_second(counted)
     yield _one_wallet(counted)
@@ -96,7 +96,7 @@ def _a_second(counted: CountedWallets) -> Report:
 
 
 def _one_wallet(counted: CountedWallets) -> Report:
-    """The source of a transfer has more units of it: the nonce is its own."""
+    """Return the limits of one wallet; a transfer costs its source more, because of the nonce."""
     source, target = _of_each_wallet(counted.runs[TRANSFER])
     rows = [
         ("write units of a transfer that are its own", f"{source}", f"{target}"),
@@ -111,7 +111,7 @@ def _one_wallet(counted: CountedWallets) -> Report:
 
 
 def _stored(counted: CountedWallets) -> Report:
-    """A nonce is stored for good, an entry of each wallet until TTL removes it."""
+    """Return the stored bytes: a nonce forever, an entry of each wallet until TTL removes it."""
     prices = counted.prices
     nonces = (counted.nonce_bytes + STORED_OVERHEAD_BYTES) * MILLION / GB
     entries = 2 * (counted.entry_bytes + STORED_OVERHEAD_BYTES) * MILLION / GB
@@ -129,7 +129,7 @@ def _stored(counted: CountedWallets) -> Report:
 
 
 def _archive(counted: CountedWallets) -> Report:
-    """Each transfer is two lines; a batch that is not full is sent when its time is over."""
+    """Return the archive's cost; each transfer has two lines, and batches may not be full."""
     batches = 2 * MILLION / counted.deployed.archive_batch
     stored = sum(counted.archived.objects) * batches / GB
     prices, hours = counted.prices, counted.prices.assumed["hours_a_month"]
@@ -157,7 +157,7 @@ def _line_bytes(counted: CountedWallets) -> float:
 
 
 def _of_each_wallet(run: Invocation) -> list[int]:
-    """Write units by partition key, the most first."""
+    """Return the write units by partition key, the most first."""
     units = Counter[str]()
     for write in (write for request in run.requests for write in request.written):
         units[write.key.pk] += write.units

@@ -1,4 +1,4 @@
-"""What a movement of money uses on AWS: counted from runs of the handler over moto."""
+"""The usage of a posting on AWS, counted from runs of the handler over moto."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ AGAIN, REFUSED = "the same transfer again", "a transfer that is refused"
 BALANCE, JOURNAL = "a balance", f"a page of {PAGE} transactions"
 USERS = ("6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12")
 NONCE_LENGTH = 36
-"""That of a UUID, which is what most clients will make."""
+"""The length of a UUID, which most clients will use."""
 AMOUNT = 12_500_000
 
 
 @dataclass
 class Bank:
-    """Two wallets of a stack, and who asks for what they have."""
+    """Two wallets of a stack, and a client of them."""
 
     runner: Runner
     agenda: Agenda
@@ -39,29 +39,29 @@ class Bank:
     _nonces: int = 0
 
     def deposit(self) -> Invocation:
-        """A deposit into the first."""
+        """Deposit into the first wallet."""
         names = {"wallet_id": self.wallets[0]}
         return self._ask(events.put_posting(f"{WALLET}/deposit", names, self._body(AMOUNT)))
 
     def transfer(
         self, amount: int = AMOUNT, status: int = 204, *, again: bool = False
     ) -> Invocation:
-        """A transfer from the first to the second, maybe by the last nonce again."""
+        """Transfer from the first wallet to the second, perhaps with the last nonce again."""
         names = dict(zip(("wallet_id", "target_id"), self.wallets, strict=True))
         body = self._body(amount, again=again)
         resource = f"{WALLET}/transfer/{{target_id}}"
         return self._ask(events.put_posting(resource, names, body), status)
 
     def get(self, what: str) -> Invocation:
-        """The `balance` or the `transactions` of the first."""
+        """Get the `balance` or the `transactions` of the first wallet."""
         return self._ask(events.get_of_a_wallet(f"{WALLET}/{what}", self.wallets[0]), 200)
 
     def archive(self, count: int) -> Invocation:
-        """A batch of the stream with so many entries, of wallets that are not theirs."""
+        """Archive a batch of the stream with this many entries, of other wallets."""
         return self.runner.invoke(ARCHIVE, count, events.removed_entries(count))[0]
 
     def items(self) -> tuple[Item, Item]:
-        """The nonce of the last transfer, and its entry in the journal of the second."""
+        """Return the last transfer's nonce, and its entry in the second wallet's journal."""
         first, second = self.wallets
         table = self.runner.table
         answered = table.get(nonce(Posting(self._nonce(), AMOUNT, second, first))) or {}
@@ -81,9 +81,9 @@ class Bank:
 
 @dataclass(frozen=True, slots=True)
 class CountedWallets:
-    """What was counted: the run of each request, and the bytes of a nonce and of an entry.
+    """The counted usage: the run of each request, and the bytes of a nonce and of an entry.
 
-    `archived` is a full batch of the stream; `archived_alone` one of a single entry.
+    `archived` is a full batch of the stream, `archived_alone` a batch of one entry.
     """
 
     prices: Prices
@@ -97,7 +97,7 @@ class CountedWallets:
 
 @contextmanager
 def bank_of(deployed: Deployed) -> Iterator[Bank]:
-    """A stack with two wallets that are empty."""
+    """Run a stack with two empty wallets."""
     agenda = Agenda()
     with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
         ids = [opening.open_wallet(runner.table, user, 0).wallet_id for user in USERS]
@@ -105,7 +105,7 @@ def bank_of(deployed: Deployed) -> Iterator[Bank]:
 
 
 def count_wallets(prices: Prices, deployed: Deployed) -> CountedWallets:
-    """Run every request. Raises `RuntimeError` where one is answered in another way."""
+    """Run every request. Raises `RuntimeError` if an answer is unexpected."""
     with bank_of(deployed) as bank:
         runs = {DEPOSIT: bank.deposit(), TRANSFER: bank.transfer()}
         nonce_bytes, entry_bytes = (item_bytes(encode_item(item)) for item in bank.items())

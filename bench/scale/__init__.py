@@ -1,1 +1,1 @@
-"""A model of how far the stack on AWS scales."""
+"""A model of the scaling limits of the stack on AWS."""

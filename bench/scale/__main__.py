@@ -1,7 +1,7 @@
-"""`python -m bench.scale [FILE]`: how far it scales on AWS, as Markdown tables.
+"""`python -m bench.scale [FILE]`: estimate the scaling limits on AWS, as Markdown tables.
 
-A model of the way of a view, whose units are counted from runs of the handlers, beside the quotas
-of AWS in `quotas.json`. The tables take the place of those that stand in a FILE.
+The tables compare a model of the stages of a view with the quotas of AWS in `quotas.json`. Handler
+runs give the units of the model. The tables replace the tables in FILE.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
+import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
 from bench.cost.bill import Bill, Prices
 from bench.cost.deployed import Deployed
@@ -26,7 +26,7 @@ BEGIN = "<!-- printed by make scale -->\n"
 
 
 def main(files: Sequence[str]) -> int:
-    """Returns the exit status."""
+    """Print the tables or put them into a file; return the exit status."""
     isolate(os.environ)
     printed = tables()
     print(printed, end="")
@@ -36,13 +36,13 @@ def main(files: Sequence[str]) -> int:
 
 
 def model() -> Model:
-    """Of what is deployed, with units that are counted now."""
+    """Return the model of the deployed stack, with newly counted units."""
     deployed = Deployed.read()
     return Model(count_units(deployed), Bill(Prices.read(), deployed, "vu-mi"))
 
 
 def tables() -> str:
-    """All of them, with what they rest on."""
+    """Return all tables, with their assumptions."""
     of_now = model()
     prices = of_now.prices
     checked = json.loads(QUOTAS.read_text())["checked"]

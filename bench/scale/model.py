@@ -1,7 +1,7 @@
-"""A model of the way of a view at any size: what each stage is asked for a second, and may take.
+"""A model of the stages of a view at any size: each stage's demand a second, and its limits.
 
-Its inputs are named: traffic, what was counted of the handlers, what is deployed, and what is
-assumed. Nothing in it knows a capacity unit or a batch by itself.
+The inputs are the traffic, the counted units of the handlers, the deployed settings, and the
+assumptions. The model has no capacity units or batch sizes of its own.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from chalicelib.views.counting import MAX_LIVE
 QUOTAS = Path(__file__).parent / "quotas.json"
 EXACT_RANKS = 100
 RANK_STEP = 1.05
-"""Badges behind the first hundred are taken in groups, the last of each a twentieth further on."""
+"""Badges after the first hundred are in groups; the last rank of each is 5% above its first."""
 TRANSACTION_ROUNDS = 2
-"""A transaction is prepared, then committed: as long as two requests."""
+"""A transaction is prepared, then committed, so it takes as long as two requests."""
 PUT_AT_ONCE = 25
-"""Items of one BatchWriteItem (DynamoDB API reference)."""
+"""The items of one BatchWriteItem (DynamoDB API reference)."""
 STREAM_RECORDS_OF_AN_ITEM = 2
-"""It comes and it goes: a view, a marker of a window, a marker of a view that was counted."""
+"""Each item is put and removed: a view, a marker of a window, a marker of a counted view."""
 FOLD_ROUNDS = 3
 """A fold reads the summary, then the views, and writes the summary."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What AWS lets an account or a resource have, and where it says so."""
+    """A quota of AWS for an account or a resource, with its source."""
 
     service: str
     name: str
@@ -55,19 +55,19 @@ class Quota:
 
 
 def quotas() -> dict[str, Quota]:
-    """By the names that the model has for them."""
+    """Return the quotas by their names in the model."""
     content = json.loads(QUOTAS.read_text())["quotas"]
     return {name: Quota(**quota) for name, quota in content.items()}
 
 
 def tiers(price: str) -> list[tuple[float, float]]:
-    """From how many requests a month on a request costs how many dollars."""
+    """Return the tiers of a price: the first request of a month, and dollars per request."""
     content = json.loads(QUOTAS.read_text())["tiers"]
     return [(millions * 1e6, usd / 1e6) for millions, usd in content[price]]
 
 
 def in_tiers(requests: float, steps: Sequence[tuple[float, float]]) -> float:
-    """Dollars: each step is paid for by its own price."""
+    """Return the dollars for requests, each tier by its own price."""
     ends = [*(start for start, _ in steps[1:]), math.inf]
     return sum(
         max(0.0, min(requests, end) - start) * usd
@@ -77,7 +77,7 @@ def in_tiers(requests: float, steps: Sequence[tuple[float, float]]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Badges that are seen alike: each has this share of all views."""
+    """Badges with the same number of views: each has this share of all views."""
 
     share: float
     badges: float
@@ -85,9 +85,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Views, and how they spread: by Zipf, the badge of rank k has k^-exponent of the first's.
+    """Views, and their distribution by Zipf: the badge of rank k has k^-exponent of the first's.
 
-    `peak` is how much more come at the busiest time than on average.
+    `peak` is the ratio of the busiest rate to the average rate.
     """
 
     views_a_day: int
@@ -97,7 +97,7 @@ class Traffic:
 
     @property
     def mean(self) -> float:
-        """Views a second."""
+        """The average views a second."""
         return self.views_a_day / DAY
 
     @property
@@ -105,12 +105,12 @@ class Traffic:
         return self.mean * self.peak
 
     def groups(self) -> tuple[Group, ...]:
-        """All badges, from the hottest on."""
+        """Return all badges, from the hottest on."""
         return _groups(self.badges, self.exponent)
 
     @property
     def hottest(self) -> float:
-        """Its share."""
+        """The share of the hottest badge."""
         return self.groups()[0].share
 
 
@@ -128,10 +128,10 @@ def _groups(badges: int, exponent: float) -> tuple[Group, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """How a hot badge lives, in seconds, and what a GET reads meanwhile.
+    """The phases of a hot badge in seconds, and the read units of a GET in each.
 
-    It is warming while views are stored. These stand until their grace is over and they are folded.
-    Then it is quiet: nothing but its summary is read, until it is hot no more.
+    The badge is warming while its views are stored. These views stand until their grace is over and
+    they are folded. Then the badge is quiet: a GET reads only its summary, until the hot hour ends.
     """
 
     warming: float
@@ -147,11 +147,11 @@ class Cycle:
 
     @property
     def stored(self) -> float:
-        """The share of its views that are."""
+        """The share of its views that are stored."""
         return self.warming / self.seconds
 
     def read_of_get(self, seconds: float = math.inf) -> float:
-        """Read units on average, over the first seconds of the cycle."""
+        """Return the average read units of a GET, over the first seconds of the cycle."""
         spans = (
             (self.warming, self.warming_reads),
             (self.standing, self.standing_reads),
@@ -166,10 +166,10 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a rate of views asks for, a second; `batch` is views in one of `put_views`.
+    """The demand of a rate of views, a second; `batch` is the views in a batch of `put_views`.
 
-    `badges` are the badges of all batches, `stored` the views that are, `folds` the markers that
-    TTL removes, each of which is the fold of a badge.
+    `badges` are the badges of all batches, `stored` the views that are stored, `folds` the markers
+    that TTL removes, each of which causes the fold of a badge.
     """
 
     rate: float
@@ -189,7 +189,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """`units` are counted, `bill` has what is deployed, measured and assumed."""
+    """The counted `units`, and the `bill` with the deployed, measured and assumed values."""
 
     units: Units
     bill: Bill
@@ -204,24 +204,24 @@ class Model:
 
     @property
     def life(self) -> float:
-        """Seconds until a view is folded: until its grace is over, and TTL is late."""
+        """The seconds until a view is folded: until its grace is over, and the delay of TTL."""
         return self.until_over + float(self.prices.assumed["ttl_delay_seconds"])
 
     @property
     def until_over(self) -> float:
-        """Seconds until the grace of a view is over: half a window on average, and the grace."""
+        """The average seconds until the grace of a view is over: half a window, and the grace."""
         return WINDOWS.window / 2 + WINDOWS.grace
 
-    # ---- a batch, a badge
+    # ---- batches and badges
 
     def batch(self, rate: float) -> float:
-        """Views in a batch: each poller collects for a window, and no more than a batch takes."""
+        """Return the views in a batch, which each poller collects for a window, up to the limit."""
         pollers = float(self.prices.assumed["pollers"])
         collected = rate * self.deployed.put_window_seconds / pollers
         return min(float(self.deployed.put_batch), max(1.0, collected))
 
     def load(self, traffic: Traffic, rate: float) -> Load:
-        """Of all badges together, at so many views a second."""
+        """Return the load of all badges together, at this many views a second."""
         batch = self.batch(rate)
         parts = [(group, self._of_badge(rate, group.share, batch)) for group in traffic.groups()]
         sums = {
@@ -232,7 +232,7 @@ class Model:
         return Load(rate=rate, batch=batch, **sums)
 
     def _of_badge(self, all_rate: float, share: float, batch: float) -> Load:
-        """What one badge adds; where its views are many enough it is hot."""
+        """Return the load of one badge, which is hot if it has enough views."""
         rate = all_rate * share
         batches = all_rate / batch * in_a_batch(share, batch)
         if rate * self.life >= HOT_VIEWS:
@@ -280,7 +280,7 @@ class Model:
         )
 
     def cycle(self, rate: float, standing: float = 0.0) -> Cycle:
-        """Of a badge that is seen so often; `standing` where it is known."""
+        """Return the cycle of a badge with this rate; `standing` overrides the average."""
         read = self.units.read_of_get
         standing = standing or self.until_over
         reads = [read(live) for live in range(HOT_VIEWS)]
@@ -296,13 +296,13 @@ class Model:
     # ---- the functions
 
     def get_ms(self, live: int = 0) -> float:
-        """A GET of a cool badge."""
+        """Return the milliseconds of a GET with this many live views."""
         return self.bill.billed_ms(Invocation(API, live, (Request("Query"),), sends=1))
 
     def put_ms(self, views: float, badges: float, hot: float = 0.0) -> float:
-        """A batch; hot badges are counted concurrently, items are put by 25.
+        """Return the milliseconds of a batch; hot badges run concurrently, items are put by 25.
 
-        Each badge that is not hot is taken to have a marker put too, which is the most there is.
+        The model assumes that each badge that is not hot puts a marker too, which is the maximum.
         """
         waiting = self._rounds(hot) * (TRANSACTION_ROUNDS + 1)
         if badges > hot:
@@ -310,11 +310,11 @@ class Model:
         return self._ms(PUT, PUT_EACH, views, badges, waiting)
 
     def fold_ms(self, views: float, badges: float) -> float:
-        """A batch of markers, of a badge each; several badges are folded concurrently."""
+        """Return the milliseconds of a batch with a marker per badge; badges fold concurrently."""
         return self._ms(FOLD, FOLD_EACH, views, badges, self._rounds(badges) * FOLD_ROUNDS)
 
     def fold_a_second(self, views_of_a_fold: float) -> float:
-        """Markers that one full batch after the other takes, at `ParallelizationFactor` 1."""
+        """Return the markers a second in successive full batches, at `ParallelizationFactor` 1."""
         full = self.deployed.fold_batch
         return full * 1000 / self.fold_ms(full * views_of_a_fold, full)
 
@@ -324,7 +324,7 @@ class Model:
     def _ms(
         self, function: str, of_each: str, records: float, badges: float, waiting: float
     ) -> float:
-        """Whole milliseconds; a badge more takes what a hundred badges took more than one."""
+        """Return whole milliseconds; the cost per badge comes from batches of 1 and 100 badges."""
         one, each = (_measured(self.prices, name) for name in (function, of_each))
         cpu = interpolated(one, math.ceil(records))
         cpu += (max(badges, 1) - 1) * (each[100] - one[100]) / 99
@@ -343,26 +343,26 @@ class Model:
 
     @property
     def lag(self) -> float:
-        """Seconds from a GET until its view is in the table."""
+        """The seconds from a GET until its view is in the table."""
         batch = self.deployed.put_batch
         return self.deployed.put_window_seconds + self.put_ms(batch, 1) / 1000
 
     def live_when_hot(self, rate: float) -> float:
-        """Until it is seen, and the first message that says so is put."""
+        """Return the live views when a hot badge's first message that says so is put."""
         return HOT_VIEWS + rate * self.lag
 
     def becoming_hot(self, most_reads: float) -> int:
-        """Views a second whose GETs a partition still reads while the old views stand."""
+        """Return the views a second whose GETs one partition can serve while old views stand."""
         return highest(
             lambda rate: rate * self.units.read_of_get(self.live_when_hot(rate)) <= most_reads
         )
 
     def serial_ms(self, views_of_a_batch: float) -> float:
-        """For which one batch holds the summary of a hot badge: it reads it, then writes it."""
+        """Return the milliseconds for which a batch reads and writes a hot badge's summary."""
         return transactions(views_of_a_batch) * (self.request_ms + self.transaction_ms)
 
     def among_others(self, rate: float, most_writes: float) -> float:
-        """Views a second of one hot id among so many: its batches wait for each other."""
+        """Return the most views a second of one hot id among `rate`; its batches run serially."""
         batch = self.batch(rate)
 
         def fits(share: float) -> bool:
@@ -380,7 +380,7 @@ class Model:
         return low * rate
 
     def exact_if_stored(self) -> float:
-        """Views a second of which no more are live than a GET counts."""
+        """Return the views a second whose live views a GET can still count."""
         return MAX_LIVE / self.life
 
 
@@ -390,12 +390,12 @@ def occupied(rate: float, seconds: float) -> float:
 
 
 def in_a_batch(share: float, batch: float) -> float:
-    """How likely a badge of such a share is in a batch of so many views."""
+    """Return the probability that a badge with this share is in a batch of this many views."""
     return 1.0 - (1.0 - share) ** batch if share < 1 else 1.0
 
 
 def highest(fits: Callable[[int], bool]) -> int:
-    """The largest whole number that fits, where every smaller one does."""
+    """Return the largest whole number that fits, if every smaller one does."""
     low, high = 0, 1
     while fits(high):
         low, high = high, high * 2
@@ -412,10 +412,10 @@ def _measured(prices: Prices, function: str) -> dict[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is asked of one stage at peak, what it may have as deployed, and by default at most.
+    """The demand on one stage at peak, its limit as deployed, and its default quota.
 
-    `setting` is what to raise of the stack or its table where the second is not enough, `asks` the
-    quota of AWS where the third is not.
+    `setting` names the setting of the stack or its table to raise if `deployed` is not enough,
+    `asks` the quota of AWS to raise if `quota` is not enough.
     """
 
     name: str
@@ -427,7 +427,7 @@ class Stage:
 
     @property
     def over(self) -> float:
-        """How many times more than there is, as deployed."""
+        """The ratio of the demand to the deployed limit."""
         return self.need / self.deployed
 
     @property
@@ -440,7 +440,7 @@ NEW_TABLE = "warm throughput of the table, "
 
 
 def stages(model: Model, traffic: Traffic) -> list[Stage]:
-    """Every stage of the way of a view, at the peak of traffic; the last is the hottest id."""
+    """Return every stage of a view, at the peak of traffic; the last is the hottest id."""
     return list(_stages(model, traffic))
 
 
@@ -480,7 +480,7 @@ def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
 
 
 def most_of_one_id(model: Model, rate: float) -> float:
-    """Views a second that one id carries exactly among so many: the fewest of its bounds."""
+    """Return the most views a second of one id with exact counts, the least of its bounds."""
     most = quotas()
     reading = model.becoming_hot(most["partition_reads"].default)
     others = model.among_others(max(rate, reading), most["partition_writes"].default)
@@ -488,7 +488,7 @@ def most_of_one_id(model: Model, rate: float) -> float:
 
 
 def shards(load: Load) -> int:
-    """As many as the table has partitions: those of a new one, or what its units need."""
+    """Return the shards, one per partition: those of a new table, or those its units need."""
     most = {name: quota.default for name, quota in quotas().items()}
     return max(
         math.ceil(most["new_table_writes"] / most["partition_writes"]),
@@ -498,19 +498,19 @@ def shards(load: Load) -> int:
 
 
 def folds_of_a_shard(load: Load) -> float:
-    """A second; markers are spread evenly."""
+    """Return the folds a second of a shard; markers are spread evenly."""
     return load.folds / shards(load)
 
 
 def fold_batches(model: Model, load: Load) -> float:
-    """A second: each shard's window collects, where that is less than a batch."""
+    """Return the fold batches a second; a shard's window collects up to a full batch."""
     of_a_shard = folds_of_a_shard(load)
     by_window = min(of_a_shard, 1 / model.deployed.fold_window_seconds)
     return shards(load) * max(by_window, of_a_shard / model.deployed.fold_batch)
 
 
 def seconds_of_functions(model: Model, load: Load) -> dict[str, float]:
-    """Seconds of each function in a second, which is also how many run at once."""
+    """Return the seconds of each function per second, which is also its concurrency."""
     folds = fold_batches(model, load)
     fold_ms = model.fold_ms(load.stored / folds, max(1.0, load.folds / folds))
     badges, hot = load.badges / load.batches, load.hot_batches / load.batches

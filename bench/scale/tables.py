@@ -1,4 +1,4 @@
-"""The tables of `scale`: what gives way first at each size, the hottest id, dollars, quotas."""
+"""The tables of `scale`: the first limit at each size, the hottest id, dollars, quotas."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from simulation.report import Report
 SIZES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
 """Views a day."""
 VIEWS_OF_A_BADGE = 100
-"""A day, on average: so many fewer badges are there than views."""
+"""The average views a day of a badge, which gives the number of badges."""
 FLATTER = 0.8
-"""The exponent of Zipf beside 1."""
+"""The second exponent of Zipf; the first is 1."""
 DAY_SECONDS = 86_400
 BUSY = 0.7
-"""More than this share of what there is should not be used."""
+"""The share of a limit that should not be exceeded."""
 
 
 def traffic_of(views_a_day: int, exponent: float = 1.0) -> Traffic:
-    """Of a size, by the assumptions of all tables."""
+    """Return the traffic of a size, by the assumptions of all tables."""
     return Traffic(views_a_day, views_a_day // VIEWS_OF_A_BADGE, exponent)
 
 
 def reports(model: Model) -> Iterator[Report]:
-    """All of them."""
+    """Yield all tables."""
     yield _first(model)
     yield _stages(model)
     yield _to_raise(model)
@@ -135,7 +135,7 @@ def _figure(number: float) -> str:
 
 
 def _to_raise(model: Model) -> Report:
-    """Settings of the stack first, then quotas of AWS, each with the value it is to have."""
+    """List settings of the stack, then quotas of AWS, each with the value that it needs."""
     columns = [stages(model, traffic_of(size)) for size in SIZES]
     of_stack: dict[str, list[float]] = {}
     of_aws: dict[str, list[float]] = {}
@@ -161,7 +161,7 @@ def _to_raise(model: Model) -> Report:
 
 
 def _rounded_up(value: float) -> str:
-    """To two digits."""
+    """Round up to two digits."""
     if not value:
         return ""
     step = 10 ** max(0, math.floor(math.log10(value)) - 1)
@@ -210,7 +210,7 @@ def _share(of_all: float) -> str:
 
 
 def _one_id(model: Model) -> Report:
-    """Until it is hot, while the views from before stand, then, and without counting at once."""
+    """Compare the phases of one id: not hot, becoming hot, hot, and never counted at once."""
     units, most, batch = model.units, quotas(), model.deployed.put_batch
     reads, writes = most["partition_reads"].default, most["partition_writes"].default
     becoming = model.becoming_hot(reads)
@@ -295,7 +295,7 @@ def _days(model: Model) -> float:
 
 
 def dollars(model: Model, traffic: Traffic, api: str = "rest_api_request") -> dict[str, float]:
-    """A month of average traffic, by who bills it."""
+    """Return the dollars of a month of average traffic, by service."""
     seconds = _days(model) * DAY_SECONDS
     usage = {name: much * seconds for name, much in used(model, traffic).items()}
     prices, gb_seconds = model.prices, f"lambda_{model.deployed.architecture}_gb_second"
@@ -310,7 +310,7 @@ def dollars(model: Model, traffic: Traffic, api: str = "rest_api_request") -> di
 
 
 def used(model: Model, traffic: Traffic) -> Usage:
-    """A second of average traffic, but for the requests to the API."""
+    """Return the usage of a second of average traffic, without the requests to the API."""
     load, units = model.load(traffic, traffic.mean), model.units
     folds = fold_batches(model, load)
     polls = 2 * max(1.0, load.batch / RECEIVED_AT_ONCE)
@@ -354,7 +354,7 @@ def _alternatives(model: Model) -> Report:
 
 
 def _of_a_view(model: Model) -> Report:
-    """On average, which is what costs."""
+    """Return the average of a view, which determines the cost."""
     loads = {size: model.load(traffic_of(size), traffic_of(size).mean) for size in SIZES}
     rows = {
         "write units": [load.writes / load.rate for load in loads.values()],

@@ -1,4 +1,4 @@
-"""The units of the model of `scale`, counted: of each thing that the handlers write and read."""
+"""The counted units of the model of `scale`, for each item that the handlers write and read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from chalicelib.views.count_at_once import AT_ONCE
 from chalicelib.views.counting import page_size
 
 BADGES, VIEWS_OF_EACH = 10, 10
-"""Of the batch that is counted."""
+"""The badges of the counted batch, and the views of each."""
 DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Write units of one item each, by what it is written for; bytes of items and of logs.
+    """The write units of one item each, by purpose, and the bytes of items and logs.
 
-    `view` and `marker` are of views that are put. `count` is of the fold of a badge, and `day` of a
-    day that ends. `seen` and `hot_count` are of a transaction that counts views at once. `look` is
-    the read of a summary, before such a transaction and before a fold. `overdue` is what
-    `put_views` reads to see that no view can be folded yet.
+    `view` and `marker` are for putting views, `count` for the fold of a badge, `day` for the end
+    of a day. `seen` and `hot_count` are for a transaction that counts views at once. `look` is the
+    read of a summary before such a transaction and before a fold. `overdue` is the read by which
+    `put_views` finds that no view can be folded yet.
     """
 
     view: int
@@ -47,7 +47,7 @@ class Units:
     fold_log: int
 
     def read_of_get(self, live: float) -> float:
-        """Return the read units of a GET: of its page, and of the live views after it."""
+        """Return the read units of a GET: its page, and the live views after it."""
         page = page_size(BADGE_ID) - 1
         units = read_units(self.summary_bytes + page * self.view_bytes, consistent=True)
         if live < page:
@@ -56,29 +56,29 @@ class Units:
         return units + read_units(rest, consistent=True)
 
     def read_of_fold(self, views: float) -> float:
-        """Return the read units of the fold of a badge: of its summary and of the views."""
+        """Return the read units of the fold of a badge: its summary and its views."""
         return self.look + read_units(round(views * self.view_bytes), consistent=True)
 
     def put_batch(self, views: int, first: int) -> int:
-        """Return the write units of a batch in which no badge is hot, `first` of a window."""
+        """Return the write units of a batch without hot badges; `first` views begin a window."""
         return views * self.view + first * self.marker
 
     def own_of_hot_batch(self, views: float) -> float:
-        """Return the write units in the partition of a hot badge, of its views in one batch."""
+        """Return the write units in a hot badge's partition for its views in one batch."""
         return transactions(views) * self.hot_count
 
     def hot_batch(self, views: float) -> float:
-        """Return the write units of a hot badge's views in one batch, in every partition."""
+        """Return the write units in all partitions for a hot badge's views in one batch."""
         return self.own_of_hot_batch(views) + views * self.seen
 
 
 def transactions(views: float) -> int:
-    """Return how many transactions count this many views of one badge."""
+    """Return the number of transactions that count this many views of one badge."""
     return -(-int(-(-views // 1)) // AT_ONCE)
 
 
 def count_units(deployed: Deployed) -> Units:
-    """Run each handler once, and look at what was written. Raises `RuntimeError`."""
+    """Run each handler once, and count the units of its writes. Raises `RuntimeError`."""
     agenda = Agenda()
     with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
         put = put_of(runner, _ids(), agenda.now)
@@ -122,7 +122,7 @@ def _ids() -> list[str]:
 def put_of(
     runner: Runner, ids: Sequence[str], now: float, *, hot: bool = False, fold: bool = False
 ) -> Invocation:
-    """Run `put_views` on a batch of messages, a view of each badge that is named."""
+    """Run `put_views` on a batch of messages, one view for each id."""
     batch = events.views(ids, now, hot=hot, fold=fold)
     return runner.invoke(PUT, len(ids), batch)[0]
 
@@ -133,7 +133,7 @@ def fold_of(runner: Runner, ids: Sequence[str], now: float) -> Invocation:
 
 
 def _of_each(run: Invocation, prefix: str) -> int:
-    """Units of each item whose sort key begins so; of them all there is but one figure."""
+    """Return the units of an item with this sort key's prefix; all items must cost the same."""
     units = {
         write.units
         for request in run.requests
@@ -146,7 +146,7 @@ def _of_each(run: Invocation, prefix: str) -> int:
 
 
 def _sizes(runner: Runner) -> Mapping[str, int]:
-    """Bytes of a summary and of a view of the badge with the shortest id."""
+    """Return the bytes of a summary and of a view, for the badge with the shortest id."""
     summary = runner.table.get(keys.summary(BADGE_ID)) or {}
     view = view_item(int(START + 1) * 1000)
     return {
