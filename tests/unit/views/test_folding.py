@@ -439,7 +439,11 @@ def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable)
 def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: MemoryTable) -> None:
     clock = Clock()
     folder = Folder(table, WINDOWS, clock)
-    for now, is_over in ((AFTER_GRACE - 0.001, False), (AFTER_GRACE, True), (AFTER_GRACE + 9_999, True)):
+    for now, is_over in (
+        (AFTER_GRACE - 0.001, False),
+        (AFTER_GRACE, True),
+        (AFTER_GRACE + 9_999, True),
+    ):
         clock.now = now
         assert folder.is_over(MARK // 1000) is is_over
 
