@@ -50,7 +50,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "SCALE.md"
 NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
 PARTITION = keys.partition(BADGE_ID)
-OVER = WINDOWS.window + WINDOWS.grace
+SECONDS_UNTIL_FOLD = WINDOWS.window + WINDOWS.grace
 """Seconds until all views of a window that begins can be folded."""
 
 
@@ -153,7 +153,7 @@ def test_a_fold_costs_what_the_model_says(
 ) -> None:
     ids = [badge_ids(badges)[place % badges] for place in range(views)]
     put(machine, ids, START)
-    agenda.now += OVER
+    agenda.now += SECONDS_UNTIL_FOLD
     run = fold(machine, badge_ids(badges), agenda.now)
     assert writes(run) == badges * model.units.count
     assert reads(run) == badges * model.units.read_of_fold(views / badges)
@@ -221,7 +221,7 @@ def test_markers_and_folds_of_many_badges_are_as_many_as_the_model_says(
     batches = [ids[start : start + 100] for start in range(0, views, 100)]
     for batch in batches:
         put(machine, batch, START)
-    agenda.now += OVER
+    agenda.now += SECONDS_UNTIL_FOLD
     folds = writes(fold(machine, sorted(set(ids)), agenda.now)) / model.units.count
     groups = traffic.groups()
     of_a_window = sum(group.badges * in_a_batch(group.share, views) for group in groups)

@@ -41,7 +41,7 @@ from simulation.views import AT_NOON, BADGE, shown, summary, ulid, view
 from simulation.views import put_views as put_items
 
 MARK = int(NOON) + 300
-OVER = MARK + 600.0
+AFTER_GRACE = MARK + 600.0
 ALICE, BOB = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
 DONE: dict[str, Any] = {"batchItemFailures": []}
 
@@ -157,7 +157,7 @@ def test_a_sweep_returns_the_number_of_events_and_fails_with_its_storage(world: 
 def test_the_badge_of_a_removed_marker_is_folded_and_other_records_are_skipped(
     world: World, counted: dict[str, dict[str, int]], caplog: pytest.LogCaptureFixture
 ) -> None:
-    world.now = OVER
+    world.now = AFTER_GRACE
     put_items(world.table, AT_NOON)
     malformed: dict[str, Any] = {"eventName": "REMOVE"}
     others = [
@@ -173,7 +173,7 @@ def test_the_badge_of_a_removed_marker_is_folded_and_other_records_are_skipped(
         "malformed": 2,
         "views_folded": 1,
         "folds_postponed": 0,
-        "fold_lag_seconds": round(OVER) - 1_767_225_600,
+        "fold_lag_seconds": round(AFTER_GRACE) - 1_767_225_600,
     }
     logged = (logging.ERROR, "malformed_stream_record", {"record": malformed})
     assert told(caplog) == [logged, logged]
@@ -183,7 +183,7 @@ def test_badges_that_are_not_folded_are_returned_from_the_lowest_sequence_number
     world: World,
 ) -> None:
     """Of the records 9 to 13 of a, b, c, b and c only a's is done: b's first is 10."""
-    world.now = OVER
+    world.now = AFTER_GRACE
     for badge_id in "abc":
         put_items(world.table, AT_NOON, badge_id=badge_id)
     refused = [keys.partition(badge_id) for badge_id in "bc"]

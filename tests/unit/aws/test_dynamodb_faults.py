@@ -52,7 +52,7 @@ OUT_OF_REACH = [
     ConnectionClosedError(endpoint_url=URL),
 ]
 NO_CREDENTIALS = NoCredentialsError()
-WRONG: Any = 1.5
+UNSUPPORTED_VALUE: Any = 1.5
 WRONG_ITEMS: list[Item] = [
     {"PK": "USER#octocat"},
     {"SK": "USER"},
@@ -61,7 +61,7 @@ WRONG_ITEMS: list[Item] = [
     {"PK": "USER#octocat", "SK": ""},
     {"PK": "a" * 2_049, "SK": "USER"},
     {"PK": "USER#octocat", "SK": "é" * 512 + "a"},  # 2 * 512 + 1 = 1,025 bytes
-    {"PK": "USER#octocat", "SK": "USER", "ttl": WRONG},
+    {"PK": "USER#octocat", "SK": "USER", "ttl": UNSUPPORTED_VALUE},
 ]
 FOUND: Request = {"Item": {**WIRE_KEY, "count": {"N": "7"}}}
 OK: Request = {}
@@ -506,9 +506,9 @@ def test_another_transaction_in_progress_is_retried() -> None:
         (Put(view(1)), Delete(Key("", "USER"))),
         (Put(view(1)), Delete(Key("USER#octocat", ""))),
         *((Put(item),) for item in WRONG_ITEMS),
-        (Update(KEY, values={"x": WRONG}),),
-        (Update(KEY, defaults={"x": WRONG}),),
-        (Update(KEY, add={"x": WRONG}),),
+        (Update(KEY, values={"x": UNSUPPORTED_VALUE}),),
+        (Update(KEY, defaults={"x": UNSUPPORTED_VALUE}),),
+        (Update(KEY, add={"x": UNSUPPORTED_VALUE}),),
     ],
 )
 def test_an_unsupported_write_is_refused_before_sending(

@@ -97,7 +97,7 @@ def test_a_malformed_colour_is_refused_with_a_message_for_a_badge(wrong: str) ->
 
 
 @given(st.text(st.characters()))
-def test_all_that_is_taken_is_written_one_way(written: str) -> None:
+def test_each_accepted_colour_has_one_form(written: str) -> None:
     try:
         color = colors.parse(written)
     except BadColorError as refusal:

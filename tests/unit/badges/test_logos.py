@@ -65,12 +65,12 @@ def test_a_title_and_its_slug_find_the_same_logo(title: str, slug: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "-", "nosuchlogo", "../logos", "vuedotjs", "\ud800"])
-def test_a_name_that_is_none_of_ours_finds_nothing(name: str) -> None:
+def test_an_unknown_name_finds_no_logo(name: str) -> None:
     assert logos.find(name) is None
 
 
 @given(st.text(st.characters()))
-def test_any_name_finds_one_of_ours_or_nothing(name: str) -> None:
+def test_any_name_finds_an_included_logo_or_none(name: str) -> None:
     found = logos.find(name)
     assert found is None or found in map(logos.find, logos.names())
 

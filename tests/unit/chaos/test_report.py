@@ -1,4 +1,4 @@
-"""The report: a table where all is well, and what proves it below where something is not."""
+"""The report: a table, followed by the evidence for each error."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ MACHINE = OneMachine(
 AWS = Histories(2, 900)
 
 
-def test_the_table_says_what_was_held_survived_and_tried() -> None:
-    """3,000 hits in 2 s are 1,500 a second."""
+def test_the_table_has_the_load_the_faults_and_the_results() -> None:
+    """3,000 hits in 2 s are 1,500 per second."""
     text = str(report("s", 9.0, MACHINE, AWS))
     rows = {" ".join(line.split()) for line in text.splitlines()}
     assert "## chaos: seed s, 9 seconds" in rows
@@ -70,7 +70,7 @@ def test_the_table_says_what_was_held_survived_and_tried() -> None:
         (replace(MACHINE, log_errors=["Traceback"]), AWS, "Traceback"),
     ],
 )
-def test_what_must_not_be_fails_the_run_and_is_shown(
+def test_an_error_fails_the_run_and_is_shown(
     machine: OneMachine, aws: Histories, says: str
 ) -> None:
     found = report("s", 9.0, machine, aws)

@@ -144,7 +144,7 @@ class Pauses:
 
 
 def deployed() -> list[dict[str, str]]:
-    """The record of Chalice 1.34 about a stage, with the names that are read."""
+    """Return Chalice 1.34's record of a stage, with the names that are read."""
     functions = [
         part
         for name, arn in FUNCTION_ARNS.items()

@@ -200,7 +200,7 @@ def test_a_bar_has_its_day_and_its_views() -> None:
     ("days", "wide", "has_bars"),
     [(90, 600, True), (400, 600, False), (60, 200, False), (30, 200, True)],
 )
-def test_where_bars_would_be_too_thin_an_area_is_drawn(
+def test_an_area_replaces_bars_that_would_be_too_thin(
     days: int, wide: int, *, has_bars: bool
 ) -> None:
     drawn = chart.draw(of(*[3] * days), Look(wide))
@@ -258,7 +258,7 @@ def test_ticks_are_numbers_that_read_well(most: int, steps: int, expected: list[
 
 
 @given(st.integers(1, 10**30), st.sampled_from([2, 3]))
-def test_ticks_reach_the_most_and_not_a_step_further(most: int, steps: int) -> None:
+def test_ticks_reach_the_maximum_and_no_further_step(most: int, steps: int) -> None:
     marks = chart.ticks(most, steps)
     assert 2 <= len(marks) <= steps + 1
     assert marks[-2] < most <= marks[-1]
@@ -324,7 +324,7 @@ def test_a_chart_without_views_says_so(*, known: bool, says: str) -> None:
     assert list(parse(chart.draw(of(*[0] * 400), Look())).iter(f"{SVG}circle")) == []
 
 
-def test_who_does_not_see_it_hears_its_numbers() -> None:
+def test_screen_readers_get_the_numbers() -> None:
     root = parse(chart.draw(of(3, 1_200, 0, 4), Look()))
     assert root.findtext(f"{SVG}title") == "1,207 views in 4 days"
     assert root.findtext(f"{SVG}desc") == (

@@ -26,7 +26,7 @@ from vumi.storage.table import SqliteTable
 
 MARK = int(NOON) + 300
 """The end of the window that begins at noon, in seconds."""
-OVER = MARK + 600.0
+AFTER_GRACE = MARK + 600.0
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def world(table: SqliteTable) -> World:
 
 @pytest.fixture
 def counted() -> Iterator[dict[str, int]]:
-    """The sums of the metrics by name."""
+    """Return the sums of the metrics by name."""
     with counting_metrics() as sums:
         yield sums.setdefault("vu-mi", {})
 
@@ -141,9 +141,9 @@ def test_a_badge_that_can_not_be_folded_early_delays_no_view(
 def test_the_removal_of_a_marker_folds_its_badge_up_to_its_mark(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
-    world.clock.now = OVER + 300
+    world.clock.now = AFTER_GRACE + 300
     put_items(table, AT_NOON, AT_NOON + 1, MARK * 1000 + 1)
-    removed = removal(removed_at=OVER + 300 - 7)
+    removed = removal(removed_at=AFTER_GRACE + 300 - 7)
     assert fold_badges([removed], world) == []
     assert counted == {"views_folded": 2, "folds_postponed": 0, "fold_lag_seconds": 7}
     assert (summary(table)["count"], summary(table)["watermark"]) == (2, MARK * 1000)
@@ -157,7 +157,7 @@ def test_of_the_removals_of_one_badge_the_last_mark_is_folded_once(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
     """In whatever order the stream has them."""
-    world.clock.now = OVER + 600
+    world.clock.now = AFTER_GRACE + 600
     put_items(table, *(AT_NOON + place * 300_000 + 1 for place in range(3)))
     watched = FaultyTable(table)
     world.table = watched
@@ -176,7 +176,7 @@ def test_a_badge_that_is_not_folded_has_its_marker_put_again_and_is_not_returned
     failure: Exception,
 ) -> None:
     """Delivered again, its removal would delay everybody else in its shard."""
-    world.clock.now = OVER
+    world.clock.now = AFTER_GRACE
     put_items(table, AT_NOON)
     put_items(table, AT_NOON, badge_id="hubot")
 
@@ -188,7 +188,7 @@ def test_a_badge_that_is_not_folded_has_its_marker_put_again_and_is_not_returned
     assert fold_badges([removal(), removal("hubot")], world) == []
     assert (counted["views_folded"], counted["folds_postponed"]) == (1, 1)
     marker = table.get(keys.marker(BADGE, MARK)) or {}
-    assert marker["ttl"] == int(OVER) + 600
+    assert marker["ttl"] == int(AFTER_GRACE) + 600
     assert table.get(keys.marker("hubot", MARK)) is None
     reason = {"badge": BADGE, "reason": repr(failure)}
     assert told(caplog) == [(logging.ERROR, "badge_not_folded", reason)]
@@ -201,14 +201,14 @@ def test_a_fold_whose_grace_is_not_over_is_postponed(
     world: World, table: SqliteTable, counted: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
     """TTL's clock is ahead of this one by a second; what can be folded is folded."""
-    world.clock.now = OVER - 1
+    world.clock.now = AFTER_GRACE - 1
     put_items(table, AT_NOON - 1, AT_NOON + 1)
     assert fold_badges([removal()], world) == []
     assert (counted["views_folded"], counted["folds_postponed"]) == (1, 1)
-    assert (table.get(keys.marker(BADGE, MARK)) or {})["ttl"] == int(OVER) - 1 + 600
+    assert (table.get(keys.marker(BADGE, MARK)) or {})["ttl"] == int(AFTER_GRACE) - 1 + 600
     assert (summary(table)["count"], shown(table)) == (1, 2)
     assert told(caplog) == []
-    world.clock.now = OVER + 600
+    world.clock.now = AFTER_GRACE + 600
     assert fold_badges([removal()], world) == []
     assert summary(table)["count"] == 2
 
@@ -217,11 +217,11 @@ def test_a_grace_that_ends_while_its_badge_is_folded_was_not_over(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
     """The fold has left the window's views: without the marker nobody would come for them."""
-    world.clock.now = OVER - 0.001
+    world.clock.now = AFTER_GRACE - 0.001
     put_items(table, AT_NOON + 1)
 
     def pass_time(_: str) -> None:
-        world.clock.now = OVER
+        world.clock.now = AFTER_GRACE
 
     world.table = FaultyTable(table, before_read=pass_time)
     assert fold_badges([removal()], world) == []
@@ -232,7 +232,7 @@ def test_a_grace_that_ends_while_its_badge_is_folded_was_not_over(
 def test_the_removals_of_badges_that_take_no_marker_either_are_delivered_again(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
-    world.clock.now = OVER
+    world.clock.now = AFTER_GRACE
     for badge_id in "abc":
         put_items(table, AT_NOON, badge_id=badge_id)
     refused = [keys.partition(badge) for badge in "bc"] + [
@@ -250,7 +250,7 @@ def test_the_removals_of_badges_that_take_no_marker_either_are_delivered_again(
 def test_views_that_were_folded_are_counted_though_the_marker_is_not_put_again(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
-    world.clock.now = OVER - 1
+    world.clock.now = AFTER_GRACE - 1
     put_items(table, AT_NOON - 1, AT_NOON + 1)
     world.table = FaultyTable(table, before_write=refusing(keys.marker(BADGE, MARK).pk))
     assert fold_badges([removal()], world) == [removal()]
@@ -261,19 +261,19 @@ def test_the_lag_of_a_batch_is_that_of_its_first_removal(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
     """One marker removed 90 s ago, one 20 s ago, one the clock has not come to: 90."""
-    world.clock.now = OVER
-    fold_badges([removal(removed_at=OVER - ago) for ago in (20, 90, -5)], world)
+    world.clock.now = AFTER_GRACE
+    fold_badges([removal(removed_at=AFTER_GRACE - ago) for ago in (20, 90, -5)], world)
     assert counted["fold_lag_seconds"] == 90
     put_items(table, MARK * 1000 + 1)
-    world.clock.now = OVER + 300
-    fold_badges([removal(mark=MARK + 300, removed_at=OVER + 305)], world)
+    world.clock.now = AFTER_GRACE + 300
+    fold_badges([removal(mark=MARK + 300, removed_at=AFTER_GRACE + 305)], world)
     assert (counted["views_folded"], counted["fold_lag_seconds"]) == (1, 90)
 
 
 def test_a_removal_of_unknown_time_has_no_lag(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
-    world.clock.now = OVER
+    world.clock.now = AFTER_GRACE
     put_items(table, AT_NOON)
     fold_badges([removal()], world)
     assert (counted["views_folded"], counted["fold_lag_seconds"]) == (1, 0)
@@ -284,9 +284,9 @@ def test_a_view_counts_once_from_request_to_fold(world: World, table: SqliteTabl
     for now, is_put in (
         (NOON, True),
         (NOON + 250, True),
-        (OVER, False),
-        (OVER + 1, True),
-        (OVER + 2, False),
+        (AFTER_GRACE, False),
+        (AFTER_GRACE + 1, True),
+        (AFTER_GRACE + 2, False),
     ):
         world.clock.now = now
         if is_put:
@@ -294,4 +294,4 @@ def test_a_view_counts_once_from_request_to_fold(world: World, table: SqliteTabl
         else:
             assert fold_badges([removal()], world) == []
         assert shown(table) == 1
-    assert fold(table, OVER + 9_000) == 0
+    assert fold(table, AFTER_GRACE + 9_000) == 0

@@ -40,7 +40,7 @@ from simulation.views import (
 TODAY = "2026-03-14"
 MARK = AT_NOON + 300_000
 """The end of the window that begins at noon."""
-OVER = NOON + 900
+AFTER_GRACE = NOON + 900
 """When its grace is over."""
 MIDNIGHT = AT_NOON + 12 * HOUR * 1000
 
@@ -66,17 +66,17 @@ def live(table: Table, badge_id: str = BADGE) -> int:
 def test_a_fold_counts_the_views_of_a_window_and_moves_the_watermark() -> None:
     table = MemoryTable()
     put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 299_999)
-    assert fold_at(table, OVER) == 3
+    assert fold_at(table, AFTER_GRACE) == 3
     assert summary(table) == {
         "count": 3,
         "watermark": MARK,
         "today": {"day": TODAY, "h12": 3},
         "version": 1,
-        "created": int(OVER),
+        "created": int(AFTER_GRACE),
     }
     assert live(table) == 3
     assert shown(table) == 3
-    assert fold_at(table, OVER) == 0
+    assert fold_at(table, AFTER_GRACE) == 0
 
 
 def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: MemoryTable) -> None:
@@ -93,7 +93,7 @@ def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: MemoryTable)
         today={"day": TODAY, "h11": 1, "h12": 2},
     )
     put_views(table, AT_NOON - 1, AT_NOON, AT_NOON + 1)
-    assert fold_at(table, OVER) == 1
+    assert fold_at(table, AFTER_GRACE) == 1
     assert summary(table) == {
         "count": 41,
         "base": 7,
@@ -110,7 +110,7 @@ def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: MemoryTable)
 def test_a_fold_of_one_day_is_one_write_of_one_item(table: MemoryTable) -> None:
     put_views(table, *range(AT_NOON, AT_NOON + 1_000))
     watched = FaultyTable(table)
-    assert fold_at(watched, OVER) == 1_000
+    assert fold_at(watched, AFTER_GRACE) == 1_000
     [(write,)] = watched.written
     assert isinstance(write, Update)
     assert write.condition is not None
@@ -122,18 +122,18 @@ def test_views_up_to_the_mark_are_folded_and_later_ones_stay_live(
     table: MemoryTable, place: int, counted: int
 ) -> None:
     put_views(table, MARK + place)
-    assert fold_at(table, OVER + 9_000) == counted
+    assert fold_at(table, AFTER_GRACE + 9_000) == counted
     assert shown(table) == 1
 
 
 def test_a_view_after_the_watermark_is_left_to_its_own_fold(table: MemoryTable) -> None:
     put_views(table, MARK, MARK + 1, MARK + 300_000)
-    assert fold_at(table, OVER + 300) == 1
-    assert fold_at(table, OVER + 300, MARK + 300_000) == 2
+    assert fold_at(table, AFTER_GRACE + 300) == 1
+    assert fold_at(table, AFTER_GRACE + 300, MARK + 300_000) == 2
     assert summary(table)["count"] == 3
 
 
-@pytest.mark.parametrize(("now", "counted"), [(OVER - 0.001, 0), (OVER, 1)])
+@pytest.mark.parametrize(("now", "counted"), [(AFTER_GRACE - 0.001, 0), (AFTER_GRACE, 1)])
 def test_no_view_is_folded_before_its_grace_is_over(
     table: MemoryTable, now: float, counted: int
 ) -> None:
@@ -146,24 +146,24 @@ def test_no_view_is_folded_before_its_grace_is_over(
 
 def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: MemoryTable) -> None:
     put_views(table, AT_NOON)
-    assert fold_at(table, OVER, MARK + 86_400_000) == 1
+    assert fold_at(table, AFTER_GRACE, MARK + 86_400_000) == 1
     assert summary(table)["watermark"] == MARK
-    assert store(table, view(MARK + 300_000), now=OVER) == {}
+    assert store(table, view(MARK + 300_000), now=AFTER_GRACE) == {}
     assert shown(table) == 2
 
 
 def test_fold_all_folds_every_view_that_is_older_than_the_grace(table: MemoryTable) -> None:
     put_views(table, AT_NOON - 86_400_000, AT_NOON, MARK + 1)
-    assert fold(table, OVER) == 2
+    assert fold(table, AFTER_GRACE) == 2
     assert summary(table)["watermark"] == MARK
-    assert fold(table, OVER + 300) == 1
+    assert fold(table, AFTER_GRACE + 300) == 1
 
 
 @pytest.mark.parametrize("watermark", [0, AT_NOON])
 def test_a_fold_without_views_writes_nothing(table: MemoryTable, watermark: int) -> None:
     put_summary(table, watermark=watermark)
     watched = FaultyTable(table)
-    assert fold_at(watched, OVER) == 0
+    assert fold_at(watched, AFTER_GRACE) == 0
     assert watched.written == []
 
 
@@ -171,14 +171,14 @@ def test_a_fold_up_to_the_watermark_reads_no_view(table: MemoryTable) -> None:
     put_summary(table, watermark=MARK)
     put_views(table, AT_NOON)
     reads: list[str] = []
-    assert fold_at(FaultyTable(table, before_read=reads.append), OVER) == 0
+    assert fold_at(FaultyTable(table, before_read=reads.append), AFTER_GRACE) == 0
     assert reads == ["get"]
 
 
 def test_badges_are_folded_independently(table: MemoryTable) -> None:
     put_views(table, AT_NOON)
     put_views(table, AT_NOON, AT_NOON, badge_id="hubot")
-    assert fold_at(table, OVER, badge_id="hubot") == 2
+    assert fold_at(table, AFTER_GRACE, badge_id="hubot") == 2
     assert (summary(table), summary(table, "hubot")["count"]) == ({}, 2)
 
 
@@ -188,7 +188,7 @@ def test_more_views_than_one_step_reads_are_folded_in_steps(table: MemoryTable) 
     put_views(table, *range(AT_NOON, AT_NOON + MAX_VIEWS - 1), *[AT_NOON + MAX_VIEWS - 1] * 5)
     put_views(table, AT_NOON + MAX_VIEWS)
     watched = FaultyTable(table)
-    assert fold_at(watched, OVER) == MAX_VIEWS + 5
+    assert fold_at(watched, AFTER_GRACE) == MAX_VIEWS + 5
     counts = [write.values["count"] for (write,) in watched.written if isinstance(write, Update)]
     assert counts == [MAX_VIEWS + 4, MAX_VIEWS + 5]
     assert summary(table)["watermark"] == MARK
@@ -198,7 +198,7 @@ def test_more_views_than_one_step_reads_are_folded_in_steps(table: MemoryTable) 
 def test_as_many_views_as_one_step_reads_are_one_step(table: MemoryTable) -> None:
     put_views(table, *range(AT_NOON, AT_NOON + MAX_VIEWS - 1))
     watched = FaultyTable(table)
-    assert fold_at(watched, OVER) == MAX_VIEWS - 1
+    assert fold_at(watched, AFTER_GRACE) == MAX_VIEWS - 1
     assert len(watched.written) == 1
 
 
@@ -232,7 +232,7 @@ def test_a_day_that_has_ended_is_stored_before_the_summary_is_changed(table: Mem
     put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6, reset=5)
     put_views(table, AT_NOON)
     watched = FaultyTable(table)
-    assert fold_at(watched, OVER) == 1
+    assert fold_at(watched, AFTER_GRACE) == 1
     day, update = (writes[0].key.sk for writes in watched.written)
     assert (day, update) == ("DAY#2026-03-13", "VIEWS")
     assert days(table) == {"2026-03-13": {"views": 2, "h23": 2, "version": 6, "reset": 5}}
@@ -243,9 +243,9 @@ def test_a_fold_that_dies_after_the_day_is_made_up_for_by_the_next(table: Memory
     put_views(table, AT_NOON)
     dying = FaultyTable(table, before_write=at_write(1, Crash()))
     with pytest.raises(Crash):
-        fold_at(dying, OVER)
+        fold_at(dying, AFTER_GRACE)
     assert shown(table) == 3
-    assert fold_at(table, OVER) == 1
+    assert fold_at(table, AFTER_GRACE) == 1
     assert days(table)["2026-03-13"]["views"] == 2
     assert summary(table)["today"] == {"day": TODAY, "h12": 1}
 
@@ -257,9 +257,9 @@ def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTabl
 
     def other() -> None:
         put_summary(table, count=3, today={"day": "2026-03-13", "h23": 3}, version=7)
-        assert fold_at(table, OVER) == 1
+        assert fold_at(table, AFTER_GRACE) == 1
 
-    assert fold_at(FaultyTable(table, before_write=once(other)), OVER) == 0
+    assert fold_at(FaultyTable(table, before_write=once(other)), AFTER_GRACE) == 0
     assert days(table)["2026-03-13"]["views"] == 3
     assert summary(table)["count"] == 4
 
@@ -281,7 +281,7 @@ def test_views_up_to_the_reset_are_not_folded(table: MemoryTable, reset: int, co
     """A late message has put them after the reset."""
     put_summary(table, watermark=reset, reset=reset)
     put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2)
-    assert fold_at(table, OVER) == counted
+    assert fold_at(table, AFTER_GRACE) == counted
 
 
 def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() -> None:
@@ -290,10 +290,10 @@ def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() ->
     put_summary(table, count=7, watermark=MARK + 9, today={"day": TODAY, "h11": 7}, version=4)
     put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2, badge_id="mona")
     watched = FaultyTable(table)
-    assert fold_at(watched, OVER, badge_id="mona") == 2
+    assert fold_at(watched, AFTER_GRACE, badge_id="mona") == 2
     assert [len(writes) for writes in watched.written] == [2]
     badge, name = summary(table), summary(table, "mona")
-    assert badge.pop("created") == name.pop("created") == int(OVER)
+    assert badge.pop("created") == name.pop("created") == int(AFTER_GRACE)
     assert badge == {
         "count": 9,
         "watermark": MARK + 9,
@@ -302,7 +302,7 @@ def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() ->
     }
     assert name == {"alias": BADGE, "watermark": MARK, "reset": AT_NOON, "version": 2}
     assert shown(table, "mona") == 9
-    assert fold_at(table, OVER, badge_id="mona") == 0
+    assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
 
 
 def test_a_view_under_another_name_of_before_the_badges_reset_is_passed_and_not_counted(
@@ -311,10 +311,10 @@ def test_a_view_under_another_name_of_before_the_badges_reset_is_passed_and_not_
     put_summary(table, "mona", alias=BADGE, version=1)
     put_summary(table, reset=AT_NOON + 1, version=4)
     put_views(table, AT_NOON, AT_NOON + 1, badge_id="mona")
-    assert fold_at(table, OVER, badge_id="mona") == 0
+    assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
     assert (summary(table)["version"], summary(table, "mona")["watermark"]) == (4, MARK)
     put_views(table, MARK + 1, badge_id="mona")
-    assert fold_at(table, OVER + 300, MARK + 300_000, badge_id="mona") == 1
+    assert fold_at(table, AFTER_GRACE + 300, MARK + 300_000, badge_id="mona") == 1
     assert summary(table)["count"] == 1
 
 
@@ -322,7 +322,7 @@ def test_a_view_under_another_name_finishes_the_day_of_the_badge(table: MemoryTa
     put_summary(table, "mona", alias=BADGE, version=1)
     put_summary(table, count=2, today={"day": "2026-03-13", "h23": 2}, version=6)
     put_views(table, AT_NOON, badge_id="mona")
-    assert fold_at(table, OVER, badge_id="mona") == 1
+    assert fold_at(table, AFTER_GRACE, badge_id="mona") == 1
     assert list(days(table)) == ["2026-03-13"]
     assert days(table, "mona") == {}
     assert summary(table)["today"] == {"day": TODAY, "h12": 1}
@@ -340,7 +340,7 @@ def test_a_move_is_done_only_if_neither_summary_has_changed(
         table.write(Update(keys.summary(changed), values={"version": 9}))
 
     watched = FaultyTable(table, before_write=once(other))
-    assert fold_at(watched, OVER, badge_id="mona") == 1
+    assert fold_at(watched, AFTER_GRACE, badge_id="mona") == 1
     assert len(watched.written) == 2
     assert (summary(table)["count"], shown(table, "mona")) == (3, 3)
 
@@ -350,8 +350,8 @@ def test_a_move_is_done_only_if_neither_summary_has_changed(
 
 def test_another_fold_just_before_the_write_is_seen_and_not_repeated(table: MemoryTable) -> None:
     put_views(table, AT_NOON, AT_NOON + 1)
-    raced = FaultyTable(table, before_write=once(lambda: fold_at(table, OVER)))
-    assert fold_at(raced, OVER) == 0
+    raced = FaultyTable(table, before_write=once(lambda: fold_at(table, AFTER_GRACE)))
+    assert fold_at(raced, AFTER_GRACE) == 0
     assert summary(table)["count"] == 2
     assert summary(table)["today"] == {"day": TODAY, "h12": 2}
 
@@ -360,7 +360,7 @@ def test_whatever_else_is_written_in_between_makes_a_fold_read_again(table: Memo
     put_views(table, AT_NOON, AT_NOON + 1)
     base = once(lambda: table.write(Update(keys.summary(BADGE), values={"base": 5, "version": 1})))
     watched = FaultyTable(table, before_write=base)
-    assert fold_at(watched, OVER) == 2
+    assert fold_at(watched, AFTER_GRACE) == 2
     assert len(watched.written) == 2
     assert shown(table) == 5 + 2
 
@@ -378,10 +378,10 @@ def test_a_fold_that_is_always_overtaken_gives_up_and_has_counted_nothing(
     with pytest.raises(
         Unavailable, match=f"^octocat was changed by {TRIES} other writes; try again$"
     ):
-        fold_at(raced, OVER)
+        fold_at(raced, AFTER_GRACE)
     assert len(raced.written) == TRIES
     assert shown(table) == 1
-    assert fold_at(table, OVER) == 1
+    assert fold_at(table, AFTER_GRACE) == 1
 
 
 def test_the_last_try_may_succeed_and_steps_that_succeed_are_no_tries(table: MemoryTable) -> None:
@@ -400,10 +400,10 @@ def test_a_failure_is_raised_and_earlier_steps_stay_folded(
     put_views(table, AT_NOON - DAY * 1000, AT_NOON)
     faulty = FaultyTable(table, before_write=raising(None, None, failure))
     with pytest.raises(type(failure)):
-        fold(faulty, OVER)
+        fold(faulty, AFTER_GRACE)
     assert summary(table)["count"] == 1
     assert shown(table) == 2
-    assert fold(table, OVER) == 1
+    assert fold(table, AFTER_GRACE) == 1
     assert summary(table)["count"] == 2
 
 
@@ -411,8 +411,8 @@ def test_an_answer_that_is_lost_counts_nothing_twice(table: MemoryTable) -> None
     put_views(table, AT_NOON, AT_NOON + 1)
     lossy = FaultyTable(table, after_write=raising(Unavailable("no answer")))
     with pytest.raises(Unavailable):
-        fold_at(lossy, OVER)
-    assert fold_at(table, OVER) == 0
+        fold_at(lossy, AFTER_GRACE)
+    assert fold_at(table, AFTER_GRACE) == 0
     assert summary(table)["count"] == 2
 
 
@@ -420,7 +420,7 @@ def test_a_write_sent_twice_because_its_answer_was_lost_counts_once(table: Memor
     """The table itself asks again; the second time the fold meets its own version."""
     put_views(table, AT_NOON, AT_NOON + 1)
     lossy = FaultyTable(table, before_write=lambda writes: table.write(*writes))
-    assert fold_at(lossy, OVER) == 0
+    assert fold_at(lossy, AFTER_GRACE) == 0
     assert summary(table)["count"] == 2
 
 
@@ -430,7 +430,7 @@ def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable)
     odd: Item = {"PK": keys.partition(BADGE), "SK": f"VIEW#{ulid(AT_NOON)}#x"}
     table.write(Put(odd))
     with pytest.raises(ValueError, match="ULID"):
-        fold_at(table, OVER)
+        fold_at(table, AFTER_GRACE)
 
 
 # ---- markers
@@ -439,7 +439,11 @@ def test_an_item_that_is_no_view_stops_the_fold_of_its_badge(table: MemoryTable)
 def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: MemoryTable) -> None:
     clock = Clock()
     folder = Folder(table, WINDOWS, clock)
-    for now, is_over in ((OVER - 0.001, False), (OVER, True), (OVER + 9_999, True)):
+    for now, is_over in (
+        (AFTER_GRACE - 0.001, False),
+        (AFTER_GRACE, True),
+        (AFTER_GRACE + 9_999, True),
+    ):
         clock.now = now
         assert folder.is_over(MARK // 1000) is is_over
 

@@ -88,7 +88,7 @@ def test_a_history_is_one_of_30_days_unless_it_says_otherwise(world: World) -> N
     assert days[-2:] == [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 1}]
 
 
-def test_by_hour_it_is_one_of_the_same_days(world: World) -> None:
+def test_a_history_by_hour_has_the_same_days(world: World) -> None:
     fill(world.table)
     body = world.history(by="hour", days="1")
     hours = body.pop("views")
@@ -113,7 +113,7 @@ def test_an_id_nobody_knows_has_a_history_and_a_chart(world: World) -> None:
 
 @pytest.mark.parametrize("path", [JSON, CHART])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_a_look_at_the_history_counts_nothing(world: World, path: str, method: str) -> None:
+def test_a_request_for_a_history_counts_no_view(world: World, path: str, method: str) -> None:
     assert world.ask(path, method, id="a/b").status == 200
     assert world.ask(path, method, id="a/b", days="0").status == (200 if path == CHART else 400)
     assert (world.queue.bodies, world.table.written, world.table.put) == ([], [], [])
@@ -193,7 +193,7 @@ def test_a_missing_or_wrong_id_is_refused(world: World) -> None:
 
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no such table")])
-def test_a_table_that_does_not_answer_is_said_so(world: World, failure: StorageError) -> None:
+def test_a_table_that_does_not_answer_is_reported(world: World, failure: StorageError) -> None:
     world.table.failure = failure
     answer = world.ask(JSON, id="a/b")
     assert answer.status == 503
@@ -205,7 +205,7 @@ def test_a_table_that_does_not_answer_is_said_so(world: World, failure: StorageE
     assert world.title(id="a/b") == "unavailable: try again"
 
 
-def test_what_nobody_expected_is_an_error_in_the_shape_of_all_others(
+def test_an_unexpected_error_has_the_form_of_every_error(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.table.failure = RuntimeError("boom")
@@ -222,7 +222,7 @@ def test_what_nobody_expected_is_an_error_in_the_shape_of_all_others(
         assert vars(record)["fields"] == {"function": "api_handler"}
 
 
-def test_what_the_caller_did_wrong_is_not_logged(
+def test_errors_of_the_caller_are_not_logged(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.ask(JSON)
@@ -231,7 +231,7 @@ def test_what_the_caller_did_wrong_is_not_logged(
 
 
 @pytest.mark.parametrize("query", [{"id": "a/b"}, {}])
-def test_no_cache_keeps_a_history(world: World, query: dict[str, str]) -> None:
+def test_no_cache_stores_a_history(world: World, query: dict[str, str]) -> None:
     answer, chart = world.ask(JSON, **query), world.ask(CHART, **query)
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Content-Type"] == "application/json"
@@ -259,7 +259,7 @@ def test_an_error_has_the_size_of_the_chart_unless_that_is_the_error(world: Worl
     assert (wrong_width.attrib["width"], wrong_width.attrib["height"]) == ("600", "150")
 
 
-def test_a_process_that_only_draws_badges_imports_nothing_of_this() -> None:
+def test_a_process_that_only_draws_badges_does_not_import_these_routes() -> None:
     script = (
         "import sys; import chalicelib.views.history_routes; print([name for name in sys.modules"
         " if name.startswith('chalicelib.') and name.endswith(('history', 'chart', 'colors'))])"

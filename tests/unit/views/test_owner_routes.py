@@ -190,7 +190,7 @@ def test_a_badge_is_changed_and_the_answer_says_its_name(api: Api) -> None:
         assert api.look(peek="1") == says
 
 
-def test_a_frozen_badge_counts_nothing_until_it_thaws(api: Api) -> None:
+def test_a_frozen_badge_counts_no_view_until_it_is_unfrozen(api: Api) -> None:
     secret = api.claim()
     api.look()
     api.deliver()
@@ -394,7 +394,7 @@ def test_a_badge_that_nobody_claimed_is_404(api: Api, method: str) -> None:
     assert "POST /api/v1/badges" in answer.says
 
 
-def test_what_is_taken_is_409(api: Api) -> None:
+def test_an_id_that_is_taken_is_409(api: Api) -> None:
     """By an owner, by views, by a base, and as another badge's name."""
     secret = api.claim()
     api.look("viewed")
@@ -441,7 +441,7 @@ def test_while_the_table_is_down_the_answer_is_503_and_nothing_is_done(
     assert api.claim("new")
 
 
-def test_an_error_of_ours_is_500_in_the_form_of_every_other(api: Api) -> None:
+def test_an_internal_error_is_500_in_the_form_of_every_error(api: Api) -> None:
     secret = api.claim()
     api.table = FaultyTable(api.table, before_write=raising(RuntimeError("a bug")))
     answer = api.patch(secret, base=5)
@@ -484,7 +484,7 @@ FIELDS = st.fixed_dictionaries(
 
 @settings(max_examples=150)
 @given(FIELDS | ANY_JSON)
-def test_any_json_is_done_or_refused_and_never_an_error_of_ours(body: Any) -> None:
+def test_any_json_is_accepted_or_refused_and_never_an_internal_error(body: Any) -> None:
     api, text = Api(), json.dumps(body)
     secret = api.claim()
     change = api.call("PATCH", "octocat", text.encode(), f"Bearer {secret}")

@@ -1,4 +1,4 @@
-"""The fair lock: one thread at a time, in the order in which they came."""
+"""The fair lock: one thread at a time, in the order of their requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE = 10.0
 
 
 class Takers:
-    """Threads that take a turn each, one after the other is known to wait."""
+    """Threads that each take the lock; each starts after the one before it waits."""
 
     def __init__(self, lock: FairLock) -> None:
         self._lock = lock
@@ -43,14 +43,14 @@ class Takers:
             assert not thread.is_alive()
 
 
-def test_a_turn_that_nobody_has_is_taken_at_once_and_again() -> None:
+def test_a_free_lock_is_taken_immediately_and_again() -> None:
     lock = FairLock()
     for _ in range(3):
         with lock:
             assert lock.waiting == 0
 
 
-def test_turns_go_to_who_has_waited_longest() -> None:
+def test_the_thread_that_waited_longest_gets_the_lock() -> None:
     lock = FairLock()
     takers = Takers(lock)
     with lock:
@@ -63,7 +63,7 @@ def test_turns_go_to_who_has_waited_longest() -> None:
     assert takers.most_inside == 1
 
 
-def test_who_comes_again_waits_behind_those_that_came_before() -> None:
+def test_a_thread_that_returns_waits_after_those_that_came_before() -> None:
     lock = FairLock()
     takers = Takers(lock)
     with lock:
@@ -73,7 +73,7 @@ def test_who_comes_again_waits_behind_those_that_came_before() -> None:
     takers.join()
 
 
-def test_a_turn_ends_however_it_ends() -> None:
+def test_the_lock_is_released_after_an_error() -> None:
     lock = FairLock()
     with pytest.raises(KeyError), lock:
         raise KeyError

@@ -1,4 +1,4 @@
-"""What requests to DynamoDB consume, by its published rules, with the arithmetic shown."""
+"""The units of requests to DynamoDB, by its published rules, with the arithmetic."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def test_a_view_is_as_large_as_the_sum_of_its_names_and_values() -> None:
     assert item_bytes(encode_item(view)) == 55
 
 
-def test_nothing_weighs_nothing() -> None:
+def test_an_empty_item_has_no_bytes() -> None:
     assert item_bytes({}) == 0
 
 
 @pytest.mark.parametrize("value", [{"BOOL": True}, {"SS": ["a"]}, {"B": "AAAA"}])
-def test_what_no_table_here_holds_is_not_guessed(value: dict[str, Any]) -> None:
+def test_an_unsupported_value_is_an_error(value: dict[str, Any]) -> None:
     with pytest.raises(LookupError, match="no rule"):
         item_bytes({"a": value})
 
@@ -86,7 +86,7 @@ def test_what_no_table_here_holds_is_not_guessed(value: dict[str, Any]) -> None:
     ("size", "units"),
     [(0, 1), (1, 1), (4_095, 1), (4_096, 1), (4_097, 2), (8_192, 2), (8_193, 3), (1_048_576, 256)],
 )
-def test_a_read_costs_a_unit_for_each_4_kb_begun(size: int, units: int) -> None:
+def test_a_read_costs_a_unit_for_each_started_4_kb(size: int, units: int) -> None:
     assert read_units(size, consistent=True) == units
     assert read_units(size, consistent=False) == units / 2
 
@@ -94,21 +94,23 @@ def test_a_read_costs_a_unit_for_each_4_kb_begun(size: int, units: int) -> None:
 @pytest.mark.parametrize(
     ("size", "units"), [(0, 1), (1, 1), (1_023, 1), (1_024, 1), (1_025, 2), (409_600, 400)]
 )
-def test_a_write_costs_a_unit_for_each_kb_begun(size: int, units: int) -> None:
+def test_a_write_costs_a_unit_for_each_started_kb(size: int, units: int) -> None:
     assert write_units(0, size) == units
     assert write_units(size, 0) == units
     assert write_units(size, size) == units
 
 
 @given(st.integers(min_value=0, max_value=409_600), st.integers(min_value=0, max_value=409_600))
-def test_a_write_costs_what_the_larger_of_before_and_after_costs(before: int, after: int) -> None:
+def test_a_write_costs_as_much_as_the_larger_of_the_old_and_new_item(
+    before: int, after: int
+) -> None:
     larger = max(before, after)
     assert write_units(before, after) == write_units(larger, larger)
 
 
 @dataclass
 class Metered:
-    """A table of moto's behind a meter."""
+    """A table on moto with a meter."""
 
     meter: Meter
     client: Any
@@ -118,14 +120,14 @@ class Metered:
         self.table = DynamoTable(self.client, TABLE)
 
     def request(self, action: Callable[[], object]) -> Request:
-        """The one request that an action sends."""
+        """Return the one request that an action sends."""
         self.meter.take()
         action()
         [request] = self.meter.take()
         return request
 
     def hold(self, *items: Item) -> None:
-        """Store items that are not counted."""
+        """Store items without counting the requests."""
         self.table.put_all(items)
         self.meter.take()
 
@@ -141,7 +143,7 @@ def dynamodb() -> Iterator[Metered]:
 
 
 def item(sk: str, size: int) -> Item:
-    """An item of a size: PK 2 + 6, SK 2 + its text, x 1 + as many bytes as are left."""
+    """Return an item of a size: PK 2 + 6, SK 2 + its text, x 1 + the remaining bytes."""
     return {"PK": "USER#a", "SK": sk, "x": "x" * (size - KEYS_BYTES - len(sk) - 1)}
 
 
@@ -156,11 +158,11 @@ def test_a_get_costs_by_the_size_of_the_item(dynamodb: Metered, size: int, units
     assert (got.operation, got.read_units, got.written) == ("GetItem", units, ())
 
 
-def test_a_get_of_what_is_not_there_costs_a_unit(dynamodb: Metered) -> None:
+def test_a_get_of_a_missing_item_costs_a_unit(dynamodb: Metered) -> None:
     assert dynamodb.request(lambda: dynamodb.table.get(Key("no", "no"))).read_units == 1
 
 
-def test_a_get_that_may_be_stale_or_has_a_projection_costs_by_the_whole_item(
+def test_an_eventually_consistent_or_projected_get_costs_by_the_whole_item(
     dynamodb: Metered,
 ) -> None:
     """4,097 bytes are 2 units, and half of that."""
@@ -180,7 +182,7 @@ def test_a_query_adds_up_its_items_and_rounds_once(dynamodb: Metered) -> None:
     assert dynamodb.request(lambda: table.query("USER#a", limit=9)).read_units == 2
 
 
-def test_a_count_and_a_projection_cost_what_whole_items_cost(dynamodb: Metered) -> None:
+def test_a_count_and_a_projection_cost_as_much_as_whole_items(dynamodb: Metered) -> None:
     """Five items of 2,000 bytes: 10,000 bytes begin three times 4 KB."""
     dynamodb.hold(*(item(f"VIEW#{n}", 2_000) for n in range(5)))
     table = dynamodb.table
@@ -192,10 +194,10 @@ def test_a_count_and_a_projection_cost_what_whole_items_cost(dynamodb: Metered) 
     assert [dynamodb.request(ask).read_units for ask in asked] == [3, 3, 3]
 
 
-def test_a_query_costs_by_what_it_looked_at_not_by_what_its_filter_left(
+def test_a_query_costs_by_the_items_before_its_filter(
     dynamodb: Metered,
 ) -> None:
-    """Three items of 2,000 bytes looked at, one returned: 6,000 bytes begin two times 4 KB."""
+    """It looks at three items of 2,000 bytes and returns one: 6,000 bytes start two times 4 KB."""
     dynamodb.hold(*(item(f"VIEW#{n}", 2_000) for n in range(3)))
     asked = dynamodb.request(
         lambda: dynamodb.client.query(
@@ -210,8 +212,8 @@ def test_a_query_costs_by_what_it_looked_at_not_by_what_its_filter_left(
     assert asked.read_units == 2
 
 
-def test_each_page_of_a_query_is_rounded_by_itself(dynamodb: Metered) -> None:
-    """Two pages of 3 x 2,000 bytes: 2 + 2 units, where one of 12,000 would be 3."""
+def test_each_page_of_a_query_is_rounded_separately(dynamodb: Metered) -> None:
+    """Two pages of 3 x 2,000 bytes cost 2 + 2 units, but one of 12,000 would cost 3."""
     dynamodb.hold(*(item(f"VIEW#{n}", 2_000) for n in range(6)))
     dynamodb.table.query("USER#a", limit=3)
     dynamodb.table.count("USER#a", first="VIEW#3", limit=9)
@@ -219,8 +221,8 @@ def test_each_page_of_a_query_is_rounded_by_itself(dynamodb: Metered) -> None:
     assert [page.read_units for page in pages] == [2, 2]
 
 
-def test_a_page_is_weighed_from_where_it_starts(dynamodb: Metered) -> None:
-    """Behind three items of 100 bytes come three of 4,000: 12,000 bytes begin three times 4 KB."""
+def test_a_page_costs_by_the_items_from_its_start(dynamodb: Metered) -> None:
+    """After three items of 100 bytes come three of 4,000: 12,000 bytes start three times 4 KB."""
     dynamodb.hold(*(item(f"VIEW#{n}", 100 if n < 3 else 4_000) for n in range(6)))
     second = dynamodb.request(
         lambda: dynamodb.client.query(
@@ -240,8 +242,8 @@ def test_a_query_that_finds_nothing_costs_a_unit(dynamodb: Metered) -> None:
     assert dynamodb.request(lambda: dynamodb.table.query("USER#a", limit=9)).read_units == 1
 
 
-def test_the_table_of_a_resource_is_metered_alike(dynamodb: Metered) -> None:
-    """The original's: values in Python's types, placeholders of boto3's own making."""
+def test_the_table_of_a_boto3_resource_is_metered_too(dynamodb: Metered) -> None:
+    """The original used it: values in Python's types, and boto3's own placeholders."""
     dynamodb.hold(*(item(f"VIEW#{n}", 2_000) for n in range(3)))
     table = boto3.resource("dynamodb").Table(TABLE)
     condition = conditions.Key("PK").eq("USER#a")
@@ -260,7 +262,7 @@ def test_a_put_costs_by_the_size_of_the_item(dynamodb: Metered, size: int, units
     assert written.key == Key("USER#a", "USER")
 
 
-def test_a_put_in_place_of_a_larger_item_costs_by_that(dynamodb: Metered) -> None:
+def test_a_put_that_replaces_a_larger_item_costs_by_the_larger_one(dynamodb: Metered) -> None:
     dynamodb.hold(item("USER", 3_000))
     assert dynamodb.request(lambda: dynamodb.table.write(Put(item("USER", 40)))).write_units == 3
 
@@ -272,7 +274,7 @@ def test_an_update_costs_by_the_whole_item_however_little_it_changes(dynamodb: M
 
 
 def test_an_update_costs_by_the_larger_of_before_and_after(dynamodb: Metered) -> None:
-    """1,020 bytes and `count`, 5 + 2, are 1,027: two units; taken away again, two as well."""
+    """1,020 bytes and `count`, 5 + 2, are 1,027: two units. Its removal costs two units too."""
     dynamodb.hold(item("USER", 1_020))
     key = Key("USER#a", "USER")
     changes = [Update(key, add={"count": 1}), Update(key, remove=("count",))]
@@ -280,12 +282,12 @@ def test_an_update_costs_by_the_larger_of_before_and_after(dynamodb: Metered) ->
         assert dynamodb.request(lambda: dynamodb.table.write(change)).write_units == 2  # noqa: B023
 
 
-def test_an_update_that_makes_its_item_costs_by_what_it_made(dynamodb: Metered) -> None:
+def test_an_update_that_makes_an_item_costs_by_the_new_item(dynamodb: Metered) -> None:
     change = Update(Key("USER#a", "USER"), values={"x": "x" * 1_500})
     assert dynamodb.request(lambda: dynamodb.table.write(change)).write_units == 2
 
 
-def test_a_delete_costs_by_the_item_that_was_there(dynamodb: Metered) -> None:
+def test_a_delete_costs_by_the_removed_item(dynamodb: Metered) -> None:
     dynamodb.hold(item("USER", 2_000))
     delete = Delete(Key("USER#a", "USER"))
     assert dynamodb.request(lambda: dynamodb.table.write(delete)).write_units == 2
@@ -293,7 +295,7 @@ def test_a_delete_costs_by_the_item_that_was_there(dynamodb: Metered) -> None:
 
 
 @pytest.mark.parametrize(("size", "units"), [(0, 1), (40, 1), (2_000, 2)])
-def test_a_failed_condition_costs_by_the_item_as_it_stands(
+def test_a_failed_condition_costs_by_the_stored_item(
     dynamodb: Metered, size: int, units: int
 ) -> None:
     if size:
@@ -308,7 +310,7 @@ def test_a_failed_condition_costs_by_the_item_as_it_stands(
 
 
 def test_a_batch_costs_by_each_of_its_items(dynamodb: Metered) -> None:
-    """100 bytes, 1,024 and 1,025: 1 + 1 + 2; together they would begin three times 1 KB."""
+    """100 bytes, 1,024 and 1,025: 1 + 1 + 2 units; together they would start three times 1 KB."""
     items = [item(f"VIEW#{n}", size) for n, size in enumerate((100, 1_024, 1_025))]
     batch = dynamodb.request(lambda: dynamodb.table.put_all(items))
     assert batch.operation == "BatchWriteItem"
@@ -317,7 +319,10 @@ def test_a_batch_costs_by_each_of_its_items(dynamodb: Metered) -> None:
 
 
 def test_a_batch_of_reads_costs_by_each_of_its_items(dynamodb: Metered) -> None:
-    """100 bytes, 4,096, 4,097 and none: 1 + 1 + 2 + 1; together they would begin three of 4 KB."""
+    """100 bytes, 4,096, 4,097 and none.
+
+    1 + 1 + 2 + 1; together they would start three times 4 KB.
+    """
     items = [item(f"VIEW#{n}", size) for n, size in enumerate((100, 4_096, 4_097))]
     dynamodb.hold(*items)
     keys = [*map(key_of, items), Key("USER#a", "none")]
@@ -341,8 +346,8 @@ def test_keys_that_a_batch_leaves_unprocessed_cost_nothing(dynamodb: Metered) ->
     assert batch.read_units == 2
 
 
-def test_what_a_batch_leaves_unprocessed_costs_nothing(dynamodb: Metered) -> None:
-    """Two items are put; the answer is that the second is left."""
+def test_items_that_a_batch_leaves_unprocessed_cost_nothing(dynamodb: Metered) -> None:
+    """Two items are put; the response returns the second one as unprocessed."""
     put = [{"PutRequest": {"Item": encode_item(item(sk, 40))}} for sk in ("VIEW#0", "VIEW#1")]
 
     def leave_the_second(**_: object) -> tuple[AWSResponse, dict[str, Any]]:
@@ -389,12 +394,12 @@ def test_an_invalid_request_costs_nothing(dynamodb: Metered) -> None:
     assert dynamodb.request(refused) == Request("UpdateItem")
 
 
-def test_an_operation_without_a_rule_is_not_taken_for_free(dynamodb: Metered) -> None:
+def test_an_operation_without_a_rule_is_an_error(dynamodb: Metered) -> None:
     with pytest.raises(LookupError, match="no rule for what Scan consumes"):
         dynamodb.client.scan(TableName=TABLE)
 
 
-# ---- the index `due`: of keys alone, and only of what has both parts of its key
+# ---- the index `due`: it has only keys, and only of items with both parts of its key
 
 ENTRY: Item = {"PK": "USER#a", "SK": "E", "batch": "ACTIVE#0", "due": 1_767_225_901_234}
 """PK 2 + 6, SK 2 + 1, batch 5 + 8, due 3 + 8 (13 digits: 7 + 1): 35 bytes in the index."""
@@ -409,7 +414,9 @@ def test_an_item_that_enters_the_index_costs_a_unit_there(dynamodb: Metered) -> 
 
 
 @pytest.mark.parametrize("missing", ["batch", "due"])
-def test_an_item_that_is_in_no_index_costs_nothing_there(dynamodb: Metered, missing: str) -> None:
+def test_an_item_without_an_index_entry_costs_nothing_there(
+    dynamodb: Metered, missing: str
+) -> None:
     item = {name: value for name, value in ENTRY.items() if name != missing}
     put = dynamodb.request(lambda: dynamodb.table.write(Put(item)))
     assert put.written == (Written(IN_THE_INDEX, 1, 0),)
@@ -463,15 +470,15 @@ def test_items_of_a_batch_cost_each_their_own_in_the_index(dynamodb: Metered) ->
 
 
 def test_an_entry_of_more_than_1_kb_costs_by_its_size(dynamodb: Metered) -> None:
-    """A batch of 1,000 bytes makes it 1,027: 2 units where it comes, 2 + 1 where it shrinks."""
+    """A put of 1,000 bytes makes the entry 1,027: 2 units when it enters, 2 + 1 when it shrinks."""
     large = {**ENTRY, "batch": "b" * 1_000}
     entered = dynamodb.request(lambda: dynamodb.table.write(Put(large)))
     shrunk = dynamodb.request(lambda: dynamodb.table.write(Put(ENTRY)))
     assert [request.written[0].index_units for request in (entered, shrunk)] == [2, 3]
 
 
-def test_what_a_transaction_writes_to_an_index_is_doubled_too(dynamodb: Metered) -> None:
-    """The most that it can be: no page says whether the index is written once or twice."""
+def test_the_index_units_of_a_transaction_are_doubled_too(dynamodb: Metered) -> None:
+    """This is the maximum: no page says whether the index is written once or twice."""
     transaction = dynamodb.request(lambda: dynamodb.table.write(Put(ENTRY), Put(item("b", 40))))
     assert [(w.units, w.index_units) for w in transaction.written] == [(2, 2), (2, 0)]
 
@@ -500,9 +507,7 @@ def test_a_query_of_an_index_that_finds_nothing_costs_half_a_unit(dynamodb: Mete
 
 
 @pytest.mark.parametrize("part", [{"Select": "COUNT"}, {"ProjectionExpression": "PK"}])
-def test_a_part_of_what_an_index_holds_is_not_guessed(
-    dynamodb: Metered, part: dict[str, str]
-) -> None:
+def test_a_projection_of_an_index_is_an_error(dynamodb: Metered, part: dict[str, str]) -> None:
     with pytest.raises(LookupError, match="part of what an index holds"):
         dynamodb.client.query(
             TableName=TABLE,
@@ -513,14 +518,17 @@ def test_a_part_of_what_an_index_holds_is_not_guessed(
         )
 
 
-def test_an_index_of_more_than_keys_is_not_guessed() -> None:
+def test_an_index_of_more_than_keys_is_an_error() -> None:
     index = {"IndexName": "all", "Projection": {"ProjectionType": "ALL"}, "KeySchema": []}
     with pytest.raises(LookupError, match="all: it holds more than keys"):
         Index.of(index, ("PK", "SK"))
 
 
-def test_requests_of_several_threads_are_weighed_one_by_one(dynamodb: Metered) -> None:
-    """11 bytes, and 300 more each: to 911 one unit, to 1,811 two, 2,111 and 2,411 are three."""
+def test_requests_of_several_threads_are_metered_one_by_one(dynamodb: Metered) -> None:
+    """11 bytes, and 300 more each time.
+
+    One unit up to 911, two up to 1,811, three for 2,111 and 2,411.
+    """
     dynamodb.hold({"PK": "USER#a", "SK": "E"})
 
     def grow(place: int) -> None:
@@ -533,7 +541,7 @@ def test_requests_of_several_threads_are_weighed_one_by_one(dynamodb: Metered) -
     assert sorted(units) == [1, 1, 1, 2, 2, 2, 3, 3]
 
 
-def test_a_request_that_is_not_answered_holds_up_no_other(dynamodb: Metered) -> None:
+def test_a_request_without_a_response_delays_no_other(dynamodb: Metered) -> None:
     def broken(**_: object) -> None:
         raise EndpointConnectionError(endpoint_url="https://dynamodb.example")
 
@@ -545,10 +553,10 @@ def test_a_request_that_is_not_answered_holds_up_no_other(dynamodb: Metered) -> 
     assert dynamodb.request(lambda: dynamodb.table.get(Key("a", "b"))).read_units == 1
 
 
-# ---- what is counted
+# ---- the requests that are counted
 
 
-def test_what_is_sent_when_nobody_watches_does_not_count(dynamodb: Metered) -> None:
+def test_unwatched_requests_do_not_count(dynamodb: Metered) -> None:
     other = aws_client("dynamodb")
     with dynamodb.meter.watching(other):
         DynamoTable(other, TABLE).get(Key("a", "b"))
@@ -557,7 +565,7 @@ def test_what_is_sent_when_nobody_watches_does_not_count(dynamodb: Metered) -> N
     assert [request.operation for request in dynamodb.meter.take()] == ["GetItem"]
 
 
-def test_requests_are_taken_once(dynamodb: Metered) -> None:
+def test_requests_are_returned_once(dynamodb: Metered) -> None:
     dynamodb.table.get(Key("a", "b"))
     assert len(dynamodb.meter.take()) == 1
     assert dynamodb.meter.take() == ()

@@ -1,4 +1,4 @@
-"""The ablation finds every optimization that it removes."""
+"""The ablation: it finds every optimization that it removes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe: when the put of a view was certainly done, and what is left to fold."""
+"""The probe: the time by which a view was certainly put, and the views left to fold."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ def put_by(completed: float, *looks: Look) -> float | None:
     return operation.put_by
 
 
-def test_a_view_is_put_once_no_message_is_left_of_the_time_of_its_answer() -> None:
-    """Answered at 1.5: its message is one of those up to 7; the first look without them is at 4."""
+def test_a_view_is_put_when_no_message_of_its_time_is_left() -> None:
+    """It is answered at 1.5 s, so its message is one of the first 7 s; the look at 4 s has none."""
     looks = (looked(1, 5, 3), looked(2, 7, 6), looked(3, 9, 7), looked(4, 9, 8), looked(5, 9))
     assert put_by(1.5, *looks) == 4.1
 
 
-def test_a_look_that_began_before_the_answer_says_nothing_of_it() -> None:
+def test_a_look_that_began_before_the_response_is_ignored() -> None:
     assert put_by(1.05, looked(1, 5), looked(2, 6)) == 2.1
 
 
-def test_a_view_whose_message_is_still_there_at_the_last_look_was_not_seen_put() -> None:
+def test_a_view_with_a_message_at_the_last_look_has_no_put() -> None:
     assert put_by(1.5, looked(2, 7, 6), looked(3, 9, 7)) is None
     assert put_by(3.5, looked(2, 7), looked(3, 9)) is None
 
 
-def test_what_counted_nothing_for_sure_has_no_put() -> None:
+def test_an_operation_that_certainly_counted_no_view_has_no_put() -> None:
     refused = Operation("a", Kind.HIT, 1, 1.5, Outcome.REFUSED)
     assert annotated([refused], [looked(2, 7)]) == [refused]
 
@@ -68,8 +68,8 @@ def test_a_look_finds_messages_and_dead_letters_that_wait(tmp_path: Path) -> Non
         assert db_probe.look(tmp_path)[2:] == (3, 3)
 
 
-def test_what_is_left_are_views_after_the_watermarks_and_what_ttl_removes(tmp_path: Path) -> None:
-    """3 views, of which one is folded, and one marker."""
+def test_views_after_the_watermarks_and_markers_are_left(tmp_path: Path) -> None:
+    """There are 3 views, of which one is folded, and one marker."""
     with closing(Database(tmp_path / FILE)) as database:
         table = SqliteTable(database)
         for badge_id, at in (("a", 1_000), ("a", 1_001), ("b", 1_000)):

@@ -1,4 +1,4 @@
-"""The checker: each hand-made bad history goes red for its own reason, a good one does not."""
+"""The checker: it rejects each wrong history for its own reason, and accepts a correct one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chaos.checker.verdict import Flaw, Verdict, check
 def hit(
     at: float, shown: int | None, put_by: float | None = None, badge_id: str = "a"
 ) -> Operation:
-    """A visitor who is answered within half a second."""
+    """Return the operation of a visitor who is answered within half a second."""
     done = Outcome.ACKNOWLEDGED
     return Operation(badge_id, Kind.HIT, at, at + 0.5, done, shown, put_by)
 
@@ -52,14 +52,14 @@ def test_the_order_in_which_operations_were_recorded_does_not_matter() -> None:
 
 
 def test_a_lost_view_is_found_at_the_end() -> None:
-    """2 acknowledged, 1 counted."""
+    """2 views are acknowledged and 1 is counted."""
     verdict = check([hit(1, 0), hit(3, 1), final(9, 1)])
     assert [one.flaw for one in verdict.violations] == [Flaw.UNEQUAL]
     assert (verdict.lost, verdict.doubled) == (1, 0)
 
 
 def test_a_lost_view_is_found_while_it_runs() -> None:
-    """The second hit was put by 4, and its visitor could not be told of the first."""
+    """The second view was put by 4 s; its visitor's badge could not yet show the first."""
     assert flaws(hit(1, 0, 4), hit(1.2, 0, 4), read(5, 1), final(9, 2)) == [Flaw.LOST]
 
 
@@ -68,19 +68,19 @@ def test_a_view_that_is_not_put_yet_need_not_be_shown() -> None:
 
 
 def test_a_double_count_is_found_at_the_end_and_while_it_runs() -> None:
-    """1 attempted, 2 shown."""
+    """1 view is attempted and 2 are shown."""
     verdict = check([hit(1, 0, 2), read(5, 2), final(9, 2)])
     assert [one.flaw for one in verdict.violations] == [Flaw.OVER, Flaw.OVER, Flaw.UNEQUAL]
     assert (verdict.lost, verdict.doubled) == (0, 1)
 
 
 def test_a_value_from_the_future_is_found() -> None:
-    """2 shown at 3, the second hit came at 4, and was rightly shown 1."""
+    """2 are shown at 3 s; the second view comes at 4 s, and its badge correctly shows 1."""
     assert flaws(hit(1, 0, 2), read(3, 2), hit(4, 1, 5), final(9, 2)) == [Flaw.OVER, Flaw.DOWN]
 
 
 def test_a_visitor_is_not_shown_their_own_view() -> None:
-    """Its put would promise 2, and so the end is wrong as well."""
+    """Its put would promise 2, so the end is wrong too."""
     assert flaws(hit(1, 1, 2), final(9, 1)) == [Flaw.OVER, Flaw.DOWN]
 
 
@@ -89,9 +89,9 @@ def test_a_visitor_may_be_shown_the_view_of_another_at_the_same_time() -> None:
 
 
 def test_a_dip_below_a_promised_count_is_found() -> None:
-    """Once the hit that was shown 1 is put, there are 2 for good, though one is of unknown outcome.
+    """After the view whose badge showed 1 is put, the count is 2 for good.
 
-    Nothing that was acknowledged is lost, and nobody was shown 2.
+    One view has an unknown outcome. No acknowledged view is lost, and no badge showed 2.
     """
     assert flaws(unanswered(1), hit(3, 1, 4), read(5, 1), final(9, 2)) == [Flaw.DOWN]
 
@@ -102,13 +102,13 @@ def test_a_dip_below_what_anybody_saw_is_found() -> None:
 
 
 @pytest.mark.parametrize("kind", list(Kind)[:3])
-def test_a_dip_is_found_of_whatever_answer(kind: Kind) -> None:
-    """A hit of a frozen badge is refused, and shows the count all the same."""
+def test_a_dip_is_found_in_every_kind_of_response(kind: Kind) -> None:
+    """A request for a frozen badge does not count, but shows the count."""
     refused = Operation("a", kind, 7, 7.5, Outcome.REFUSED, 1)
     assert Flaw.DOWN in flaws(hit(1, 0), hit(1.2, 0), read(5, 2), refused, final(9, 2))
 
 
-def test_answers_that_overlap_may_come_in_any_order() -> None:
+def test_overlapping_responses_may_come_in_any_order() -> None:
     first, second = read(5, 2), read(5.2, 1)
     assert flaws(hit(1, 0), hit(1.2, 0), first, second, final(9, 2)) == []
 
@@ -127,7 +127,7 @@ def test_a_refused_view_may_not_count() -> None:
 
 @pytest.mark.parametrize("later", [1, 3])
 def test_a_count_that_changes_through_the_fold_is_found(later: int) -> None:
-    """1 to 3 would all be right, but not one after the other: nobody has come meanwhile."""
+    """Each of 1 to 3 is right, but not a change between them, because nobody came meanwhile."""
     operations = (hit(1, 0), unanswered(2), unanswered(3), final(8, 2), final(9, later))
     assert Flaw.UNEQUAL in flaws(*operations)
 
@@ -136,12 +136,12 @@ def test_a_badge_that_nobody_read_at_the_end_is_found() -> None:
     assert flaws(hit(1, 0), final(9, 0, badge_id="b")) == [Flaw.UNREAD]
 
 
-def test_badges_are_judged_each_by_itself() -> None:
+def test_each_badge_is_judged_separately() -> None:
     verdict = check([*GOOD, hit(1, 0, 2, badge_id="b"), final(9, 0, badge_id="b")])
     assert {one.operation.badge_id for one in verdict.violations} == {"b"}
 
 
-def test_a_violation_shows_the_operations_that_prove_it_and_no_others() -> None:
+def test_a_violation_shows_only_the_operations_that_prove_it() -> None:
     promise, dip = hit(3, 1, 4), read(5, 1)
     [violation] = check([unanswered(1), promise, dip, final(9, 2)]).violations
     assert violation.excerpt == (promise,)
@@ -152,7 +152,7 @@ def test_a_violation_shows_the_operations_that_prove_it_and_no_others() -> None:
     )
 
 
-def test_a_history_is_kept_and_read_again(tmp_path: Path) -> None:
+def test_a_stored_history_is_read_unchanged(tmp_path: Path) -> None:
     noted = replace(unanswered(2), badge_id="ü/🦆", note='cut "mid-request"')
     kept = [GOOD[0], noted, *GOOD[1:]]
     history.write(tmp_path / "history.jsonl", reversed(kept))
@@ -168,7 +168,7 @@ def test_a_reset_begins_a_life_at_0() -> None:
 
 
 def test_a_view_of_an_earlier_life_is_found_in_the_new_one() -> None:
-    """Asked for and answered before the reset began, however late it was put."""
+    """It was answered before the reset began, however late it was put."""
     assert flaws(*OLD, reset(5, 6), read(7, 1), final(9, 1)) == [
         *(Flaw.OVER, Flaw.OVER, Flaw.UNEQUAL)
     ]
@@ -191,7 +191,7 @@ def test_an_answer_during_a_reset_may_be_of_either_life(count: int) -> None:
     assert flaws(*OLD, reset(5, 6), read(5.2, count), final(9, 0)) == []
 
 
-def test_an_answer_during_a_reset_shows_no_view_that_nobody_took() -> None:
+def test_a_response_during_a_reset_shows_only_views_that_were_taken() -> None:
     assert flaws(*OLD, reset(5, 6), read(5.2, 3), final(9, 0)) == [Flaw.OVER]
 
 
@@ -207,11 +207,11 @@ def test_a_dip_within_a_life_is_found_after_a_reset() -> None:
 
 @pytest.mark.parametrize("count", [0, 1])
 def test_a_view_without_a_read_may_be_of_the_life_before(count: int) -> None:
-    """Its time is the clock's alone, which a reset is a few seconds ahead of."""
+    """It has the time of the clock, and a reset may be a few seconds ahead of the clock."""
     assert flaws(*OLD, reset(5, 6), hit(7, None, 8), read(9, count), final(11, count)) == []
 
 
-def test_a_reset_without_an_answer_may_be_done_at_any_time() -> None:
+def test_a_reset_without_a_response_may_take_effect_at_any_time() -> None:
     asked = reset(5, 6, Outcome.UNKNOWN)
     for count in (2, 1, 0):
         assert flaws(*OLD, asked, read(9, count), final(11, count)) == []

@@ -1,4 +1,4 @@
-"""Owners: each request is asked again until it is done, and the history has all that time."""
+"""Owners: they repeat each request until it succeeds, and the history has the whole time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chaos.driver.owners import DIGEST, Owners
 
 
 class Badges(HTTPServer):
-    """A server that answers with these statuses in turn, then always that all is done."""
+    """A server that answers with these statuses in turn, and then always with success."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Answering)
@@ -57,10 +57,10 @@ def server() -> Iterator[Badges]:
         thread.join()
 
 
-def test_a_reset_is_asked_again_until_it_is_done_and_is_one_operation(
+def test_a_reset_is_retried_until_it_succeeds_and_is_one_operation(
     server: Badges, tmp_path: Path
 ) -> None:
-    """The claim is done at once, the reset at the third time."""
+    """The claim succeeds immediately, the reset at the third try."""
     server.statuses = [201, 503, 503]
     recorder = Recorder(tmp_path / "owners")
     owners = Owners("127.0.0.1", server.server_port, "seed", ["a b"], recorder)
@@ -76,7 +76,7 @@ def test_a_reset_is_asked_again_until_it_is_done_and_is_one_operation(
     assert owners.wrong == []
 
 
-def test_an_answer_that_no_owner_expects_is_told(server: Badges, tmp_path: Path) -> None:
+def test_an_unexpected_response_is_reported(server: Badges, tmp_path: Path) -> None:
     server.statuses = [409, 201, 403, 403]
     recorder = Recorder(tmp_path / "owners")
     owners = Owners("127.0.0.1", server.server_port, "seed", ["a", "b"], recorder)

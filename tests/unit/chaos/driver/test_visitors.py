@@ -1,4 +1,4 @@
-"""The parts of a run: what an answer says, which faults come, the clock that jumps, the logs."""
+"""The parts of a run: responses, faults, the clock that jumps, and the logs."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ def ok(body: str) -> bytes:
         (b"HTTP/1.1 503 No\r\n\r\n", Answer(Outcome.UNKNOWN, None, "HTTP/1.1 503 No\r\n\r\n")),
     ],
 )
-def test_an_answer_says_whether_the_view_counts(received: bytes, answer: Answer) -> None:
+def test_a_response_shows_whether_the_view_counts(received: bytes, answer: Answer) -> None:
     assert understood(received) == answer
 
 
-def test_every_manner_is_some_visitor_s_and_they_are_a_hundred() -> None:
+def test_a_hundred_visitors_have_every_behaviour() -> None:
     assert set(CLIENT_BEHAVIOURS) == set(ClientBehaviour)
     assert sum(CLIENT_BEHAVIOURS.values()) == 100
 
 
-def test_a_peek_and_a_head_are_reads_and_all_else_are_hits() -> None:
+def test_peeks_and_heads_are_reads_and_other_requests_are_hits() -> None:
     reads = {behaviour for behaviour in ClientBehaviour if behaviour.kind is Kind.READ}
     assert reads == {ClientBehaviour.PEEK, ClientBehaviour.HEAD}
 
 
-def test_a_seed_plans_one_sequence_of_faults_with_every_kind_at_its_beginning() -> None:
+def test_a_seed_has_one_sequence_of_faults_that_begins_with_every_kind() -> None:
     first, again, other = (list(islice(plan(seed), 40)) for seed in (1, 1, 2))
     assert first == again
     assert first != other
@@ -68,7 +68,7 @@ def test_a_clock_is_set_for_every_process_that_has_its_file(tmp_path: Path) -> N
     assert OffsetClock(tmp_path / "clock").offset == 999
 
 
-def test_a_time_is_without_fault_if_none_lasted_or_began() -> None:
+def test_a_period_is_without_faults_if_none_lasted_or_began() -> None:
     fault_state = FaultState()
     before = fault_state.changes
     assert fault_state.no_fault_since(before)

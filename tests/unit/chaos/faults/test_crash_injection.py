@@ -1,4 +1,4 @@
-"""Death between two commits: which thread's, at which of its transactions, and what stays."""
+"""A crash between two commits: in which thread, before which transaction, and what is stored."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for name in ("put_views", "expiry"):
 
 
 def committed(folder: Path, thread: str, begins: int) -> tuple[int, list[tuple[str, int]]]:
-    """How the program ends, and what is in its file then."""
+    """Run the program; return how it ends and the contents of its file."""
     crash_injection.write(folder / "crash", thread, begins)
     file = folder / "file.sqlite3"
     finished = subprocess.run(  # noqa: S603  our own words
@@ -56,13 +56,15 @@ BEFORE = [("put_views", step) for step in range(3)]
 
 
 @pytest.mark.parametrize("begins", [1, 2, 3])
-def test_it_ends_when_a_thread_begins_one_more_transaction(tmp_path: Path, begins: int) -> None:
-    """Whatever others commit meanwhile; what it committed itself stays."""
+def test_the_process_ends_when_a_thread_begins_one_more_transaction(
+    tmp_path: Path, begins: int
+) -> None:
+    """Its own commits stay, whatever other threads commit meanwhile."""
     own = [("expiry", step) for step in range(begins - 1)]
     assert committed(tmp_path, "expiry", begins) == (-signal.SIGKILL, BEFORE + own)
 
 
-def test_it_goes_on_where_the_thread_begins_none(tmp_path: Path) -> None:
+def test_the_process_continues_if_the_thread_begins_no_transaction(tmp_path: Path) -> None:
     status, steps = committed(tmp_path, "fold_views", 1)
     assert status == 0
     assert len(steps) == 6

@@ -1,4 +1,4 @@
-"""Fuzz cases: made from a seed, of every kind, and nothing in it is a view of a checked badge."""
+"""Fuzz cases: made from a seed, of every kind, and never a view of a checked badge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_every_family_has_its_share_and_few_repeats() -> None:
 
 
 def counts(case: Case) -> bool:
-    """Whether a case is a request by which a badge under check would count a view."""
+    """Return whether a case is a request that counts a view of a checked badge."""
     line = case.raw.partition(b"\r\n")[0]
     method, _, rest = line.partition(b" ")
     path, _, query = rest.removesuffix(b" HTTP/1.1").partition(b"?")

@@ -1,4 +1,4 @@
-"""The ASGI application: what a route gets of a request, and what a client gets of a response."""
+"""The ASGI application: the request that a route gets, and the response that a client gets."""
 
 from __future__ import annotations
 
@@ -115,13 +115,13 @@ def test_a_header_that_comes_twice_has_both_values() -> None:
 
 
 @pytest.mark.parametrize("header", [(b"content-length", b"6"), (b"transfer-encoding", b"chunked")])
-def test_a_body_is_put_together(header: tuple[bytes, bytes]) -> None:
+def test_the_parts_of_a_body_are_joined(header: tuple[bytes, bytes]) -> None:
     request = exchange("PUT", headers=[HOST, header], parts=[b"abc", b"def", b""]).request
 
     assert (request.method, request.body) == ("PUT", b"abcdef")
 
 
-def test_a_body_of_the_largest_size_is_taken() -> None:
+def test_a_body_of_the_maximum_size_is_accepted() -> None:
     size = b"%d" % MAX_BODY_BYTES
     parts = [b"x" * MAX_BODY_BYTES, b""]
 
@@ -148,7 +148,7 @@ def test_a_body_that_is_too_large_is_not_read_to_its_end(
     assert refused.error == {"code": "too_large", "message": message}
 
 
-def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+def test_a_missing_body_times_out() -> None:
     length = (b"content-length", b"2")
 
     refused = exchange("POST", headers=[HOST, length], parts=[b"x"], body_seconds=0.01)
@@ -175,7 +175,7 @@ def test_a_body_that_breaks_off_is_malformed() -> None:
     ],
 )
 def test_http_1_1_has_one_host(hosts: list[bytes], version: str, status: int) -> None:
-    """The server stands in for a missing `Host` with an empty one."""
+    """The server replaces a missing `Host` with an empty one."""
     checked = exchange(headers=[(b"host", host) for host in hosts], version=version)
 
     assert checked.status == status
@@ -201,7 +201,7 @@ def test_a_204_has_no_length() -> None:
     assert b"content-length" not in exchange(response=Response(204)).headers
 
 
-def test_a_fault_is_an_internal_error_and_no_broken_connection() -> None:
+def test_a_fault_is_an_internal_error_on_an_open_connection() -> None:
     failed = exchange(response=MemoryError())
 
     assert (failed.status, failed.error["code"]) == (500, "internal")

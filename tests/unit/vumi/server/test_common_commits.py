@@ -23,9 +23,9 @@ URL = Request("POST", "/events", body=b'{"url": "https://example.com"}')
 
 @dataclass
 class Storage:
-    """Notes in which commit, and on which thread, each request was answered.
+    """A storage that notes the commit and the thread of each request.
 
-    A commit fails with `error`, after its function was called if it fails `late`.
+    With `error` a commit fails: before its function, or after it if it fails `late`.
     """
 
     error: Exception | None = None
@@ -103,7 +103,7 @@ def test_requests_that_come_together_share_a_commit_and_a_turn() -> None:
 
 
 @pytest.mark.parametrize(("requests", "commits"), [(MAX_REQUESTS, 1), (MAX_REQUESTS + 1, 2)])
-def test_no_more_than_so_many_share_a_commit(requests: int, commits: int) -> None:
+def test_a_commit_has_a_maximum_of_requests(requests: int, commits: int) -> None:
     storage = Storage()
 
     assert len(answers(storage, gets(requests))) == requests
@@ -128,7 +128,7 @@ def test_requests_that_come_while_a_commit_runs_are_answered_in_the_next() -> No
     assert storage.commits == [1, 2, 2]
 
 
-def test_what_may_call_the_network_has_a_thread_and_no_commit() -> None:
+def test_a_request_that_may_call_the_network_has_a_thread_and_no_commit() -> None:
     storage = Storage()
 
     answers(storage, [URL])
@@ -138,7 +138,7 @@ def test_what_may_call_the_network_has_a_thread_and_no_commit() -> None:
     assert thread is not storage.loop_thread
 
 
-def test_a_request_that_waits_for_the_network_holds_up_nobody() -> None:
+def test_a_request_that_waits_for_the_network_delays_no_other() -> None:
     """The route of the URL waits until another request was answered."""
     met = threading.Event()
 
@@ -173,7 +173,7 @@ def test_a_body_that_may_name_a_url_may_call_the_network(body: bytes, *, expecte
 def test_requests_whose_commit_failed_are_answered_alone(
     error: StorageError, *, late: bool
 ) -> None:
-    """Each in a commit of its own, and then without one, so that its route meets the fault."""
+    """Each runs in its own commit, and then without one, so that its route gets the error."""
     storage = Storage(error, late)
 
     assert [response.status for response in answers(storage, gets(2))] == [200, 200]

@@ -28,7 +28,7 @@ LARGE = 12_000_000
 
 @dataclass
 class Small:
-    """An application that answers what it was asked; `/slow` waits until it may `go_on`."""
+    """An application that echoes its requests; `/slow` waits for `go_on`."""
 
     entered: threading.Event = field(default_factory=threading.Event)
     go_on: threading.Event = field(default_factory=threading.Event)
@@ -133,7 +133,7 @@ def test_port_0_is_a_free_port(small: Small) -> None:
 
 
 def test_a_port_that_is_taken_is_an_error_at_construction(small: Small) -> None:
-    """The parser's own listener would share the port."""
+    """The parser's own listener would share the port instead."""
     with serving(small) as (server, _):
         assert _error_of("127.0.0.1", server.port) == errno.EADDRINUSE
 
@@ -169,7 +169,7 @@ def test_a_connection_is_kept_for_the_next_request(small: Small) -> None:
 @pytest.mark.parametrize(
     "request_", [get("/a", "Connection: close\r\n"), b"GET /a HTTP/1.0\r\n\r\n"]
 )
-def test_a_connection_ends_that_is_not_to_be_kept(small: Small, request_: bytes) -> None:
+def test_a_connection_that_is_not_kept_is_closed(small: Small, request_: bytes) -> None:
     with serving(small) as (server, _):
         assert answer_of(server, request_).endswith(b'{"path": "/a", "body": ""}')
 
@@ -183,7 +183,7 @@ def test_requests_sent_ahead_are_answered_in_their_order(small: Small) -> None:
     assert re.findall(rb'"path": "(.*?)"', answers) == [path.encode() for path in [*paths, "/last"]]
 
 
-def test_a_request_that_waits_holds_up_no_other(small: Small) -> None:
+def test_a_request_that_waits_delays_no_other(small: Small) -> None:
     with serving(small) as (server, _), connect(server) as slow, connect(server) as quick:
         slow.request("GET", "/slow")
         assert small.entered.wait(PATIENCE)
@@ -192,7 +192,7 @@ def test_a_request_that_waits_holds_up_no_other(small: Small) -> None:
         assert slow.getresponse().read() == b'{"path": "/slow", "body": ""}'
 
 
-def test_a_client_that_does_not_read_holds_up_nobody(small: Small) -> None:
+def test_a_client_that_does_not_read_delays_no_other(small: Small) -> None:
     with serving(small) as (server, _), ExitStack() as stack:
         deaf = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), PATIENCE))
         deaf.sendall(get("/large") * 2 + get("/large", "Connection: close\r\n"))
@@ -205,7 +205,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(small: Small) -> None:
             assert len(stream.read()) > 3 * LARGE
 
 
-def test_a_body_is_waited_for_and_asked_for(small: Small) -> None:
+def test_the_server_waits_for_a_body_and_requests_it(small: Small) -> None:
     head = b"POST /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 3\r\n"
     with serving(small) as (server, _):
         client = socket.create_connection(("127.0.0.1", server.port), PATIENCE)
@@ -262,7 +262,7 @@ def test_a_stop_ends_serving_and_frees_the_port(small: Small) -> None:
         server.stop()
 
 
-def test_a_stop_before_serving_ends_it_when_it_begins(small: Small) -> None:
+def test_a_stop_before_serving_ends_it_at_its_beginning(small: Small) -> None:
     server = WebServer(Application(small), "127.0.0.1", 0)
     server.stop()
     server.serve()
@@ -282,7 +282,7 @@ def test_a_stop_finishes_the_request_under_way(small: Small) -> None:
         assert connection.getresponse().read() == b'{"path": "/slow", "body": ""}'
 
 
-def test_a_stop_does_not_wait_for_ever(small: Small, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_stop_has_a_timeout(small: Small, caplog: pytest.LogCaptureFixture) -> None:
     length = "Content-Length: 9\r\n"
     with (
         serving(small, drain_seconds=0.1) as (server, thread),

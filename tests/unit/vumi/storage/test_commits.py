@@ -1,4 +1,4 @@
-"""Group commit: jobs of many threads share a commit, and fail each for itself."""
+"""Group commit: jobs of many threads share a commit, and each fails separately."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL, BIG = b"s", b"b" * 1_000_000
 
 
 class Odd(Exception):
-    """What a job of these tests raises."""
+    """The error that jobs of these tests raise."""
 
 
 class Gathering(GroupCommit):
@@ -39,7 +39,7 @@ class Gathering(GroupCommit):
 
 
 class Caller(threading.Thread):
-    """A thread that runs one job, and what came of it."""
+    """A thread that runs one job, and its result or error."""
 
     def __init__(self, commits: GroupCommit, job: Job[Any]) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class Caller(threading.Thread):
 
 
 class Bench:
-    """A file with one table, a group commit on it, and what its connection executed."""
+    """A file with one table, its group commit, and the statements of its connection."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,7 +72,7 @@ class Bench:
         self.commits = Gathering(self.writer)
 
     def committed(self) -> list[str]:
-        """The names that another connection sees."""
+        """Return the names that another connection sees."""
         reader = sqlite3.connect(self.path)
         names = [name for (name,) in reader.execute("SELECT name FROM rows ORDER BY name")]
         reader.close()
@@ -82,7 +82,7 @@ class Bench:
         return self.statements.count("COMMIT")
 
     def run_as_one_group(self, *jobs: Job[Any]) -> list[Caller]:
-        """Run jobs, each on a thread, that all wait in this order while one more job is done."""
+        """Run jobs on their own threads, which all wait in this order while another job runs."""
         entered, gathered = threading.Event(), threading.Event()
 
         def hold(_: sqlite3.Connection) -> None:
@@ -102,7 +102,7 @@ class Bench:
         return callers[1:]
 
     def fill_disk(self) -> None:
-        """Let the file grow no further than it is."""
+        """Limit the file to its present size."""
         [pages] = self.writer.execute("PRAGMA page_count").fetchone()
         self.writer.execute(f"PRAGMA max_page_count = {pages}").fetchall()
 
@@ -131,7 +131,7 @@ def insert_then_raise(name: str) -> Job[str]:
 
 
 def insert_twice(connection: sqlite3.Connection) -> None:
-    """One statement, that SQLite undoes."""
+    """Insert two equal rows with one statement, which SQLite undoes."""
     connection.execute("INSERT INTO rows (name) VALUES ('a'), ('a')")
 
 
@@ -140,7 +140,7 @@ def raise_at_once(_: sqlite3.Connection) -> None:
 
 
 def counted(job: Job[Any], calls: list[int]) -> Job[Any]:
-    """The same job, which notes the thread of each call."""
+    """Return a job that notes the thread of each call of the given one."""
 
     def noting(connection: sqlite3.Connection) -> object:
         calls.append(threading.get_ident())
@@ -156,7 +156,7 @@ def test_jobs_that_wait_together_share_one_commit(bench: Bench) -> None:
 
     assert [caller.result for caller in callers] == names
     assert bench.committed() == names
-    assert bench.number_of_commits() == 2  # the one they waited behind, and one for all 20
+    assert bench.number_of_commits() == 2  # the commit that they waited for, and one for all 20
 
 
 def test_free_running_threads_each_get_their_own_result_and_lose_nothing(bench: Bench) -> None:
@@ -231,12 +231,12 @@ def test_an_error_before_any_change_disturbs_no_other_job(bench: Bench) -> None:
     assert isinstance(odd.error, Odd)
     assert (first.result, last.result) == ("a", "c")
     assert bench.committed() == ["a", "c"]
-    assert len(calls) == 2  # neither was done a second time
+    assert len(calls) == 2  # neither job ran again
     assert bench.number_of_commits() == 2
     assert "ROLLBACK" not in bench.statements
 
 
-def test_a_job_done_twice_is_stored_once(bench: Bench) -> None:
+def test_a_job_that_runs_twice_is_stored_once(bench: Bench) -> None:
     calls: list[int] = []
 
     bench.run_as_one_group(counted(insert("a"), calls), insert_then_raise("b"))
@@ -245,8 +245,8 @@ def test_a_job_done_twice_is_stored_once(bench: Bench) -> None:
     assert bench.committed() == ["a"]
 
 
-def test_a_job_that_fails_at_first_and_then_succeeds_has_its_result(bench: Bench) -> None:
-    """Done again alone, the job answers for that time only."""
+def test_a_job_that_fails_and_then_succeeds_has_its_result(bench: Bench) -> None:
+    """It runs again alone, and only that run counts."""
     errors: list[Odd] = [Odd("the first time")]
 
     def flaky(connection: sqlite3.Connection) -> str:
@@ -262,7 +262,7 @@ def test_a_job_that_fails_at_first_and_then_succeeds_has_its_result(bench: Bench
     assert bench.committed() == ["flaky"]
 
 
-def test_no_result_is_there_before_the_commit(bench: Bench) -> None:
+def test_no_job_returns_before_its_commit(bench: Bench) -> None:
     callers: list[Caller] = []
     returned_at_commit: list[int] = []
     seen_at_commit: list[list[str]] = []
@@ -297,7 +297,7 @@ def test_no_result_is_there_before_the_commit(bench: Bench) -> None:
     assert bench.committed() == ["a", "b", "c"]
 
 
-def test_the_lead_goes_to_the_first_that_waits(bench: Bench) -> None:
+def test_the_first_waiting_thread_becomes_the_leader(bench: Bench) -> None:
     calls: list[int] = []
     jobs = [counted(insert(name), calls) for name in "abc"]
 
@@ -306,7 +306,7 @@ def test_the_lead_goes_to_the_first_that_waits(bench: Bench) -> None:
     assert calls == [callers[0].ident] * 3
 
 
-def test_the_lead_is_handed_on_from_a_job_that_raises(bench: Bench) -> None:
+def test_a_job_that_raises_passes_the_lead_on(bench: Bench) -> None:
     [odd] = bench.run_as_one_group(insert_then_raise("a"))
     assert isinstance(odd.error, Odd)
 
@@ -316,7 +316,7 @@ def test_the_lead_is_handed_on_from_a_job_that_raises(bench: Bench) -> None:
 
 @contextmanager
 def locked_from(bench: Bench, transaction: int) -> Iterator[None]:
-    """Another program locks the file just before a transaction: the second, the third and so on."""
+    """Lock the file as another program just before a transaction, from the second one on."""
     other = sqlite3.connect(bench.path, isolation_level=None, check_same_thread=False)
     seen: list[str] = []
 
@@ -340,8 +340,8 @@ def test_a_locked_file_fails_every_waiting_job_and_none_after_it(bench: Bench) -
     assert bench.committed() == ["c"]
 
 
-def test_a_job_that_has_to_be_done_again_while_the_file_is_locked_has_failed(bench: Bench) -> None:
-    """It had its result in the group that was undone; its second time could not begin."""
+def test_a_job_that_must_run_again_while_the_file_is_locked_fails(bench: Bench) -> None:
+    """It had a result in the group that was undone, but its second run could not begin."""
     with locked_from(bench, 3):
         callers = bench.run_as_one_group(insert("a"), insert_then_raise("b"))
 
@@ -349,7 +349,7 @@ def test_a_job_that_has_to_be_done_again_while_the_file_is_locked_has_failed(ben
     assert bench.committed() == []
 
 
-def test_after_a_wait_in_vain_nobody_waits_as_long_until_the_file_is_free(bench: Bench) -> None:
+def test_after_one_timeout_no_job_waits_as_long_until_the_file_is_free(bench: Bench) -> None:
     def patience() -> int:
         [milliseconds] = bench.writer.execute("PRAGMA busy_timeout").fetchone()
         return int(milliseconds)
@@ -380,7 +380,7 @@ def test_a_nested_job_that_undoes_itself_takes_no_savepoint(bench: Bench) -> Non
     assert not any("SAVEPOINT" in statement for statement in bench.statements)
 
 
-def test_a_nested_job_answers_and_is_committed_with_its_transaction(bench: Bench) -> None:
+def test_a_nested_job_returns_and_is_committed_with_its_transaction(bench: Bench) -> None:
     def job(connection: sqlite3.Connection) -> list[str]:
         return [nested(connection, insert("a")), nested(connection, insert("b"))]
 
@@ -435,7 +435,7 @@ def test_a_nested_error_that_is_not_caught_undoes_the_whole_job(bench: Bench) ->
 
 
 def swallowing_a_full_disk(then: Callable[[sqlite3.Connection], object]) -> Job[object]:
-    """A job that goes on after the disk was full, and SQLite has rolled its transaction back."""
+    """Return a job that continues after a full disk, when SQLite has undone its transaction."""
 
     def job(connection: sqlite3.Connection) -> object:
         insert("before")(connection)
@@ -479,5 +479,5 @@ def test_a_full_disk_fails_only_the_job_that_needs_the_room(bench: Bench) -> Non
     assert bench.committed() == ["a", "c"]
 
 
-def test_no_cursor_leaves_the_thread_that_leads(bench: Bench) -> None:
+def test_no_cursor_leaves_the_leading_thread(bench: Bench) -> None:
     assert bench.commits.run(lambda connection: connection.execute("SELECT 1")) is None

@@ -1,4 +1,4 @@
-"""The SQLite file: opened, refused, full, locked, and killed in the middle of writes."""
+"""The SQLite file: opened, refused, full, locked, and killed during writes."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ BIG = "b" * 1_000_000
 
 
 def pragma(database: Database, text: str) -> Any:
-    """What a pragma answers on the connection that writes."""
+    """Return the value of a pragma on the connection that writes."""
     return database.write(lambda connection: connection.execute(f"PRAGMA {text}").fetchone()[0])
 
 
 def fill_disk(database: Database) -> None:
-    """Let the file grow no further than it is."""
+    """Limit the file to its present size."""
     pragma(database, f"max_page_count = {pragma(database, 'page_count')}")
 
 
 def watch(database: Database) -> list[str]:
-    """The statements that the writing connection executes from now on."""
+    """Collect the statements that the writing connection executes from now on."""
     statements: list[str] = []
     database.write(lambda connection: connection.set_trace_callback(statements.append))
     statements.clear()
@@ -162,7 +162,7 @@ def test_a_full_disk_is_unavailable_and_changes_nothing(
     assert table.query("p", limit=10) == []
 
 
-def test_a_disk_with_room_again_is_written_to(database: Database, table: SqliteTable) -> None:
+def test_a_disk_with_free_space_again_is_written_to(database: Database, table: SqliteTable) -> None:
     fill_disk(database)
     with pytest.raises(Unavailable):
         table.put_all([{"PK": "p", "SK": "big", "note": BIG}])
@@ -224,7 +224,7 @@ def test_a_wrong_statement_is_refused(database: Database) -> None:
         (0, Refused),
     ],
 )
-def test_what_may_work_again_is_unavailable_and_all_else_is_refused(
+def test_temporary_errors_are_unavailable_and_all_others_are_refused(
     database: Database, code: int, raised: type[StorageError]
 ) -> None:
     def job(_: sqlite3.Connection) -> None:
@@ -238,10 +238,10 @@ def test_what_may_work_again_is_unavailable_and_all_else_is_refused(
     assert failed.type is raised
 
 
-def test_a_corrupt_file_is_written_no_more_and_read_on(
+def test_a_corrupt_file_is_still_read_but_no_longer_written(
     path: Path, database: Database, table: SqliteTable
 ) -> None:
-    """What a reader finds stops the writers too; the log says so once."""
+    """If a reader finds the corruption, the writers stop too. The log says so once."""
     table.put_all([{"PK": "p", "SK": "s"}])
     broken = sqlite3.DatabaseError("as SQLite says")
     broken.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_INDEX
@@ -263,7 +263,7 @@ def test_a_corrupt_file_is_written_no_more_and_read_on(
 def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
     database: Database, table: SqliteTable
 ) -> None:
-    """Though who found it made nothing of it: what others wrote beside it is not committed."""
+    """The job ignores the error, but its other writes are not committed either."""
 
     def work() -> None:
         table.put_all([{"PK": "p", "SK": "s"}])
@@ -281,18 +281,16 @@ def fail_corrupt(_: sqlite3.Connection) -> None:
     raise error
 
 
-def test_a_new_file_is_there_whole_or_not_at_all(path: Path) -> None:
-    """What a killed first start left of it is no hindrance to the next."""
+def test_a_new_file_is_complete_or_missing(path: Path) -> None:
+    """The rest of a killed first start does not disturb the next one."""
     path.with_name(path.name + ".new").write_bytes(b"half a file")
     path.with_name(path.name + ".new-wal").write_bytes(b"half a WAL")
     Database(path).close()
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-def test_who_waits_in_vain_for_a_locked_file_is_told_with_all_that_came_meanwhile(
-    path: Path, database: Database
-) -> None:
-    """One waits for 0.5 s; if 20 did, one after the other, that would be 10 s."""
+def test_all_jobs_that_wait_for_a_locked_file_fail_together(path: Path, database: Database) -> None:
+    """One waits for 0.5 s. If 20 did so in turn, they would wait 10 s."""
     pragma(database, "busy_timeout = 500")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -308,7 +306,7 @@ def test_who_waits_in_vain_for_a_locked_file_is_told_with_all_that_came_meanwhil
 
 
 def open_files(path: Path) -> int:
-    """How often this process has a file open."""
+    """Return how often this process has a file open."""
     wanted, found = path.stat(), 0
     for descriptor in range(1_024):
         with suppress(OSError):
@@ -316,7 +314,7 @@ def open_files(path: Path) -> int:
     return found
 
 
-def test_who_reads_one_after_the_other_shares_a_reader(path: Path, database: Database) -> None:
+def test_reads_in_turn_share_a_reader(path: Path, database: Database) -> None:
     database.read("SELECT 1")
     before = open_files(path)
     for _ in range(5):
@@ -339,7 +337,7 @@ def test_a_reader_can_not_write(database: Database) -> None:
         database.read("DELETE FROM items")
 
 
-def test_an_error_of_a_job_comes_as_it_is(database: Database, table: SqliteTable) -> None:
+def test_an_error_of_a_job_is_raised_unchanged(database: Database, table: SqliteTable) -> None:
     def job(connection: sqlite3.Connection) -> None:
         connection.execute("INSERT INTO items (pk, sk, attributes) VALUES ('p', 's', '{}')")
         raise KeyError("as it is")
@@ -350,7 +348,7 @@ def test_an_error_of_a_job_comes_as_it_is(database: Database, table: SqliteTable
     assert table.get(Key("p", "s")) is None
 
 
-def test_in_one_commit_sees_what_it_wrote_and_nobody_else_does(path: Path) -> None:
+def test_only_the_thread_in_one_commit_sees_its_writes(path: Path) -> None:
     database, other = Database(path), Database(path)
     table, elsewhere = SqliteTable(database), SqliteTable(other)
 
@@ -404,7 +402,7 @@ def test_in_one_commit_a_write_that_fails_undoes_only_itself(
     assert [item["SK"] for item in table.query("p", limit=10)] == ["a", "b"]
 
 
-def test_in_one_commit_what_is_one_statement_needs_no_savepoint(
+def test_in_one_commit_a_single_statement_needs_no_savepoint(
     database: Database, table: SqliteTable
 ) -> None:
     statements = watch(database)
@@ -422,7 +420,7 @@ def test_in_one_commit_what_is_one_statement_needs_no_savepoint(
     assert statements.count("SAVEPOINT nested") == 2
 
 
-def test_after_in_one_commit_writes_commit_for_themselves_again(
+def test_after_in_one_commit_each_write_has_its_own_commit_again(
     database: Database, table: SqliteTable
 ) -> None:
     def work() -> None:
@@ -458,12 +456,12 @@ def test_a_full_disk_in_one_commit_leaves_nothing_half_done(
     assert table.query("p", limit=10) == []
 
 
-def test_each_answers_in_the_order_of_the_parts(database: Database) -> None:
+def test_each_returns_results_in_the_order_of_the_parts(database: Database) -> None:
     assert database.map_in_commits(lambda part: part * 2, [3, 1, 2]) == [6, 2, 4]
     assert database.map_in_commits(lambda part: part * 2, []) == []
 
 
-def test_each_commits_a_hundred_parts_at_once(database: Database, table: SqliteTable) -> None:
+def test_each_commits_a_hundred_parts_together(database: Database, table: SqliteTable) -> None:
     statements = watch(database)
     parts = range(2 * PARTS_AT_ONCE + 1)
 
@@ -504,10 +502,10 @@ def test_a_part_of_each_that_catches_its_failure_undoes_only_itself(
     assert [item["SK"] for item in table.query("second", limit=10)] == ["a", "c"]
 
 
-def test_a_function_in_a_commit_that_another_thread_leads_logs_in_the_name_of_its_own(
+def test_a_function_logs_the_request_of_its_own_thread_in_a_common_commit(
     database: Database,
 ) -> None:
-    """One thread holds the commit; of the two that wait, the first commits for both."""
+    """One thread holds the commit. Of the two that wait, the first commits for both."""
     entered, go_on = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -572,7 +570,7 @@ ACKNOWLEDGED = 500
 
 
 def write_until_killed(path: Path) -> dict[int, int]:
-    """Kill a writing process; returns how many writes each of its threads had acknowledged."""
+    """Kill a writing process; return the number of acknowledged writes of each thread."""
     process = subprocess.Popen(  # noqa: S603  this interpreter on the text above
         [sys.executable, "-c", WRITE_UNTIL_KILLED, str(path)],
         cwd=ROOT,
@@ -614,10 +612,10 @@ def grouped(pairs: Iterator[tuple[int, int]]) -> dict[int, list[int]]:
         pytest.param(stored_messages, MESSAGE_WORKERS | BOTH_WORKERS, id="messages"),
     ],
 )
-def test_after_a_kill_there_is_all_that_was_acknowledged(
+def test_after_a_kill_all_acknowledged_writes_are_stored(
     path: Path, stored: Callable[[Database], dict[int, list[int]]], workers: set[int]
 ) -> None:
-    """A thread writes 0, 1, 2 … and says so each time; at most one write of each was under way."""
+    """Each thread writes 0, 1, 2 … and reports each; at most one write of each was unfinished."""
     acknowledged = write_until_killed(path)
 
     database = Database(path)
@@ -645,10 +643,10 @@ def test_after_a_kill_no_transaction_is_half_done(path: Path) -> None:
         assert items.get(worker) == messages.get(worker)
 
 
-def test_what_comes_behind_a_job_that_swallowed_a_full_disk_is_done_once(
+def test_a_job_after_one_that_ignored_a_full_disk_runs_once(
     database: Database, table: SqliteTable
 ) -> None:
-    """SQLite undoes the common transaction; a write behind it must not be committed on its own."""
+    """SQLite undoes the common transaction, so a later write must not be committed alone."""
     key = Key("USER#a", "USER")
     table.write(Put({"PK": key.pk, "SK": key.sk, "n": 0}))
     fill_disk(database)

@@ -1,4 +1,4 @@
-"""The queue on SQLite does what a consumer of SQS relies on."""
+"""The queue on SQLite: it has the behaviour of SQS that consumers rely on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_RECEIVES = 3
 
 @dataclass
 class Clock:
-    """Seconds since 1970, moved by hand."""
+    """A clock of seconds since 1970, set by hand."""
 
     now: float = START
 
@@ -57,13 +57,15 @@ def bodies(messages: list[Message]) -> list[str]:
 
 
 def give_up(queue: SqliteQueue, clock: Clock) -> None:
-    """Receive as often as a message may be, and once more."""
+    """Receive a message as often as it may be, and once more."""
     for _ in range(MAX_RECEIVES + 1):
         queue.receive(10)
         clock.now += VISIBILITY
 
 
-def test_a_message_tells_when_it_was_sent_and_received(queue: SqliteQueue, clock: Clock) -> None:
+def test_a_message_has_the_times_of_its_sending_and_first_receive(
+    queue: SqliteQueue, clock: Clock
+) -> None:
     queue.send("a")
     clock.now += 2.5
 
@@ -137,14 +139,14 @@ def test_a_delayed_message_waits_for_its_delay(queue: SqliteQueue, clock: Clock)
 
 
 @pytest.mark.parametrize("delay", [-1, 901])
-def test_a_delay_that_sqs_does_not_know_is_refused(queue: SqliteQueue, delay: int) -> None:
+def test_a_delay_beyond_the_limits_of_sqs_is_refused(queue: SqliteQueue, delay: int) -> None:
     with pytest.raises(Refused, match="0 to 900"):
         queue.send("a", delay=delay)
 
     assert queue.size() == 0
 
 
-def test_only_what_is_deleted_is_gone(queue: SqliteQueue, clock: Clock) -> None:
+def test_only_deleted_messages_are_removed(queue: SqliteQueue, clock: Clock) -> None:
     for body in "abc":
         queue.send(body)
     messages = queue.receive(10)
@@ -177,7 +179,9 @@ def test_queues_in_one_file_do_not_mix(database: Database, clock: Clock) -> None
     assert bodies(timers.receive(10)) == ["timer"]
 
 
-def test_a_size_counts_what_waits_and_what_is_being_handled(queue: SqliteQueue) -> None:
+def test_the_size_includes_messages_that_wait_and_that_are_being_handled(
+    queue: SqliteQueue,
+) -> None:
     for body in "abc":
         queue.send(body)
     queue.receive(1)
@@ -189,7 +193,7 @@ def test_an_empty_queue_has_no_next_message(queue: SqliteQueue) -> None:
     assert queue.next_visible() is None
 
 
-def test_a_send_says_so_once_the_message_is_there(queue: SqliteQueue) -> None:
+def test_a_send_wakes_the_consumer_after_its_commit(queue: SqliteQueue) -> None:
     sizes: list[int] = []
     queue.on_send = lambda: sizes.append(queue.size())
 
@@ -218,7 +222,7 @@ def test_a_message_received_too_often_becomes_a_dead_letter(
     assert caplog.records[0].__dict__["fields"] == fields
 
 
-def test_a_message_comes_ten_times_every_thirty_seconds_unless_its_queue_is_told_otherwise(
+def test_by_default_a_message_is_delivered_ten_times_every_thirty_seconds(
     database: Database, clock: Clock
 ) -> None:
     queue = SqliteQueue(database, "views", clock)
@@ -233,7 +237,7 @@ def test_a_message_comes_ten_times_every_thirty_seconds_unless_its_queue_is_told
     assert queue.dead_letters() == 1
 
 
-def test_a_message_is_not_given_up_while_its_last_delivery_is_under_way(
+def test_a_message_is_no_dead_letter_during_its_last_delivery(
     queue: SqliteQueue, clock: Clock
 ) -> None:
     queue.send("slow")
@@ -249,7 +253,7 @@ def test_a_message_is_not_given_up_while_its_last_delivery_is_under_way(
     assert (queue.size(), queue.dead_letters()) == (0, 0)
 
 
-def test_a_dead_letter_does_not_hold_up_its_neighbours(queue: SqliteQueue, clock: Clock) -> None:
+def test_a_dead_letter_does_not_delay_its_neighbours(queue: SqliteQueue, clock: Clock) -> None:
     queue.send("bad")
     give_up(queue, clock)
     queue.send("good")
@@ -258,7 +262,7 @@ def test_a_dead_letter_does_not_hold_up_its_neighbours(queue: SqliteQueue, clock
     assert queue.dead_letters() == 1
 
 
-def test_redriven_dead_letters_come_at_once_and_several_times_again(
+def test_redriven_dead_letters_are_visible_immediately_and_have_all_deliveries(
     queue: SqliteQueue, clock: Clock
 ) -> None:
     queue.send("a")
@@ -274,7 +278,7 @@ def test_redriven_dead_letters_come_at_once_and_several_times_again(
     assert bodies(queue.receive(10)) == ["a", "b"]
 
 
-def test_redriven_dead_letters_come_at_once_though_the_clock_was_set_back(
+def test_redriven_dead_letters_are_visible_immediately_even_if_the_clock_was_set_back(
     queue: SqliteQueue, clock: Clock
 ) -> None:
     queue.send("a")
@@ -299,7 +303,7 @@ def test_a_redrive_leaves_the_dead_letters_of_another_queue(
 
 
 def test_a_clock_set_back_while_running_delays_no_message(queue: SqliteQueue, clock: Clock) -> None:
-    """An hour back: a message due in 30 s is still due in 30 s, not in an hour and 30 s."""
+    """The clock goes an hour back. A message due in 30 s is still due in 30 s."""
     queue.send("in hand")
     queue.send("delayed", delay=60)
     assert bodies(queue.receive(10)) == ["in hand"]
@@ -357,7 +361,7 @@ def test_a_clock_set_back_between_two_runs_delays_no_message(path: Path, clock: 
     database.close()
 
 
-def test_messages_in_the_hand_of_a_killed_process_come_at_once_at_the_start(
+def test_messages_of_a_killed_process_are_visible_at_the_next_start(
     path: Path, clock: Clock
 ) -> None:
     database = Database(path)
@@ -374,11 +378,11 @@ def test_messages_in_the_hand_of_a_killed_process_come_at_once_at_the_start(
     database.close()
 
     assert message.body == "in hand"
-    assert message.receives == 2  # the delivery that was cut off counts too
+    assert message.receives == 2  # the interrupted delivery counts too
     assert message.first_received_at == START
 
 
-def test_the_start_of_one_queue_leaves_another_alone(database: Database, clock: Clock) -> None:
+def test_the_start_of_one_queue_does_not_change_another(database: Database, clock: Clock) -> None:
     queue = open_queue(database, clock)
     queue.send("in hand")
     queue.receive(10)
@@ -389,7 +393,7 @@ def test_the_start_of_one_queue_leaves_another_alone(database: Database, clock: 
 
 
 def test_the_id_of_a_deleted_message_is_never_used_again(path: Path, clock: Clock) -> None:
-    """An id names a message in a partial batch response: two must not share one."""
+    """An id names a message in a partial batch response, so no two may share one."""
     database = Database(path)
     queue = open_queue(database, clock)
     queue.send("a")
@@ -407,7 +411,7 @@ def test_the_id_of_a_deleted_message_is_never_used_again(path: Path, clock: Cloc
 
 
 class Undoing(Database):
-    """A file whose transactions are undone while `undoes`."""
+    """A file that undoes its transactions while `undoes` is true."""
 
     undoes = False
 
@@ -436,8 +440,8 @@ def test_a_clock_set_back_is_followed_though_the_first_receive_was_undone(
         assert bodies(queue.receive(9)) == ["x"]
 
 
-def test_a_delay_holds_though_the_clock_was_set_back(queue: SqliteQueue, clock: Clock) -> None:
-    """Sent before, it waits its 60 s anew; sent after, it waits its 60 s."""
+def test_a_delay_holds_even_if_the_clock_is_set_back(queue: SqliteQueue, clock: Clock) -> None:
+    """A message sent before waits its 60 s again; one sent after waits its 60 s."""
     queue.receive(9)
     queue.send("before", delay=60)
     clock.now -= 500
@@ -460,14 +464,14 @@ def test_a_redriven_message_has_all_its_receives_again(database: Database, clock
 
 
 def watch(database: Database) -> list[str]:
-    """The statements that the writing connection executes from now on."""
+    """Collect the statements that the writing connection executes from now on."""
     statements: list[str] = []
     database.write(lambda connection: connection.set_trace_callback(statements.append))
     statements.clear()
     return statements
 
 
-def test_to_delete_nothing_is_no_commit(database: Database, queue: SqliteQueue) -> None:
+def test_deleting_no_message_makes_no_commit(database: Database, queue: SqliteQueue) -> None:
     statements = watch(database)
     queue.delete([])
     assert statements == []
@@ -485,7 +489,7 @@ def test_many_are_sent_in_one_commit_each_with_its_delay(
     assert bodies(queue.receive(10)) == ["late"]
 
 
-def test_many_that_can_not_be_sent_are_told_and_none_is_there(
+def test_if_several_messages_can_not_be_sent_none_is_stored(
     database: Database, queue: SqliteQueue
 ) -> None:
     page_count = "PRAGMA page_count"
@@ -507,7 +511,7 @@ def test_the_next_message_is_the_one_that_is_visible_first(queue: SqliteQueue) -
     assert queue.next_visible() == START + 20
 
 
-def test_another_queue_of_the_file_goes_by_the_same_clock(
+def test_all_queues_of_a_file_use_the_same_clock(
     database: Database, queue: SqliteQueue, clock: Clock
 ) -> None:
     other = queue.sibling("timers")
@@ -517,10 +521,10 @@ def test_another_queue_of_the_file_goes_by_the_same_clock(
     assert bodies(open_queue(database, clock, "timers").receive(10)) == ["a"]
 
 
-def test_what_comes_at_once_does_so_though_the_clock_is_set_back_then(
+def test_immediately_visible_messages_stay_visible_if_the_clock_is_set_back(
     queue: SqliteQueue, clock: Clock
 ) -> None:
-    """What a killed process had, and dead letters; each was timed long before."""
+    """They are messages of a killed process and dead letters, with times of long before."""
     for again in (queue.release, queue.redrive):
         queue.send("a")
         if again == queue.redrive:
@@ -534,7 +538,7 @@ def test_what_comes_at_once_does_so_though_the_clock_is_set_back_then(
         queue.delete([message])
 
 
-def test_dead_letters_lie_in_the_file_under_the_name_of_their_queue(
+def test_dead_letters_are_stored_under_the_name_of_their_queue(
     database: Database, queue: SqliteQueue, clock: Clock
 ) -> None:
     queue.send("a")

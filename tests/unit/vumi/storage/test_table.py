@@ -1,4 +1,4 @@
-"""Time to live on SQLite and the change log behind it; `tests/conformance` covers the port."""
+"""Time to live on SQLite and its change log; `tests/conformance` covers the port."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def expire(
     unconsumed: Collection[Key] = (),
     limit: int = 100,
 ) -> int:
-    """Remove what is over, but what is held; what nobody consumes leaves no change."""
+    """Remove expired items except held ones; items without a consumer leave no change."""
     return database.write(
         lambda connection: remove_expired(
             connection, now, limit, lambda key: key not in held, lambda key: key not in unconsumed
@@ -46,7 +46,7 @@ def removed(changes: list[Change]) -> list[str]:
     return [str(change.item["SK"]) for change in changes]
 
 
-def test_only_what_is_over_is_removed(database: Database, table: SqliteTable) -> None:
+def test_only_expired_items_are_removed(database: Database, table: SqliteTable) -> None:
     put(table, "over", NOW - 1)
     put(table, "due", NOW)
     put(table, "to come", NOW + 1)
@@ -59,7 +59,7 @@ def test_only_what_is_over_is_removed(database: Database, table: SqliteTable) ->
     assert left(table) == ["for ever", "to come"]
 
 
-def test_with_nothing_over_nothing_is_removed(database: Database, table: SqliteTable) -> None:
+def test_without_expired_items_nothing_is_removed(database: Database, table: SqliteTable) -> None:
     put(table, "to come", NOW + 1)
 
     assert expire(database) == 0
@@ -82,10 +82,10 @@ def test_the_latest_time_to_live_counts(database: Database, table: SqliteTable) 
     assert left(table) == ["put again", "without"]
 
 
-def test_a_time_to_live_that_is_no_number_never_ends(
+def test_a_time_to_live_that_is_not_a_number_never_ends(
     database: Database, table: SqliteTable
 ) -> None:
-    """DynamoDB's TTL passes over an attribute of another type than N."""
+    """DynamoDB's TTL ignores an attribute of another type than N."""
     table.put_all([{"PK": "p", "SK": "text", "ttl": str(NOW - 1)}])
 
     assert expire(database) == 0
@@ -102,14 +102,14 @@ def test_a_time_to_live_beyond_every_integer_of_sqlite_never_ends(
     assert table.query("p", limit=9) == items
 
 
-def test_a_row_has_its_key_once_and_whatever_else_the_item_has() -> None:
+def test_a_row_has_its_key_once_and_the_other_attributes_of_the_item() -> None:
     item: Item = {"PK": "p", "SK": "s", "ttl": 5, "note": "n", "batch": "b", "due": 7}
     rest = '{"ttl": 5, "note": "n", "batch": "b", "due": 7}'
     assert row_of(item) == ("p", "s", 5, "b", 7, rest)
 
 
-def test_a_value_that_is_no_text_is_no_batch(table: SqliteTable) -> None:
-    """Though a column of texts would make a text of a number."""
+def test_a_value_that_is_not_a_text_is_not_in_the_index(table: SqliteTable) -> None:
+    """A text column would convert a number to text."""
     table.put_all(
         [
             {"PK": "p", "SK": "number", "batch": 5, "due": 1},
@@ -122,7 +122,7 @@ def test_a_value_that_is_no_text_is_no_batch(table: SqliteTable) -> None:
 
 
 def test_a_descending_query_reads_the_newest_first_up_to_its_limit(table: SqliteTable) -> None:
-    """As a GET reads the summary and the newest views."""
+    """A GET reads the summary and the newest views like this."""
     for sk in ("DAY#1", "VIEW#1", "VIEW#2", "VIEW#3", "VIEWS", "W"):
         put(table, sk)
 
@@ -183,7 +183,7 @@ def test_several_writes_of_which_a_later_one_fails_leave_nothing_in_a_common_com
     assert left(table) == ["text"]
 
 
-def test_a_change_tells_the_whole_item_and_when_it_was_removed(
+def test_a_change_has_the_whole_item_and_the_time_of_its_removal(
     database: Database, table: SqliteTable
 ) -> None:
     item: Item = {"PK": "p", "SK": "s", "ttl": NOW - 1, "n": 5, "map": {"l": [1, "ü"]}}
@@ -207,12 +207,12 @@ def test_the_oldest_are_removed_first_and_the_changes_are_in_that_order(
     assert expire(database) == 4
 
     changes = ChangeLog(database, "reader").read(10)
-    assert removed(changes) == ["c", "d", "a", "b"]  # over for 3, 2, 1 and 1 seconds
+    assert removed(changes) == ["c", "d", "a", "b"]  # expired for 3, 2, 1 and 1 seconds
     sequences = [change.sequence for change in changes]
     assert sequences == sorted(set(sequences))
 
 
-def test_no_more_are_removed_than_the_limit(database: Database, table: SqliteTable) -> None:
+def test_no_more_items_are_removed_than_the_limit(database: Database, table: SqliteTable) -> None:
     for place in range(5):
         put(table, str(place), NOW - 10 + place)
 
@@ -253,9 +253,7 @@ def test_held_items_do_not_use_up_the_limit(database: Database, table: SqliteTab
     assert left(table) == ["held 0", "held 1", "held 2"]
 
 
-def test_only_what_is_over_is_asked_whether_it_may_go(
-    database: Database, table: SqliteTable
-) -> None:
+def test_only_expired_items_are_checked_for_a_hold(database: Database, table: SqliteTable) -> None:
     over = put(table, "over", NOW - 1)
     put(table, "to come", NOW + 1)
     asked: list[Key] = []
@@ -268,7 +266,7 @@ def test_only_what_is_over_is_asked_whether_it_may_go(
     assert asked == [over]
 
 
-def test_what_nobody_consumes_is_removed_and_leaves_no_change(
+def test_an_item_without_a_consumer_is_removed_and_leaves_no_change(
     database: Database, table: SqliteTable
 ) -> None:
     unconsumed = {put(table, "a", NOW - 2)}
@@ -288,7 +286,7 @@ def test_removal_and_change_are_one_transaction(database: Database, table: Sqlit
         assert connection.in_transaction
         assert connection.execute("SELECT count(*) FROM items").fetchone() == (0,)
         assert connection.execute("SELECT count(*) FROM changes").fetchone() == (1,)
-        # What is not committed nobody else sees: neither half.
+        # Before the commit, another connection sees neither half.
         assert left(table) == ["s"]
         assert database.read("SELECT count(*) FROM changes") == [(0,)]
         raise InterruptedError
@@ -329,7 +327,7 @@ def test_every_consumer_has_a_checkpoint_of_its_own(database: Database, table: S
     assert removed(slow.read(10)) == ["0", "1", "2"]
 
 
-def test_changes_are_forgotten_only_behind_every_consumer(
+def test_changes_are_deleted_only_after_every_consumer(
     database: Database, table: SqliteTable
 ) -> None:
     slow, fast = ChangeLog(database, "slow"), ChangeLog(database, "fast")
@@ -350,7 +348,7 @@ def test_changes_are_forgotten_only_behind_every_consumer(
     assert kept() == []
 
 
-def test_a_checkpoint_outlives_a_reopened_file(path: Path) -> None:
+def test_a_checkpoint_is_kept_when_the_file_is_reopened(path: Path) -> None:
     database = Database(path)
     table = SqliteTable(database)
     ChangeLog(database, "other")  # so that nothing is forgotten
@@ -368,7 +366,7 @@ def test_a_checkpoint_outlives_a_reopened_file(path: Path) -> None:
 
 
 def test_a_sequence_is_never_used_again_after_deletion_and_reopening(path: Path) -> None:
-    """A consumer reads on after its checkpoint: a number that came again would be passed over."""
+    """A consumer continues after its checkpoint, so it would skip a reused number."""
     database = Database(path)
     put(SqliteTable(database), "first", NOW - 1)
     log = ChangeLog(database, "reader")

@@ -52,7 +52,7 @@ class Clock:
 
 @dataclass
 class Process:
-    """What one process of vu-mi does for views over a file, each step by hand."""
+    """The work of one vu-mi process with the views of a file, each step by hand."""
 
     database: Database
     clock: Clock
@@ -96,7 +96,7 @@ class Process:
 
 @contextmanager
 def process(folder: Path, clock: Clock) -> Iterator[Process]:
-    """Start a process, and end it as a kill does: nothing is written at the end."""
+    """Start a process, and end it like a kill does, without any write."""
     folder.mkdir(exist_ok=True)
     with closing(Database(folder / FILE)) as database:
         yield Process(database, clock)
@@ -106,7 +106,7 @@ def view_clock_of(database: Database, clock: Clock) -> ViewClock:
     return ViewClock(database, SqliteQueue(database, VIEWS_QUEUE, clock), clock)
 
 
-def test_it_goes_with_the_clock_of_the_machine_but_never_back(database: Database) -> None:
+def test_it_follows_the_clock_of_the_machine_but_never_goes_back(database: Database) -> None:
     clock = Clock()
     view_clock = view_clock_of(database, clock)
     assert view_clock() == NOON
@@ -133,7 +133,7 @@ def test_a_time_that_was_not_kept_is_forgotten(database: Database) -> None:
 
 
 def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
-    """The work of a commit that fails was not done by any time."""
+    """A commit that fails did no work, so its time need not be kept."""
     clock = view_clock_of(database, Clock())
 
     def fail() -> None:
@@ -166,7 +166,7 @@ def test_a_time_that_a_worker_reads_late_is_kept_by_it(database: Database) -> No
 
 
 def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Database) -> None:
-    """It was taken by a clock ahead, and nothing has been handled by that time."""
+    """A clock that was ahead took it, and no commit has kept that time."""
     queue = SqliteQueue(database, VIEWS_QUEUE, Clock())
     for at in (NOON + DAY, NOON + 60):
         queue.send(View("a", new_ulid(int(at * 1000))).to_message())
@@ -175,7 +175,7 @@ def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Da
 
 
 def test_a_clock_that_was_a_day_ahead_makes_folds_wait_and_loses_nothing(tmp_path: Path) -> None:
-    """3 views before, 2 while it was ahead, 4 after it was set right and the process started."""
+    """3 views come before, 2 while the clock is fast, and 4 after it is set right."""
     clock = Clock()
     with process(tmp_path, clock) as before:
         assert [before.visit() for _ in range(3)] == [0, 1, 2]
@@ -218,7 +218,7 @@ def test_a_view_without_a_read_is_not_put_before_a_watermark_after_a_restart(
         assert right.visit(peek=True) == 2
 
 
-def test_a_file_is_right_after_a_clock_that_was_ahead_is_set_right_and_the_owner_resets(
+def test_a_file_is_correct_if_the_owner_resets_after_the_clock_is_set_back(
     tmp_path: Path,
 ) -> None:
     """3 views while it was a day ahead, 2 after the reset: the check and the backup agree."""

@@ -1,4 +1,4 @@
-"""Changes reach their consumers in order, and come again from the lowest failed one on."""
+"""The delivery of changes: in order, and again from the lowest failed one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def succeed(_: Sequence[Change]) -> Collection[Change]:
 
 @dataclass
 class Handler:
-    """A handler that keeps the batches it was given and fails at the changes it is told."""
+    """A handler that keeps its batches and fails at the given changes."""
 
     failed: Callable[[Sequence[Change]], Collection[Change]] = succeed
     batches: list[list[str]] = field(default_factory=list)
@@ -68,7 +68,7 @@ def test_the_handler_is_not_called_without_changes(database: Database) -> None:
     assert handler.batches == []
 
 
-def test_changes_come_again_from_the_lowest_failed_one_on(database: Database) -> None:
+def test_changes_are_delivered_again_from_the_lowest_failed_one(database: Database) -> None:
     handler = Handler(lambda batch: [batch[3], batch[1]])
     delivery = ChangeDelivery(database, "fold", handler)
     remove(database, "a", "b", "c", "d", "e")
@@ -90,7 +90,7 @@ def test_while_the_first_change_fails_the_checkpoint_stays(database: Database) -
     assert handler.batches == [["a", "b"]] * 3
 
 
-def test_when_a_handler_raises_all_its_changes_come_again(database: Database) -> None:
+def test_when_a_handler_raises_all_its_changes_are_delivered_again(database: Database) -> None:
     def fall(_: Sequence[Change]) -> Collection[Change]:
         raise ZeroDivisionError
 
@@ -106,7 +106,7 @@ def test_when_a_handler_raises_all_its_changes_come_again(database: Database) ->
     assert handler.batches == [["a", "b"], ["a", "b"]]
 
 
-def test_a_consumer_made_again_goes_on_where_the_last_one_was(database: Database) -> None:
+def test_a_new_consumer_continues_from_the_checkpoint(database: Database) -> None:
     remove(database, "a", "b")
     ChangeDelivery(database, "fold", Handler(lambda batch: [batch[1]])).step()
 
@@ -117,7 +117,10 @@ def test_a_consumer_made_again_goes_on_where_the_last_one_was(database: Database
 
 
 class Stopwatch:
-    """Says of each batch that it took so many seconds, the last for all after it."""
+    """A clock that reports a given duration for each batch.
+
+    The last duration is for all later ones.
+    """
 
     def __init__(self, *seconds: float) -> None:
         self._seconds = list(seconds)
@@ -133,7 +136,7 @@ class Stopwatch:
 
 
 def sizes(database: Database, steps: int, *seconds: float) -> list[int]:
-    """How many changes are in each batch, where the batches take so long."""
+    """Return the number of changes in each batch, if the batches take these durations."""
     handler = Handler()
     delivery = ChangeDelivery(database, "fold", handler, stopwatch=Stopwatch(*seconds))
     remove(database, *(f"{place:05}" for place in range(4 * MAX_BATCH_CHANGES)))
@@ -142,19 +145,22 @@ def sizes(database: Database, steps: int, *seconds: float) -> list[int]:
     return [len(batch) for batch in handler.batches]
 
 
-def test_a_batch_of_changes_doubles_while_it_is_quick_up_to_what_lambda_takes(
+def test_quick_batches_of_changes_double_up_to_the_limit_of_lambda(
     database: Database,
 ) -> None:
     assert sizes(database, 7, 0.0) == [50, 100, 200, 400, 800, 1_000, 1_000]
 
 
 def test_a_batch_of_changes_is_as_large_as_fits_into_a_step(database: Database) -> None:
-    """Of 50 in 8 ms, 62 fit into 10; of those in 20 ms 31, and 50 are the least."""
+    """If 50 take 8 ms, 62 fit into 10 ms.
+
+    If those take 20 ms, 31 would fit, but 50 is the minimum.
+    """
     assert STEP_SECONDS == 0.01
     assert sizes(database, 4, 0.008, 0.02, 0.01) == [50, 62, 50, 50]
 
 
-def test_a_last_batch_that_is_not_full_says_nothing_of_the_next(database: Database) -> None:
+def test_a_partial_batch_does_not_change_the_size_of_the_next(database: Database) -> None:
     handler = Handler()
     delivery = ChangeDelivery(database, "fold", handler, stopwatch=Stopwatch(0.0))
     for place in range(3):
@@ -182,7 +188,7 @@ def test_a_consumer_of_some_items_gets_no_others_and_skips_them(database: Databa
     assert left(database) == []
 
 
-def test_a_consumer_that_none_of_a_batch_is_for_is_not_called(database: Database) -> None:
+def test_a_consumer_is_not_called_for_a_batch_without_its_items(database: Database) -> None:
     handler = Handler()
     delivery = ChangeDelivery(database, "archive", handler, sort="TX#")
     remove(database, "VIEW#1", "VIEW#2")
@@ -193,10 +199,10 @@ def test_a_consumer_that_none_of_a_batch_is_for_is_not_called(database: Database
     assert left(database) == []
 
 
-def test_what_comes_after_a_failed_change_of_some_items_comes_again_with_it(
+def test_changes_after_a_failed_one_are_delivered_again_with_it(
     database: Database,
 ) -> None:
-    """Of 1 to 5 only 2 and 4 are for it, and 4 fails: 4 comes again, and 5 is not passed yet."""
+    """Of 1 to 5 only 2 and 4 are for it, and 4 fails: 4 and 5 are delivered again."""
     handler = Handler(lambda batch: [batch[1]])
     delivery = ChangeDelivery(database, "archive", handler, sort="TX#")
     remove(database, "VIEW#1", "TX#2", "VIEW#3", "TX#4", "VIEW#5")

@@ -38,7 +38,7 @@ VISIBILITY = 90.0
 
 @dataclass
 class Receiver:
-    """A queue that takes events one at a time, once it is open, and then does what is told."""
+    """A queue that takes one event at a time, and only after the test has opened it."""
 
     is_open: threading.Event = field(default_factory=threading.Event)
     begun: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
@@ -55,7 +55,7 @@ class Receiver:
 
 
 class WatchedClaims(ProcessClaims):
-    """Claims of which a test can see those that are held."""
+    """Claims that show a test which ones are held."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class WatchedClaims(ProcessClaims):
 
 @dataclass
 class World(GivenResources):
-    """Resources whose clock stands still, and the receivers of events."""
+    """Resources with a clock that stands still, and receivers of events."""
 
     table: SqliteTable = MISSING
     delivery_queue: SqliteQueue = MISSING
@@ -127,7 +127,7 @@ Make = Callable[[int], EventWorker]
 
 
 def until(holds: Callable[[], bool], step: Callable[[], object]) -> None:
-    """Step until something holds."""
+    """Repeat a step until a condition holds."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline
@@ -135,7 +135,7 @@ def until(holds: Callable[[], bool], step: Callable[[], object]) -> None:
         time.sleep(0.001)
 
 
-def test_what_is_due_is_fired_and_its_messages_are_gone(world: World, workers: Make) -> None:
+def test_due_events_are_fired_and_their_messages_deleted(world: World, workers: Make) -> None:
     names = [f"e{number}" for number in range(30)]
     for name in names:
         world.accept(name, FAST)
@@ -145,7 +145,7 @@ def test_what_is_due_is_fired_and_its_messages_are_gone(world: World, workers: M
     assert {world.status(name) for name in names} == {Status.SUCCESS}
 
 
-def test_a_receiver_that_hangs_holds_up_no_other(world: World, workers: Make) -> None:
+def test_a_receiver_that_hangs_delays_no_other(world: World, workers: Make) -> None:
     world.accept("slow", SLOW)
     step = workers(2).step
     step()
@@ -158,7 +158,7 @@ def test_a_receiver_that_hangs_holds_up_no_other(world: World, workers: Make) ->
     until(lambda: world.status("slow") is Status.SUCCESS, step)
 
 
-def test_no_more_are_fired_at_once_than_told_and_the_rest_waits_in_the_queue(
+def test_events_beyond_the_limit_of_concurrent_deliveries_wait_in_the_queue(
     world: World, workers: Make
 ) -> None:
     for number in range(5):
@@ -175,9 +175,7 @@ def test_no_more_are_fired_at_once_than_told_and_the_rest_waits_in_the_queue(
     assert len(world.slow.taken) == 5
 
 
-def test_as_many_may_be_fired_at_once_after_some_were_as_before(
-    world: World, workers: Make
-) -> None:
+def test_the_limit_of_concurrent_deliveries_stays_the_same(world: World, workers: Make) -> None:
     for number in range(4):
         world.accept(f"e{number}", FAST)
     step = workers(2).step
@@ -189,9 +187,7 @@ def test_as_many_may_be_fired_at_once_after_some_were_as_before(
     assert sum(schedule.read(world.table, f"slow{number}").tries for number in range(5)) == 2
 
 
-def test_whoever_is_told_of_an_attempt_finds_it_settled_by_the_next_step(
-    world: World, workers: Make
-) -> None:
+def test_the_step_after_the_signal_of_an_attempt_settles_it(world: World, workers: Make) -> None:
     told = threading.Event()
     delivery = workers(1)
     delivery.on_attempt = told.set
@@ -212,7 +208,7 @@ def test_it_rests_until_the_next_event_and_no_longer(world: World, workers: Make
     assert step() == 0.005
 
 
-def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
+def test_a_message_of_an_unknown_event_is_deleted_and_a_malformed_one_redelivered(
     world: World, workers: Make
 ) -> None:
     step = workers(2).step
@@ -224,7 +220,7 @@ def test_a_message_of_no_event_is_done_with_and_a_malformed_one_comes_again(
     assert [one.body for one in world.delivery_queue.receive(9)] == ["not JSON"]
 
 
-def test_a_message_of_no_event_takes_up_no_thread(world: World, workers: Make) -> None:
+def test_a_message_of_an_unknown_event_uses_no_thread(world: World, workers: Make) -> None:
     delivery = workers(1)
     attempted: list[None] = []
     delivery.on_attempt = lambda: attempted.append(None)
@@ -234,7 +230,7 @@ def test_a_message_of_no_event_takes_up_no_thread(world: World, workers: Make) -
     assert attempted == []
 
 
-def test_what_is_told_of_an_event_names_the_function_that_fires(
+def test_log_events_of_a_delivery_name_its_function(
     world: World, workers: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     telemetry.begin("another", None)
@@ -245,7 +241,9 @@ def test_what_is_told_of_an_event_names_the_function_that_fires(
     assert told == [("event_logged", "fire_timers"), ("metrics", "another")]
 
 
-def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, workers: Make) -> None:
+def test_stopping_waits_for_running_deliveries_and_settles_them(
+    world: World, workers: Make
+) -> None:
     world.accept("e", SLOW)
     delivery = workers(2)
     delivery.step()
@@ -256,10 +254,10 @@ def test_stopping_waits_for_what_is_delivered_and_settles_it(world: World, worke
     assert world.delivery_queue.size() == 0
 
 
-def test_an_attempt_whose_outcome_can_not_be_written_comes_again_under_the_same_id(
+def test_an_attempt_whose_outcome_can_not_be_written_is_repeated_with_the_same_id(
     world: World, workers: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The claim is over before its message is visible again."""
+    """The claim ends before its message is visible again."""
     world.accept("e", FAST)
     delivery = workers(1)
     done = threading.Event()
@@ -277,7 +275,7 @@ def test_an_attempt_whose_outcome_can_not_be_written_comes_again_under_the_same_
 
 
 def fails_once(world: World, step: Callable[[DeliveryTask], None]) -> MapParallel:
-    """What commits all but the first of these steps, which it does and undoes."""
+    """Return what runs these steps in parallel, and undoes the first one in a failed commit."""
 
     def broken(task: DeliveryTask) -> None:
         step(task)
@@ -295,7 +293,7 @@ def fails_once(world: World, step: Callable[[DeliveryTask], None]) -> MapParalle
 
 
 @pytest.mark.parametrize("failed", [DeliveryTask.claim, DeliveryTask.settle])
-def test_a_commit_that_fails_takes_up_no_place_and_loses_no_event(
+def test_a_failed_commit_uses_no_place_and_loses_no_event(
     world: World, workers: Make, failed: Callable[[DeliveryTask], None]
 ) -> None:
     world.accept("e", FAST)
@@ -310,7 +308,7 @@ def test_a_commit_that_fails_takes_up_no_place_and_loses_no_event(
     assert len(world.fast.bodies) == 1 + (failed is DeliveryTask.settle)
 
 
-def test_stopping_does_not_fail_and_leaves_to_the_next_start_what_can_not_be_written(
+def test_stopping_leaves_unwritten_outcomes_to_the_next_start(
     world: World, workers: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.accept("e", FAST)
@@ -344,10 +342,8 @@ def _unavailable(*_: object) -> None:
     raise OSError("the disk is gone")
 
 
-def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
-    world: World, workers: Make
-) -> None:
-    """It waits for its time by the clock there is."""
+def test_an_event_that_was_accepted_with_a_fast_clock_is_fired(world: World, workers: Make) -> None:
+    """It waits for its time by the current clock."""
     schedule.accept(an_event("e", AT + 1_000), world.table, world.delivery_queue, AT + 5_000)
     step = workers(1).step
     step()
@@ -356,15 +352,15 @@ def test_an_event_is_fired_though_it_was_accepted_by_a_clock_ahead(
     until(lambda: world.status("e") is Status.SUCCESS, step)
 
 
-def hangs(world: World, delivery: EventWorker) -> None:
-    """An event is being delivered."""
+def begin_to_hang(world: World, delivery: EventWorker) -> None:
+    """Begin the delivery of an event, which begin_to_hang."""
     world.accept("e", SLOW)
     delivery.step()
     assert world.slow.begun.acquire(timeout=PATIENCE)
 
 
 def cancel(world: World) -> bool:
-    """Cancel the event; tell whether that was in time."""
+    """Cancel the event; return whether that was in time."""
     try:
         schedule.cancel(world.table, world.claims, "e", int(world.now * 1000))
     except schedule.TooLateError:
@@ -376,11 +372,11 @@ JUMPS = [-3_600.0, 61.0, 120.0, 3_600.0]
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-def test_while_an_event_is_delivered_it_can_not_be_cancelled_by_any_clock(
+def test_a_running_delivery_can_not_be_cancelled_with_any_clock(
     world: World, workers: Make, jump: float
 ) -> None:
     delivery = workers(2)
-    hangs(world, delivery)
+    begin_to_hang(world, delivery)
     world.now += jump
     assert not cancel(world)
     world.slow.is_open.set()
@@ -388,12 +384,12 @@ def test_while_an_event_is_delivered_it_can_not_be_cancelled_by_any_clock(
 
 
 @pytest.mark.parametrize("jump", JUMPS)
-def test_while_an_event_is_delivered_it_is_not_delivered_again_by_any_clock(
+def test_a_running_delivery_is_not_repeated_with_any_clock(
     world: World, workers: Make, jump: float
 ) -> None:
-    """A message of it comes, as the one that led to the delivery does after 90 seconds."""
+    """A message of it is received, such as the one that is visible again after 90 s."""
     delivery = workers(2)
-    hangs(world, delivery)
+    begin_to_hang(world, delivery)
     world.now += jump
     world.delivery_queue.send(message("e"))
     delivery.step()
@@ -403,10 +399,10 @@ def test_while_an_event_is_delivered_it_is_not_delivered_again_by_any_clock(
     assert world.slow.taken == ['"x"']
 
 
-def test_a_message_of_an_event_that_is_delivered_waits(world: World, workers: Make) -> None:
-    """The outcome of the delivery may not be written; then this message leads to the next."""
+def test_a_message_of_a_running_delivery_waits(world: World, workers: Make) -> None:
+    """If the outcome of the delivery can't be written, this message leads to the next one."""
     delivery = workers(2)
-    hangs(world, delivery)
+    begin_to_hang(world, delivery)
     world.now += 120.0
     delivery.step()
     assert world.delivery_queue.receive(9) == []
@@ -442,7 +438,7 @@ def test_between_two_attempts_an_event_can_be_cancelled(world: World, workers: M
 
 
 @pytest.mark.parametrize("failed", [DeliveryTask.claim, DeliveryTask.settle])
-def test_after_a_commit_that_fails_an_event_can_be_cancelled_by_any_clock(
+def test_after_a_failed_commit_an_event_can_be_cancelled_with_any_clock(
     world: World, workers: Make, failed: Callable[[DeliveryTask], None]
 ) -> None:
     world.accept("e", FAST)
@@ -453,10 +449,8 @@ def test_after_a_commit_that_fails_an_event_can_be_cancelled_by_any_clock(
     assert cancel(world)
 
 
-def test_a_claim_that_is_made_twice_for_one_commit_is_delivered(
-    world: World, workers: Make
-) -> None:
-    """A commit that is shared may be undone, and its functions called again."""
+def test_a_claim_that_is_repeated_in_a_commit_is_delivered(world: World, workers: Make) -> None:
+    """A common commit may be undone, and its functions are then called again."""
     whole = world.map_parallel
 
     def map_parallel(function: Callable[[Any], Any], parts: Iterable[Any], /) -> Iterable[Any]:
@@ -477,7 +471,7 @@ def test_a_claim_that_is_made_twice_for_one_commit_is_delivered(
     assert schedule.read(world.table, "e").tries == 1
 
 
-def test_a_claimed_event_is_delivered_though_the_clock_jumps_before(world: World) -> None:
+def test_a_claimed_event_is_delivered_even_if_the_clock_jumps(world: World) -> None:
     firing = EventDelivery(
         world.table,
         world.delivery_queue,
@@ -493,7 +487,9 @@ def test_a_claimed_event_is_delivered_though_the_clock_jumps_before(world: World
     assert firing.attempt(claimed) is not None
 
 
-def test_a_new_process_delivers_what_a_killed_one_had_claimed(world: World, workers: Make) -> None:
+def test_a_new_process_delivers_the_events_that_a_killed_one_claimed(
+    world: World, workers: Make
+) -> None:
     killed = EventDelivery(
         world.table,
         world.delivery_queue,
@@ -508,7 +504,7 @@ def test_a_new_process_delivers_what_a_killed_one_had_claimed(world: World, work
     assert schedule.read(world.table, "e").tries == 2
 
 
-def test_a_new_process_cancels_what_a_killed_one_had_claimed(world: World) -> None:
+def test_a_new_process_cancels_an_event_that_a_killed_one_claimed(world: World) -> None:
     killed = EventDelivery(
         world.table,
         world.delivery_queue,

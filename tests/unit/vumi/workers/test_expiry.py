@@ -22,7 +22,7 @@ START = 1_000_000.0
 
 @dataclass
 class Life:
-    """A table and an expiry over it, as the engine has them."""
+    """A table and its expiry, as the engine has them."""
 
     database: Database
     table: SqliteTable
@@ -61,7 +61,7 @@ def life(database: Database, table: SqliteTable) -> Life:
     return Life(database, table, Clock(START))
 
 
-def test_expiry_removes_what_is_over_and_says_so(life: Life) -> None:
+def test_expiry_removes_expired_items_and_reports_it(life: Life) -> None:
     key = Key("p", "s")
     life.table.put_all([{"PK": "p", "SK": "s", "ttl": int(START)}])
     assert life.expiry.step() == EXPIRY_SECONDS
@@ -76,10 +76,10 @@ def test_expiry_removes_what_is_over_and_says_so(life: Life) -> None:
 
 
 @pytest.mark.parametrize("dead", [False, True])
-def test_what_shows_that_a_view_is_counted_stays_while_the_queue_has_its_message(
+def test_the_marker_of_a_counted_view_stays_while_the_queue_has_its_message(
     life: Life, *, dead: bool
 ) -> None:
-    """Its message would count it again."""
+    """Its message would count the view again."""
     ulid = new_ulid(int(START * 1000))
     view, seen = keys.view("badge", ulid), keys.seen(ulid)
     for key in (view, seen):
@@ -103,7 +103,7 @@ def test_what_shows_that_a_view_is_counted_stays_while_the_queue_has_its_message
     assert not life.there(seen)
 
 
-def test_expiry_says_so_only_once_the_removal_can_be_read(life: Life) -> None:
+def test_expiry_reports_a_removal_only_after_its_commit(life: Life) -> None:
     marker = marker_item("badge", int(START) - 600, int(START))
     life.table.put_all([marker])
     life.clock.now += 1

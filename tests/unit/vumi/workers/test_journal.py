@@ -1,4 +1,4 @@
-"""Entries of journals that expired are archived."""
+"""The journal worker: it archives expired entries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def change(sequence: int, days: int = 0) -> Change:
     return Change(sequence, NOON, entry.item(ALICE))
 
 
-def test_entries_are_archived_by_their_sequence_and_failed_ones_come_again() -> None:
+def test_entries_are_archived_by_their_sequence_and_failed_ones_are_delivered_again() -> None:
     archive = FakeArchive(Unavailable("no room"), "/13/")
     changes = [change(8), change(9, days=1), change(10)]
     assert archive_changes(changes, GivenResources(archive=archive)) == [changes[1]]
@@ -32,7 +32,7 @@ def test_entries_are_archived_by_their_sequence_and_failed_ones_come_again() -> 
     assert name.startswith(f"journal/2026/03/14/{8:040}-")
 
 
-def test_a_malformed_change_is_archived_whole() -> None:
+def test_a_malformed_change_is_archived_completely() -> None:
     archive = FakeArchive()
     malformed = Change(1, NOON, {"PK": f"WALLET#{ALICE}", "SK": "TX#1"})
     assert archive_changes([malformed], GivenResources(archive=archive)) == []

@@ -19,7 +19,7 @@ LONG = 600.0
 
 
 class Steps:
-    """A step that follows a script, one entry a call; the last entry is for all calls after it."""
+    """A step that follows a script, one entry per call; the last entry repeats."""
 
     def __init__(self, *script: Callable[[], float]) -> None:
         self._script = script
@@ -38,7 +38,7 @@ class Steps:
         return self._calls
 
     def come(self, number: int, within: float = PATIENCE) -> bool:
-        """Whether there are so many calls within a time."""
+        """Return whether this many calls come within a time."""
         with self._called:
             return self._called.wait_for(lambda: self._calls >= number, within)
 
@@ -56,7 +56,7 @@ Start = Callable[[Steps, float], Loop]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Starts a loop that is stopped when the test is over, however it ends."""
+    """Start loops that are stopped at the end of the test."""
     loops: list[Loop] = []
 
     def started(steps: Steps, linger: float = 0.0) -> Loop:
@@ -95,7 +95,7 @@ def test_while_there_is_more_to_do_being_woken_does_not_make_it_linger(start: St
     assert steps.come(2)
 
 
-def test_a_step_is_repeated_after_its_rest_though_nothing_woke_it(start: Start) -> None:
+def test_a_step_is_repeated_after_its_rest_without_being_woken(start: Start) -> None:
     steps = Steps(rest(0.001), rest(LONG))
 
     start(steps, LONG)
@@ -151,7 +151,7 @@ def test_a_woken_loop_lingers_before_its_step(start: Start) -> None:
     assert not steps.come(2, within=0.05)
 
 
-def test_a_burst_is_one_step_s_work(start: Start) -> None:
+def test_a_burst_is_handled_in_one_step(start: Start) -> None:
     entered, go_on = threading.Event(), threading.Event()
 
     def slow() -> float:
@@ -235,7 +235,7 @@ def test_a_stop_before_the_start_and_a_second_stop_do_no_harm(start: Start) -> N
 def test_a_step_that_raises_is_logged_and_repeated(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing wakes it: it comes again by itself, a second later."""
+    """Nothing wakes it. It runs again by itself after a second."""
     steps = Steps(fail, rest(LONG))
     with caplog.at_level(logging.ERROR):
         start(steps, 0.0)
@@ -249,7 +249,7 @@ def test_a_step_that_raises_is_logged_and_repeated(
     assert record.exc_info[0] is OSError
 
 
-def test_a_step_that_raises_is_not_repeated_at_once(start: Start) -> None:
+def test_a_step_that_raises_is_not_repeated_immediately(start: Start) -> None:
     steps = Steps(fail)
     start(steps, 0.0)
     assert steps.come(1)
@@ -267,8 +267,8 @@ def test_a_step_that_raised_is_woken_like_any_other(start: Start) -> None:
     assert steps.come(2, within=0.9)  # sooner than the second that an error costs
 
 
-def test_a_loop_whose_file_is_corrupt_rests_for_long_and_can_be_stopped() -> None:
-    """Else the log would be full of what it has said once."""
+def test_a_loop_with_a_corrupt_file_pauses_and_can_be_stopped() -> None:
+    """Otherwise the log would repeat the same error without end."""
     again, times = threading.Event(), 0
 
     def step() -> float:
@@ -285,7 +285,7 @@ def test_a_loop_whose_file_is_corrupt_rests_for_long_and_can_be_stopped() -> Non
     assert times == 1
 
 
-def test_the_lock_is_held_in_each_step_and_in_no_rest() -> None:
+def test_the_lock_is_held_during_steps_and_not_during_rests() -> None:
     lock = FairLock()
     taken: list[bool] = []
 
@@ -298,7 +298,7 @@ def test_the_lock_is_held_in_each_step_and_in_no_rest() -> None:
             pass
 
     def others_wait() -> bool:
-        """Whether somebody who wants a turn now has to wait for it."""
+        """Return whether another thread must wait for the lock now."""
         other = threading.Thread(target=take)
         other.start()
         while other.is_alive() and not lock.waiting:

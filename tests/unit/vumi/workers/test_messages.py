@@ -1,4 +1,4 @@
-"""Messages reach their handlers, and those that are handled are deleted in the same commit."""
+"""The delivery of messages: a handled message is deleted in the same commit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def succeed(_: list[int]) -> Collection[int]:
 
 @dataclass
 class Handler:
-    """A handler that keeps the batches it was given and fails at the messages it is told."""
+    """A handler that keeps its batches and fails at the given messages."""
 
     failed: Callable[[list[int]], Collection[int]] = succeed
     batches: list[list[str]] = field(default_factory=list)
@@ -84,7 +84,7 @@ def test_messages_that_are_handled_are_deleted(queue: SqliteQueue, delivering: D
     assert (queue.size(), queue.dead_letters()) == (0, 0)
 
 
-def test_a_message_that_failed_alone_comes_again_after_its_visibility_timeout(
+def test_only_a_failed_message_is_redelivered_after_its_visibility_timeout(
     queue: SqliteQueue, delivering: Delivering, clock: Clock
 ) -> None:
     send(queue, "a", "bad", "c")
@@ -103,7 +103,7 @@ def test_a_message_that_failed_alone_comes_again_after_its_visibility_timeout(
     assert queue.size() == 0
 
 
-def test_when_a_handler_raises_all_its_messages_come_again(
+def test_when_a_handler_raises_all_its_messages_are_redelivered(
     queue: SqliteQueue, delivering: Delivering, clock: Clock
 ) -> None:
     def fall(_: list[int]) -> Collection[int]:
@@ -146,7 +146,7 @@ def test_the_handler_is_not_called_without_messages(delivering: Delivering) -> N
     assert handler.batches == []
 
 
-def test_a_full_batch_is_followed_by_the_next_at_once(
+def test_a_full_batch_is_followed_by_the_next_immediately(
     queue: SqliteQueue, delivering: Delivering
 ) -> None:
     bodies = [str(number) for number in range(BATCH_MESSAGES + 1)]
@@ -171,15 +171,15 @@ def test_the_rest_ends_when_the_next_message_becomes_visible(
     assert delivery.step() == 1.0
 
 
-def test_what_another_program_puts_in_is_found_soon_though_nothing_woke_the_loop(
+def test_messages_of_another_program_are_found_soon(
     delivering: Delivering,
 ) -> None:
-    """As the command does that redrives dead letters."""
+    """The command that redrives dead letters is such a program."""
     delivery = delivering(Handler())
     assert delivery.step() <= 5.0
 
 
-def test_a_message_that_came_meanwhile_is_lingered_for(
+def test_a_message_that_comes_during_a_step_lingers(
     queue: SqliteQueue, delivering: Delivering, clock: Clock
 ) -> None:
     send(queue, "a")
@@ -192,7 +192,7 @@ def test_a_message_that_came_meanwhile_is_lingered_for(
     assert delivering(Handler(slow)).step() == LINGER_SECONDS
 
 
-def test_what_a_handler_wrote_before_it_raised_is_undone(
+def test_the_writes_of_a_handler_that_raises_are_undone(
     queue: SqliteQueue, delivering: Delivering, clock: Clock, table: SqliteTable
 ) -> None:
     def handler(_: object) -> Collection[int]:
@@ -243,10 +243,10 @@ MessageDelivery(queue, handler, lambda: 1_000_000.0, database.in_one_commit).ste
 """
 
 
-def test_killed_at_any_statement_a_message_is_handled_and_deleted_or_neither(
+def test_a_kill_leaves_a_message_handled_and_deleted_or_neither(
     tmp_path: Path,
 ) -> None:
-    """Killed at its first statement, its second and so on, until a run comes to its end."""
+    """It is killed at its first statement, its second and so on, until a run completes."""
     path = tmp_path / "killed.sqlite3"
     with closing(Database(path)) as database:
         send(SqliteQueue(database, QUEUE, lambda: START), "a", "b")

@@ -50,7 +50,7 @@ def worker(database: Database, queue: CommitViewQueue, clock: Clock) -> ViewWork
 
 @pytest.fixture
 def commit(database: Database, queue: CommitViewQueue, worker: ViewWorker) -> Callable[..., str]:
-    """Return what sends views within a common commit."""
+    """Return a function that sends views within a common commit."""
 
     def send(*views: View) -> str:
         for one in views:
@@ -127,7 +127,7 @@ def test_after_an_unexpected_error_all_views_of_the_commit_become_messages(
     assert [View.from_message(body) for body in bodies] == [YOUNG, WAITS]
 
 
-def test_a_commit_fails_with_its_storage(
+def test_a_commit_fails_if_its_storage_fails(
     commit: Callable[..., str], worker: ViewWorker, queue: CommitViewQueue, table: SqliteTable
 ) -> None:
     """Then its requests are answered alone."""
@@ -164,7 +164,7 @@ def test_a_view_of_another_thread_is_sent(worker: ViewWorker, queue: CommitViewQ
     assert queue.queue.size() == 1
 
 
-def test_the_views_of_messages_are_stored_and_the_others_come_again(
+def test_the_views_of_messages_are_stored_and_the_others_are_redelivered(
     worker: ViewWorker, table: SqliteTable
 ) -> None:
     bodies = {1: YOUNG.to_message(), 2: "malformed", 3: WAITS.to_message(), 4: YOUNG.to_message()}
@@ -192,7 +192,7 @@ def test_the_badge_of_a_removed_marker_is_folded_beside_a_malformed_one(
     assert told(caplog) == [(logging.ERROR, "malformed_stream_record", {"record": malformed})]
 
 
-def test_the_changes_of_badges_that_can_not_be_folded_come_again(
+def test_the_changes_of_badges_that_can_not_be_folded_are_delivered_again(
     worker: ViewWorker, table: SqliteTable, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock.now = NOON + 900
