@@ -97,7 +97,7 @@ def _greet(settings: LocalSettings, port: int, new_token: str) -> None:
     badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
     print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
     if new_token:
-        print(f"Token for timers and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
+        print(f"Token for events and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
 
 
 def _explain(error: OSError, settings: LocalSettings) -> str:

@@ -307,7 +307,7 @@ def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: P
         assert server.process.stdout is not None
         server.process.stdout.readline()
         said = server.process.stdout.readline()
-        [token] = re.findall(r"^Token for timers and wallets, shown this once: (\S+)$", said)
+        [token] = re.findall(r"^Token for events and wallets, shown this once: (\S+)$", said)
         bearer = {"Authorization": f"Bearer {token}"}
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         server.stop()
