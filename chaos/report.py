@@ -61,7 +61,11 @@ def report(seed: str, seconds: float, machine: OneMachine, aws: Histories) -> Re
         head=("what", "number"),
         rows=[
             (what, number if isinstance(number, str) else f"{number:,}")
-            for what, number in (*_load(machine), *_faults(machine), *_found(machine.verdict, aws))
+            for what, number in (
+                *_load(machine),
+                *_faults(machine),
+                *_results(machine.verdict, aws),
+            )
         ],
         notes=_notes(machine),
         failure="\n".join(failures(machine, aws)),
@@ -92,7 +96,7 @@ def _faults(machine: OneMachine) -> Iterator[tuple[str, int]]:
     yield "bad inputs tried", machine.tried.number
 
 
-def _found(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
+def _results(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
     yield "answers checked", machine.answers
     for name, flaws in (
         ("losses", (Flaw.LOST, Flaw.UNREAD)),

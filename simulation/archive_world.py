@@ -28,7 +28,7 @@ class ArchiveWorld:
         self._kept = FakeArchive()
 
     def put(self, name: str, body: bytes) -> None:
-        """Put an object as `Archive` does, and assert that it replaces no other object."""
+        """Put an object as an `Archive` does, and assert that it replaces no other object."""
         assert self._kept.objects.get(name, body) == body, f"{name} would be another object"
         self._faults.call(lambda: self._kept.put(name, body))
 

@@ -261,7 +261,7 @@ class AwsWorld(World):
             [lowest] = failed
             self.stream += records[numbers.index(lowest) :]
 
-    # the scenario
+    # steps
 
     def expire(self) -> None:
         """Let TTL remove an expired item, if any; a marker's removal may be in the stream."""
@@ -356,7 +356,7 @@ class AwsWorld(World):
             assert not views, f"{badge_id[:9]} has views that no fold has counted"
         super().check()
 
-    # what HAPPENINGS call
+    # further steps
 
     def somebody_visits(self) -> None:
         asked = self.random.choice(self.owners.ids)

@@ -98,15 +98,15 @@ def _index_share(counted: CountedEvents, what: str) -> float:
     """Return the write units of the index, which only accepting and firing write."""
     if what == RUSH:
         runs = [*counted.rush.accepted, *counted.rush.fired]
-        return _index_units(_written(runs)) / SAMPLE
-    return float(_index_units(_written(counted.lives[what])))
+        return _index_units(_list_written(runs)) / SAMPLE
+    return float(_index_units(_list_written(counted.lives[what])))
 
 
 def _index_units(written: Iterable[Written]) -> int:
     return sum(write.index_units for write in written)
 
 
-def _written(runs: Iterable[Invocation]) -> list[Written]:
+def _list_written(runs: Iterable[Invocation]) -> list[Written]:
     return [write for run in runs for request in run.requests for write in request.written]
 
 

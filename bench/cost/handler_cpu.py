@@ -162,19 +162,19 @@ def _of_events(
     of_one = {size: EVENTS[size] for size in delays}
     return {
         AUTHORIZE: _by_size(designs, AUTHORIZE, {0: 200}, lambda _: events.authorization(TOKEN)),
-        ACCEPT: _by_size(designs, ACCEPT, of_one, lambda n: _posted(delays[n])),
-        SWEEP: _by_size(designs, SWEEP, SWEPT, partial(_swept, aws)),
+        ACCEPT: _by_size(designs, ACCEPT, of_one, lambda n: _post(delays[n])),
+        SWEEP: _by_size(designs, SWEEP, SWEPT, partial(_sweep, aws)),
         DISTRIBUTE: _by_size(designs, DISTRIBUTE, {n: EVENTS[n] for n in (1, 100)}, _group),
         FIRE: _by_size(designs, FIRE, {n: EVENTS[n] for n in (1, 10)}, _due),
     }
 
 
-def _posted(delay: int) -> dict[str, Any]:
+def _post(delay: int) -> dict[str, Any]:
     document = {"delay": delay, "target": simulate_events.LOG, "payload": simulate_events.PAYLOAD}
     return events.post_event(document, TOKEN)
 
 
-def _swept(aws: StubbedTable, found: int) -> dict[str, Any]:
+def _sweep(aws: StubbedTable, found: int) -> dict[str, Any]:
     aws.hold_events(found)
     return tick()
 

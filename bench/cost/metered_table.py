@@ -82,9 +82,9 @@ class MeteredTable:
         try:
             self._table.write(*writes)
         except ConditionFailed:
-            self._written(writes, before, before)
+            self._record(writes, before, before)
             raise
-        self._written(writes, before, [self._table.get(write.key) for write in writes])
+        self._record(writes, before, [self._table.get(write.key) for write in writes])
 
     def _weigh(self, key: Key, item: Item | None) -> int:
         """Return the size of an item that was just written."""
@@ -110,7 +110,7 @@ class MeteredTable:
         units = sum(read_units(page, consistent=True) for page in pages)
         self._requests.append(Request(operation, units))
 
-    def _written(
+    def _record(
         self,
         writes: Sequence[Write],
         before: Sequence[Item | None],

@@ -223,7 +223,9 @@ class Meter:
         left = set(_unprocessed(parsed))
         done = [(item, before) for item, before in items if item not in left]
         read = self._read_units(model.name, request, parsed)
-        self._requests.append(Request(model.name, read, tuple(self._written(model.name, done))))
+        self._requests.append(
+            Request(model.name, read, tuple(self._count_writes(model.name, done)))
+        )
 
     def _read_units(
         self, operation: str, request: Mapping[str, Any], answer: Mapping[str, Any]
@@ -255,7 +257,7 @@ class Meter:
                     units += read_units(size, consistent=consistent)
         return units
 
-    def _written(
+    def _count_writes(
         self, operation: str, items: Sequence[tuple[_Item, Mapping[str, AttributeValue]]]
     ) -> Iterator[Written]:
         times = TRANSACTIONAL if operation == "TransactWriteItems" else 1

@@ -325,7 +325,7 @@ class Model:
         self, function: str, of_each: str, records: float, badges: float, waiting: float
     ) -> float:
         """Return whole milliseconds; the cost per badge comes from batches of 1 and 100 badges."""
-        one, each = (_measured(self.prices, name) for name in (function, of_each))
+        one, each = (_cpu_ms(self.prices, name) for name in (function, of_each))
         cpu = interpolated(one, math.ceil(records))
         cpu += (max(badges, 1) - 1) * (each[100] - one[100]) / 99
         share = self.deployed.memory_mb / float(self.prices.assumed["vcpu_mb"])
@@ -405,7 +405,7 @@ def highest(fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _measured(prices: Prices, function: str) -> dict[int, float]:
+def _cpu_ms(prices: Prices, function: str) -> dict[int, float]:
     of_size: Mapping[str, float] = prices.measured["cpu_ms"][function]["vu-mi"]
     return {int(size): ms for size, ms in of_size.items()}
 

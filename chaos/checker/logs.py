@@ -16,11 +16,11 @@ def errors(folder: Path) -> list[str]:
     return [
         f"{log.name}: {line[-SHOWN:]}"
         for log in sorted(folder.glob("server-*.log"))
-        for line in _unexpected(log.read_text(errors="replace"))
+        for line in _find_unexpected(log.read_text(errors="replace"))
     ]
 
 
-def _unexpected(text: str) -> Iterator[str]:
+def _find_unexpected(text: str) -> Iterator[str]:
     """Yield the unexpected lines; a killed process may leave its last line unfinished."""
     *lines, unfinished = text.split("\n")
     del unfinished

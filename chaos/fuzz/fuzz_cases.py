@@ -217,7 +217,7 @@ def _option(chance: Chance, checked: Sequence[str]) -> Case:
     return Case("option", _request(f"{chance.choice(ROUTES[:3])}?id={badge_id}&{name}={value}"))
 
 
-def _twice(chance: Chance, checked: Sequence[str]) -> Case:
+def _double(chance: Chance, checked: Sequence[str]) -> Case:
     """Return a malformed request for a badge under check."""
     badge_id = quote(chance.choice(checked), safe="")
     query = chance.choice(
@@ -379,7 +379,7 @@ def _cut(chance: Chance, checked: Sequence[str]) -> Case:
     return Case("cut", whole[: chance.randrange(1, len(whole))], whole=False)
 
 
-def _flipped(chance: Chance, checked: Sequence[str]) -> Case:
+def _flip_bytes(chance: Chance, checked: Sequence[str]) -> Case:
     """Return a right request with some bytes changed, but none of the id in its target."""
     del checked
     raw = bytearray(_request("/api/v1/views?id=bad", headers=[("Accept", "*/*"), ("X", "y")]))
@@ -392,7 +392,7 @@ FAMILIES: tuple[Family, ...] = (
     _id,
     _query,
     _option,
-    _twice,
+    _double,
     _method,
     _path,
     _header,
@@ -401,5 +401,5 @@ FAMILIES: tuple[Family, ...] = (
     _huge,
     _no_http,
     _cut,
-    _flipped,
+    _flip_bytes,
 )
