@@ -162,7 +162,7 @@ def filter_query(_context: Any, query: Mapping[str, Any] | None) -> bool:
 def badge_is_an_error_where_data_is_bad(
     ctx: schemathesis.CheckContext, response: schemathesis.Response, case: Case
 ) -> bool | None:
-    """And only there: what a status says of other routes, a badge, which is always 200, says."""
+    """Check that a JSON badge, which is always 200, is an error if and only if the data is bad."""
     if case.operation.path not in JSON_BADGES or response.status_code != HTTPStatus.OK:
         return None
     badge = response.json()

@@ -327,7 +327,7 @@ def test_a_malformed_file_is_reported_line_by_line_and_nothing_is_imported(tmp_p
 
 
 @pytest.mark.parametrize("command", ["redrive", "import"])
-def test_a_command_without_a_file_to_work_on_says_so(tmp_path: Path, command: str) -> None:
+def test_a_command_without_a_file_is_refused(tmp_path: Path, command: str) -> None:
     counts = tmp_path / "counts.csv"
     counts.write_text(COUNTS)
     process = start(tmp_path, command, *([str(counts)] if command == "import" else []))

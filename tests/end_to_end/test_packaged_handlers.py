@@ -178,7 +178,7 @@ def resources_opened(answer: dict[str, Any]) -> list[str]:
     return opened
 
 
-def test_a_token_that_nobody_knows_opens_nothing(aws: Lambda) -> None:
+def test_an_unknown_token_opens_nothing(aws: Lambda) -> None:
     answer = aws.run(AUTHORIZE, asked_by("another")).answer
     assert answer["principalId"] == "nobody"
     assert resources_opened(answer) == []

@@ -364,7 +364,7 @@ def test_a_file_that_sqlite_recovered_is_served_again(folder: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_check_changes_and_creates_no_file(folder: Path, *, killed: bool) -> None:
-    """Beside a running server its badge may be written to; here nobody requests one."""
+    """The check may run beside a server, which gets no request meanwhile."""
     with running(folder) as server:
         visit(server, 1)
         if killed:

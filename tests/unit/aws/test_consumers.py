@@ -230,7 +230,7 @@ def test_a_malformed_record_is_archived_whole_beside_the_entries(
 def test_if_a_malformed_record_can_not_be_archived_its_whole_batch_is_returned(
     world: World,
 ) -> None:
-    """It may have no sequence number to ask for it by."""
+    """It may have no sequence number to return."""
     world.archive.failure, world.archive.failing = Unavailable("slow down"), "malformed"
     with pytest.raises(Unavailable):
         archive(entry(1), {})
@@ -252,7 +252,7 @@ def test_without_entries_no_archive_is_needed(monkeypatch: pytest.MonkeyPatch) -
 
 @dataclass(frozen=True)
 class Context:
-    """What Lambda hands to a handler."""
+    """The context that Lambda passes to a handler."""
 
     function_name: str = "vu-mi-prod-a-consumer"
     aws_request_id: str = "request-7"

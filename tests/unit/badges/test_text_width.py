@@ -57,7 +57,7 @@ def test_texts_are_as_long_as_badge_maker_draws_them(
 def test_capitals_at_10_px_are_as_long_as_badge_maker_draws_them(
     text: str, label: float, message: float
 ) -> None:
-    # Its lengths have 1.25 px behind each letter: "VIEWS" is 34 + 5 × 1.25 = 40.25.
+    # Its lengths have 1.25 px after each letter: "VIEWS" is 34 + 5 × 1.25 = 40.25.
     assert width(text, Face.VERDANA, 10) == pytest.approx(label - 1.25 * len(text), abs=1)
     assert width(text, Face.VERDANA_BOLD, 10) == pytest.approx(message - 1.25 * len(text), abs=1)
 

@@ -265,7 +265,7 @@ def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTabl
 
 
 def test_a_late_view_of_a_finished_day_is_counted_in_the_day_after_it(table: MemoryTable) -> None:
-    """Somebody was counted at once after midnight, before the window before it was folded."""
+    """A view was counted at once after midnight, before the window before it was folded."""
     put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6)
     put_views(table, MIDNIGHT - 1, MIDNIGHT + 1)
     assert fold_at(table, NOON + DAY, MIDNIGHT + 300_000) == 2

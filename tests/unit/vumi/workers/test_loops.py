@@ -309,7 +309,7 @@ def test_the_lock_is_held_during_steps_and_not_during_rests() -> None:
     loop = Loop("under test", steps, lock=lock)
     loop.start()
     assert steps.come(2)
-    with lock:  # it rests by now, or will
+    with lock:  # it rests now, or soon will
         pass
     loop.stop()
 
