@@ -281,7 +281,7 @@ def _holds(table: Table, write: Put) -> bool:
 KNOWN_DIFFERENCES = {
     ("moto", "n > 'a'"): "moto fails on a comparison of two types",
 }
-"""Conditions that an engine gets wrong, and how."""
+"""The conditions that an engine evaluates differently from AWS, with the reason."""
 
 
 # transactions

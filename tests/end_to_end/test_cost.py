@@ -274,7 +274,7 @@ def units_of(run: Invocation) -> list[tuple[str, float, int, int]]:
 
 
 READ, CLAIMED, MOVED = ("GetItem", 1, 0, 0), ("UpdateItem", 0, 1, 0), ("UpdateItem", 0, 1, 2)
-"""An event is read and claimed; done or put off it has another key in the index."""
+"""An event is read and claimed. Then it succeeds or waits, with another key in the index."""
 
 
 def test_an_event_due_soon_is_one_request_and_one_run(timers: EventRun) -> None:

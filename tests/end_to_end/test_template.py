@@ -39,7 +39,7 @@ from simulation.aws_events import entry_record
 
 STAGES = ["prod", "dev"]
 MAX_BYTES = 400_000
-"""Lambda unpacks it at a cold start; boto3 alone would be some 15 MB."""
+"""Lambda unpacks the package at a cold start; boto3 alone would be about 15 MB."""
 
 Resources: TypeAlias = dict[str, dict[str, Any]]
 
@@ -299,7 +299,7 @@ TARGETS = {
     "WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"},
     "EVENT_QUEUES": {"Ref": "EventQueues"},
 }
-"""What says where an event may go: asked when it is made, and when it is delivered."""
+"""The settings of targets, which are checked when an event is created and when it is delivered."""
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL}
@@ -456,7 +456,7 @@ FOR_ALL = {
     "/healthz",
     "/openapi.json",
 }
-"""Routes that need no token, beside those of badges."""
+"""Routes that require no token, in addition to those of badges."""
 
 
 def test_events_and_wallets_ask_for_a_token_and_no_badge_does(
@@ -582,7 +582,7 @@ KINDS = {
     "TableName": "AWS::DynamoDB::Table",
     "Stage": "AWS::ApiGateway::Stage",
 }
-"""What a dimension names."""
+"""The type of resource in each dimension."""
 CONSUMERS = {
     "store_views": ["PutViews"],
     "fold_badges": ["FoldViews"],
@@ -599,10 +599,10 @@ CONSUMERS = {
         "ArchiveEntries",
     ],
 }
-"""The functions that count, with the Lambda functions they run in; others run in `APIHandler`."""
+"""The functions that count, with their Lambda functions; others run in `APIHandler`."""
 
 Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
-"""Namespace, name, and the dimensions: each with the one name that its value refers to."""
+"""Namespace, name, and the dimensions, each with the name that its value refers to."""
 
 
 def counted() -> set[tuple[str, str]]:

@@ -152,7 +152,7 @@ for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH (capabilities
     ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
 os.execv(sys.executable, [sys.executable, "-m", "vumi"])
 """
-"""As a user who is not root, and for whom the modes of files hold."""
+"""A command that runs as a user who is not root, so that the modes of files apply."""
 
 
 @pytest.mark.parametrize(

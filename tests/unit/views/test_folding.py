@@ -41,7 +41,7 @@ TODAY = "2026-03-14"
 MARK = AT_NOON + 300_000
 """The end of the window that begins at noon."""
 AFTER_GRACE = NOON + 900
-"""When its grace is over."""
+"""The end of its grace."""
 MIDNIGHT = AT_NOON + 12 * HOUR * 1000
 
 

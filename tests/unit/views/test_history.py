@@ -281,7 +281,7 @@ def test_a_fold_between_two_reads_changes_nothing(table: Table, at: int) -> None
 
 
 seconds = st.integers(0, 400 * 86_400 - 1)
-"""Before the end of the present day, so that 400 days hold them all."""
+"""Times before the end of the present day, so that 400 days include them all."""
 taken_views = st.lists(seconds, max_size=20)
 LAST = datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)
 

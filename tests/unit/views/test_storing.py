@@ -20,7 +20,7 @@ from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, vie
 from vumi.storage.table import SqliteTable
 
 MARKER = keys.marker(BADGE, int(NOON) + 300)
-"""Of the window that begins at noon."""
+"""The marker of the window that begins at noon."""
 
 
 @pytest.fixture

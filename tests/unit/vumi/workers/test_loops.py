@@ -13,7 +13,7 @@ from vumi.storage.database import Corrupt
 from vumi.workers.loops import Loop
 
 PATIENCE = 10.0
-"""Seconds after which what does not come is taken for hung."""
+"""Seconds after which a step counts as hung."""
 LONG = 600.0
 """A rest that no test waits for."""
 
