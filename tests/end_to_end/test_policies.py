@@ -260,7 +260,7 @@ class Aws:
         if not self.running:
             return
         service = model.service_model.service_name
-        [where] = {self.called[name] for name in _named(params)}
+        [where] = {self.called[name] for name in _names_in(params)}
         assert service != "s3" or params["Key"].startswith("journal/")
         if "IndexName" in params:
             where = index(params["IndexName"], restored=False)
@@ -392,7 +392,7 @@ def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]
     return {f"{service}:{operation}"}
 
 
-def _named(params: Mapping[str, Any]) -> Iterator[str]:
+def _names_in(params: Mapping[str, Any]) -> Iterator[str]:
     """Return the tables, queues and buckets in a request."""
     yield from (params[name] for name in ("TableName", "QueueUrl", "Bucket") if name in params)
     yield from params.get("RequestItems", ())

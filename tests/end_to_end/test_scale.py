@@ -55,7 +55,7 @@ SECONDS_UNTIL_FOLD = WINDOWS.window + WINDOWS.grace
 
 
 @pytest.fixture(autouse=True)
-def _logging_is_put_back() -> Iterator[None]:
+def _restore_logging() -> Iterator[None]:
     with logging_put_back():
         yield
 

@@ -375,7 +375,7 @@ def test_the_stack_does_not_show_secrets(packages: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_has_a_role_of_its_own_with_its_policy_alone(
+def test_each_function_has_its_own_role_with_only_its_policy(
     stack: Resources, function: str
 ) -> None:
     roles = of_type(stack, "AWS::IAM::Role")
@@ -635,13 +635,13 @@ def watched(stack: Resources) -> set[Metric]:
         (
             alarm["Namespace"],
             alarm["MetricName"],
-            tuple((part["Name"], _named(part["Value"])) for part in alarm["Dimensions"]),
+            tuple((part["Name"], _name_of(part["Value"])) for part in alarm["Dimensions"]),
         )
         for alarm in alarms(stack).values()
     }
 
 
-def _named(value: Any) -> str:
+def _name_of(value: Any) -> str:
     """Return the one resource in a dimension; the table's may be a restored one."""
     if isinstance(value, str) and "${" not in value:
         return value
@@ -653,7 +653,7 @@ def _named(value: Any) -> str:
 def drawn(stack: Resources) -> set[Metric]:
     """Return the metrics on the dashboard."""
     return {
-        (namespace, name, tuple(zip(dimensions[::2], map(_named, dimensions[1::2]), strict=True)))
+        (namespace, name, tuple(zip(dimensions[::2], map(_name_of, dimensions[1::2]), strict=True)))
         for widget in dashboard(stack)["widgets"]
         for namespace, name, *dimensions in _spelt_out(widget["properties"]["metrics"])
     }
@@ -722,7 +722,7 @@ def test_every_watched_resource_exists(stack: Resources, look: Any) -> None:
                 assert stack[name]["Type"] == KINDS[dimension]
 
 
-def test_the_dimension_of_our_own_metrics_is_the_one_that_they_are_written_with() -> None:
+def test_the_programs_metrics_are_watched_with_their_dimension() -> None:
     record = telemetry.metrics.makeRecord(
         telemetry.metrics.name, 20, "", 0, "metrics", (), None, extra={"fields": {"views_put": 1}}
     )
@@ -831,7 +831,7 @@ def test_every_referenced_name_is_in_the_stack(
     assert set(template.names_in(made)) <= {*made, *given["Parameters"]}
 
 
-def test_prods_data_outlives_its_stack_and_no_other_stages_does(
+def test_only_the_data_of_prod_outlives_its_stack(
     stacks: dict[str, Resources],
 ) -> None:
     for stage, stack in stacks.items():

@@ -122,7 +122,7 @@ def test_only_a_malformed_message_is_returned(
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"event": 7}', "not JSON", None])
-def test_an_event_is_delivered_beside_a_malformed_message(world: World, body: object) -> None:
+def test_an_event_is_delivered_despite_a_malformed_message(world: World, body: object) -> None:
     for name in ("a", "b"):
         schedule.accept(an_event(name), world.table, FakeQueue(), AT)
     world.table = FaultyTable(world.table, before_write=refuse("TIMER#b"))
@@ -213,7 +213,7 @@ def test_entries_that_are_not_archived_are_returned_from_the_lowest_sequence_num
     assert {line["nonce"] for line in world.archive.lines()} == {"n8", "n9", "n10", "n11"}
 
 
-def test_a_malformed_record_is_archived_whole_beside_the_entries(
+def test_a_malformed_record_is_archived_completely_with_the_entries(
     world: World, counted: dict[str, dict[str, int]], caplog: pytest.LogCaptureFixture
 ) -> None:
     malformed = entry(1)

@@ -153,7 +153,7 @@ def test_east_asian_characters_fill_squares(text: str, squares: float) -> None:
         ("1️⃣", 1),
     ],
 )
-def test_an_emoji_is_one_however_many_characters_it_is_made_of(text: str, emoji: int) -> None:
+def test_an_emoji_of_several_characters_has_one_width(text: str, emoji: int) -> None:
     assert advances(text, Face.VERDANA) == [EMOJI] * emoji
     assert verdana(text) == pytest.approx(emoji * 1.25 * EM)
 

@@ -126,7 +126,7 @@ def test_days_and_owner_sort_before_the_views_and_these_before_the_summary() -> 
     assert day < owner < keys.VIEW < first < last < keys.summary(BADGE).sk == keys.SUMMARY
 
 
-def test_a_summary_that_is_none_is_an_error_and_no_number(table: SqliteTable) -> None:
+def test_a_malformed_summary_is_an_error_and_no_number(table: SqliteTable) -> None:
     put_summary(table, count="many")
     with pytest.raises(TypeError, match="count is 'many'"):
         counting.read(table, BADGE)

@@ -305,7 +305,7 @@ def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() ->
     assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
 
 
-def test_a_view_under_another_name_of_before_the_badges_reset_is_passed_and_not_counted(
+def test_a_view_under_an_alias_from_before_the_reset_is_not_counted(
     table: MemoryTable,
 ) -> None:
     put_summary(table, "mona", alias=BADGE, version=1)

@@ -79,7 +79,7 @@ def fill(table: Table) -> None:
     put_views(table, int(NOW * 1000), badge_id="a/b")
 
 
-def test_a_history_is_one_of_30_days_unless_it_says_otherwise(world: World) -> None:
+def test_a_history_has_30_days_by_default(world: World) -> None:
     fill(world.table)
     body = world.history()
     days = body.pop("views")

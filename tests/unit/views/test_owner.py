@@ -208,7 +208,7 @@ def test_a_view_that_is_folded_while_a_badge_is_claimed_keeps_it_free(
     assert table.get(keys.owner(BADGE)) is None
 
 
-def test_a_write_in_between_makes_a_claim_look_again(table: Table) -> None:
+def test_a_concurrent_write_makes_a_claim_read_again(table: Table) -> None:
     """A view that was live at the first look is in the count at the second."""
     other = once(lambda: put_summary(table, count=1, version=1))
     with pytest.raises(TakenError):
@@ -452,7 +452,7 @@ def test_a_life_ends_a_second_after_the_watermark_at_least(
     assert ended["reset"] == ended["watermark"] == AT_NOON + reset
 
 
-def test_a_reset_deletes_the_days_of_before(table: Table) -> None:
+def test_a_reset_deletes_the_earlier_days(table: Table) -> None:
     """250 days are more than two transactions of 100; the days of the new life stay."""
     owned = claimed(table)
     noon = datetime.fromtimestamp(NOON, UTC)
@@ -571,7 +571,7 @@ def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
     ]
 
 
-def test_a_view_of_the_new_name_of_before_the_rename_does_not_count_for_the_badge(
+def test_a_view_of_the_new_name_from_before_the_rename_does_not_count_for_the_badge(
     table: Table,
 ) -> None:
     """It was answered with the count of a badge that nobody had: it belongs to that one's life."""
@@ -982,7 +982,7 @@ def test_tombstones_that_another_deletion_left_unended_are_ended_by_every_name(
     assert "ttl" in summary(table, "mona")
 
 
-def test_a_name_that_somebody_claims_meanwhile_keeps_no_other_from_its_end(table: Table) -> None:
+def test_a_concurrent_claim_of_a_name_does_not_keep_the_other_tombstones(table: Table) -> None:
     owned = renamed(table, claimed(table), "mona")
     delete(FaultyTable(table, after_write=once(lambda: claim(table))), owned)
     assert "ttl" not in summary(table)

@@ -239,7 +239,7 @@ def test_a_deletion_answers_204_and_again_until_somebody_else_has_the_badge(api:
 @pytest.mark.parametrize(
     "badge_id", ["owner/name", "a b", "100%", "a%2Fb", "日本語", "?&=#+", "x" * 200]
 )
-def test_a_path_holds_any_id(api: Api, badge_id: str) -> None:
+def test_a_path_may_have_any_id(api: Api, badge_id: str) -> None:
     secret = api.claim(badge_id)
     assert api.patch(secret, badge_id, base=5).body == {"id": badge_id}
     assert api.look(badge_id, peek="1") == "5"
@@ -451,7 +451,7 @@ def test_an_internal_error_is_500_in_the_form_of_every_error(api: Api) -> None:
     assert "a bug" not in answer.text
 
 
-def test_no_line_holds_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_line_has_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     """Neither of what is done, nor of what is refused, nor of what fails."""
     caplog.set_level(logging.DEBUG)
     whole = api.table

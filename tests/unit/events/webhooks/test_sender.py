@@ -80,7 +80,7 @@ def drips(start: bytes, part: bytes) -> Script:
 TLS_HANDSHAKE = b"\x16"
 
 
-def _received(connection: socket.socket) -> bytes:
+def _receive(connection: socket.socket) -> bytes:
     request = b""
     while b"\r\n\r\n" not in request:
         part = connection.recv(65_536)
@@ -123,7 +123,7 @@ def _serve(
             open_ones.enter_context(connection)
             if tls:
                 connection = open_ones.enter_context(tls.wrap_socket(connection, server_side=True))
-            server.requests.append(_received(connection))
+            server.requests.append(_receive(connection))
             script(connection)
 
 
