@@ -20,14 +20,14 @@ def affected(changed: Iterable[Path]) -> list[Path]:
     """Return the unit tests that import any of these files."""
     modules = {module for file in changed for module in _modules_of(file)}
     tests = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
-    return [test for test in tests if modules & _reached(test)]
+    return [test for test in tests if modules & _reach(test)]
 
 
 def _modules_of(file: Path) -> Iterable[Path]:
     return [file] if file.suffix == ".py" else file.parent.glob("*.py")
 
 
-def _reached(test: Path) -> set[Path]:
+def _reach(test: Path) -> set[Path]:
     """Return a test, its fixtures, and all files that they import, directly or through others."""
     fixtures = (folder / "conftest.py" for folder in test.parents)
     reached, left = set[Path](), [test, *(file for file in fixtures if file.exists())]
@@ -35,12 +35,12 @@ def _reached(test: Path) -> set[Path]:
         file = left.pop()
         if file not in reached:
             reached.add(file)
-            left += _imported(file)
+            left += _imports_of(file)
     return reached
 
 
 @cache
-def _imported(file: Path) -> list[Path]:
+def _imports_of(file: Path) -> list[Path]:
     """Return the files of the project that a file imports."""
     names = {name for node in ast.walk(ast.parse(file.read_text())) for name in _names(node)}
     paths = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names)
@@ -54,7 +54,7 @@ def _names(node: ast.AST) -> Iterator[str]:
         yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
 
 
-def _changed(base: str) -> list[Path]:
+def _changes_since(base: str) -> list[Path]:
     """Return the files that differ from the commit at which this branch left `base`."""
     tracked = ("diff", "--name-only", "--no-renames", "--merge-base", base)
     untracked = ("ls-files", "--others", "--exclude-standard")
@@ -74,5 +74,5 @@ def _git(*command: str) -> list[str]:
 
 if __name__ == "__main__":
     print(  # noqa: T201  the tests are its output
-        *(test.relative_to(ROOT) for test in affected(_changed(*sys.argv[1:]))), sep="\n"
+        *(test.relative_to(ROOT) for test in affected(_changes_since(*sys.argv[1:]))), sep="\n"
     )

@@ -33,7 +33,7 @@ ORDERS = st.sampled_from(["n", "m", "t"]).flatmap(
         Comparison, st.just(name), st.sampled_from(["<", "<=", ">", ">="]), ATTRIBUTES[name]
     )
 )
-"""Of one type: moto fails on an order of two types, and DynamoDB refuses one of lists."""
+"""Orders of one type: moto fails on an order of two types, and DynamoDB refuses one of lists."""
 PRESENCES = st.builds(Presence, st.sampled_from([*ATTRIBUTES, "PK"]), st.booleans())
 CONDITIONS: st.SearchStrategy[Condition] = st.recursive(
     EQUALITIES | ORDERS | PRESENCES,

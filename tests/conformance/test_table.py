@@ -119,7 +119,7 @@ def test_a_query_stays_within_its_partition_and_bounds(table: Table) -> None:
     assert table.query("USER#none", limit=9) == []
 
 
-def test_a_query_reads_the_attributes_asked_for(table: Table) -> None:
+def test_a_query_reads_the_requested_attributes(table: Table) -> None:
     table.put_all([item("USER", count=3, floor=2, other="x"), item("VIEW#1", ttl=9)])
     found = table.query("USER#a", limit=9, attributes=("SK", "count", "floor"))
     assert found == [{"SK": "USER", "count": 3, "floor": 2}, {"SK": "VIEW#1"}]
@@ -281,7 +281,7 @@ def _holds(table: Table, write: Put) -> bool:
 KNOWN_DIFFERENCES = {
     ("moto", "n > 'a'"): "moto fails on a comparison of two types",
 }
-"""Conditions that an engine gets wrong, and how."""
+"""The conditions that an engine evaluates differently from AWS, with the reason."""
 
 
 # transactions

@@ -22,9 +22,9 @@ ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
 EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
 DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile", "constraints.txt")
-"""What the targets need of the project; the copy leaves the project's own stages alone."""
+"""The files that the targets need; the copy leaves out the project's own stages."""
 PATIENCE_SECONDS = 60.0
-"""How long a thing may take that takes a second or two on an idle machine."""
+"""The limit for steps that take a second or two on an idle machine."""
 
 Found = TypeVar("Found")
 

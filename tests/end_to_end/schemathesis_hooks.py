@@ -16,21 +16,23 @@ from schemathesis.specs.openapi.checks import negative_data_rejection, positive_
 
 JSON_BADGES = ("/api/v1/views", "/v1/api/views")
 COLORS = ("color: ", "labelColor: ")
-"""How a badge begins that refuses a colour: which words are names of one, the description leaves to
-CSS and shields.io."""
+"""The beginning of a badge that refuses a colour.
+
+The description leaves the names of colours to CSS and shields.io.
+"""
 MAX_DAYS_BY_HOUR = 31
 
 Case: TypeAlias = schemathesis.Case[Any]
 
 TOKEN = os.environ["API_TOKEN"]
 USERS_TOKEN = os.environ["USERS_TOKEN"]
-"""Of the user whose wallet the example of the description opens."""
+"""The token of the user whose wallet the description's example opens."""
 NOBODY_LISTENS = "https://127.0.0.1:1/"
-"""What every URL of an event becomes: the server may call loopback alone."""
+"""The URL that replaces every URL of an event, because the server may call only loopback."""
 QUEUE = "orders"
 EMPTY: tuple[Any, ...] = (None, "", [], {}, [None], [""])
 PAST = 946_684_800
-"""Seconds from 1970 to 2000, which is not too far ahead for an event."""
+"""Seconds from 1970 to 2000, a time that is valid for an event."""
 IS_DIGEST = re.compile("[0-9a-f]{64}")
 IS_QUEUE = re.compile("[A-Za-z0-9_-]{1,80}")
 IS_CURSOR = re.compile("[A-Za-z0-9_-]+")
@@ -40,12 +42,12 @@ MAX_AMOUNT = 2**63 - 1
 IS_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T.+", re.IGNORECASE)
 
 secrets: dict[str, str] = {}
-"""The secret of each name of a badge that was claimed."""
+"""The secret of each name of a claimed badge."""
 OWN_SECRET = "of the owner's own"  # noqa: S105  opens nothing but what is made here
 cursors: dict[str, str] = {}
-"""By each cursor that was answered, the status of the events it goes on with."""
+"""The status of the events after each returned cursor."""
 wallets: list[str] = []
-"""The ids of those that were opened."""
+"""The ids of the opened wallets."""
 
 
 @schemathesis.hook
@@ -162,7 +164,7 @@ def filter_query(_context: Any, query: Mapping[str, Any] | None) -> bool:
 def badge_is_an_error_where_data_is_bad(
     ctx: schemathesis.CheckContext, response: schemathesis.Response, case: Case
 ) -> bool | None:
-    """And only there: what a status says of other routes, a badge, which is always 200, says."""
+    """Check that a JSON badge, which is always 200, is an error if and only if the data is bad."""
     if case.operation.path not in JSON_BADGES or response.status_code != HTTPStatus.OK:
         return None
     badge = response.json()

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_SECONDS = 30.0
-"""How long a thing may take that takes a second at most on an idle machine."""
+"""The limit for steps that take a second or less on an idle machine."""
 
 
 def start(folder: Path, *command: str, **settings: str) -> subprocess.Popen[str]:

@@ -60,7 +60,7 @@ PARTITION = f"USER#{BADGE_ID}"
 
 
 @pytest.fixture(autouse=True)
-def _logging_is_put_back() -> Iterator[None]:
+def _restore_logging() -> Iterator[None]:
     with logging_put_back():
         yield
 
@@ -121,7 +121,7 @@ def test_new_tables_replace_those_in_a_page() -> None:
     assert put_into(put_into(page, "a\n", BEGIN), "b\n", BEGIN) == put_into(page, "b\n", BEGIN)
 
 
-def test_one_view_is_one_get_one_put_and_one_fold(badge: Badge) -> None:
+def test_one_view_takes_one_get_one_put_and_one_fold(badge: Badge) -> None:
     get, put, fold = badge.take(views=1, seconds=86_400)
     assert [get.function, put.function, fold.function] == [API, PUT, FOLD]
     assert (get.sends, put.sends, fold.sends) == (1, 0, 0)
@@ -133,7 +133,7 @@ def test_one_view_is_one_get_one_put_and_one_fold(badge: Badge) -> None:
     assert writes_of(fold) == [("VIEWS", 1)]
 
 
-def test_a_fold_of_one_badge_costs_its_summary(badge: Badge) -> None:
+def test_a_fold_of_one_badge_costs_the_write_of_its_summary(badge: Badge) -> None:
     """It is one unit for any number of views: 60 in a minute are in one window."""
     [fold] = runs_of(FOLD, badge.take(views=60, seconds=60))
     assert fold.records == 60
@@ -274,7 +274,7 @@ def units_of(run: Invocation) -> list[tuple[str, float, int, int]]:
 
 
 READ, CLAIMED, MOVED = ("GetItem", 1, 0, 0), ("UpdateItem", 0, 1, 0), ("UpdateItem", 0, 1, 2)
-"""An event is read and claimed; done or put off it has another key in the index."""
+"""An event is read and claimed. Then it succeeds or waits, with another key in the index."""
 
 
 def test_an_event_due_soon_is_one_request_and_one_run(timers: EventRun) -> None:

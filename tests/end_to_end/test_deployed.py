@@ -352,12 +352,12 @@ def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) 
     assert "1 dead letters stay: they are not views." in printed
     table, queue = stack["TableName"], stack["ViewsQueueUrl"]
     until(lambda: count(aws, table, "late"), "the view is counted")
-    until(lambda: not _waiting(aws, queue), "both messages are done")
+    until(lambda: not _count_messages(aws, queue), "both messages are done")
     assert count(aws, table, "late") == 1
-    assert _waiting(aws, stack["ViewsDeadLettersUrl"]) == 2
+    assert _count_messages(aws, stack["ViewsDeadLettersUrl"]) == 2
 
 
-def _waiting(aws: Emulator, queue: str) -> int:
+def _count_messages(aws: Emulator, queue: str) -> int:
     """Return how many messages a queue has, visible or not."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     found = aws.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)

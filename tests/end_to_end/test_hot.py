@@ -27,7 +27,7 @@ MachineOn: TypeAlias = Callable[[Callable[[], float], int], AbstractContextManag
 
 
 @pytest.fixture(autouse=True)
-def _logging_is_put_back() -> Iterator[None]:
+def _restore_logging() -> Iterator[None]:
     with logging_put_back():
         yield
 

@@ -169,7 +169,7 @@ def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_pa
     attempted = acknowledged = 0
     for _ in range(3):
         with running(tmp_path, **SHORT) as server:
-            assert acknowledged <= _settled(server, acknowledged) <= attempted
+            assert acknowledged <= _wait_until_settled(server, acknowledged) <= attempted
             visitors = Visitors(server, 16)
             visitors.wait_for(150)
             server.process.send_signal(signal.SIGKILL)
@@ -177,14 +177,14 @@ def test_nothing_is_lost_or_doubled_when_the_process_is_killed_under_load(tmp_pa
             attempted += visitors.attempted
             acknowledged += visitors.acknowledged
     with running(tmp_path, **SHORT) as server:
-        total = _settled(server, acknowledged)
+        total = _wait_until_settled(server, acknowledged)
         assert acknowledged <= total <= attempted
         wait_until_folded(tmp_path, "hot", total)
         assert server.peek("hot") == total
         assert server.stop()[0] == 0
 
 
-def _settled(server: Server, least: int) -> int:
+def _wait_until_settled(server: Server, least: int) -> int:
     """Wait until all queued views are counted; return the count, which is `least` or more."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     before, shown = -1, server.peek("hot")
@@ -206,7 +206,7 @@ def test_a_signal_stops_it_cleanly_under_load(tmp_path: Path, how: signal.Signal
         assert out.endswith("vu-mi stopped; nothing is lost.\n")
         assert err == ""
     with running(tmp_path) as server:
-        assert visitors.acknowledged <= _settled(server, visitors.acknowledged)
+        assert visitors.acknowledged <= _wait_until_settled(server, visitors.acknowledged)
         assert server.peek("hot") <= visitors.attempted
 
 
@@ -327,7 +327,7 @@ def test_a_malformed_file_is_reported_line_by_line_and_nothing_is_imported(tmp_p
 
 
 @pytest.mark.parametrize("command", ["redrive", "import"])
-def test_a_command_without_a_file_to_work_on_says_so(tmp_path: Path, command: str) -> None:
+def test_a_command_without_a_file_is_refused(tmp_path: Path, command: str) -> None:
     counts = tmp_path / "counts.csv"
     counts.write_text(COUNTS)
     process = start(tmp_path, command, *([str(counts)] if command == "import" else []))

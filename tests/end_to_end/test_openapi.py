@@ -22,7 +22,7 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
 TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
-"""Whose wallet the example of the description opens."""
+"""The user whose wallet the description's example opens."""
 
 
 def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[str]:

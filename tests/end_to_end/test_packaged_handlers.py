@@ -30,7 +30,7 @@ CONSUMERS = (
 HANDLERS = ("app.app", AUTHORIZE, SWEEP, *CONSUMERS)
 TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
 OF_THE_RUNTIME = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
-"""boto3 and what it needs: what Lambda's Python runtime has beside the standard library."""
+"""boto3 and its dependencies, which Lambda's Python has in addition to the standard library."""
 RUN = """
 import importlib, json, sys
 given = json.loads(sys.stdin.read())
@@ -178,7 +178,7 @@ def resources_opened(answer: dict[str, Any]) -> list[str]:
     return opened
 
 
-def test_a_token_that_nobody_knows_opens_nothing(aws: Lambda) -> None:
+def test_an_unknown_token_opens_nothing(aws: Lambda) -> None:
     answer = aws.run(AUTHORIZE, asked_by("another")).answer
     assert answer["principalId"] == "nobody"
     assert resources_opened(answer) == []

@@ -68,21 +68,21 @@ ANOTHER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12"
 BUCKET = "vu-mi-archive"
 
 Right: TypeAlias = tuple[str, str]
-"""An action, and what to: a name of the template, or a text with such names in it."""
+"""An action and its resource: a name of the template, or a text with such names in it."""
 
 RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
 TABLE = {False: "Table.Arn", True: RESTORED}
 STREAM = {False: "Table.StreamArn", True: f"{RESTORED}/stream/*"}
 STREAMS = {False: "${Table.Arn}/stream/*", True: f"{RESTORED}/stream/*"}
-"""By whether the table was restored; then it is none of the template's."""
+"""The key tells whether the table was restored; then it is not the template's table."""
 INDEX = "due"
 QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE = (
     f"{name}.Arn" for name in ("ViewsQueue", "TimersQueue", "DistributionQueue")
 )
 ARCHIVE = "${Archive.Arn}/journal/*"
-"""The objects of the archive: no others of its bucket."""
+"""The objects of the archive, and no others of its bucket."""
 EVENT_QUEUES = "EventQueueArns"
-"""Those that the operator has listed for events: a parameter of the stack."""
+"""The queues that the operator has listed for events: a parameter of the stack."""
 QUEUES = {QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE, EVENT_QUEUES}
 LOG = (
     "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}"
@@ -102,12 +102,12 @@ SINGLE = {
     "s3": {"PutObject"},
     "sqs": {"SendMessage"},
 }
-"""Operations that need the action of their own name.
+"""Operations that require the action of the same name.
 
 Source: the service authorization reference, "Actions, resources, and condition keys".
 """
 BATCHES = {"SendMessageBatch": "sqs:SendMessage"}
-"""Operations that need the action of another.
+"""Operations that require another action.
 
 Source: the SQS developer guide, "Amazon SQS API permissions: Actions and resource reference".
 """
@@ -117,7 +117,7 @@ TRANSACTED = {
     "Put": "dynamodb:PutItem",
     "Update": "dynamodb:UpdateItem",
 }
-"""What a transaction needs for each of its writes.
+"""The actions that a transaction requires for its writes.
 
 Source: the DynamoDB developer guide, "Using IAM with DynamoDB transactions".
 """
@@ -191,7 +191,7 @@ def _name(resource: Any, *, restored: bool) -> str:
             return _name(then if restored else otherwise, restored=restored)
         case {"Fn::If": ["HasEventQueues", then, _]}:
             return _name(then, restored=restored)
-    raise AssertionError(f"a policy names what it is about, not {resource!r}")
+    raise AssertionError(f"a policy must name its resource, not {resource!r}")
 
 
 # ---- the requests of the handlers
@@ -260,7 +260,7 @@ class Aws:
         if not self.running:
             return
         service = model.service_model.service_name
-        [where] = {self.called[name] for name in _named(params)}
+        [where] = {self.called[name] for name in _names_in(params)}
         assert service != "s3" or params["Key"].startswith("journal/")
         if "IndexName" in params:
             where = index(params["IndexName"], restored=False)
@@ -392,7 +392,7 @@ def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]
     return {f"{service}:{operation}"}
 
 
-def _named(params: Mapping[str, Any]) -> Iterator[str]:
+def _names_in(params: Mapping[str, Any]) -> Iterator[str]:
     """Return the tables, queues and buckets in a request."""
     yield from (params[name] for name in ("TableName", "QueueUrl", "Bucket") if name in params)
     yield from params.get("RequestItems", ())

@@ -55,7 +55,7 @@ SECONDS_UNTIL_FOLD = WINDOWS.window + WINDOWS.grace
 
 
 @pytest.fixture(autouse=True)
-def _logging_is_put_back() -> Iterator[None]:
+def _restore_logging() -> Iterator[None]:
     with logging_put_back():
         yield
 
@@ -242,7 +242,7 @@ def test_a_badge_that_becomes_hot_reads_and_writes_what_the_model_says(model: Mo
     assert sum(map(writes, hour.others)) == pytest.approx(expected, rel=0.01)
 
 
-def test_a_partition_reads_what_one_id_is_said_to_carry_and_no_more(model: Model) -> None:
+def test_a_partition_reads_at_most_its_quota_at_the_limit_of_one_id(model: Model) -> None:
     """The simulator delivers after a second, the model after milliseconds, so more are live."""
     most = quotas()["partition_reads"].default
     carried = model.becoming_hot(most)

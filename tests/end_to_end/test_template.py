@@ -39,7 +39,7 @@ from simulation.aws_events import entry_record
 
 STAGES = ["prod", "dev"]
 MAX_BYTES = 400_000
-"""Lambda unpacks it at a cold start; boto3 alone would be some 15 MB."""
+"""Lambda unpacks the package at a cold start; boto3 alone would be about 15 MB."""
 
 Resources: TypeAlias = dict[str, dict[str, Any]]
 
@@ -299,7 +299,7 @@ TARGETS = {
     "WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"},
     "EVENT_QUEUES": {"Ref": "EventQueues"},
 }
-"""What says where an event may go: asked when it is made, and when it is delivered."""
+"""The settings of targets, which are checked when an event is created and when it is delivered."""
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL}
@@ -375,7 +375,7 @@ def test_the_stack_does_not_show_secrets(packages: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_has_a_role_of_its_own_with_its_policy_alone(
+def test_each_function_has_its_own_role_with_only_its_policy(
     stack: Resources, function: str
 ) -> None:
     roles = of_type(stack, "AWS::IAM::Role")
@@ -456,7 +456,7 @@ FOR_ALL = {
     "/healthz",
     "/openapi.json",
 }
-"""Routes that need no token, beside those of badges."""
+"""Routes that require no token, in addition to those of badges."""
 
 
 def test_events_and_wallets_ask_for_a_token_and_no_badge_does(
@@ -582,7 +582,7 @@ KINDS = {
     "TableName": "AWS::DynamoDB::Table",
     "Stage": "AWS::ApiGateway::Stage",
 }
-"""What a dimension names."""
+"""The type of resource in each dimension."""
 CONSUMERS = {
     "store_views": ["PutViews"],
     "fold_badges": ["FoldViews"],
@@ -599,10 +599,10 @@ CONSUMERS = {
         "ArchiveEntries",
     ],
 }
-"""The functions that count, with the Lambda functions they run in; others run in `APIHandler`."""
+"""The functions that count, with their Lambda functions; others run in `APIHandler`."""
 
 Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
-"""Namespace, name, and the dimensions: each with the one name that its value refers to."""
+"""Namespace, name, and the dimensions, each with the name that its value refers to."""
 
 
 def counted() -> set[tuple[str, str]]:
@@ -635,13 +635,13 @@ def watched(stack: Resources) -> set[Metric]:
         (
             alarm["Namespace"],
             alarm["MetricName"],
-            tuple((part["Name"], _named(part["Value"])) for part in alarm["Dimensions"]),
+            tuple((part["Name"], _name_of(part["Value"])) for part in alarm["Dimensions"]),
         )
         for alarm in alarms(stack).values()
     }
 
 
-def _named(value: Any) -> str:
+def _name_of(value: Any) -> str:
     """Return the one resource in a dimension; the table's may be a restored one."""
     if isinstance(value, str) and "${" not in value:
         return value
@@ -653,7 +653,7 @@ def _named(value: Any) -> str:
 def drawn(stack: Resources) -> set[Metric]:
     """Return the metrics on the dashboard."""
     return {
-        (namespace, name, tuple(zip(dimensions[::2], map(_named, dimensions[1::2]), strict=True)))
+        (namespace, name, tuple(zip(dimensions[::2], map(_name_of, dimensions[1::2]), strict=True)))
         for widget in dashboard(stack)["widgets"]
         for namespace, name, *dimensions in _spelt_out(widget["properties"]["metrics"])
     }
@@ -722,7 +722,7 @@ def test_every_watched_resource_exists(stack: Resources, look: Any) -> None:
                 assert stack[name]["Type"] == KINDS[dimension]
 
 
-def test_the_dimension_of_our_own_metrics_is_the_one_that_they_are_written_with() -> None:
+def test_the_programs_metrics_are_watched_with_their_dimension() -> None:
     record = telemetry.metrics.makeRecord(
         telemetry.metrics.name, 20, "", 0, "metrics", (), None, extra={"fields": {"views_put": 1}}
     )
@@ -831,7 +831,7 @@ def test_every_referenced_name_is_in_the_stack(
     assert set(template.names_in(made)) <= {*made, *given["Parameters"]}
 
 
-def test_prods_data_outlives_its_stack_and_no_other_stages_does(
+def test_only_the_data_of_prod_outlives_its_stack(
     stacks: dict[str, Resources],
 ) -> None:
     for stage, stack in stacks.items():

@@ -152,7 +152,7 @@ for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH (capabilities
     ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
 os.execv(sys.executable, [sys.executable, "-m", "vumi"])
 """
-"""As a user who is not root, and for whom the modes of files hold."""
+"""A command that runs as a user who is not root, so that the modes of files apply."""
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_a_file_that_sqlite_recovered_is_served_again(folder: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_check_changes_and_creates_no_file(folder: Path, *, killed: bool) -> None:
-    """Beside a running server its badge may be written to; here nobody requests one."""
+    """The check may run beside a server, which gets no request meanwhile."""
     with running(folder) as server:
         visit(server, 1)
         if killed:

@@ -46,7 +46,7 @@ amounts = st.integers(1, 12) | st.sampled_from([MOST // 2, 2**62, MOST - 1, MOST
 nonces = st.sampled_from([f"nonce-{n:02}" for n in range(6)])
 names = st.sampled_from([*USERS * 5, "nobody"])
 postings = st.builds(Posting, nonces, amounts, names, st.just("") | names)
-"""From and to the wallets of users; now and then of one who has none."""
+"""Postings between the wallets of users, and sometimes of a user without a wallet."""
 ACTIONS = [
     *("the same", "another amount", "comes", "goes", "comes and goes"),
     *("expires", "opens", "reads", "reads on"),

@@ -13,7 +13,7 @@ from vumi.storage.table import SqliteTable
 
 
 @pytest.fixture(autouse=True)
-def _no_request_is_under_way() -> None:
+def _end_requests() -> None:
     """Log lines have the name of the last request, which may be another test's."""
     telemetry.begin("vu-mi", None)
 

@@ -11,7 +11,7 @@ from chalicelib.concurrency import THREADS, map_parallel
 from simulation.logs import counting_metrics
 
 PATIENCE = 30.0
-"""Seconds until a test gives up on a thread that never comes."""
+"""Seconds after which a thread counts as hung."""
 
 
 def test_results_come_in_the_order_of_the_parts_though_the_first_ends_last() -> None:

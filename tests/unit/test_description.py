@@ -106,7 +106,7 @@ def test_every_page_may_read_it_and_a_cache_keeps_it_for_minutes() -> None:
     }
 
 
-def test_it_is_generated_when_it_is_first_asked_for() -> None:
+def test_it_is_generated_at_the_first_request() -> None:
     """Lambda pays for imports at each cold start, which mostly is for a badge."""
     program = (
         "import sys\n"
@@ -132,7 +132,7 @@ def test_its_version_is_that_of_the_project() -> None:
     assert info["license"]["identifier"] == project["license"]
 
 
-def test_its_server_is_its_own_place() -> None:
+def test_its_server_is_relative_to_the_document() -> None:
     """A stage before the path, such as `/prod`, changes nothing."""
     assert [server["url"] for server in DOCUMENT["servers"]] == ["."]
 

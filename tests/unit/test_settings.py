@@ -53,7 +53,7 @@ def test_a_length_out_of_bounds_is_refused_by_name(name: str, given_value: str) 
 
 
 @pytest.mark.parametrize(("given_value", "seconds"), [("1", 1), ("86400", 86_400), ("0060", 60)])
-def test_the_bounds_themselves_are_taken(given_value: str, seconds: int) -> None:
+def test_the_bounds_themselves_are_accepted(given_value: str, seconds: int) -> None:
     settings = Settings.from_environment({"VIEW_WINDOW_SECONDS": given_value})
     assert settings.view_window_seconds == seconds
 
@@ -96,7 +96,7 @@ def test_a_whole_number_is_within_its_bounds_or_an_error(
     assert number == int(given_value or "50")
 
 
-def test_an_empty_setting_is_none() -> None:
+def test_an_empty_setting_counts_as_missing() -> None:
     assert Settings.from_environment({"VIEW_WINDOW_SECONDS": ""}).view_window_seconds == 300
 
 
@@ -177,7 +177,7 @@ def test_a_malformed_digest_is_named_by_its_position_because_it_may_be_a_token(w
     )
 
 
-def test_a_token_may_be_a_users() -> None:
+def test_a_token_may_belong_to_a_user() -> None:
     listed = f"{'a' * 64}, {'b' * 64}={USER} ,{'c' * 64}={USER}"
     settings = Settings.from_environment({"API_TOKEN_DIGESTS": listed})
     assert settings.api_token_digests == {"a" * 64, "b" * 64, "c" * 64}

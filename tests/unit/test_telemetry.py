@@ -21,7 +21,7 @@ MAX_METRICS = 100
 
 
 @pytest.fixture(autouse=True)
-def _logging_is_put_back() -> Iterator[None]:
+def _restore_logging() -> Iterator[None]:
     with logging_put_back():
         telemetry.begin("fold_views", None)
         yield

@@ -27,7 +27,7 @@ ARN = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api/GET/timers/e"
 
 
 @pytest.fixture(autouse=True)
-def _known() -> Iterator[None]:
+def _set_known_tokens() -> Iterator[None]:
     settings = Settings(
         api_token_digests=frozenset({DIGEST, USERS_DIGEST, tokens.digest("another")}),
         token_users={USERS_DIGEST: USER},

@@ -122,7 +122,7 @@ def test_only_a_malformed_message_is_returned(
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"event": 7}', "not JSON", None])
-def test_an_event_is_delivered_beside_a_malformed_message(world: World, body: object) -> None:
+def test_an_event_is_delivered_despite_a_malformed_message(world: World, body: object) -> None:
     for name in ("a", "b"):
         schedule.accept(an_event(name), world.table, FakeQueue(), AT)
     world.table = FaultyTable(world.table, before_write=refuse("TIMER#b"))
@@ -213,7 +213,7 @@ def test_entries_that_are_not_archived_are_returned_from_the_lowest_sequence_num
     assert {line["nonce"] for line in world.archive.lines()} == {"n8", "n9", "n10", "n11"}
 
 
-def test_a_malformed_record_is_archived_whole_beside_the_entries(
+def test_a_malformed_record_is_archived_completely_with_the_entries(
     world: World, counted: dict[str, dict[str, int]], caplog: pytest.LogCaptureFixture
 ) -> None:
     malformed = entry(1)
@@ -230,7 +230,7 @@ def test_a_malformed_record_is_archived_whole_beside_the_entries(
 def test_if_a_malformed_record_can_not_be_archived_its_whole_batch_is_returned(
     world: World,
 ) -> None:
-    """It may have no sequence number to ask for it by."""
+    """It may have no sequence number to return."""
     world.archive.failure, world.archive.failing = Unavailable("slow down"), "malformed"
     with pytest.raises(Unavailable):
         archive(entry(1), {})
@@ -252,7 +252,7 @@ def test_without_entries_no_archive_is_needed(monkeypatch: pytest.MonkeyPatch) -
 
 @dataclass(frozen=True)
 class Context:
-    """What Lambda hands to a handler."""
+    """The context that Lambda passes to a handler."""
 
     function_name: str = "vu-mi-prod-a-consumer"
     aws_request_id: str = "request-7"

@@ -24,7 +24,7 @@ URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 
 
 @pytest.fixture(autouse=True)
-def _given_resources_are_removed() -> Iterator[None]:
+def _remove_given_resources() -> Iterator[None]:
     resources.use(None)
     with logging_put_back():
         yield

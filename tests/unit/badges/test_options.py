@@ -130,7 +130,7 @@ def test_a_malformed_option_is_refused_by_name(name: str, wrong: str, says: str)
 
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"label"}))
-def test_an_empty_option_is_one_that_is_not_given(name: str) -> None:
+def test_an_empty_option_counts_as_missing(name: str) -> None:
     assert parse({name: [""]}) == parse({name: []}) == Options()
 
 

@@ -86,7 +86,7 @@ def test_a_badge_is_as_large_as_badge_maker_draws_it(
 
 @pytest.mark.parametrize(
     ("label", "label_color", "flat", "for_the_badge", "social"),
-    [  # 17 px wider than without: 14 for the logo, 3 behind it
+    [  # 17 px wider than without: 14 for the logo, 3 after it
         ("views", "", 99, 143.5, 100),
         ("", "", 59, 82.25, 67),
         ("", "red", 65, 94.25, 67),
@@ -116,7 +116,7 @@ def test_a_logo_takes_the_room_that_badge_maker_gives_it(
         ("for-the-badge", "github", ("49.12", "17.5", "40.25"), ("112.38", "17.5", "38.25")),
     ],
 )
-def test_texts_stand_where_badge_maker_puts_them(
+def test_texts_have_the_position_of_badge_maker(
     style: str, logo: str, label: tuple[str, ...], message: tuple[str, ...]
 ) -> None:
     drawn = [
@@ -400,7 +400,7 @@ def test_only_texts_whose_letters_touch_are_stretched(style: str) -> None:
 def test_letters_that_touch_are_not_set_apart() -> None:
     apart = elements(Badge("ab", "x", style="for-the-badge"), "text")[0]
     joined = elements(Badge("कक", "x", style="for-the-badge"), "text")[0]
-    # A is 7.52 and B 7.54 px at 11 px: 13.69 at 10 px, and 1.25 behind each
+    # A is 7.52 and B 7.54 px at 11 px: 13.69 at 10 px, and 1.25 after each
     assert apart.attrib["textLength"] == "15.5"
     # 8.38 each at 11 px: 15.24 at 10 px
     assert joined.attrib["textLength"] == "15"
@@ -416,7 +416,7 @@ def test_the_styles_are_those_that_the_options_know() -> None:
     assert tuple(STYLES) == options.STYLES
 
 
-def test_logos_are_read_when_one_is_asked_for() -> None:
+def test_logos_are_read_when_one_is_requested() -> None:
     program = (
         "from chalicelib.badges import badge, logos, svg;"
         "svg.draw(badge.Badge('views', '1')); assert not logos._read_logos.cache_info().currsize;"

@@ -57,7 +57,7 @@ def test_texts_are_as_long_as_badge_maker_draws_them(
 def test_capitals_at_10_px_are_as_long_as_badge_maker_draws_them(
     text: str, label: float, message: float
 ) -> None:
-    # Its lengths have 1.25 px behind each letter: "VIEWS" is 34 + 5 × 1.25 = 40.25.
+    # Its lengths have 1.25 px after each letter: "VIEWS" is 34 + 5 × 1.25 = 40.25.
     assert width(text, Face.VERDANA, 10) == pytest.approx(label - 1.25 * len(text), abs=1)
     assert width(text, Face.VERDANA_BOLD, 10) == pytest.approx(message - 1.25 * len(text), abs=1)
 
@@ -153,7 +153,7 @@ def test_east_asian_characters_fill_squares(text: str, squares: float) -> None:
         ("1️⃣", 1),
     ],
 )
-def test_an_emoji_is_one_however_many_characters_it_is_made_of(text: str, emoji: int) -> None:
+def test_an_emoji_of_several_characters_has_one_width(text: str, emoji: int) -> None:
     assert advances(text, Face.VERDANA) == [EMOJI] * emoji
     assert verdana(text) == pytest.approx(emoji * 1.25 * EM)
 

@@ -222,7 +222,7 @@ def test_the_outcome_of_a_removed_event_is_not_written(table: Table) -> None:
 def test_a_failed_event_is_logged_with_its_id_and_attempts(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failed(world)
+    failed_event(world)
     fields = {"event_id": "e", "tries": 1}
     assert told(caplog) == [(logging.WARNING, "event_failed", fields)]
 
@@ -477,7 +477,7 @@ def test_the_record_keeps_the_latest_attempts(world: World) -> None:
     assert [attempts[0].started, attempts[-1].started] == [11, AT]
 
 
-def failed(world: World) -> Event:
+def failed_event(world: World) -> Event:
     world.accept()
     world.answers = [GONE]
     world.step()
@@ -485,7 +485,7 @@ def failed(world: World) -> Event:
 
 
 def test_a_redriven_event_has_the_whole_schedule_again(world: World) -> None:
-    event = failed(world)
+    event = failed_event(world)
     world.now += 10**6
     assert delivery.redrive(world.table, world.queue, event, world.now)
     assert world.queue.bodies == [message("e")]
@@ -502,13 +502,13 @@ def test_a_redriven_event_has_the_whole_schedule_again(world: World) -> None:
 
 
 def test_a_redrive_with_a_slow_clock_does_not_delay_the_event(world: World) -> None:
-    event = failed(world)
+    event = failed_event(world)
     assert delivery.redrive(world.table, world.queue, event, AT - 30_000)
     assert world.queue.bodies == [message("e")]
 
 
 def test_a_redrive_of_an_event_that_was_redriven_meanwhile_does_nothing(world: World) -> None:
-    event = failed(world)
+    event = failed_event(world)
     assert delivery.redrive(world.table, FakeQueue(), event, world.now)
     assert delivery.redrive(world.table, world.queue, event, world.now) is False
     world.answers = [GONE]

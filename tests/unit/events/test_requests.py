@@ -507,7 +507,7 @@ def test_an_echo_needs_a_text_in_utf_8() -> None:
         "text/markdown; charset=us-ascii",
     ],
 )
-def test_any_text_in_utf_8_is_taken(kind: str) -> None:
+def test_any_text_in_utf_8_is_accepted(kind: str) -> None:
     check_text(kind)
 
 

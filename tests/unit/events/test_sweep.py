@@ -193,7 +193,7 @@ def test_a_sweep_that_dies_before_it_moves_an_overdue_event_sends_it_again(table
 
 
 LEADS = [SKEW_SECONDS * 1000 + 1, 2 * MINUTE, 60 * MINUTE, 10**12]
-"""How far a clock was ahead, from the least that the next sweep notices on."""
+"""Errors of a clock that was ahead, from the smallest that the next sweep notices."""
 
 
 @pytest.mark.parametrize("lead", LEADS)

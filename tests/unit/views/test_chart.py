@@ -309,7 +309,7 @@ def test_the_views_of_today_are_beside_the_title_if_there_is_room() -> None:
     assert "today" not in "".join(texts(chart.draw(of(7), Look()))[1:])
 
 
-def test_the_first_and_the_last_day_stand_below() -> None:
+def test_the_first_and_the_last_day_are_below_the_chart() -> None:
     assert texts(chart.draw(of(1, 2, 3), Look()))[-2:] == ["2026-11-19", "2026-11-21"]
     assert texts(chart.draw(of(1), Look())).count("2026-11-21") == 1
 
@@ -363,7 +363,7 @@ def test_contrast_is_that_of_wcag() -> None:
 
 
 @given(st.from_regex("#[0-9a-f]{6}", fullmatch=True))
-def test_any_colour_is_made_to_stand_out_and_stays_where_it_does(color: str) -> None:
+def test_a_colour_changes_only_if_its_contrast_is_too_low(color: str) -> None:
     for seen, page in zip(chart.readable(color), ["#ffffff", "#0d1117"], strict=True):
         assert chart.contrast(seen, page) >= 3
         assert (seen == color) == (chart.contrast(color, page) >= 3)
@@ -373,7 +373,7 @@ def test_any_colour_is_made_to_stand_out_and_stays_where_it_does(color: str) -> 
     ("color", "light", "dark"),
     [("#000000", "#000000", "#666666"), ("#ffffff", "#8c8c8c", "#ffffff"), ("#dd4343",) * 3],
 )
-def test_the_colour_asked_for_is_that_of_the_bars(color: str, light: str, dark: str) -> None:
+def test_the_bars_have_the_requested_colour(color: str, light: str, dark: str) -> None:
     assert colors(chart.draw(of(1), Look(color=color)))[1::2] == [light, dark]
 
 

@@ -105,7 +105,7 @@ def test_a_view_that_is_not_stored_is_returned_and_logged_with_its_reason(
     ]
 
 
-def test_a_badge_whose_fold_is_overdue_is_folded_if_a_view_asks_for_it(
+def test_a_badge_with_an_overdue_fold_is_folded_if_a_view_requests_it(
     world: World, table: SqliteTable, counted: dict[str, int]
 ) -> None:
     """Two views wait in each of two badges; only one is asked for, by two views."""

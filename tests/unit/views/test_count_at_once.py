@@ -67,7 +67,7 @@ def test_a_view_is_counted_in_the_present_hour_and_leaves_a_marker(table: Table)
     assert (marker.pk, marker.sk) == (f"SEEN#{one.ulid}", "SEEN")
 
 
-def test_a_view_that_comes_again_is_counted_once(table: Table) -> None:
+def test_a_view_that_is_delivered_again_is_counted_once(table: Table) -> None:
     three = views(3)
     assert count(table, three[:2]) == 2
     assert count(table, [*three, three[0]]) == 1
@@ -258,7 +258,7 @@ def test_a_reset_between_two_tries_is_heeded(table: Table) -> None:
     assert summary(table)["count"] == 1
 
 
-def test_who_is_always_overtaken_gives_up_and_has_counted_nothing(table: Table) -> None:
+def test_a_count_that_is_always_overtaken_fails_and_counts_nothing(table: Table) -> None:
     versions = iter(range(1, 99))
 
     def meanwhile(_: Sequence[Write]) -> None:
@@ -279,7 +279,7 @@ def test_the_last_try_may_succeed(table: Table) -> None:
     assert count(lucky, views(2)) == 2
 
 
-def test_a_count_that_fails_midway_counts_the_others_when_it_is_asked_again(table: Table) -> None:
+def test_a_count_that_fails_midway_counts_the_others_when_it_is_repeated(table: Table) -> None:
     many = views(AT_ONCE + 5)
     dying = FaultyTable(table, before_write=raising(None, Unavailable("throttled")))
     with pytest.raises(Unavailable, match="throttled"):

@@ -90,7 +90,7 @@ def test_views_count_before_the_badge_has_a_summary(table: SqliteTable) -> None:
     assert read(table)[0].live == 5
 
 
-def test_views_whose_time_to_live_is_over_count_until_they_are_folded(table: SqliteTable) -> None:
+def test_expired_views_count_until_they_are_folded(table: SqliteTable) -> None:
     place = keys.view(BADGE, ulid())
     table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
     assert shown(table) == 1
@@ -126,7 +126,7 @@ def test_days_and_owner_sort_before_the_views_and_these_before_the_summary() -> 
     assert day < owner < keys.VIEW < first < last < keys.summary(BADGE).sk == keys.SUMMARY
 
 
-def test_a_summary_that_is_none_is_an_error_and_no_number(table: SqliteTable) -> None:
+def test_a_malformed_summary_is_an_error_and_no_number(table: SqliteTable) -> None:
     put_summary(table, count="many")
     with pytest.raises(TypeError, match="count is 'many'"):
         counting.read(table, BADGE)
@@ -331,7 +331,7 @@ def test_a_badge_stays_hot_until_its_hour_is_over(
 
 @pytest.mark.parametrize("after", [899.999, 900.0])
 @pytest.mark.parametrize("more", [0, 1])
-def test_a_fold_is_asked_for_if_more_than_a_page_of_views_wait_longer_than_their_grace(
+def test_a_fold_is_requested_if_more_than_a_page_of_views_is_older_than_its_grace(
     table: SqliteTable, after: float, more: int
 ) -> None:
     """All are of the window that ends 300 s after noon, and its grace 900 s after noon."""

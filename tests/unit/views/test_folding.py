@@ -41,7 +41,7 @@ TODAY = "2026-03-14"
 MARK = AT_NOON + 300_000
 """The end of the window that begins at noon."""
 AFTER_GRACE = NOON + 900
-"""When its grace is over."""
+"""The end of its grace."""
 MIDNIGHT = AT_NOON + 12 * HOUR * 1000
 
 
@@ -265,7 +265,7 @@ def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTabl
 
 
 def test_a_late_view_of_a_finished_day_is_counted_in_the_day_after_it(table: MemoryTable) -> None:
-    """Somebody was counted at once after midnight, before the window before it was folded."""
+    """A view was counted at once after midnight, before the window before it was folded."""
     put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6)
     put_views(table, MIDNIGHT - 1, MIDNIGHT + 1)
     assert fold_at(table, NOON + DAY, MIDNIGHT + 300_000) == 2
@@ -305,7 +305,7 @@ def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() ->
     assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
 
 
-def test_a_view_under_another_name_of_before_the_badges_reset_is_passed_and_not_counted(
+def test_a_view_under_an_alias_from_before_the_reset_is_not_counted(
     table: MemoryTable,
 ) -> None:
     put_summary(table, "mona", alias=BADGE, version=1)

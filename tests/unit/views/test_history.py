@@ -167,7 +167,7 @@ def test_a_history_of_31_days_by_hour_has_744_buckets(table: Table) -> None:
     assert (labels(found)[0], views(found)[0], found.total) == ("2026-10-21T09:00Z", 2, 2 + 5)
 
 
-def test_since_is_the_first_day_of_all_also_before_the_days_asked_for(table: Table) -> None:
+def test_since_is_the_first_day_of_all_also_before_the_requested_days(table: Table) -> None:
     counted(table, {"2024-02-29": {"h00": 1}, "2026-11-20": {"h00": 1}, "2026-11-21": {"h00": 1}})
     assert read(table, days=1).since == date(2024, 2, 29)
 
@@ -181,7 +181,7 @@ def test_a_live_view_may_be_the_first_of_all(table: Table) -> None:
 
 
 def test_days_of_an_earlier_life_are_not_shown(table: Table) -> None:
-    """What a reset has left undeleted: days before it, and the day of the reset itself."""
+    """A reset may leave them: days before it, and the day of the reset itself."""
     reset = milliseconds(TODAY - timedelta(hours=10))
     counted(table, {"2026-11-19": {"h01": 100}, "2026-11-20": {"h01": 50}, "2026-11-21": {}})
     counted(table, {"2026-11-21": {"h01": 2}}, reset=reset)
@@ -281,7 +281,7 @@ def test_a_fold_between_two_reads_changes_nothing(table: Table, at: int) -> None
 
 
 seconds = st.integers(0, 400 * 86_400 - 1)
-"""Before the end of the present day, so that 400 days hold them all."""
+"""Times before the end of the present day, so that 400 days include them all."""
 taken_views = st.lists(seconds, max_size=20)
 LAST = datetime(2026, 11, 21, 23, 59, 59, tzinfo=UTC)
 

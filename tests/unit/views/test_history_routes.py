@@ -79,7 +79,7 @@ def fill(table: Table) -> None:
     put_views(table, int(NOW * 1000), badge_id="a/b")
 
 
-def test_a_history_is_one_of_30_days_unless_it_says_otherwise(world: World) -> None:
+def test_a_history_has_30_days_by_default(world: World) -> None:
     fill(world.table)
     body = world.history()
     days = body.pop("views")
@@ -99,14 +99,14 @@ def test_a_history_by_hour_has_the_same_days(world: World) -> None:
     assert len(world.history(by="hour")["views"]) == 30 * 24
 
 
-def test_days_are_those_asked_for(world: World) -> None:
+def test_a_history_has_the_requested_days(world: World) -> None:
     assert len(world.history(days="1")["views"]) == 1
     assert len(world.history(days="400", by="day")["views"]) == 400
     assert len(world.history(days="31", by="hour")["views"]) == 744
     assert len(world.history(days="", by="")["views"]) == 30
 
 
-def test_an_id_nobody_knows_has_a_history_and_a_chart(world: World) -> None:
+def test_an_unknown_id_has_a_history_and_a_chart(world: World) -> None:
     assert world.history()["total"] == 0
     assert world.title(id="a/b") == "0 views in 30 days"
 
@@ -150,7 +150,7 @@ BAD_OPTIONS: list[tuple[dict[str, str | list[str]], str]] = [
         ({"by": ["day", "day"]}, "by: give one, not 2"),
     ],
 )
-def test_a_wrong_option_is_refused_with_what_to_give(
+def test_a_malformed_option_is_refused_with_the_fix(
     world: World, query: dict[str, str | list[str]], says: str
 ) -> None:
     answer = world.ask(JSON, id="a/b", **query)
@@ -175,7 +175,7 @@ def test_a_wrong_option_is_refused_with_what_to_give(
         ({"id": ["a", "b"]}, "give one id, not 2"),
     ],
 )
-def test_a_chart_says_what_is_wrong_with_its_query(
+def test_a_chart_shows_the_error_in_its_query(
     world: World, query: dict[str, str | list[str]], says: str
 ) -> None:
     assert world.title(**({"id": "a/b"} | query)) == says
@@ -240,7 +240,7 @@ def test_no_cache_stores_a_history(world: World, query: dict[str, str]) -> None:
     assert chart.headers["Content-Type"].split(";")[0] == "image/svg+xml"
 
 
-def test_a_chart_has_the_days_the_size_and_the_colour_asked_for(world: World) -> None:
+def test_a_chart_has_the_requested_days_size_and_colour(world: World) -> None:
     fill(world.table)
     answer = world.ask(CHART, id="a/b", days="7", width="200", height="80", color="DD4343")
     root = drawn(answer)

@@ -208,7 +208,7 @@ def test_a_view_that_is_folded_while_a_badge_is_claimed_keeps_it_free(
     assert table.get(keys.owner(BADGE)) is None
 
 
-def test_a_write_in_between_makes_a_claim_look_again(table: Table) -> None:
+def test_a_concurrent_write_makes_a_claim_read_again(table: Table) -> None:
     """A view that was live at the first look is in the count at the second."""
     other = once(lambda: put_summary(table, count=1, version=1))
     with pytest.raises(TakenError):
@@ -216,7 +216,7 @@ def test_a_write_in_between_makes_a_claim_look_again(table: Table) -> None:
     assert table.get(keys.owner(BADGE)) is None
 
 
-def test_of_two_who_claim_concurrently_one_has_it(table: Table) -> None:
+def test_one_of_two_concurrent_claims_succeeds(table: Table) -> None:
     secrets: list[str] = []
     first = once(lambda: secrets.append(claim(table, base=7)))
     with pytest.raises(TakenError):
@@ -232,7 +232,7 @@ def test_a_claim_that_fails_leaves_nothing(table: Table, failure: StorageError) 
     assert items(table) == []
 
 
-def test_a_claim_with_a_digest_tells_no_secret_and_the_owners_own_opens_the_badge(
+def test_a_claim_with_a_digest_returns_no_secret_and_the_owners_own_opens_the_badge(
     table: Table,
 ) -> None:
     assert owner.claim(table, BADGE, 5, NOON, OWN_DIGEST) == Claimed(BADGE, "")
@@ -240,7 +240,7 @@ def test_a_claim_with_a_digest_tells_no_secret_and_the_owners_own_opens_the_badg
     assert shown(table) == 5
 
 
-def test_a_claim_whose_answer_is_lost_is_answered_alike_if_it_has_a_digest(table: Table) -> None:
+def test_a_repeated_claim_with_a_digest_has_the_same_answer(table: Table) -> None:
     """Whatever became of the badge meanwhile, and however often it is asked."""
     lossy = FaultyTable(table, after_write=raising(Unavailable("no answer")))
     with pytest.raises(Unavailable):
@@ -324,7 +324,7 @@ def test_a_badge_without_an_owner_has_no_secret(table: Table) -> None:
             owner.authenticate(table, badge_id, "any")
 
 
-def test_digests_are_compared_in_a_time_that_tells_nothing() -> None:
+def test_digests_are_compared_in_constant_time() -> None:
     tree = ast.parse(inspect.getsource(owner.authenticate))
     calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
     assert calls.count("hmac.compare_digest") == 2
@@ -440,7 +440,7 @@ def test_a_reset_sets_watermark_and_reset_to_5_seconds_after_the_clock(table: Ta
 def test_a_life_ends_a_second_after_the_watermark_at_least(
     table: Table, watermark: int, reset: int, what: str
 ) -> None:
-    """All in milliseconds after noon, where the clock is: so two ends of lives are told apart."""
+    """All times are in milliseconds after noon, where the clock is: so two ends of lives differ."""
     owned = claimed(table)
     name = "mona" if what == "rename" else BADGE
     put_summary(table, name, watermark=AT_NOON + watermark, version=1)
@@ -452,7 +452,7 @@ def test_a_life_ends_a_second_after_the_watermark_at_least(
     assert ended["reset"] == ended["watermark"] == AT_NOON + reset
 
 
-def test_a_reset_deletes_the_days_of_before(table: Table) -> None:
+def test_a_reset_deletes_the_earlier_days(table: Table) -> None:
     """250 days are more than two transactions of 100; the days of the new life stay."""
     owned = claimed(table)
     noon = datetime.fromtimestamp(NOON, UTC)
@@ -492,8 +492,8 @@ def test_a_reset_whose_days_can_not_be_deleted_is_done(table: Table) -> None:
     assert days(table) == {}
 
 
-def test_views_of_before_a_reset_count_nowhere_wherever_they_are(table: Table) -> None:
-    """Live, in the queue, hot, and so late that they are counted at once."""
+def test_views_before_a_reset_never_count(table: Table) -> None:
+    """They are live, in the queue, hot, or so late that they are counted at once."""
     owned = claimed(table)
     live, queued = look(table), look(table)
     late, hot = look(table, NOON - 2_000), View(BADGE, new_ulid(AT_NOON + AHEAD), hot=True)
@@ -571,7 +571,7 @@ def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
     ]
 
 
-def test_a_view_of_the_new_name_of_before_the_rename_does_not_count_for_the_badge(
+def test_a_view_of_the_new_name_from_before_the_rename_does_not_count_for_the_badge(
     table: Table,
 ) -> None:
     """It was answered with the count of a badge that nobody had: it belongs to that one's life."""
@@ -588,7 +588,7 @@ def test_a_view_of_the_new_name_of_before_the_rename_does_not_count_for_the_badg
 def test_a_view_that_was_stored_under_the_new_name_after_the_rename_counts_for_the_badge(
     table: Table, age: int
 ) -> None:
-    """Its visitor's count could not be read, so nobody knew of the alias."""
+    """Its visitor's count could not be read, so the alias was unknown."""
     renamed(table, claimed(table), "mona")
     direct = View("mona", new_ulid(AT_NOON + AHEAD + 1))
     assert store(table, direct, now=NOON + age) == {}
@@ -708,7 +708,7 @@ def test_a_tombstone_outlives_every_view_of_its_life(table: Table) -> None:
 
 
 def test_a_tombstone_ends_only_after_the_days_are_deleted(table: Table) -> None:
-    """Else a new life could have the days of this one."""
+    """Otherwise a new life could have the days of this one."""
     secret = claim(table)
     owned = owner.authenticate(table, BADGE, secret)
     place = keys.day(BADGE, "2026-03-12")
@@ -791,7 +791,7 @@ def test_a_deleted_badge_that_has_views_again_cannot_be_claimed(table: Table) ->
 
 
 @pytest.mark.parametrize("name", [BADGE, "mona"])
-def test_a_deletion_is_answered_alike_again_by_every_name(table: Table, name: str) -> None:
+def test_a_repeated_deletion_has_the_same_answer_by_every_name(table: Table, name: str) -> None:
     secret = claim(table)
     delete(table, renamed(table, owner.authenticate(table, BADGE, secret), "mona"))
     before = state(table, BADGE, "mona")
@@ -803,7 +803,7 @@ def test_a_deletion_is_answered_alike_again_by_every_name(table: Table, name: st
         change(table, owned, Change(base=5))
 
 
-def test_a_deletion_asked_again_leaves_the_new_life_alone(table: Table) -> None:
+def test_a_repeated_deletion_does_not_change_the_new_life(table: Table) -> None:
     """Views have come, counted or live, before the same request is asked again."""
     secret = claim(table)
     delete(table, owner.authenticate(table, BADGE, secret))
@@ -868,7 +868,7 @@ def do(table: Table, owned: Owned, wanted: Change | None) -> None:
 
 
 @pytest.mark.parametrize("wanted", [Change(base=5), None], ids=str)
-def test_a_request_that_is_always_overtaken_is_to_be_asked_again(
+def test_a_request_that_is_always_overtaken_must_be_retried(
     table: Table, wanted: Change | None
 ) -> None:
     owned = claimed(table)
@@ -893,7 +893,7 @@ CHANGES = [
 def test_nothing_of_a_badge_that_was_deleted_meanwhile_is_changed(
     table: Table, wanted: Change, *, is_claimed: bool
 ) -> None:
-    """Nor of one that somebody else has claimed since then."""
+    """The same holds for one that another owner has claimed since then."""
     owned = claimed(table)
     visit(table, times=2)
 
@@ -982,7 +982,7 @@ def test_tombstones_that_another_deletion_left_unended_are_ended_by_every_name(
     assert "ttl" in summary(table, "mona")
 
 
-def test_a_name_that_somebody_claims_meanwhile_keeps_no_other_from_its_end(table: Table) -> None:
+def test_a_concurrent_claim_of_a_name_does_not_keep_the_other_tombstones(table: Table) -> None:
     owned = renamed(table, claimed(table), "mona")
     delete(FaultyTable(table, after_write=once(lambda: claim(table))), owned)
     assert "ttl" not in summary(table)
@@ -991,7 +991,7 @@ def test_a_name_that_somebody_claims_meanwhile_keeps_no_other_from_its_end(table
 
 @pytest.mark.parametrize("first", [(), ("lisa",)])
 def test_of_two_renames_no_name_is_lost(table: Table, first: tuple[str, ...]) -> None:
-    """Else the badge would not know of the other name, which would outlive it."""
+    """Otherwise the badge would not know of the other name, which would outlive it."""
     owned = renamed(table, claimed(table), *first)
     other = once(lambda: change(table, owned, Change(name="mona")))
     change(FaultyTable(table, before_write=other), owned, Change(name="late"))

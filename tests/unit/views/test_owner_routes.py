@@ -120,7 +120,7 @@ def test_a_claim_answers_201_with_the_id_and_the_secret(api: Api) -> None:
     assert api.look("owner/name", peek="1") == "1200"
 
 
-def test_a_claim_with_a_digest_answers_the_id_alone_and_alike_again(api: Api) -> None:
+def test_a_claim_with_a_digest_returns_only_the_id_also_when_repeated(api: Api) -> None:
     """So an owner whose answer is lost asks again, with a secret that nobody else knows."""
     secret = "of the owner's own"  # noqa: S105  opens nothing but what is made here
     body = json.dumps({"id": "octocat", "base": 7, "digest": tokens.digest(secret)})
@@ -164,7 +164,7 @@ def test_an_id_is_claimed_as_it_is_stored(api: Api) -> None:
 @pytest.mark.parametrize(
     "kind", ["", "text/plain", "application/x-www-form-urlencoded", "no type at all"]
 )
-def test_a_body_is_json_whatever_its_type_says(api: Api, kind: str) -> None:
+def test_a_body_is_json_with_any_content_type(api: Api, kind: str) -> None:
     answer = api.post('{"id": "octocat"}', kind)
     assert answer.status == 201
     authorization = f"Bearer {answer.body['secret']}"
@@ -239,7 +239,7 @@ def test_a_deletion_answers_204_and_again_until_somebody_else_has_the_badge(api:
 @pytest.mark.parametrize(
     "badge_id", ["owner/name", "a b", "100%", "a%2Fb", "日本語", "?&=#+", "x" * 200]
 )
-def test_a_path_holds_any_id(api: Api, badge_id: str) -> None:
+def test_a_path_may_have_any_id(api: Api, badge_id: str) -> None:
     secret = api.claim(badge_id)
     assert api.patch(secret, badge_id, base=5).body == {"id": badge_id}
     assert api.look(badge_id, peek="1") == "5"
@@ -305,7 +305,9 @@ def test_a_body_that_is_no_object_is_refused(api: Api, body: str) -> None:
         ({"id": "octocat", "\ud800": 1}, "no field '\\ud800': there are base, digest, id"),
     ],
 )
-def test_a_claim_says_what_is_wrong_with_it(api: Api, fields: dict[str, Any], says: str) -> None:
+def test_a_malformed_claim_is_refused_with_the_fix(
+    api: Api, fields: dict[str, Any], says: str
+) -> None:
     answer = api.post(json.dumps(fields))
     assert (answer.refusal, answer.says) == ((400, "bad_request"), says)
     assert api.owner_item() is None
@@ -338,7 +340,7 @@ def test_a_claim_says_what_is_wrong_with_it(api: Api, fields: dict[str, Any], sa
         ({"base": 5, "reset": "yes"}, "reset: give true or false"),
     ],
 )
-def test_a_change_says_what_is_wrong_with_it_and_changes_nothing(
+def test_a_malformed_change_is_refused_with_the_fix_and_changes_nothing(
     api: Api, fields: dict[str, Any], says: str
 ) -> None:
     secret = api.claim(base=1)
@@ -449,7 +451,7 @@ def test_an_internal_error_is_500_in_the_form_of_every_error(api: Api) -> None:
     assert "a bug" not in answer.text
 
 
-def test_no_line_holds_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_log_line_has_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptureFixture) -> None:
     """Neither of what is done, nor of what is refused, nor of what fails."""
     caplog.set_level(logging.DEBUG)
     whole = api.table

@@ -75,8 +75,8 @@ def test_the_first_view_of_a_badge_asks_for_a_marker(resources: GivenResources) 
     assert one.milliseconds == AT_NOON
 
 
-def test_a_view_is_taken_by_what_its_visitor_read(resources: GivenResources) -> None:
-    """Later than the watermark, not the first of its window, and hot."""
+def test_a_view_follows_the_summary_that_its_visitor_read(resources: GivenResources) -> None:
+    """It is later than the watermark, not the first of its window, and hot."""
     put_summary(resources.table, count=5, watermark=AT_NOON + 4_000, hot=int(NOON) + 1)
     put_views(resources.table, AT_NOON + 4_001)
     assert ask(resources) == "6"
@@ -127,7 +127,7 @@ def test_a_peek_that_cannot_read_the_count_takes_no_view(resources: GivenResourc
     assert queue_of(resources).bodies == []
 
 
-def test_a_view_whose_count_cannot_be_read_is_taken_by_the_clock_with_its_marker(
+def test_a_view_without_a_read_has_the_time_of_the_clock_and_a_marker(
     resources: GivenResources, caplog: pytest.LogCaptureFixture
 ) -> None:
     resources.table = unreadable(resources.table)
@@ -145,7 +145,7 @@ def counts(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
 
 @pytest.mark.parametrize("queue_fails", [False, True])
 @pytest.mark.parametrize("is_readable", [False, True])
-def test_a_view_that_no_queue_takes_is_stored_directly_and_told_to_the_operator(
+def test_a_view_that_the_queue_refuses_is_stored_directly_and_logged(
     resources: GivenResources,
     caplog: pytest.LogCaptureFixture,
     *,
@@ -167,9 +167,7 @@ def test_a_view_that_no_queue_takes_is_stored_directly_and_told_to_the_operator(
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["marker", "view"])
-def test_a_visitor_whose_view_is_not_taken_is_told_so(
-    resources: GivenResources, place: int
-) -> None:
+def test_a_badge_says_that_its_view_was_not_counted(resources: GivenResources, place: int) -> None:
     queue_of(resources).failure = Unavailable("the queue")
     failure = Unavailable("the table")
     table = resources.table

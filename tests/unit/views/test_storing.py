@@ -20,7 +20,7 @@ from simulation.views import AT_NOON, BADGE, WINDOWS, shown, store, summary, vie
 from vumi.storage.table import SqliteTable
 
 MARKER = keys.marker(BADGE, int(NOON) + 300)
-"""Of the window that begins at noon."""
+"""The marker of the window that begins at noon."""
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_view_is_stored_up_to_half_a_grace_after_its_time(table: SqliteTable, 
 
 
 @pytest.mark.parametrize("age", [300.001, 600.0, 899.999])
-def test_a_view_in_between_is_neither_stored_nor_counted_and_comes_again(
+def test_a_view_in_between_is_neither_stored_nor_counted_and_is_returned(
     table: SqliteTable, age: float
 ) -> None:
     """So no two deliveries of a message, however close, take both ways."""

@@ -78,7 +78,7 @@ def test_a_message_asks_for_a_fold_only_if_one_is_overdue() -> None:
 
 
 @given(MILLISECONDS)
-def test_a_view_knows_when_it_was_taken_to_the_millisecond(at: int) -> None:
+def test_a_view_has_its_time_to_the_millisecond(at: int) -> None:
     assert View("octocat", new_ulid(at)).milliseconds == at
 
 

@@ -89,7 +89,7 @@ def test_a_marker_ends_a_grace_after_its_mark_and_a_view_a_retention_after_its_t
     assert WINDOWS.view_ttl(AT_NOON + 999) == int(NOON) + 1_296_000
 
 
-def test_a_marker_has_a_partition_of_its_own_and_tells_its_badge() -> None:
+def test_a_marker_has_its_own_partition_and_the_id_of_its_badge() -> None:
     assert marker_item("a#b/c", 300, 900) == {
         "PK": "WINDOW#300#a#b/c",
         "SK": "WINDOW",

@@ -9,7 +9,7 @@ import pytest
 from vumi.fair_lock import FairLock
 
 PATIENCE = 10.0
-"""Seconds after which what does not come is taken for hung."""
+"""Seconds after which a thread counts as hung."""
 
 
 class Takers:

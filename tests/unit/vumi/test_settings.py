@@ -41,7 +41,7 @@ def test_an_empty_host_or_folder_is_the_default() -> None:
 
 
 @pytest.mark.parametrize(("given", "port"), [("0", 0), ("1", 1), ("65535", 65_535)])
-def test_a_port_within_bounds_is_taken(given: str, port: int) -> None:
+def test_a_port_within_bounds_is_accepted(given: str, port: int) -> None:
     assert LocalSettings.from_environment({"PORT": given}).port == port
 
 

@@ -35,7 +35,7 @@ from simulation.tables import FaultyTable, raising
 CONFIG = Path(__file__).parents[3] / ".chalice" / "config.json"
 NOW = int(NOON * 1000)
 NOBODY = "7" * 26
-"""What could be a wallet's id and is none's."""
+"""A valid id of no wallet."""
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ from simulation.aws_table import create_table
 
 TABLE = "vu-mi"
 KEYS_BYTES = 10
-"""Of every item here: the names PK and SK are 2 + 2, the partition key "USER#a" is 6."""
+"""The bytes of every item's keys: the names PK and SK are 2 + 2, and "USER#a" is 6."""
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from bench.speed.ablation import STEPS
 
 
 @pytest.fixture(autouse=True)
-def _put_back() -> Iterator[None]:
+def _restore() -> Iterator[None]:
     yield
     patch.stopall()
 

@@ -33,7 +33,10 @@ def put_by(completed: float, *looks: Look) -> float | None:
 
 
 def test_a_view_is_put_when_no_message_of_its_time_is_left() -> None:
-    """It is answered at 1.5 s, so its message is one of the first 7 s; the look at 4 s has none."""
+    """It is answered at 1.5 s, so its message is 7 or lower.
+
+    The first look without those is at 4 s.
+    """
     looks = (looked(1, 5, 3), looked(2, 7, 6), looked(3, 9, 7), looked(4, 9, 8), looked(5, 9))
     assert put_by(1.5, *looks) == 4.1
 

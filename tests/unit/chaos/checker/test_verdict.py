@@ -127,7 +127,7 @@ def test_a_refused_view_may_not_count() -> None:
 
 @pytest.mark.parametrize("later", [1, 3])
 def test_a_count_that_changes_through_the_fold_is_found(later: int) -> None:
-    """Each of 1 to 3 is right, but not a change between them, because nobody came meanwhile."""
+    """Any count from 1 to 3 is right, but it must not change, because nobody came meanwhile."""
     operations = (hit(1, 0), unanswered(2), unanswered(3), final(8, 2), final(9, later))
     assert Flaw.UNEQUAL in flaws(*operations)
 

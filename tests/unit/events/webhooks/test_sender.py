@@ -80,7 +80,7 @@ def drips(start: bytes, part: bytes) -> Script:
 TLS_HANDSHAKE = b"\x16"
 
 
-def _received(connection: socket.socket) -> bytes:
+def _receive(connection: socket.socket) -> bytes:
     request = b""
     while b"\r\n\r\n" not in request:
         part = connection.recv(65_536)
@@ -123,7 +123,7 @@ def _serve(
             open_ones.enter_context(connection)
             if tls:
                 connection = open_ones.enter_context(tls.wrap_socket(connection, server_side=True))
-            server.requests.append(_received(connection))
+            server.requests.append(_receive(connection))
             script(connection)
 
 
@@ -176,14 +176,14 @@ def test_a_content_type_that_is_not_ascii_is_a_value_error() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_2xx_is_delivered(status: int) -> None:
+def test_2xx_counts_as_delivered(status: int) -> None:
     outcome = answered(f"HTTP/1.1 {status} Some Words\r\n\r\n".encode())
     assert outcome == PostOutcome(status)
     assert (outcome.delivered, outcome.gone) == (True, False)
 
 
 @pytest.mark.parametrize("status", [300, 301, 304, 399, 400, 404, 409, 411, 429, 500, 503, 999])
-def test_no_other_status_is(status: int) -> None:
+def test_no_other_status_counts_as_delivered(status: int) -> None:
     outcome = answered(f"HTTP/1.1 {status} Some Words\r\n\r\n".encode())
     assert outcome.status == status
     assert outcome.error.startswith(f"answered {status}")
@@ -201,19 +201,19 @@ def test_without_a_status_nothing_is_delivered_or_gone() -> None:
     assert (PostOutcome(None).delivered, PostOutcome(None).gone) == (False, False)
 
 
-def test_an_answer_before_the_answer_is_passed_over() -> None:
+def test_informational_responses_are_skipped() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
     again = b"HTTP/1.1 100 Continue\r\n\r\n"
     assert answered(again + early + early + again + OK) == PostOutcome(200)
 
 
-def test_answers_before_the_answer_end_somewhere() -> None:
+def test_informational_responses_have_a_maximum() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 100
     assert answered(drips(early * 50, early)).error == "the answer is longer than 64 KiB"
 
 
 @pytest.mark.parametrize("field", [b"", b"OK\r\nX: "])
-def test_a_line_that_does_not_end_is_not_read_for_ever(field: bytes) -> None:
+def test_a_line_without_an_end_is_not_read_forever(field: bytes) -> None:
     answer = b"HTTP/1.1 200 " + field + b"a" * 65_536
     assert answered(answer).error == "the answer is longer than 64 KiB"
 
@@ -229,7 +229,7 @@ def test_a_redirect_is_not_followed() -> None:
         assert other.requests == []
 
 
-def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_proxy_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     with receiver(says(OK)) as proxy, receiver(says(OK)) as server:
         for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
@@ -237,7 +237,7 @@ def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (len(server.requests), proxy.requests) == (1, [])
 
 
-def test_a_name_that_leads_elsewhere_by_the_second_question_is_asked_once() -> None:
+def test_a_name_is_resolved_only_once() -> None:
     names = Names(["127.0.0.1"], ["127.0.0.9"])
     with receiver(says(OK)) as server:
         outcome = sender(resolver=names).post(server.url(host="rebound.example"), "evt_1", BODY)
@@ -291,7 +291,7 @@ def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
         assert refused == PostOutcome(None, "the connection was refused")
 
 
-def test_an_address_that_is_silent_has_its_share_of_the_time_and_no_more() -> None:
+def test_a_silent_address_uses_only_its_share_of_the_time() -> None:
     """The server on 127.0.0.2 has a full backlog, so a connect waits."""
     with ExitStack() as open_ones:
         server = open_ones.enter_context(receiver(says(OK)))
@@ -625,7 +625,7 @@ def test_a_slow_answer_over_tls_is_cut_at_the_deadline(authority: Authority) -> 
     assert outcome == PostOutcome(None, "no answer within 0.3 s")
 
 
-def test_the_system_decides_whom_to_trust_from_tls_1_2_on() -> None:
+def test_the_system_decides_which_certificates_to_trust_from_tls_1_2_on() -> None:
     context = webhooks.system_trust()
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
     assert context.verify_mode == ssl.CERT_REQUIRED

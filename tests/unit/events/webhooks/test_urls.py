@@ -242,7 +242,7 @@ def test_http_and_other_ports_need_every_address_of_a_name_to_be_allowed(url: st
             permitted(checked, LOOPBACK, Names(addresses))
 
 
-def test_an_address_is_not_asked_for() -> None:
+def test_an_address_is_not_resolved() -> None:
     names = Names([])
     url = check_url("https://1.1.1.1/", NOTHING)
     assert permitted(url, NOTHING, names) == (ip_address("1.1.1.1"),)

@@ -42,7 +42,7 @@ def test_the_lines_of_a_file_are_read_with_and_without_its_head(path: Path, cont
     assert [(row.badge_id, row.count) for row in read(path)] == [("a/b", 7), ("c", 0)]
 
 
-def test_a_row_knows_its_line(path: Path) -> None:
+def test_a_row_has_its_line_number(path: Path) -> None:
     path.write_text('id,count\n\n"a, b",7\nc,0\n')
     assert read(path) == [ImportedCount(3, "a, b", 7), ImportedCount(4, "c", 0)]
 
@@ -82,7 +82,7 @@ def test_a_wrong_line_is_named_with_the_fix(path: Path, line: str, says: str) ->
     assert refusal(path, content) == f"FILE: nothing was imported\n  line 2: {says}"
 
 
-def test_the_largest_count_is_taken(path: Path) -> None:
+def test_the_largest_count_is_accepted(path: Path) -> None:
     path.write_text(f"a,{MAX_BASE}\n")
     assert read(path) == [ImportedCount(1, "a", MAX_BASE)]
 

@@ -85,7 +85,7 @@ def test_a_badge_that_fails_delays_no_other_and_is_named(
     assert (read(table, "a").count, read(table, "c").count) == (2, 2)
 
 
-def test_a_storage_that_throttles_is_asked_again(table: SqliteTable) -> None:
+def test_a_storage_that_throttles_is_retried(table: SqliteTable) -> None:
     store(table, "a")
     faulty = FaultyTable(table, before_write=raising(Unavailable("throttled")))
     assert list(job(faulty).run(["a"])) == [FoldedBadge("a", 2)]
@@ -140,7 +140,7 @@ def test_on_aws_the_badges_are_those_that_have_views() -> None:
     assert sorted(found) == ["a", "c", "ü/#VIEW"]
 
 
-def test_on_aws_a_badge_whose_views_are_on_two_pages_comes_once() -> None:
+def test_on_aws_a_badge_with_views_on_two_pages_is_returned_once() -> None:
     pages = [["USER#a", "USER#b"], [], ["USER#b", "USER#b", "USER#c"]]
 
     class Client:

@@ -80,7 +80,7 @@ def test_a_file_imported_again_changes_nothing(table: Table) -> None:
     assert table.get(keys.summary("a")) == before
 
 
-def test_a_badge_knows_when_it_was_made(table: Table) -> None:
+def test_an_imported_badge_has_the_time_of_its_creation(table: Table) -> None:
     imported(table, rows(a=1000))
     assert summary(table, "a")["created"] == NOON
 
@@ -129,7 +129,7 @@ def test_an_imported_badge_can_not_be_claimed(table: Table) -> None:
         owner.claim(table, "a", 0, NOON)
 
 
-def test_a_dry_run_tells_the_same_and_writes_nothing(table: Table) -> None:
+def test_a_dry_run_reports_the_same_and_writes_nothing(table: Table) -> None:
     claimed(table, "kept", base=5)
     before = table.get(keys.summary("kept"))
     given = rows(new=7, kept=6, none=0)
@@ -152,28 +152,28 @@ def test_more_badges_than_a_batch_keep_their_order(each: Any) -> None:
     assert all(shown(table, row.badge_id) == row.count for row in given)
 
 
-def test_an_owner_who_sets_a_base_in_the_midst_is_seen(table: Table) -> None:
+def test_a_base_that_is_set_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
     change = once(lambda: owner.change(table, owned, Change(base=3), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 3
 
 
-def test_a_reset_in_the_midst_is_seen(table: Table) -> None:
+def test_a_reset_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
     change = once(lambda: owner.change(table, owned, Change(reset=True), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
 
 
-def test_a_badge_that_is_deleted_in_the_midst_is_seen(table: Table) -> None:
+def test_a_badge_that_is_deleted_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
     change = once(lambda: owner.delete(table, owned, NOON, WINDOWS.retention))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
 
 
-def test_a_name_that_is_given_to_a_badge_in_the_midst_is_followed(table: Table) -> None:
+def test_a_name_that_is_given_during_the_import_is_followed(table: Table) -> None:
     owned = claimed(table, "old")
     change = once(lambda: owner.change(table, owned, Change(name="new"), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(new=9)) == [
@@ -182,7 +182,7 @@ def test_a_name_that_is_given_to_a_badge_in_the_midst_is_followed(table: Table) 
     assert (shown(table, "old"), shown(table, "new")) == (9, 9)
 
 
-def test_a_view_that_is_folded_in_the_midst_stays_counted(table: Table) -> None:
+def test_a_view_that_is_folded_during_the_import_stays_counted(table: Table) -> None:
     """The import reads the summary again after another write."""
     visit(table, "a")
     folding = once(lambda: fold(table, NOON + 900, "a"))
@@ -190,7 +190,7 @@ def test_a_view_that_is_folded_in_the_midst_stays_counted(table: Table) -> None:
     assert (summary(table, "a")["count"], shown(table, "a")) == (1, 10)
 
 
-def test_a_storage_that_fails_for_a_moment_is_waited_for(table: Table) -> None:
+def test_a_temporary_failure_of_the_storage_is_retried(table: Table) -> None:
     faulty = FaultyTable(table, before_write=raising(Unavailable("throttled"), None))
     assert imported(faulty, rows(a=1)) == [ImportOutcome.IMPORTED]
     assert shown(table, "a") == 1

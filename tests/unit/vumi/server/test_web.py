@@ -21,7 +21,7 @@ from vumi.server.asgi import MAX_BODY_BYTES, Application
 from vumi.server.web import MAX_HEAD_BYTES, WebServer
 
 PATIENCE = 10.0
-"""Seconds after which a step is taken to hang."""
+"""Seconds after which a step counts as hung."""
 LARGE = 12_000_000
 """More bytes than the buffers of a socket take."""
 

@@ -14,7 +14,7 @@ import pytest
 from vumi.storage.commits import LOCKED_MILLISECONDS, GroupCommit, Job, Ticket, nested
 
 PATIENCE = 10.0
-"""Seconds after which a thread that does not come is taken for hung."""
+"""Seconds after which a thread counts as hung."""
 SMALL, BIG = b"s", b"b" * 1_000_000
 
 

@@ -117,7 +117,7 @@ def test_messages_come_in_the_order_in_which_they_became_visible(
     assert bodies(queue.receive(10)) == ["a", "b", "c", "late"]  # visible at +0, +0, +5, +10
 
 
-def test_no_more_are_received_than_asked_for(queue: SqliteQueue) -> None:
+def test_no_more_messages_are_received_than_requested(queue: SqliteQueue) -> None:
     for body in "abc":
         queue.send(body)
 

@@ -353,7 +353,7 @@ def test_an_event_that_was_accepted_with_a_fast_clock_is_fired(world: World, wor
 
 
 def begin_to_hang(world: World, delivery: EventWorker) -> None:
-    """Begin the delivery of an event, which begin_to_hang."""
+    """Begin the delivery of an event, which hangs."""
     world.accept("e", SLOW)
     delivery.step()
     assert world.slow.begun.acquire(timeout=PATIENCE)

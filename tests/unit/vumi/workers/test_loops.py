@@ -13,7 +13,7 @@ from vumi.storage.database import Corrupt
 from vumi.workers.loops import Loop
 
 PATIENCE = 10.0
-"""Seconds after which what does not come is taken for hung."""
+"""Seconds after which a step counts as hung."""
 LONG = 600.0
 """A rest that no test waits for."""
 
@@ -309,7 +309,7 @@ def test_the_lock_is_held_during_steps_and_not_during_rests() -> None:
     loop = Loop("under test", steps, lock=lock)
     loop.start()
     assert steps.come(2)
-    with lock:  # it rests by now, or will
+    with lock:  # it rests now, or soon will
         pass
     loop.stop()
 

@@ -176,7 +176,7 @@ def marker(sequence: int, badge_id: str = BADGE) -> Change:
     return Change(sequence, NOON + 900, marker_item(badge_id, MARK, MARK + 600))
 
 
-def test_the_badge_of_a_removed_marker_is_folded_beside_a_malformed_one(
+def test_the_badge_of_a_removed_marker_is_folded_despite_a_malformed_one(
     worker: ViewWorker,
     table: SqliteTable,
     database: Database,
