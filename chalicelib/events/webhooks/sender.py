@@ -243,6 +243,13 @@ def _send(wire: socket.socket, request: bytes, deadline: Deadline) -> None:
         left = left[wire.send(left) :]
 
 
+class _SharedReader(io.BufferedReader):
+    """A reader that stays open: each of several answers closes it when it is collected."""
+
+    def close(self) -> None:
+        """Leave the stream open; the socket under it is closed by its owner."""
+
+
 class _Answer(io.RawIOBase):
     """A stream of up to 64 KiB from a socket until the deadline, which `HTTPResponse` reads."""
 
@@ -250,7 +257,7 @@ class _Answer(io.RawIOBase):
         self._wire = wire
         self._deadline = deadline
         self._left = MAX_ANSWER_BYTES
-        self._reader = io.BufferedReader(self)
+        self._reader = _SharedReader(self)
 
     def makefile(self, _mode: str) -> io.BufferedIOBase:
         return self._reader
@@ -275,12 +282,10 @@ def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
     ignored. Raises `MalformedAnswer` and `OSError`.
     """
     answer = cast("socket.socket", _Answer(wire, deadline))
-    passed = []  # answers before the final one (1xx); collecting them would close the stream
     try:
         response = http_client.HTTPResponse(answer, method="POST")
         response.begin()
-        while response.status < 200:  # noqa: PLR2004
-            passed.append(response)
+        while response.status < 200:  # noqa: PLR2004  an answer before the final one
             response = http_client.HTTPResponse(answer, method="POST")
             response.begin()
     except ConnectionError:
