@@ -120,9 +120,9 @@ def test_a_query_stays_within_its_partition_and_bounds(table: Table) -> None:
 
 
 def test_a_query_reads_the_requested_attributes(table: Table) -> None:
-    table.put_all([item("USER", count=3, floor=2, other="x"), item("VIEW#1", ttl=9)])
-    found = table.query("USER#a", limit=9, attributes=("SK", "count", "floor"))
-    assert found == [{"SK": "USER", "count": 3, "floor": 2}, {"SK": "VIEW#1"}]
+    table.put_all([item("USER", count=3, level=2, other="x"), item("VIEW#1", ttl=9)])
+    found = table.query("USER#a", limit=9, attributes=("SK", "count", "level"))
+    assert found == [{"SK": "USER", "count": 3, "level": 2}, {"SK": "VIEW#1"}]
     assert table.query("USER#a", limit=9, attributes=("count",)) == [{"count": 3}, {}]
     assert table.query("USER#a", limit=9, attributes=("PK",)) == [{"PK": "USER#a"}] * 2
 
@@ -174,15 +174,15 @@ def test_put_all_of_nothing_does_nothing(table: Table) -> None:
 def test_an_update_creates_replaces_defaults_adds_and_removes(table: Table) -> None:
     table.write(
         Update(
-            KEY, values={"floor": 1}, defaults={"created": 5}, add={"count": 2}, remove=("gone",)
+            KEY, values={"level": 1}, defaults={"created": 5}, add={"count": 2}, remove=("gone",)
         )
     )
-    assert table.get(KEY) == item("USER", floor=1, created=5, count=2)
+    assert table.get(KEY) == item("USER", level=1, created=5, count=2)
     table.write(
-        Update(KEY, values={"floor": 9}, defaults={"created": 7}, add={"count": 3, "new": -1})
+        Update(KEY, values={"level": 9}, defaults={"created": 7}, add={"count": 3, "new": -1})
     )
-    assert table.get(KEY) == item("USER", floor=9, created=5, count=5, new=-1)
-    table.write(Update(KEY, remove=("floor", "new")))
+    assert table.get(KEY) == item("USER", level=9, created=5, count=5, new=-1)
+    table.write(Update(KEY, remove=("level", "new")))
     assert table.get(KEY) == item("USER", created=5, count=5)
 
 

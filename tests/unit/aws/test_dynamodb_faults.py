@@ -330,7 +330,7 @@ def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
         values={"folded": "x"},
         defaults={"created": 1},
         add={"count": 2},
-        remove=("floor",),
+        remove=("level",),
         condition=attr("folded").missing() | (attr("folded") < "w"),
     )
     table_on(client).write(update)
@@ -348,7 +348,7 @@ def test_an_update_sets_defaults_adds_and_removes_by_placeholders() -> None:
                     "#n0": "folded",
                     "#n1": "created",
                     "#n2": "count",
-                    "#n3": "floor",
+                    "#n3": "level",
                     "#n4": "folded",
                     "#n5": "folded",
                 },
