@@ -65,7 +65,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = dict(getattr(record, "fields", {}))
         if record.name == metrics.name:
-            return json.dumps(_embedded(record.created, fields))
+            return json.dumps(_embed_metrics(record.created, fields))
         line = {
             **fields,
             "timestamp": _timestamp(record.created),
@@ -77,7 +77,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def _embedded(created: float, fields: dict[str, Any]) -> dict[str, Any]:
+def _embed_metrics(created: float, fields: dict[str, Any]) -> dict[str, Any]:
     named = [
         {"Name": name, "Unit": "Seconds" if name.endswith("_seconds") else "Count"}
         for name, value in fields.items()

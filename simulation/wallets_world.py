@@ -23,7 +23,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import (
     Ledger,
     NonceReusedError,
@@ -89,7 +89,7 @@ class Books:
             gives = wallet_id == entry.posting.source
             moved[wallet_id] += -entry.posting.amount if gives else entry.posting.amount
         for wallet_id, balance in self.balances.items():
-            assert 0 <= balance <= MOST
+            assert 0 <= balance <= MAX_BALANCE
             assert balance == moved[wallet_id], f"{wallet_id} has another balance than its entries"
         for entry in self.all_entries:
             assert sorted(copies[entry.entry_id]) == sorted(entry.posting.wallets)
@@ -247,7 +247,7 @@ class WalletsWorld:
             return UnknownWalletError
         if posting.source and self.balance(posting.source) < posting.amount:
             return Outcome.INSUFFICIENT_FUNDS
-        if self.balance(posting.target) + posting.amount > MOST:
+        if self.balance(posting.target) + posting.amount > MAX_BALANCE:
             return Outcome.BALANCE_LIMIT
         return Outcome.DONE
 

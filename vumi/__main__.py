@@ -25,7 +25,7 @@ from vumi.engine import AlreadyRunningError, Engine
 from vumi.server.asgi import Application
 from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
-from vumi.settings import LocalSettings
+from vumi.settings import StandaloneSettings
 
 if TYPE_CHECKING:
     from vumi.cli import commands
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> in
     given = _parse(arguments) if arguments else argparse.Namespace(run=partial(_serve, clock=clock))
     telemetry.write_to(sys.stderr, with_metrics=False)
     try:
-        settings = LocalSettings.from_environment(os.environ)
+        settings = StandaloneSettings.from_environment(os.environ)
         given.run(settings, given)
     except (AlreadyRunningError, SettingsError, *commands.REPORTED_ERRORS) as error:
         return _fail(str(error))
@@ -63,7 +63,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _serve(settings: LocalSettings, _: argparse.Namespace, *, clock: Callable[[], float]) -> None:
+def _serve(
+    settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], float]
+) -> None:
     """Serve badges until SIGINT or SIGTERM."""
     engine = Engine(settings.folder, settings.product, clock)
     try:
@@ -91,7 +93,7 @@ def address(host: str, port: int) -> str:
     return f"http://{netloc}/"
 
 
-def _greet(settings: LocalSettings, port: int, new_token: str) -> None:
+def _greet(settings: StandaloneSettings, port: int, new_token: str) -> None:
     root = address(settings.host, port)
     print(f"vu-mi serves badges: make yours on {root}", flush=True)  # noqa: T201
     badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
@@ -100,7 +102,7 @@ def _greet(settings: LocalSettings, port: int, new_token: str) -> None:
         print(f"Token for events and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
 
 
-def _explain(error: OSError, settings: LocalSettings) -> str:
+def _explain(error: OSError, settings: StandaloneSettings) -> str:
     where = f"{settings.host}:{settings.port}"
     match error.errno:
         case errno.EADDRINUSE:

@@ -13,7 +13,7 @@ RETENTION_SECONDS = 3_600
 
 
 @dataclass(frozen=True, slots=True)
-class LocalSettings:
+class StandaloneSettings:
     """The settings of one machine; `product` has those of every engine."""
 
     host: str
@@ -22,7 +22,7 @@ class LocalSettings:
     product: Settings
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> LocalSettings:
+    def from_environment(cls, environment: Mapping[str, str]) -> StandaloneSettings:
         """Read HOST, PORT, DATA and the settings of every engine. Raises `SettingsError`."""
         return cls(
             host=environment.get("HOST") or "127.0.0.1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 MILLIONTHS = 1_000_000
-MOST = 2**63 - 1
+MAX_BALANCE = 2**63 - 1
 """The largest amount and the largest balance."""
 AMOUNT = re.compile("[1-9][0-9]{0,18}")
 
@@ -19,10 +19,10 @@ def parse(given: object) -> int:
 
     A JSON number is refused, because many readers of JSON round large numbers.
     """
-    if isinstance(given, str) and AMOUNT.fullmatch(given) and int(given) <= MOST:
+    if isinstance(given, str) and AMOUNT.fullmatch(given) and int(given) <= MAX_BALANCE:
         return int(given)
     raise BadAmountError(
-        f'give millionths of the unit as a text of digits, "1" to "{MOST}", no sign, no point'
+        f'give millionths of the unit as a text of digits, "1" to "{MAX_BALANCE}", no sign, no point'
     )
 
 

@@ -32,7 +32,7 @@ from chalicelib.wallets.opening import HasWalletError, Wallet
 from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Kind, Outcome, Posting
 
 HOT_DAYS = HOT_SECONDS // 86_400
-UP_TO_MAX = f"Millionths of the unit, at most {amounts.MOST}."
+UP_TO_MAX = f"Millionths of the unit, at most {amounts.MAX_BALANCE}."
 ZERO_OR_AMOUNT = re.compile(f"(0|{amounts.AMOUNT.pattern})")
 WALLET_ID = schema("WalletId", string(ID), "A ULID.")
 TRANSACTION_ID = schema("TransactionId", string(ID))

@@ -25,7 +25,7 @@ from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Put, Update, Write
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
 
 MAX_WRITES = 10
@@ -82,7 +82,7 @@ class RefusedError(PostingError):
 TARGET_FULL = "the target has no room for so much"
 REASONS = {
     Outcome.INSUFFICIENT_FUNDS: "the wallet has {balance} millionths, which is not enough",
-    Outcome.BALANCE_LIMIT: f"a balance is {MOST} millionths at most, and this has {{balance}}",
+    Outcome.BALANCE_LIMIT: f"a balance is {MAX_BALANCE} millionths at most, and this has {{balance}}",
 }
 
 
@@ -105,19 +105,19 @@ class _Side:
 
     def allows(self, item: Item) -> bool:
         """Return whether the wallet, as it is stored, can take the change."""
-        return 0 <= number(item, "balance") + self.change <= MOST
+        return 0 <= number(item, "balance") + self.change <= MAX_BALANCE
 
     @property
     def _possible(self) -> Condition:
         if self.change < 0:
             return attr("balance") >= -self.change
-        return attr("balance") <= MOST - self.change
+        return attr("balance") <= MAX_BALANCE - self.change
 
     @property
     def impossible(self) -> Condition:
         if self.change < 0:
             return attr("balance") < -self.change
-        return attr("balance") > MOST - self.change
+        return attr("balance") > MAX_BALANCE - self.change
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from chalicelib.storage.errors import Unavailable
 from chalicelib.wallets import opening
-from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Answer, Posting, nonce
 from simulation.faults import Fault
@@ -42,7 +42,9 @@ from simulation.wallets_world import (
 from tests.laws.test_events import FAULTS, faults, on_dynamodb, on_sqlite
 
 USERS = ["user-a", "user-b", "user-c"]
-amounts = st.integers(1, 12) | st.sampled_from([MOST // 2, 2**62, MOST - 1, MOST])
+amounts = st.integers(1, 12) | st.sampled_from(
+    [MAX_BALANCE // 2, 2**62, MAX_BALANCE - 1, MAX_BALANCE]
+)
 nonces = st.sampled_from([f"nonce-{n:02}" for n in range(6)])
 names = st.sampled_from([*USERS * 5, "nobody"])
 postings = st.builds(Posting, nonces, amounts, names, st.just("") | names)

@@ -23,7 +23,7 @@ from chalicelib.views import ids, keys
 from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import milliseconds
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Entry, Outcome
 from vumi.storage.table import row_of
 
@@ -154,8 +154,8 @@ def _check_sweep(item: Item) -> None:
 def _check_wallet(item: Item) -> None:
     _match(wallets.ID, text(item, "PK").removeprefix(wallets.PARTITION), "id")
     balance = item["balance"]
-    if not isinstance(balance, int) or not 0 <= balance <= MOST:
-        raise ValueError(f"its balance is {balance}; it must be 0 to {MOST}")
+    if not isinstance(balance, int) or not 0 <= balance <= MAX_BALANCE:
+        raise ValueError(f"its balance is {balance}; it must be 0 to {MAX_BALANCE}")
     text(item, "user")
 
 
@@ -165,8 +165,8 @@ def _check_entry(item: Item) -> None:
     _match(wallets.ID, entry.entry_id, "id")
     if wallet_id not in entry.posting.wallets:
         raise ValueError("its posting is between other wallets")
-    if not 0 < entry.posting.amount <= MOST:
-        raise ValueError(f"its amount is {entry.posting.amount}; it must be 1 to {MOST}")
+    if not 0 < entry.posting.amount <= MAX_BALANCE:
+        raise ValueError(f"its amount is {entry.posting.amount}; it must be 1 to {MAX_BALANCE}")
 
 
 def _check_nonce(item: Item) -> None:

@@ -24,7 +24,7 @@ from vumi.check.report import FindingKind
 from vumi.cli.folding import badge_ids
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.resources import EVENT_QUEUE
-from vumi.settings import LocalSettings
+from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, WAY_BACK, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -33,7 +33,7 @@ from vumi.storage.view_clock import ViewClock
 if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001  it has no other name
 
-Run: TypeAlias = Callable[[LocalSettings, argparse.Namespace], None]
+Run: TypeAlias = Callable[[StandaloneSettings, argparse.Namespace], None]
 
 BATCH_MESSAGES = 10
 POLL_SECONDS = 0.2
@@ -91,14 +91,14 @@ def _add_command(parsers: Commands, name: str, run: Run) -> argparse.ArgumentPar
     return parser
 
 
-def _redrive(settings: LocalSettings, _: argparse.Namespace) -> None:
+def _redrive(settings: StandaloneSettings, _: argparse.Namespace) -> None:
     """Send the dead letters of views again."""
     with _open_file(settings) as database:
         redriven = SqliteQueue(database, VIEWS_QUEUE, time.time).redrive()
     click.echo(f"{redriven} dead letters were sent again.")
 
 
-def _fold(settings: LocalSettings, _: argparse.Namespace) -> None:
+def _fold(settings: StandaloneSettings, _: argparse.Namespace) -> None:
     """Fold all badges that have views to fold."""
     with _open_file(settings) as database:
         table = SqliteTable(database)
@@ -108,7 +108,7 @@ def _fold(settings: LocalSettings, _: argparse.Namespace) -> None:
         folding.run(folding.FoldAll(folder, database.map_in_commits), badge_ids(database))
 
 
-def _redrive_events(settings: LocalSettings, given: argparse.Namespace) -> None:
+def _redrive_events(settings: StandaloneSettings, given: argparse.Namespace) -> None:
     """Deliver failed events again."""
     with _open_file(settings) as database:
         queue = SqliteQueue(database, TIMERS_QUEUE, time.time)
@@ -116,7 +116,7 @@ def _redrive_events(settings: LocalSettings, given: argparse.Namespace) -> None:
         redrive_command.run(job, given.event)
 
 
-def _import(settings: LocalSettings, given: argparse.Namespace) -> None:
+def _import(settings: StandaloneSettings, given: argparse.Namespace) -> None:
     """Import counts from a CSV file. Each count becomes the base of its badge."""
     rows = counts_file.read(given.file)
     with _open_file(settings) as database:
@@ -125,7 +125,7 @@ def _import(settings: LocalSettings, given: argparse.Namespace) -> None:
         command.run(rows, job)
 
 
-def _receive(settings: LocalSettings, given: argparse.Namespace) -> None:
+def _receive(settings: StandaloneSettings, given: argparse.Namespace) -> None:
     """Remove the events from a queue and print each as one line of JSON."""
     queues = settings.product.event_queues
     if given.queue not in queues:
@@ -151,13 +151,13 @@ def _print_messages(queue: SqliteQueue) -> int:
     return len(messages)
 
 
-def _renew_token(settings: LocalSettings, _: argparse.Namespace) -> None:
+def _renew_token(settings: StandaloneSettings, _: argparse.Namespace) -> None:
     """Replace the API token; the new one is valid after the next start."""
     token = secrets.renew_token(settings.folder)
     click.echo(f"Token, shown only once, valid after the next start: {token}")
 
 
-def _check(settings: LocalSettings, _: argparse.Namespace) -> None:
+def _check(settings: StandaloneSettings, _: argparse.Namespace) -> None:
     """Check the file, while the server runs or not, and change nothing."""
     path = _find_file(settings)
     os.nice(NICENESS)
@@ -169,7 +169,7 @@ def _check(settings: LocalSettings, _: argparse.Namespace) -> None:
     click.echo(f"{path} has no errors.")
 
 
-def _backup(settings: LocalSettings, given: argparse.Namespace) -> None:
+def _backup(settings: StandaloneSettings, given: argparse.Namespace) -> None:
     """Copy DATA to a new folder and check the copy, while the server runs or not."""
     _find_file(settings)
     os.nice(NICENESS)
@@ -179,7 +179,7 @@ def _backup(settings: LocalSettings, given: argparse.Namespace) -> None:
     )
 
 
-def _find_file(settings: LocalSettings) -> Path:
+def _find_file(settings: StandaloneSettings) -> Path:
     path = settings.folder / FILE
     if not path.exists():
         raise NoFileError(f"{path} does not exist; set DATA to the folder of the file")
@@ -187,7 +187,7 @@ def _find_file(settings: LocalSettings) -> Path:
 
 
 @contextmanager
-def _open_file(settings: LocalSettings) -> Iterator[Database]:
+def _open_file(settings: StandaloneSettings) -> Iterator[Database]:
     """Open the file, which must exist: a new file would mean that DATA is wrong."""
     with closing(Database(_find_file(settings))) as database:
         yield database

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.wallets.amounts import MILLIONTHS, MOST, BadAmountError, parse, units
+from chalicelib.wallets.amounts import MAX_BALANCE, MILLIONTHS, BadAmountError, parse, units
 
 
-@given(st.integers(1, MOST))
+@given(st.integers(1, MAX_BALANCE))
 def test_an_amount_is_read_as_it_is_written(amount: int) -> None:
     assert parse(str(amount)) == amount
 
 
 def test_the_bounds_themselves_are_accepted() -> None:
     assert parse("1") == 1
-    assert parse("9223372036854775807") == MOST == 2**63 - 1
+    assert parse("9223372036854775807") == MAX_BALANCE == 2**63 - 1
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_each_number_has_one_text(text: str) -> None:
     except BadAmountError:
         return
     assert str(amount) == text
-    assert 1 <= amount <= MOST
+    assert 1 <= amount <= MAX_BALANCE
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_each_number_has_one_text(text: str) -> None:
         (12_500_000, "12.5"),
         (999_999_999_999, "999,999.999999"),
         (1_000_000_000_000, "1,000,000"),
-        (MOST, "9,223,372,036,854.775807"),
+        (MAX_BALANCE, "9,223,372,036,854.775807"),
     ],
 )
 def test_whole_units_have_no_fraction(amount: int, shown: str) -> None:
     assert units(amount) == shown
 
 
-@given(st.integers(0, MOST))
+@given(st.integers(0, MAX_BALANCE))
 def test_units_are_exact(amount: int) -> None:
     whole, _, rest = units(amount).replace(",", "").partition(".")
     assert int(whole) * MILLIONTHS + int(rest.ljust(6, "0")) == amount

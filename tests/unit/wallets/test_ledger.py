@@ -17,7 +17,7 @@ from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Delete, Write
 from chalicelib.wallets import opening
 from chalicelib.wallets import wallet as wallets
-from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import (
     MAX_WRITES,
     Ledger,
@@ -189,21 +189,21 @@ def test_a_refused_transfer_stays_refused_after_a_deposit(bank: Bank) -> None:
 
 
 def test_a_balance_has_a_maximum(bank: Bank) -> None:
-    bank.deposit(MOST)
-    with pytest.raises(RefusedError, match=f"this has {MOST}") as refused:
+    bank.deposit(MAX_BALANCE)
+    with pytest.raises(RefusedError, match=f"this has {MAX_BALANCE}") as refused:
         bank.deposit(1, "deposit-2")
     assert refused.value.answer.outcome is Outcome.BALANCE_LIMIT
     bank.deposit(1, "deposit-3", to=bank.b)
     with pytest.raises(RefusedError) as refused:
-        bank.transfer(MOST)
+        bank.transfer(MAX_BALANCE)
     answer = refused.value.answer
     assert (answer.outcome, answer.balance) == (Outcome.BALANCE_LIMIT, 1)
-    assert bank.balances == (MOST, 1)
+    assert bank.balances == (MAX_BALANCE, 1)
 
 
 def test_a_lack_of_funds_is_reported_before_a_full_target(bank: Bank) -> None:
     bank.deposit(5)
-    bank.deposit(MOST, "deposit-2", to=bank.b)
+    bank.deposit(MAX_BALANCE, "deposit-2", to=bank.b)
     with pytest.raises(RefusedError) as refused:
         bank.transfer(6)
     answer = refused.value.answer
@@ -278,7 +278,7 @@ def test_a_concurrent_change_of_the_balance_is_seen(bank: Bank, *, enough: bool)
 def test_a_concurrent_transfer_from_the_target_is_seen(bank: Bank) -> None:
     """The other wallet has space for 9. Then 21 leave it before the refusal, so 30 fit."""
     bank.deposit(30)
-    bank.deposit(MOST - 9, "deposit-2", to=bank.b)
+    bank.deposit(MAX_BALANCE - 9, "deposit-2", to=bank.b)
     calls: list[Sequence[Write]] = []
 
     def before(writes: Sequence[Write]) -> None:
@@ -288,7 +288,7 @@ def test_a_concurrent_transfer_from_the_target_is_seen(bank: Bank) -> None:
 
     ledger = bank.over(FaultyTable(bank.table, before_write=before))
     ledger.post(Posting("transfer-1", 30, bank.b, bank.a))
-    assert bank.balances == (21, MOST)
+    assert bank.balances == (21, MAX_BALANCE)
 
 
 def test_a_refusal_takes_a_failed_posting_and_a_write_of_its_nonce(bank: Bank) -> None:
@@ -299,14 +299,14 @@ def test_a_refusal_takes_a_failed_posting_and_a_write_of_its_nonce(bank: Bank) -
 
 
 def test_a_refused_deposit_stays_refused_after_a_withdrawal(bank: Bank) -> None:
-    bank.deposit(MOST)
+    bank.deposit(MAX_BALANCE)
     with pytest.raises(RefusedError) as first:
         bank.deposit(1, "deposit-2")
     bank.transfer(1)
     with pytest.raises(RefusedError) as again:
         bank.deposit(1, "deposit-2")
     assert again.value.answer == first.value.answer
-    assert bank.balances == (MOST - 1, 1)
+    assert bank.balances == (MAX_BALANCE - 1, 1)
 
 
 def test_a_refusal_is_stored_in_its_nonce_and_in_no_journal(bank: Bank) -> None:

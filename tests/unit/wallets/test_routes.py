@@ -17,7 +17,7 @@ from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete, Update, Write
 from chalicelib.wallets import opening
-from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import UnknownWalletError
 from chalicelib.wallets.wallet import entry as entry_key
 from chalicelib.wallets.wallet import wallet
@@ -350,17 +350,17 @@ def test_a_balance_is_at_most_2_to_the_63_less_1(desk: Desk) -> None:
     assert desk.deposit(eva, "9223372036854775807").status == 204
     refused = desk.deposit(eva, "1", "deposit-2")
     assert refused.refusal == (409, "balance_limit")
-    assert refused.details == {"balance": str(MOST)}
+    assert refused.details == {"balance": str(MAX_BALANCE)}
     assert desk.deposit(eva, "1", "deposit-2") == refused
     desk.deposit(bob, "1")
-    assert desk.balance(eva) == MOST
+    assert desk.balance(eva) == MAX_BALANCE
 
 
 def test_the_balance_of_the_target_is_not_disclosed(desk: Desk, eva: str, bob: str) -> None:
-    desk.deposit(eva, str(MOST))
+    desk.deposit(eva, str(MAX_BALANCE))
     desk.deposit(bob, "123456")
     for token in (EVAS, OPERATOR):
-        refused = desk.transfer(eva, bob, str(MOST), token=token)
+        refused = desk.transfer(eva, bob, str(MAX_BALANCE), token=token)
         assert refused.refusal == (409, "balance_limit")
         assert "123456" not in refused.text
         assert refused.details == {}
@@ -439,7 +439,7 @@ WRONG_AMOUNTS = st.one_of(
     st.lists(st.just("1")),
     st.text(max_size=20),
     st.text(alphabet="0123456789+-eE._ \u0661\u00b2\uff11", max_size=25),
-    st.integers(min_value=MOST + 1).map(str),
+    st.integers(min_value=MAX_BALANCE + 1).map(str),
     st.integers(min_value=1).map(lambda number: f"0{number}"),
     st.integers(max_value=0).map(str),
 ).filter(lambda given: not _is_amount(given))
@@ -449,7 +449,7 @@ def _is_amount(given: object) -> bool:
     """Return whether a text is a valid amount as Python writes it."""
     if not isinstance(given, str) or not given.isascii() or not given.isdecimal():
         return False
-    return len(given) < 25 and str(int(given)) == given and 1 <= int(given) <= MOST
+    return len(given) < 25 and str(int(given)) == given and 1 <= int(given) <= MAX_BALANCE
 
 
 @given(amount=WRONG_AMOUNTS)
@@ -464,7 +464,7 @@ def test_an_amount_is_a_text_of_digits(desk: Desk, eva: str, bob: str, amount: o
     assert desk.balance(eva) == 0
 
 
-@given(st.lists(st.integers(1, MOST), min_size=1, max_size=5))
+@given(st.lists(st.integers(1, MAX_BALANCE), min_size=1, max_size=5))
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_balance_is_the_sum_of_the_accepted_deposits(
     desk: Desk, resources: GivenResources, amounts: list[int]
@@ -472,7 +472,7 @@ def test_a_balance_is_the_sum_of_the_accepted_deposits(
     resources.table = MemoryTable()
     carl, total = desk.open(CARL), 0
     for number, amount in enumerate(amounts):
-        fits = total + amount <= MOST
+        fits = total + amount <= MAX_BALANCE
         total += amount if fits else 0
         answer = desk.deposit(carl, str(amount), f"deposit-{number}")
         assert answer.status == (204 if fits else 409)

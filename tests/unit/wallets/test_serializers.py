@@ -7,7 +7,7 @@ import pytest
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Options
 from chalicelib.wallets import serializers
-from chalicelib.wallets.amounts import MOST
+from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
 from chalicelib.wallets.wallet import Entry, Posting
@@ -15,7 +15,7 @@ from simulation.clocks import NOON
 
 AT = int(NOON * 1000)
 MOMENT = "2026-03-14T12:00:00.000Z"
-RICH = Wallet("a", "eva", MOST, is_public=True)
+RICH = Wallet("a", "eva", MAX_BALANCE, is_public=True)
 
 
 def test_a_balance_is_a_text_so_that_no_json_parser_rounds_it() -> None:
@@ -34,7 +34,7 @@ def test_the_owner_sees_whether_a_wallet_has_a_badge(*, is_public: bool) -> None
 
 
 def test_a_deposit_has_no_source() -> None:
-    page = Page([Entry("1", Posting("nonce-01", MOST, "a"), AT)], "")
+    page = Page([Entry("1", Posting("nonce-01", MAX_BALANCE, "a"), AT)], "")
     assert serializers.transactions(page, "a", AT) == {
         "transactions": [
             {
