@@ -22,7 +22,8 @@ def parse(given: object) -> int:
     if isinstance(given, str) and AMOUNT.fullmatch(given) and int(given) <= MAX_BALANCE:
         return int(given)
     raise BadAmountError(
-        f'give millionths of the unit as a text of digits, "1" to "{MAX_BALANCE}", no sign, no point'
+        f'give millionths of the unit as a text of digits, "1" to "{MAX_BALANCE}", no sign,'
+        " no point"
     )
 
 

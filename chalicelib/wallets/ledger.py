@@ -82,7 +82,9 @@ class RefusedError(PostingError):
 TARGET_FULL = "the target has no room for so much"
 REASONS = {
     Outcome.INSUFFICIENT_FUNDS: "the wallet has {balance} millionths, which is not enough",
-    Outcome.BALANCE_LIMIT: f"a balance is {MAX_BALANCE} millionths at most, and this has {{balance}}",
+    Outcome.BALANCE_LIMIT: (
+        f"a balance is {MAX_BALANCE} millionths at most, and this has {{balance}}"
+    ),
 }
 
 
