@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message
-from chalicelib.views.view import View
 
 
 @dataclass
@@ -28,16 +27,3 @@ class FakeQueue:
             ]
         if self.failure is not None:
             raise self.failure
-
-
-@dataclass
-class FakeViewQueue:
-    """A queue that keeps its views, or raises `failure`."""
-
-    failure: StorageError | None = None
-    views: list[View] = field(default_factory=list)
-
-    def send(self, view: View) -> None:
-        if self.failure is not None:
-            raise self.failure
-        self.views.append(view)

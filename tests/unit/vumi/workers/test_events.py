@@ -471,8 +471,9 @@ def test_a_claim_that_is_repeated_in_a_commit_is_delivered(world: World, workers
     assert schedule.read(world.table, "e").tries == 1
 
 
-def test_a_claimed_event_is_delivered_even_if_the_clock_jumps(world: World) -> None:
-    firing = EventDelivery(
+def delivery_of_a_process(world: World) -> EventDelivery:
+    """Return the delivery of a process with claims of its own, which always succeeds."""
+    return EventDelivery(
         world.table,
         world.delivery_queue,
         lambda _: DeliveryResult(),
@@ -480,6 +481,10 @@ def test_a_claimed_event_is_delivered_even_if_the_clock_jumps(world: World) -> N
         world.clock,
         (),
     )
+
+
+def test_a_claimed_event_is_delivered_even_if_the_clock_jumps(world: World) -> None:
+    firing = delivery_of_a_process(world)
     world.accept("e", FAST)
     claimed = firing.claim("e")
     assert claimed is not None
@@ -490,14 +495,7 @@ def test_a_claimed_event_is_delivered_even_if_the_clock_jumps(world: World) -> N
 def test_a_new_process_delivers_the_events_that_a_killed_one_claimed(
     world: World, workers: Make
 ) -> None:
-    killed = EventDelivery(
-        world.table,
-        world.delivery_queue,
-        lambda _: DeliveryResult(),
-        ProcessClaims(),
-        world.clock,
-        (),
-    )
+    killed = delivery_of_a_process(world)
     world.accept("e", FAST)
     assert killed.claim("e") is not None
     until(lambda: world.status("e") is Status.SUCCESS, workers(1).step)
@@ -505,14 +503,7 @@ def test_a_new_process_delivers_the_events_that_a_killed_one_claimed(
 
 
 def test_a_new_process_cancels_an_event_that_a_killed_one_claimed(world: World) -> None:
-    killed = EventDelivery(
-        world.table,
-        world.delivery_queue,
-        lambda _: DeliveryResult(),
-        ProcessClaims(),
-        world.clock,
-        (),
-    )
+    killed = delivery_of_a_process(world)
     world.accept("e", FAST)
     assert killed.claim("e") is not None
     assert cancel(world)
