@@ -14,7 +14,7 @@ AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test lint types tests unit format bench cost scale chaos laws mutants clean
-.PHONY: package deploy chalice-deploy import redrive redrive-events fold secrets restore
+.PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,7 +99,10 @@ fold: $(VENV)/dev.stamp ## fold all badges after the consumer was stopped for 24
 redrive-events: $(VENV)/dev.stamp ## deliver failed events again: STAGE=prod [EVENTS="id id"]
 	$(BIN)/python -m deploy redrive-events --stage $(STAGE) --stack $(STACK) -- $(EVENTS)
 
-secrets: $(VENV)/dev.stamp ## generate an API token, its digest, and a webhook secret
+token: $(VENV)/dev.stamp ## create, list or revoke API tokens: STAGE=prod DO="create --name admin"
+	$(BIN)/python -m deploy token --stage $(STAGE) --stack $(STACK) $(or $(DO),list)
+
+secrets: $(VENV)/dev.stamp ## generate an operator's API token, its digest, and a webhook secret
 	@$(BIN)/python -m deploy secrets
 
 restore: $(VENV)/dev.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks.sender import Sender
+    from chalicelib.events.webhooks.urls import Resolver
+    from chalicelib.http.refusals import RefusalLog
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.view_queue import ViewQueue
@@ -44,6 +46,12 @@ class Resources(Protocol):
     def archive(self) -> Archive: ...
     @property
     def claims(self) -> Claims: ...
+    @property
+    def refusals(self) -> RefusalLog: ...
+    @property
+    def resolver(self) -> Resolver:
+        """Return the resolver of the host names in the URLs of new events."""
+
     @property
     def sender(self) -> Sender | None:
         """Return the sender of webhooks, or None without a secret to sign them with."""

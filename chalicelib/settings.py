@@ -31,10 +31,10 @@ class Settings:
     `grace_seconds`: the shortest time between the end of a window and the fold of its views.
     `retention_seconds`: the time that a view is kept in the table.
     `hot_views`: a badge with this many live views is hot.
-    `api_token_digests`: SHA-256 digests, in hex, of the API tokens.
-    `token_users`: the user of a token, by its digest: a UUID in lower case.
+    `api_token_digests`: SHA-256 digests, in hex, of operators' tokens that are not in the table.
     `webhook_allow`: the private networks that webhooks may call, as the operator wrote them.
     `webhook_secrets`: the secrets that sign webhooks, the current one first.
+    `has_webhook_secrets`: another function has them, and delivers the events that this one accepts.
     `event_queues`: the queues that events may be sent to: a URL by name.
     `archive_bucket`: the bucket that keeps the journals of wallets forever.
     `retry_seconds`: the waits after the first failed attempt of an event, the second, ….
@@ -49,9 +49,9 @@ class Settings:
     timers_queue_url: str = ""
     distribution_queue_url: str = ""
     api_token_digests: frozenset[str] = frozenset()
-    token_users: Mapping[str, str] = field(default_factory=dict)
     webhook_allow: str = ""
     webhook_secrets: tuple[str, ...] = ()
+    has_webhook_secrets: bool = False
     event_queues: Mapping[str, str] = field(default_factory=dict)
     archive_bucket: str = ""
     retry_seconds: tuple[int, ...] = RETRY_SECONDS
@@ -64,7 +64,6 @@ class Settings:
 
         `retention_seconds` is the default of RETENTION_SECONDS.
         """
-        users = _parse_token_users(environment)
         settings = cls(
             table_name=environment.get("TABLE_NAME", ""),
             views_queue_url=environment.get("VIEWS_QUEUE_URL", ""),
@@ -76,16 +75,21 @@ class Settings:
             hot_views=whole_number(environment, "HOT_VIEWS", HOT_VIEWS, 1, 8_000),
             timers_queue_url=environment.get("TIMERS_QUEUE_URL", ""),
             distribution_queue_url=environment.get("DISTRIBUTION_QUEUE_URL", ""),
-            api_token_digests=frozenset(users),
-            token_users={digest: user for digest, user in users.items() if user},
+            api_token_digests=_parse_digests(environment),
             webhook_allow=environment.get("WEBHOOK_ALLOW", ""),
             webhook_secrets=tuple(_split(environment, "WEBHOOK_SECRETS")),
+            has_webhook_secrets=environment.get("HAS_WEBHOOK_SECRETS") == "true",
             event_queues=_parse_queues(environment),
             archive_bucket=environment.get("ARCHIVE_BUCKET", ""),
             retry_seconds=_parse_waits(environment),
         )
         settings._check_retention()
         return settings
+
+    @property
+    def can_sign(self) -> bool:
+        """Return whether webhooks can be signed, here or by the function that delivers them."""
+        return self.has_webhook_secrets or bool(self.webhook_secrets)
 
     def _check_retention(self) -> None:
         """Check that a view is kept until it is folded, which is after its window's marker ends."""
@@ -102,21 +106,17 @@ def _split(environment: Mapping[str, str], name: str) -> list[str]:
     return [part.strip() for part in environment.get(name, "").split(",") if part.strip()]
 
 
-def _parse_token_users(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the user of each token by its digest; an operator's token has an empty user."""
-    users: dict[str, str] = {}
-    for position, part in enumerate(_split(environment, "API_TOKEN_DIGESTS"), 1):
-        digest, named, user = part.partition("=")
-        if DIGEST.fullmatch(digest) is None or (named and UUID.fullmatch(user) is None):
+def _parse_digests(environment: Mapping[str, str]) -> frozenset[str]:
+    """Return the digests of operators' tokens. The message of an error never has a token."""
+    digests = _split(environment, "API_TOKEN_DIGESTS")
+    for position, digest in enumerate(digests, 1):
+        if DIGEST.fullmatch(digest) is None:
             raise SettingsError(
-                "API_TOKEN_DIGESTS must be SHA-256 digests of tokens, 64 hex digits in lower case"
-                " each, followed by =UUID if the token is a user's, and separated by commas;"
-                f" number {position} is not"
+                "API_TOKEN_DIGESTS must be SHA-256 digests of operators' tokens, 64 hex digits in"
+                f" lower case each, separated by commas; number {position} is not. Create users'"
+                " tokens by the command token"
             )
-        if digest in users:
-            raise SettingsError(f"API_TOKEN_DIGESTS lists a token twice; remove number {position}")
-        users[digest] = user
-    return users
+    return frozenset(digests)
 
 
 def _parse_queues(environment: Mapping[str, str]) -> dict[str, str]:

@@ -26,9 +26,10 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
 from deploy import folding as stack_folding
-from vumi.admin import command, counts_file, folding, redrive_command
+from vumi.admin import command, counts_file, folding, redrive_command, token_command
 from vumi.admin.importing import Import
 from vumi.admin.redriving import Redrive
+from vumi.admin.tokens import TokenError, TokenStore
 
 REPORTED_ERRORS = (
     BotoCoreError,
@@ -39,6 +40,7 @@ REPORTED_ERRORS = (
     command.InterruptedImportError,
     completion.IncompleteError,
     counts_file.CountsFileError,
+    TokenError,
     folding.NotFoldedError,
     package.PackagingError,
     restore.NotRestoredError,
@@ -84,6 +86,8 @@ def _make_parser() -> argparse.ArgumentParser:
             command.add_options(adding)
         if step is _redrive_events:
             redrive_command.add_options(adding)
+        if step is _token:
+            token_command.add_options(adding)
     return parser
 
 
@@ -164,10 +168,16 @@ def _redrive_events(given: argparse.Namespace) -> None:
     redrive_command.run(Redrive(_open_table(found), queue, time.time), given.event)
 
 
+def _token(given: argparse.Namespace) -> None:
+    """Create, list or revoke API tokens."""
+    table = _open_table(stage.outputs(boto3.client("cloudformation"), _stack_name(given)))
+    token_command.run(TokenStore(table, time.time), given)
+
+
 def _print_secrets(_: argparse.Namespace) -> None:
-    """Generate an API token, its digest, and a webhook secret."""
+    """Generate an operator's API token, its digest, and a webhook secret."""
     token = tokens.new_token()
-    print(f"token for the routes that require one:  {token}")
+    print(f"an operator's token:  {token}")
     print(f"ApiTokenDigests={tokens.digest(token)}")
     print(f"WebhookSecrets={signing.new_secret()}")
 
@@ -221,6 +231,7 @@ STEPS = {
     "redrive": _redrive,
     "fold": _fold,
     "redrive-events": _redrive_events,
+    "token": _token,
     "secrets": _print_secrets,
     "restore": _restore,
     "resume": _resume,

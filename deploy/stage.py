@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deploy import template
 
@@ -31,6 +31,8 @@ SETTINGS = {
 
 QUEUES = ("DistributionQueue", "TimersQueue", "ViewsQueue")
 """The queues that the policies refer to."""
+POLICY = "iam_policy_file"
+"""The setting of a function that names its policy (Chalice, "Configuration file")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +70,10 @@ def write_names(stage: str, given: Mapping[str, str], folder: Folder) -> None:
     settings.setdefault("environment_variables", {}).update(
         {setting: given[output] for setting, output in SETTINGS.items()}
     )
+    own = settings.get("lambda_functions", {})
     settings["lambda_functions"] = {
-        function: {"iam_policy_file": f"policies/{stage}/{function}.json"} for function in functions
+        function: own.get(function, {}) | {POLICY: f"policies/{stage}/{function}.json"}
+        for function in functions
     }
     _write_json(folder.config, config)
 
@@ -78,11 +82,18 @@ def forget_names(folder: Folder) -> None:
     """Remove the names that `write_names` wrote, because a package creates its own resources."""
     config = json.loads(folder.config.read_text())
     for settings in config["stages"].values():
-        settings.pop("lambda_functions", None)
+        functions = settings.pop("lambda_functions", {})
+        if own := {name: kept for name in functions if (kept := _without_policy(functions[name]))}:
+            settings["lambda_functions"] = own
         variables = settings.pop("environment_variables", {})
         if own := {name: variables[name] for name in variables if name not in SETTINGS}:
             settings["environment_variables"] = own
     _write_json(folder.config, config)
+
+
+def _without_policy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a function that an operator wrote."""
+    return {name: value for name, value in settings.items() if name != POLICY}
 
 
 def _resolve_names(prefix: str, given: Mapping[str, str]) -> dict[str, str]:

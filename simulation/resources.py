@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
+from chalicelib.events.webhooks.urls import Resolver
+from chalicelib.http.refusals import RefusalLog
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.views.view_queue import ViewQueue
@@ -32,7 +35,12 @@ class GivenResources:
     map_parallel: MapParallel = map
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
+    resolver: Resolver = MISSING
     event_queues: Mapping[str, Queue] = field(default_factory=dict)
+
+    @cached_property
+    def refusals(self) -> RefusalLog:
+        return RefusalLog(self.clock)
 
     @property
     def view_clock(self) -> Callable[[], float]:

@@ -31,5 +31,7 @@ def standalone(
         distribution_queue=MISSING,
         archive=MISSING,
         claims=MISSING,
+        refusals=MISSING,
+        resolver=MISSING,
         sender=None,
     )

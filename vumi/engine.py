@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from chalicelib.events.webhooks.sender import sender_of
+from chalicelib.http.refusals import RefusalLog
 from chalicelib.settings import Settings
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
+from vumi.admin.tokens import TokenStore
 from vumi.backup import LOCK
 from vumi.fair_lock import FairLock
 from vumi.resources import StandaloneResources
@@ -92,10 +95,10 @@ class Engine:
     def prepare(self) -> str:
         """Make the resources and the loops after the server got its port.
 
-        Return the token if it was generated now, because it can't be shown later. Raises `OSError`
-        and `SettingsError`.
+        Return the token if it was created now, because it can't be shown later. Raises `OSError`,
+        `SettingsError` and `StorageError`.
         """
-        settings, new_token = secrets.prepare(self._settings, self._folder)
+        settings = secrets.prepare(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,
             clock=self._clock,
@@ -107,11 +110,19 @@ class Engine:
             distribution_queue=self._groups,
             archive=FolderArchive(self._folder / archive.FOLDER),
             claims=ProcessClaims(),
+            refusals=RefusalLog(self._clock),
+            resolver=socket.getaddrinfo,
             sender=sender_of(settings),
         )
         self._views = ViewWorker(self._view_queue, self.resources)
         self._loops = [*self._view_loops(), *self._event_loops()]
-        return new_token
+        return self._create_first_token()
+
+    def _create_first_token(self) -> str:
+        """Create and return a token if no operator has one, else return an empty text."""
+        if self._settings.api_token_digests:
+            return ""
+        return TokenStore(self.table, self._clock).create_first()
 
     def together(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
+from chalicelib.events.webhooks.urls import Resolver
+from chalicelib.http.refusals import RefusalLog
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.views.view_queue import ViewQueue
@@ -33,6 +35,8 @@ class StandaloneResources:
     distribution_queue: SqliteQueue
     archive: Archive
     claims: Claims
+    refusals: RefusalLog
+    resolver: Resolver
     sender: Sender | None
 
     def event_queue(self, name: str) -> SqliteQueue | None:

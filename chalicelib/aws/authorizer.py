@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-
 from chalice.app import AuthRequest, AuthResponse, AuthRoute, Blueprint
 
 from chalicelib import telemetry
-from chalicelib.aws import callers, resources
-from chalicelib.http import tokens
+from chalicelib.aws import resources
+from chalicelib.http.authentication import authenticate
+from chalicelib.http.errors import ClientError
 
 blueprint = Blueprint(__name__)
 
 SECONDS_KEPT = 300
-"""API Gateway caches the answer for this long, also for a token that is removed meanwhile."""
+"""API Gateway caches the answer for this long, also for a token that is revoked meanwhile."""
 METHODS = ["GET", "PATCH", "POST", "PUT"]
 """A `*` in place of a method would match the beginning of any other path too."""
 ALL = ["*"]
@@ -29,10 +28,9 @@ def authorize(request: AuthRequest) -> AuthResponse:
     caches it for every route.
     """
     telemetry.begin("authorize", None)
-    settings = resources.current().settings
-    holder = tokens.holder(request.token, settings.api_token_digests)
-    if holder is None:
-        telemetry.event(logging.WARNING, "token_refused")
+    try:
+        caller = authenticate(request.token, resources.current())
+    except ClientError:
         return AuthResponse([], "nobody", {})
-    user = settings.token_users.get(holder, "")
-    return AuthResponse([*(OF_USERS if user else ALL)], holder, callers.to_context(user))
+    allowed = ALL if caller.is_operator else OF_USERS
+    return AuthResponse([*allowed], caller.user or str(caller.role), caller.fields)

@@ -10,11 +10,11 @@ from chalice.app import Request as ChaliceRequest
 from chalice.app import Response as ChaliceResponse
 
 from chalicelib import telemetry
-from chalicelib.aws import callers, resources
+from chalicelib.aws import resources
 from chalicelib.aws.authorizer import authorize
 from chalicelib.http import errors
 from chalicelib.http.dispatch import handle
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Caller, Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.settings import SettingsError
 
@@ -59,7 +59,7 @@ def to_request(request: ChaliceRequest) -> Request:
         query=event["multiValueQueryStringParameters"] or {},
         headers=dict(request.headers),
         body=_body(request),
-        caller=callers.from_context(request.context.get("authorizer")),
+        caller=Caller.of(request.context.get("authorizer") or {}),
     )
 
 

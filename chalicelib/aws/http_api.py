@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from chalicelib.api import TABLE
-from chalicelib.aws import callers, resources
+from chalicelib.aws import resources
 from chalicelib.http import errors, query
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ForbiddenError
@@ -69,7 +69,7 @@ def _caller(authorizer: Mapping[str, Any]) -> Caller | None:
     """Return the caller by the authorizer's context, None without a Lambda authorizer."""
     if "lambda" not in authorizer:
         return None
-    caller = callers.from_context(authorizer["lambda"])
+    caller = Caller.of(authorizer["lambda"] or {})
     if caller is None:
         raise ForbiddenError("the authorizer names no known role")
     return caller

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from chalicelib import telemetry
 from chalicelib.aws.cold_start import uncollected
 from chalicelib.concurrency import map_parallel
+from chalicelib.http.refusals import RefusalLog
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings, required
@@ -38,6 +40,8 @@ class AwsResources:
     clock = view_clock = staticmethod(time.time)
     map_parallel = staticmethod(map_parallel)
 
+    resolver = staticmethod(socket.getaddrinfo)
+
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
 
@@ -63,6 +67,10 @@ class AwsResources:
     @cached_property
     def claims(self) -> Claims:
         return claims.Leases()
+
+    @cached_property
+    def refusals(self) -> RefusalLog:
+        return RefusalLog(self.clock)
 
     @cached_property
     @uncollected()

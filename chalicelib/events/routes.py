@@ -17,7 +17,7 @@ from chalicelib.resources import Resources
 
 if TYPE_CHECKING:
     from chalicelib.events import event, listing, requests, schedule, serializers, targets
-    from chalicelib.events.webhooks import urls
+    from chalicelib.events.webhooks import addresses, urls
 else:
     event = lazy("chalicelib.events.event")
     listing = lazy("chalicelib.events.listing")
@@ -25,6 +25,7 @@ else:
     schedule = lazy("chalicelib.events.schedule")
     serializers = lazy("chalicelib.events.serializers")
     targets = lazy("chalicelib.events.targets")
+    addresses = lazy("chalicelib.events.webhooks.addresses")
     urls = lazy("chalicelib.events.webhooks.urls")
 
 LABEL = "event"
@@ -114,10 +115,11 @@ def _schedule(wanted: requests.Wanted, resources: Resources, now: int) -> schedu
 
 
 def _check_url(url: str, resources: Resources) -> None:
-    if resources.sender is None:
+    settings = resources.settings
+    if not settings.can_sign:
         raise BadRequestError(f"url: no event can go to one here, because {targets.NO_SECRET}")
-    allowed = resources.sender.allowed
-    urls.permitted(urls.check_url(url, allowed), allowed, resources.sender.resolver)
+    allowed = addresses.Allowed.parse(settings.webhook_allow)
+    urls.permitted(urls.check_url(url, allowed), allowed, resources.resolver)
 
 
 def _now(resources: Resources) -> int:

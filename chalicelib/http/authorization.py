@@ -8,6 +8,7 @@ from chalicelib.http.routing import Authentication
 
 NO_TOKEN = "give a token: Authorization: Bearer TOKEN"  # noqa: S105  a message, not a secret
 OF_A_USER = "the token is a user's: it is good for the user's wallet alone"
+OF_AN_OPERATOR = "the token names no user: ask for a wallet by its id"
 
 
 def check(authentication: Authentication, request: Request) -> None:
@@ -17,6 +18,8 @@ def check(authentication: Authentication, request: Request) -> None:
     caller = caller_of(request)
     if authentication is Authentication.OPERATOR and not caller.is_operator:
         raise ForbiddenError(OF_A_USER)
+    if authentication is Authentication.USER and caller.is_operator:
+        raise ForbiddenError(OF_AN_OPERATOR)
 
 
 def caller_of(request: Request) -> Caller:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chalicelib import telemetry
-from chalicelib.http import authorization, errors, tokens
+from chalicelib.http import authentication, authorization, errors
 from chalicelib.http.errors import MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
@@ -28,8 +28,8 @@ def dispatch(
     try:
         route, request = _resolve(table, request)
         if route.authentication is not Authentication.NONE and request.caller is None:
-            caller = tokens.authenticate(request.headers, resources.settings)
-            request = replace(request, caller=caller)
+            header = request.headers.get("authorization", "")
+            request = replace(request, caller=authentication.authenticate(header, resources))
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
         return errors.to_response(failure)
     return handle(route, request, resources)

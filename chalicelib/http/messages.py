@@ -4,22 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from chalicelib.settings import UUID
 
 Query: TypeAlias = Mapping[str, Sequence[str]]
 """The values of each query parameter, percent-decoded, in the order in which they were given."""
 
 
+class Role(StrEnum):
+    """The role of a token."""
+
+    OPERATOR = "operator"
+    """Its holder may call every route."""
+    USER = "user"
+    """Its holder may call the routes of wallets, for their own wallet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The holder of a request's token: an operator, or the user `user`, a UUID."""
+    """The holder of a request's token: an operator, or the user `user`, a UUID.
 
+    Raises `ValueError` for a user without a UUID and for an operator with one.
+    """
+
+    role: Role
     user: str = ""
+
+    def __post_init__(self) -> None:
+        valid = not self.user if self.is_operator else UUID.fullmatch(self.user)
+        if not valid:
+            raise ValueError(f"a caller is an operator, or a user with a UUID, not {self.fields}")
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Caller | None:
+        """Return the caller that `role` and `user` name, or None if they name nobody."""
+        try:
+            return cls(Role(fields.get("role")), str(fields.get("user") or ""))
+        except ValueError:
+            return None
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Return the fields from which `of` makes the same caller."""
+        return {"role": str(self.role), "user": self.user}
 
     @property
     def is_operator(self) -> bool:
         """Return whether the token is an operator's, which is valid for every route."""
-        return not self.user
+        return self.role is Role.OPERATOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,10 @@ class Authentication(Enum):
     """Everybody."""
     OPERATOR = auto()
     """The bearer of an operator's token."""
+    USER = auto()
+    """The bearer of a user's token."""
     TOKEN = auto()
-    """The bearer of any known token; the route itself checks whose token it is."""
+    """The bearer of any known token; the route itself compares a user's token with its wallet."""
 
 
 @dataclass(frozen=True, slots=True)

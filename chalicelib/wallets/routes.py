@@ -43,10 +43,8 @@ def post_wallet(request: Request, resources: Resources) -> Response:
 
 def get_own_wallet(request: Request, resources: Resources) -> Response:
     """Answer the wallet of the user whose token it is."""
-    user = caller_of(request).user
-    if not user:
-        raise ForbiddenError("the token names no user: ask for a wallet by its id")
-    return responses.json(serializers.own(opening.of_user(resources.table, user)))
+    found = opening.of_user(resources.table, caller_of(request).user)
+    return responses.json(serializers.own(found))
 
 
 def patch_wallet(request: Request, resources: Resources) -> Response:
@@ -115,14 +113,14 @@ def _post(posting: wallet.Posting, resources: Resources) -> Response:
 
 def _authorize(request: Request, resources: Resources) -> opening.Wallet:
     """Return the wallet if the token is valid for it. Users don't learn which others exist."""
-    wallet_id, user = request.path_parameters["wallet_id"], caller_of(request).user
+    caller = caller_of(request)
     try:
-        found = opening.read(resources.table, wallet_id)
+        found = opening.read(resources.table, request.path_parameters["wallet_id"])
     except NotFoundError:
-        if not user:
+        if caller.is_operator:
             raise
         raise ForbiddenError(OF_A_USER) from None
-    if user and found.user_id != user:
+    if not caller.is_operator and found.user_id != caller.user:
         raise ForbiddenError(OF_A_USER)
     return found
 
@@ -132,12 +130,12 @@ def _now(resources: Resources) -> int:
     return int(resources.clock() * 1000)
 
 
-OPERATOR, TOKEN = Authentication.OPERATOR, Authentication.TOKEN
+OPERATOR, USER, TOKEN = Authentication.OPERATOR, Authentication.USER, Authentication.TOKEN
 WALLETS = "/api/v1/wallets"
 WALLET = f"{WALLETS}/{{wallet_id}}"
 ROUTES = (
     Route("POST", WALLETS, post_wallet, OPERATOR),
-    Route("GET", f"{WALLETS}/me", get_own_wallet, TOKEN),
+    Route("GET", f"{WALLETS}/me", get_own_wallet, USER),
     Route("PATCH", WALLET, patch_wallet, TOKEN),
     Route("GET", f"{WALLET}/balance", get_balance, TOKEN),
     Route("GET", f"{WALLET}/transactions", get_transactions, TOKEN),

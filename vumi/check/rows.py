@@ -17,6 +17,7 @@ from typing import Any
 from chalicelib.events import event as events
 from chalicelib.events.event import Event
 from chalicelib.events.sweep import CURSOR
+from chalicelib.http import authentication
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, check_item, number, text
 from chalicelib.views import ids, keys
@@ -25,6 +26,7 @@ from chalicelib.views.view import milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Entry, Outcome
+from vumi.admin.tokens import NAME, StoredToken
 from vumi.storage.table import row_of
 
 COLUMNS = ("ttl", "batch", "due")
@@ -147,6 +149,14 @@ def _check_event(item: Item) -> None:
     number(item, "due")
 
 
+def _check_token(item: Item) -> None:
+    token = StoredToken.of(item)
+    _match(DIGEST, token.digest, "digest of a token")
+    _match(NAME, token.name, "name of a token")
+    if token.item != item:
+        raise ValueError("its attributes are not those of a token")
+
+
 def _check_sweep(item: Item) -> None:
     number(item, "swept")
 
@@ -190,6 +200,7 @@ KINDS: tuple[tuple[str, str, str, Callable[[Item], None]], ...] = (
     (keys.WINDOW, keys.WINDOW, "window", _check_marker),
     (events.PARTITION, events.SORT, "event", _check_event),
     (CURSOR.pk, CURSOR.sk, "sweep", _check_sweep),
+    (authentication.PARTITION, authentication.SORT, "token", _check_token),
     (wallets.PARTITION, wallets.SORT, "wallet", _check_wallet),
     (wallets.PARTITION, wallets.ENTRY, "entry", _check_entry),
     (wallets.PARTITION, wallets.NONCE, "nonce", _check_nonce),

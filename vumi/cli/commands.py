@@ -16,9 +16,17 @@ import click
 
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
-from vumi import backup, secrets
-from vumi.admin import command, counts_file, folding, redrive_command, redriving
+from vumi import backup
+from vumi.admin import (
+    command,
+    counts_file,
+    folding,
+    redrive_command,
+    redriving,
+    token_command,
+)
 from vumi.admin.importing import Import
+from vumi.admin.tokens import TokenError, TokenStore
 from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.cli.folding import badge_ids
@@ -61,6 +69,7 @@ REPORTED_ERRORS = (
     command.InterruptedImportError,
     counts_file.CountsFileError,
     folding.NotFoldedError,
+    TokenError,
 )
 """Errors that are reported in one line."""
 
@@ -76,7 +85,7 @@ def add_to(parsers: Commands) -> None:
     receive.add_argument(
         "--follow", action="store_true", help="wait for more events until interrupted"
     )
-    _add_command(parsers, "token", _renew_token)
+    token_command.add_options(_add_command(parsers, "token", _token))
     _add_command(parsers, "check", _check)
     making = _add_command(parsers, "backup", _backup)
     making.add_argument("folder", type=Path, help="the new folder, which gets a copy of DATA")
@@ -151,10 +160,10 @@ def _print_messages(queue: SqliteQueue) -> int:
     return len(messages)
 
 
-def _renew_token(settings: StandaloneSettings, _: argparse.Namespace) -> None:
-    """Replace the API token; the new one is valid after the next start."""
-    token = secrets.renew_token(settings.folder)
-    click.echo(f"Token, shown only once, valid after the next start: {token}")
+def _token(settings: StandaloneSettings, given: argparse.Namespace) -> None:
+    """Create, list or revoke API tokens, also for a server that runs."""
+    with _open_file(settings) as database:
+        token_command.run(TokenStore(SqliteTable(database), time.time), given)
 
 
 def _check(settings: StandaloneSettings, _: argparse.Namespace) -> None:

@@ -17,6 +17,8 @@ from ipaddress import (
 )
 from typing import TypeAlias
 
+from chalicelib.settings import SettingsError
+
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -67,7 +69,7 @@ NAT64 = IPv6Network("64:ff9b::/96")
 """The last 32 bits are the IPv4 address that is reached (RFC 6052)."""
 
 
-class BadNetworkError(ValueError):
+class BadNetworkError(SettingsError):
     """A part of WEBHOOK_ALLOW is not a network. The message names it and says what is valid."""
 
 

@@ -16,7 +16,7 @@ from datetime import UTC
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from chalicelib.events.webhooks.addresses import Address, Allowed, BadNetworkError
+from chalicelib.events.webhooks.addresses import Address, Allowed
 from chalicelib.events.webhooks.signing import BadSecretError, Signer
 from chalicelib.events.webhooks.urls import (
     BadUrlError,
@@ -178,13 +178,11 @@ def sender_of(settings: Settings) -> Sender | None:
 
     Raises `SettingsError` if a setting is malformed.
     """
+    allowed = Allowed.parse(settings.webhook_allow)
+    if not settings.webhook_secrets:
+        return None
     try:
-        allowed = Allowed.parse(settings.webhook_allow)
-        if not settings.webhook_secrets:
-            return None
         return Sender(Signer(settings.webhook_secrets), allowed)
-    except BadNetworkError as error:
-        raise SettingsError(str(error)) from error
     except BadSecretError as error:
         raise SettingsError(f"WEBHOOK_SECRETS: {error}") from error
 

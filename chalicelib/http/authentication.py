@@ -1,0 +1,53 @@
+"""The authentication of callers by their bearer tokens, of which only digests are stored.
+
+The tokens of operators and users are items of the table. The tokens in API_TOKEN_DIGESTS are
+operators' too, so that an operator needs no access to the table to make the first one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from chalicelib.http import tokens
+from chalicelib.http.authorization import NO_TOKEN
+from chalicelib.http.errors import ForbiddenError, UnauthorizedError
+from chalicelib.http.messages import Caller, Role
+from chalicelib.http.refusals import Reason
+from chalicelib.storage.items import Key
+
+if TYPE_CHECKING:
+    from chalicelib.resources import Resources
+
+PARTITION = "TOKEN#"
+SORT = "TOKEN"
+BEARER = re.compile(r"[Bb][Ee][Aa][Rr][Ee][Rr] +([A-Za-z0-9_-]{20,200}) *")
+"""The header of a request with a token. On AWS, the authorizer gets no other header."""
+
+
+def key(digest: str) -> Key:
+    """Return the key of a token's item."""
+    return Key(PARTITION + digest, SORT)
+
+
+def authenticate(authorization: str, resources: Resources) -> Caller:
+    """Return the caller by the header `Authorization`, and log a refusal.
+
+    Raises `UnauthorizedError`, `ForbiddenError` and `StorageError`.
+    """
+    bearer = BEARER.fullmatch(authorization)
+    if bearer is None:
+        resources.refusals.add(Reason.MALFORMED if authorization else Reason.MISSING)
+        raise UnauthorizedError(NO_TOKEN)
+    caller = _find(tokens.digest(bearer[1]), resources)
+    if caller is None:
+        resources.refusals.add(Reason.UNKNOWN)
+        raise ForbiddenError("this token opens nothing here")
+    return caller
+
+
+def _find(digest: str, resources: Resources) -> Caller | None:
+    """Return the caller by the digest of their token, or None if no token has it."""
+    if digest in resources.settings.api_token_digests:
+        return Caller(Role.OPERATOR)
+    return Caller.of(resources.table.get(key(digest)) or {})

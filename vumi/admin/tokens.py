@@ -1,0 +1,127 @@
+"""The tokens in a table: create, list and revoke them.
+
+A token's item is in the index `due` too, in a batch of its own, so that no command scans the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from chalicelib.events.sweep import between
+from chalicelib.http import authentication, tokens
+from chalicelib.http.messages import Caller, Role
+from chalicelib.settings import UUID
+from chalicelib.storage.items import Item, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Delete, Put
+
+BATCH = "TOKEN"
+"""The part of the index `due` that has all tokens, in the order of their creation."""
+NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+PREFIX = re.compile("[0-9a-f]{8,64}")
+"""The beginning of a digest that identifies a token."""
+SHOWN_DIGITS = 12
+FIRST = "first-start"
+"""The name of the token that the first start on one machine creates."""
+
+
+class TokenError(Exception):
+    """A token can't be created or revoked. The message says what to give instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToken:
+    """A token as it is stored: its digest, its name and its holder.
+
+    `created` is in milliseconds since 1970.
+    """
+
+    digest: str
+    name: str
+    holder: Caller
+    created: int
+
+    @classmethod
+    def of(cls, item: Item) -> StoredToken:
+        """Return the token of an item. Raises `ValueError` if it has none."""
+        holder = Caller.of(item)
+        if holder is None:
+            raise ValueError("it names no operator and no user")
+        digest = text(item, "PK").removeprefix(authentication.PARTITION)
+        return cls(digest, text(item, "name"), holder, number(item, "created"))
+
+    @property
+    def item(self) -> Item:
+        """Return the item of the token."""
+        key = authentication.key(self.digest)
+        return {
+            "PK": key.pk,
+            "SK": key.sk,
+            "name": self.name,
+            **self.holder.fields,
+            "created": self.created,
+            "batch": BATCH,
+            "due": self.created,
+        }
+
+    def is_called(self, wanted: str) -> bool:
+        """Return whether this is the name of the token, or the beginning of its digest."""
+        is_prefix = PREFIX.fullmatch(wanted) is not None
+        return self.name == wanted or (is_prefix and self.digest.startswith(wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenStore:
+    """The tokens of a table; `clock` is seconds since 1970. Every method raises `StorageError`."""
+
+    table: Table
+    clock: Callable[[], float]
+
+    def read_all(self) -> list[StoredToken]:
+        """Return all tokens, oldest first; on AWS one of the last second may be missing."""
+        found = self.table.get_all([due.key for due in between(self.table, BATCH)])
+        return [StoredToken.of(item) for item in found]
+
+    def create(self, name: str, user: str = "") -> str:
+        """Create a token of an operator, or of a user, and return it. Raises `TokenError`."""
+        if NAME.fullmatch(name) is None:
+            raise TokenError(
+                "the name of a token must be 1 to 64 letters, digits, `.`, `_`, `@` and `-`, and"
+                f" begin with a letter or digit, not {name!r}"
+            )
+        if user and UUID.fullmatch(user.lower()) is None:
+            raise TokenError(
+                f"a user must be a UUID, such as 6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11, not {user!r}"
+            )
+        if any(token.name == name for token in self.read_all()):
+            raise TokenError(f"a token has the name {name}; give another name, or revoke it first")
+        return self._put(name, Caller(Role.USER, user.lower()) if user else Caller(Role.OPERATOR))
+
+    def create_first(self) -> str:
+        """Create a token if no operator has one, and return it; else return an empty text."""
+        if any(token.holder.is_operator for token in self.read_all()):
+            return ""
+        return self._put(FIRST, Caller(Role.OPERATOR))
+
+    def revoke(self, wanted: str) -> StoredToken:
+        """Remove the token with a name or a beginning of its digest. Raises `TokenError`."""
+        found = [token for token in self.read_all() if token.is_called(wanted)]
+        match found:
+            case []:
+                raise TokenError(
+                    f"no token has the name {wanted!r} or a digest that begins with it (8 digits"
+                    " or more); list shows all tokens"
+                )
+            case [token]:
+                self.table.write(Delete(authentication.key(token.digest)))
+                return token
+        digests = ", ".join(token.digest[:SHOWN_DIGITS] for token in found)
+        raise TokenError(f"{len(found)} tokens are called {wanted}; give a digest: {digests}")
+
+    def _put(self, name: str, holder: Caller) -> str:
+        token = tokens.new_token()
+        stored = StoredToken(tokens.digest(token), name, holder, int(self.clock() * 1000))
+        self.table.write(Put(stored.item))
+        return token
