@@ -1,8 +1,8 @@
 """The IAM policy of each function: it allows exactly what the function does.
 
-|The handlers run over moto through all their paths. The tests compare their requests to AWS with
-the policies in both directions: a missing right fails a path, and an unused right fails the
-comparison.
+|The handlers run over moto through all their paths. The tests compare their requests to AWS, with
+the partition keys in them, with the policies in both directions: a missing right or kind of items
+fails a path, and an unused one fails the comparison.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from moto import mock_aws
 from ulid import ULID
 
 from app import app
-from chalicelib.aws import callers, resources
+from chalicelib.aws import resources
 from chalicelib.aws.authorizer import authorize
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.consumers import (
@@ -44,6 +45,8 @@ from chalicelib.events.event import Event, Kind, Status, Target, key, message
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.http import tokens
+from chalicelib.http.messages import Caller, Role
+from chalicelib.http.refusals import RefusalLog
 from chalicelib.settings import Settings
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Key
@@ -58,6 +61,7 @@ from deploy.completion import FUNCTIONS
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from simulation.aws_table import create_table
+from vumi.admin.tokens import TokenStore
 
 FOLDER = template.ROOT / ".chalice"
 NOW = 1_767_225_600.0
@@ -69,6 +73,9 @@ BUCKET = "vu-mi-archive"
 
 Right: TypeAlias = tuple[str, str]
 """An action and its resource: a name of the template, or a text with such names in it."""
+
+Keys: TypeAlias = tuple[str, str]
+"""The table or its index, and the pattern of IAM for a kind of its partition keys."""
 
 RESTORED = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${RestoredTable}"
 TABLE = {False: "Table.Arn", True: RESTORED}
@@ -179,6 +186,25 @@ def rights(function: str, *, restored: bool) -> set[Right]:
     }
 
 
+def leading_keys(statement: Mapping[str, Any]) -> list[str]:
+    """Return the patterns of partition keys that a statement covers.
+
+    A request may have several keys, and all of them must match. Source: the DynamoDB developer
+    guide, "Using IAM policy conditions for fine-grained access control".
+    """
+    match statement.get("Condition"):
+        case {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [*patterns]}}:
+            return patterns
+    raise AssertionError(f"a statement about items must name their keys: {statement['Sid']}")
+
+
+def about_items(function: str) -> list[dict[str, Any]]:
+    """Return the statements about the items of the table or of its index."""
+    items = {TABLE[False], index(INDEX, restored=False)}
+    statements = policy(function)["Statement"]
+    return [one for one in statements if _name(one["Resource"], restored=False) in items]
+
+
 def _name(resource: Any, *, restored: bool) -> str:
     match resource:
         case {"Fn::GetAtt": [str(name), str(attribute)]}:
@@ -197,9 +223,9 @@ def _name(resource: Any, *, restored: bool) -> str:
 # ---- the requests of the handlers
 
 
-TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
+OPERATOR = Caller(Role.OPERATOR)
+UNKNOWN_TOKEN = tokens.new_token()
 SETTINGS = Settings(
-    api_token_digests=frozenset({tokens.digest(TOKEN)}),
     webhook_secrets=(signing.new_secret(),),
     webhook_allow="127.0.0.0/8",
     event_queues={"orders": "its URL, once it has one"},
@@ -226,15 +252,18 @@ class Aws:
     asked: dict[str, set[Right]] = field(
         default_factory=lambda: {name: set() for name in FUNCTIONS}
     )
+    keys: dict[str, set[Keys]] = field(default_factory=lambda: {name: set() for name in FUNCTIONS})
     routes: set[tuple[str, str]] = field(default_factory=set)
     running: str = ""
     now: float = NOW
 
     claims = Leases()
     map_parallel = staticmethod(map)
+    resolver = staticmethod(socket.getaddrinfo)
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")
+        self.refusals = RefusalLog(self.clock)
         self.views_queue = ViewMessages(SqsQueue(self.sqs, self.urls[QUEUE]))
         self.delivery_queue = SqsQueue(self.sqs, self.urls[TIMERS_QUEUE])
         self.distribution_queue = SqsQueue(self.sqs, self.urls[DISTRIBUTION_QUEUE])
@@ -266,6 +295,8 @@ class Aws:
             where = index(params["IndexName"], restored=False)
         rights = {(action, where) for action in actions(service, model.name, params)}
         self.asked[self.running] |= rights
+        if service == "dynamodb":
+            self.keys[self.running] |= {(where, pattern(key)) for key in partitions(params)}
 
     @contextmanager
     def _noting(self, function: str) -> Iterator[None]:
@@ -304,7 +335,7 @@ class Aws:
         """Return the response of a route of events; the authorizer has admitted the request."""
         kind = {"Content-Type": "text/plain"} if "echo" in path else {}
         event = events.http_event(None, method, path)
-        event["requestContext"]["authorizer"] = callers.to_context("")
+        event["requestContext"]["authorizer"] = OPERATOR.fields
         return self._answer(
             {
                 **event,
@@ -314,10 +345,17 @@ class Aws:
             }
         )
 
+    def list_events(self, status: Status) -> set[str]:
+        event = events.http_event({"status": [status]}, "GET", "/api/v1/events")
+        event["requestContext"]["authorizer"] = OPERATOR.fields
+        return {listed["id"] for listed in self._answer(event)["events"]}
+
     def wallet(self, path: str, method: str, body: str = "", user: str = "", **ids: str) -> Any:
         """Return the response of a route of wallets; the authorizer has admitted the request."""
         event = events.http_event(None, method, "/api/v1/wallets" + path)
-        event["requestContext"]["authorizer"] = callers.to_context(user)
+        event["requestContext"]["authorizer"] = (
+            Caller(Role.USER, user) if user else OPERATOR
+        ).fields
         return self._answer({**event, "pathParameters": ids, "body": body})
 
     def accept(self, event_id: str, target: object, at: float = NOW) -> Any:
@@ -390,6 +428,32 @@ def actions(service: str, operation: str, params: Mapping[str, Any]) -> set[str]
         return {BATCHES[operation]}
     assert operation in SINGLE[service], f"no action is known for {operation}"
     return {f"{service}:{operation}"}
+
+
+def partitions(params: Mapping[str, Any]) -> Iterator[str]:
+    """Return the partition keys in a request to DynamoDB; a query of the index has the index's."""
+    match params:
+        case {"TransactItems": [*items]}:
+            for item in items:
+                yield from (key for write in item.values() for key in partitions(write))
+        case {"RequestItems": {"vu-mi": {"Keys": [*found]}}}:
+            yield from (key["PK"]["S"] for key in found)
+        case {"RequestItems": {"vu-mi": [*requests]}}:
+            yield from (request["PutRequest"]["Item"]["PK"]["S"] for request in requests)
+        case {"Key": {"PK": {"S": str(key)}}} | {"Item": {"PK": {"S": str(key)}}}:
+            yield key
+        case {"IndexName": _, "ExpressionAttributeValues": {":batch": {"S": str(key)}}}:
+            yield key
+        case {"KeyConditionExpression": _, "ExpressionAttributeValues": {":pk": {"S": str(key)}}}:
+            yield key
+        case _:
+            raise AssertionError(f"a request must name its partition key: {params}")
+
+
+def pattern(key: str) -> str:
+    """Return the pattern of a kind of items: their keys up to the first `#`, or the whole key."""
+    kind, separator, _ = key.partition("#")
+    return f"{kind}#*" if separator else kind
 
 
 def _names_in(params: Mapping[str, Any]) -> Iterator[str]:
@@ -494,7 +558,8 @@ def schedule_on_every_path(aws: Aws) -> None:
 
     One event is unknown and one is far ahead.
     """
-    assert (aws.authorize(TOKEN), aws.authorize("another")) == (True, False)
+    token = TokenStore(aws.table, aws.clock).create("admin")
+    assert (aws.authorize(token), aws.authorize(UNKNOWN_TOKEN)) == (True, False)
     for event_id, target in (
         ("log", {"log": True}),
         ("url", {"url": NOBODY_LISTENS}),
@@ -510,8 +575,9 @@ def schedule_on_every_path(aws: Aws) -> None:
     timer = aws.schedule("/timers", "POST", json.dumps(parts))["id"]
     assert aws.schedule("/timers/{timer_id}", "GET", timer_id=timer)["id"] == timer
     assert aws.schedule("/echoAtTime", "POST", "hello")["id"]
-    listed = aws.schedule("/api/v1/events", "GET")["events"]
-    assert {"log", "url", "queue", "later", "far", timer} < {event["id"] for event in listed}
+    listed = {status: aws.list_events(status) for status in Status}
+    assert {"log", "url", "queue", "later", "far", timer} < listed.pop(Status.ACTIVE)
+    assert not set().union(*listed.values())
     one = "/api/v1/events/{event_id}"
     assert aws.schedule(one, "GET", event_id="far")["status"] == "ACTIVE"
     for _ in range(2):
@@ -616,9 +682,10 @@ def ask_without_a_table(aws: Aws) -> None:
 
 @dataclass(frozen=True)
 class Asked:
-    """The rights that each function uses, and the API routes that were called."""
+    """The rights and the keys that each function uses, and the API routes that were called."""
 
     rights: dict[str, set[Right]]
+    keys: dict[str, set[Keys]]
     routes: set[tuple[str, str]]
 
 
@@ -651,7 +718,7 @@ def all_asked() -> Asked:
             ask_without_a_table,
         ):
             walk(aws)
-    return Asked(aws.asked, aws.routes)
+    return Asked(aws.asked, aws.keys, aws.routes)
 
 
 @pytest.fixture
@@ -664,7 +731,7 @@ def asked(all_asked: Asked) -> dict[str, set[Right]]:
 def test_a_function_may_do_what_it_does_and_nothing_else(
     asked: dict[str, set[Right]], function: str
 ) -> None:
-    assert asked[function] or function == "authorize"
+    assert asked[function]
     allowed = rights(function, restored=False)
     own = lambdas_own(function, restored=False)
     assert own <= allowed
@@ -680,6 +747,48 @@ def test_a_function_may_do_the_same_to_a_restored_table_and_no_more_to_the_old_o
     moved[TABLE[False]] = TABLE[True]
     expected = {(action, moved.get(where, where)) for action, where in asked[function]}
     assert allowed == expected | lambdas_own(function, restored=True)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_reads_and_writes_its_kinds_of_items_and_no_others(
+    all_asked: Asked, function: str
+) -> None:
+    allowed = {
+        (_name(statement["Resource"], restored=False), keys)
+        for statement in about_items(function)
+        for keys in leading_keys(statement)
+    }
+    assert allowed == all_asked.keys[function]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_all_statements_about_the_table_name_the_same_keys(function: str) -> None:
+    """AWS does not document which keys of a transaction belong to which of its actions."""
+    by_resource: dict[str, set[tuple[str, ...]]] = {}
+    for statement in about_items(function):
+        where = _name(statement["Resource"], restored=False)
+        by_resource.setdefault(where, set()).add(tuple(leading_keys(statement)))
+    assert all(len(patterns) == 1 for patterns in by_resource.values())
+
+
+def test_each_function_has_these_kinds_of_items() -> None:
+    """Only the authorizer reads tokens, and no function writes them."""
+    kinds = {
+        function: {keys for statement in about_items(function) for keys in leading_keys(statement)}
+        for function in FUNCTIONS
+    }
+    badges = {"USER#*", "WINDOW#*"}
+    of_events = {f"{status}#*" for status in Status}
+    assert kinds == {
+        "api_handler": {*badges, "SEEN#*", "TIMER#*", "WALLET#*", "OWNER#*", "HEALTH", *of_events},
+        "put_views": {*badges, "SEEN#*"},
+        "fold_views": badges,
+        "authorize": {"TOKEN#*"},
+        "sweep_timers": {"TIMER", "TIMER#*", "ACTIVE#*"},
+        "distribute_timers": set(),
+        "fire_timers": {"TIMER#*"},
+        "archive_entries": set(),
+    }
 
 
 def test_every_route_of_the_api_is_called(all_asked: Asked) -> None:
@@ -717,7 +826,7 @@ def test_each_function_uses_these_actions(asked: dict[str, set[Right]]) -> None:
             "dynamodb:Query",
             "dynamodb:UpdateItem",
         },
-        "authorize": set(),
+        "authorize": {"dynamodb:GetItem"},
         "sweep_timers": {
             "dynamodb:GetItem",
             "dynamodb:Query",
@@ -766,7 +875,8 @@ def test_a_policy_only_allows_and_each_statement_has_a_name(function: str) -> No
     assert read["Version"] == "2012-10-17"
     statements = read["Statement"]
     for statement in statements:
-        assert set(statement) == {"Sid", "Effect", "Action", "Resource"}
+        assert set(statement) - {"Condition"} == {"Sid", "Effect", "Action", "Resource"}
+        assert ("Condition" in statement) == (statement in about_items(function))
         assert statement["Effect"] == "Allow"
     assert len({statement["Sid"] for statement in statements}) == len(statements)
     given = [
