@@ -353,9 +353,8 @@ class Aws:
     def wallet(self, path: str, method: str, body: str = "", user: str = "", **ids: str) -> Any:
         """Return the response of a route of wallets; the authorizer has admitted the request."""
         event = events.http_event(None, method, "/api/v1/wallets" + path)
-        event["requestContext"]["authorizer"] = (
-            Caller(Role.USER, user) if user else OPERATOR
-        ).fields
+        caller = Caller(Role.USER, user) if user else OPERATOR
+        event["requestContext"]["authorizer"] = caller.fields
         return self._answer({**event, "pathParameters": ids, "body": body})
 
     def accept(self, event_id: str, target: object, at: float = NOW) -> Any:

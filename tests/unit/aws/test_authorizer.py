@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from chalice.app import AuthRequest
@@ -15,26 +15,35 @@ from app import app
 from chalicelib.aws import resources
 from chalicelib.aws.authorizer import SECONDS_KEPT, authorize
 from chalicelib.http import tokens
+from chalicelib.http.authentication import key
 from chalicelib.settings import Settings
+from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Value
+from chalicelib.storage.writes import Update
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from tests.unit.http_requests import store_token
 
-TOKEN = tokens.new_token()
+TOKEN, BOOTSTRAP, USERS_TOKEN = (tokens.new_token() for _ in range(3))
 DIGEST = tokens.digest(TOKEN)
-USERS_TOKEN = tokens.new_token()
-USERS_DIGEST = tokens.digest(USERS_TOKEN)
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 ARN = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api/GET/timers/e"
 
 
 @pytest.fixture(autouse=True)
-def _set_known_tokens() -> Iterator[None]:
-    settings = Settings(
-        api_token_digests=frozenset({DIGEST, USERS_DIGEST, tokens.digest("another")}),
-        token_users={USERS_DIGEST: USER},
-    )
-    resources.use(GivenResources(settings=settings))
-    yield
+def table() -> Iterator[MemoryTable]:
+    """Return the table with the tokens."""
+    table = MemoryTable()
+    store_token(table, TOKEN)
+    store_token(table, USERS_TOKEN, USER)
+    settings = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))
+    resources.use(GivenResources(table, settings=settings))
+    yield table
     resources.use(None)
+
+
+def fail(_: object) -> NoReturn:
+    raise Unavailable("throttled")
 
 
 def asked(header: str, arn: str = ARN) -> dict[str, Any]:
@@ -55,10 +64,35 @@ def opened(policy: dict[str, Any]) -> list[str]:
 
 def test_a_token_opens_all_routes_because_the_answer_is_cached_for_all() -> None:
     for arn in (ARN, ARN.replace("GET/timers/e", "POST/api/v1/events")):
-        policy = asked(f"Bearer {TOKEN}", arn)
-        assert opened(policy) == ["arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/*"]
-        assert policy["principalId"] == DIGEST
-        assert policy["context"] == {"role": "operator", "user": ""}
+        for token in (TOKEN, BOOTSTRAP):
+            policy = asked(f"Bearer {token}", arn)
+            assert opened(policy) == ["arn:aws:execute-api:us-east-1:123456789012:abcdef/api/*/*"]
+            assert policy["principalId"] == "operator"
+            assert policy["context"] == {"role": "operator", "user": ""}
+
+
+def test_a_token_of_the_settings_opens_routes_if_the_table_does_not_answer(
+    table: MemoryTable,
+) -> None:
+    table.get = fail  # type: ignore[method-assign]
+    assert opened(asked(f"Bearer {BOOTSTRAP}"))
+    with pytest.raises(Unavailable):
+        asked(f"Bearer {TOKEN}")
+
+
+def test_a_revoked_token_opens_nothing(table: MemoryTable) -> None:
+    table.remove(key(DIGEST))
+    assert opened(asked(f"Bearer {TOKEN}")) == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{"role": "admin"}, {"role": ""}, {"role": "user"}, {"user": USER}, {"role": 1}]
+)
+def test_an_item_that_names_nobody_opens_nothing(
+    table: MemoryTable, fields: dict[str, Value]
+) -> None:
+    table.write(Update(key(DIGEST), values=fields))
+    assert opened(asked(f"Bearer {TOKEN}")) == []
 
 
 def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
@@ -69,7 +103,7 @@ def test_a_users_token_opens_wallets_alone_and_names_its_user() -> None:
         for path in ("wallets", "wallets/*")
         for method in ("GET", "PATCH", "POST", "PUT")
     ]
-    assert policy["principalId"] == USERS_DIGEST
+    assert policy["principalId"] == USER
     assert policy["context"] == {"role": "user", "user": USER}
 
 
@@ -82,12 +116,18 @@ def test_a_users_token_opens_no_path_that_only_ends_like_a_wallets() -> None:
 
 
 @pytest.mark.parametrize(
-    "header",
-    ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", DIGEST],
-    ids=["none", "no token", "another", "no bearer", "a digest"],
+    ("header", "reason"),
+    [
+        ("", "missing"),
+        ("Bearer", "malformed"),
+        (f"Bearer {TOKEN[:19]}", "malformed"),
+        (f"Basic {TOKEN}", "malformed"),
+        (f"Bearer {TOKEN}x", "unknown"),
+        (f"Bearer {DIGEST}", "unknown"),
+    ],
 )
-def test_an_unknown_token_opens_nothing_and_is_logged_without_its_text(
-    caplog: pytest.LogCaptureFixture, header: str
+def test_another_header_opens_nothing_and_is_logged_without_its_text(
+    caplog: pytest.LogCaptureFixture, header: str, reason: str
 ) -> None:
     with caplog.at_level(logging.INFO):
         policy = asked(header)
@@ -95,7 +135,11 @@ def test_an_unknown_token_opens_nothing_and_is_logged_without_its_text(
     assert policy["principalId"] == "nobody"
     assert policy["context"] == {}
     assert caplog.messages == ["token_refused"]
-    assert vars(caplog.records[0])["fields"] == {"function": "authorize"}
+    assert vars(caplog.records[0])["fields"] == {
+        "function": "authorize",
+        "reason": reason,
+        "left_out": 0,
+    }
     assert not header or header not in str(caplog.records[0].__dict__)
 
 

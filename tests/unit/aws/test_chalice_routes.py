@@ -12,13 +12,16 @@ from chalice.app import Chalice
 
 from app import app as product
 from chalicelib.api import TABLE
-from chalicelib.aws import callers, chalice_routes, resources
+from chalicelib.aws import chalice_routes, resources
+from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from simulation import aws_events as events
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from tests.unit.http_requests import store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -48,6 +51,7 @@ def app(recorder: Recorder) -> Iterator[Chalice]:
         Route("GET", "/names/{name}/of/{other}", recorder, with_head=True),
         Route("POST", "/names", recorder),
         Route("GET", "/tokens", recorder, Authentication.TOKEN),
+        Route("GET", "/users", recorder, Authentication.USER),
         Route("GET", "/operators", recorder, Authentication.OPERATOR),
     )
     chalice_routes.register(app, RouteTable(routes))
@@ -126,7 +130,7 @@ def test_a_malformed_setting_is_an_internal_error_in_the_same_form(
     assert json.loads(answer["body"])["error"]["code"] == "internal"
 
 
-def status(app: Chalice, path: str, context: dict[str, str] | None) -> int:
+def status(app: Chalice, path: str, context: dict[str, Any] | None) -> int:
     made = event(path)
     if context is not None:
         made["requestContext"]["authorizer"] = context
@@ -136,18 +140,33 @@ def status(app: Chalice, path: str, context: dict[str, str] | None) -> int:
 @pytest.mark.parametrize(
     ("context", "statuses"),
     [
-        (callers.to_context(""), [201, 201]),
-        (callers.to_context(USER), [201, 403]),
-        ({"user": ""}, [401, 401]),
-        ({"role": "admin", "user": ""}, [401, 401]),
-        ({}, [401, 401]),
-        (None, [401, 401]),
+        (Caller(Role.OPERATOR).fields, [201, 403, 201]),
+        (Caller(Role.USER, USER).fields, [201, 201, 403]),
+        ({"user": ""}, [401, 401, 401]),
+        ({"role": "admin", "user": ""}, [401, 401, 401]),
+        ({"claims": {"role": "operator"}}, [401, 401, 401]),
+        ({}, [401, 401, 401]),
+        (None, [401, 401, 401]),
     ],
 )
 def test_a_route_of_tokens_needs_the_role_that_the_authorizer_names(
-    app: Chalice, context: dict[str, str] | None, statuses: list[int]
+    app: Chalice, context: dict[str, Any] | None, statuses: list[int]
 ) -> None:
-    assert [status(app, path, context) for path in ("/tokens", "/operators")] == statuses
+    paths = ("/tokens", "/users", "/operators")
+    assert [status(app, path, context) for path in paths] == statuses
+
+
+def test_a_valid_token_opens_nothing_through_a_second_front_door_without_an_authorizer(
+    app: Chalice, recorder: Recorder
+) -> None:
+    table, token = MemoryTable(), tokens.new_token()
+    store_token(table, token)
+    resources.use(GivenResources(table))
+    for path in ("/tokens", "/users", "/operators"):
+        made = event(path, headers={"Authorization": f"Bearer {token}"})
+        assert "authorizer" not in made["requestContext"]
+        assert app(made, None)["statusCode"] == 401
+    assert recorder.request == Request("", "")
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:

@@ -9,28 +9,30 @@ from typing import Any
 
 import pytest
 
-from chalicelib.aws import callers, http_api, resources
+from chalicelib.aws import http_api, resources
 from chalicelib.http import tokens
-from chalicelib.http.messages import Caller, Request
-from chalicelib.settings import Settings
+from chalicelib.http.messages import Caller, Request, Role
 from chalicelib.views.view_queue import ViewMessages
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
+from tests.unit.http_requests import store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
-TOKEN = "a token"  # noqa: S105  opens nothing but what is made here
+TOKEN, UNKNOWN = tokens.new_token(), tokens.new_token()
 API = "id.execute-api.us-east-1.amazonaws.com"
 FUNCTION_URL = "id.lambda-url.us-east-1.on.aws"
-OPERATOR = {"lambda": callers.to_context("")}
+OPERATOR = {"lambda": Caller(Role.OPERATOR).fields}
+OF_USER = {"lambda": Caller(Role.USER, USER).fields}
 
 
 @pytest.fixture(autouse=True)
 def queue() -> Iterator[FakeQueue]:
     """Return the queue of the views that are taken."""
     queue = FakeQueue()
-    settings = Settings(api_token_digests=frozenset({tokens.digest(TOKEN)}))
-    resources.use(GivenResources(MemoryTable(), ViewMessages(queue), settings=settings))
+    table = MemoryTable()
+    store_token(table, TOKEN)
+    resources.use(GivenResources(table, ViewMessages(queue)))
     yield queue
     resources.use(None)
 
@@ -84,7 +86,7 @@ def test_an_event_is_read_as_a_request() -> None:
         cookies=["cookie1", "cookie2"],
         headers={"Header1": "value1", "header2": "value1,value2"},
         body="Hello from Lambda",
-        authorizer={"lambda": callers.to_context(USER)},
+        authorizer=OF_USER,
     )
     assert http_api.to_request(made) == Request(
         "POST",
@@ -92,7 +94,7 @@ def test_an_event_is_read_as_a_request() -> None:
         query={"parameter1": ["value1", "value2"], "parameter2": ["a/b"]},
         headers={"header1": "value1", "header2": "value1,value2", "cookie": "cookie1; cookie2"},
         body=b"Hello from Lambda",
-        caller=Caller(USER),
+        caller=Caller(Role.USER, USER),
     )
 
 
@@ -131,14 +133,15 @@ def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
 @pytest.mark.parametrize(
     ("more", "status", "code"),
     [
-        ({"authorizer": {"lambda": callers.to_context(USER)}}, 403, "forbidden"),
+        ({"authorizer": OF_USER}, 403, "forbidden"),
         ({"authorizer": {"lambda": {"role": "admin"}}}, 403, "forbidden"),
         ({"authorizer": {"lambda": {}}}, 403, "forbidden"),
         ({"authorizer": {"lambda": None}}, 403, "forbidden"),
         ({"authorizer": {"jwt": {"claims": {"role": "operator"}}}}, 401, "unauthorized"),
         ({"authorizer": {"iam": {"userId": "AIDA"}}}, 401, "unauthorized"),
         ({}, 401, "unauthorized"),
-        ({"headers": {"authorization": "Bearer x"}}, 403, "forbidden"),
+        ({"headers": {"authorization": "Bearer x"}}, 401, "unauthorized"),
+        ({"headers": {"authorization": f"Bearer {UNKNOWN}"}}, 403, "forbidden"),
     ],
 )
 def test_a_route_of_operators_is_closed_to_others(

@@ -9,24 +9,23 @@ from typing import Any
 import pytest
 
 from chalicelib.http import tokens
+from chalicelib.http.authentication import key
 from chalicelib.http.dispatch import dispatch, handle
 from chalicelib.http.errors import ClientError
-from chalicelib.http.messages import Caller, Request, Response
+from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
-from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, Unavailable
-from chalicelib.storage.writes import ConditionFailed
+from chalicelib.storage.writes import ConditionFailed, Delete
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from tests.unit.http_requests import store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
-OPERATORS, USERS = "an operator's", "a user's"
-RESOURCES = GivenResources(
-    settings=Settings(
-        api_token_digests=frozenset({tokens.digest(OPERATORS), tokens.digest(USERS)}),
-        token_users={tokens.digest(USERS): USER},
-    )
-)
+OPERATORS, USERS, UNKNOWN = (tokens.new_token() for _ in range(3))
+RESOURCES = GivenResources(MemoryTable())
+store_token(RESOURCES.table, OPERATORS)
+store_token(RESOURCES.table, USERS, USER)
 
 
 def teapot() -> ClientError:
@@ -64,6 +63,7 @@ TABLE = RouteTable(
         Route("GET", "/names/me", show),
         Route("GET", "/names/{name}/of/{other}", show),
         Route("GET", "/operators", show, Authentication.OPERATOR),
+        Route("GET", "/users", show, Authentication.USER),
         Route("GET", "/tokens", show, Authentication.TOKEN),
         Route("GET", "/failures/{kind}", fail),
     )
@@ -137,16 +137,17 @@ def test_head_is_answered_as_get_if_the_route_allows_it() -> None:
     assert shown("/names/a", "HEAD") == ["HEAD", "/names/a", {"name": "a"}, None]
 
 
-@pytest.mark.parametrize("path", ["/operators", "/tokens"])
+@pytest.mark.parametrize("path", ["/operators", "/users", "/tokens"])
 def test_a_route_with_authentication_requires_a_valid_token(path: str) -> None:
-    none = ask(path)
-    assert refusal(none) == (
-        401,
-        "unauthorized",
-        "give a token: Authorization: Bearer TOKEN",
-    )
-    assert none.headers["WWW-Authenticate"] == "Bearer"
-    for wrong in ("Bearer x", f"Basic {OPERATORS}", "Bearer", f"Bearer {tokens.digest(USERS)}"):
+    for malformed in ("", "Bearer", "Bearer x", f"Basic {OPERATORS}", f"Bearer {OPERATORS} x"):
+        none = ask(path, token=malformed)
+        assert refusal(none) == (
+            401,
+            "unauthorized",
+            "give a token: Authorization: Bearer TOKEN",
+        )
+        assert none.headers["WWW-Authenticate"] == "Bearer"
+    for wrong in (f"Bearer {UNKNOWN}", f"Bearer {tokens.digest(USERS)}"):
         refused = ask(path, token=wrong)
         assert refusal(refused) == (403, "forbidden", "this token opens nothing here")
         assert "WWW-Authenticate" not in refused.headers
@@ -161,18 +162,38 @@ def test_an_operators_token_opens_all_routes_and_a_users_only_some() -> None:
     assert message == "the token is a user's: it is good for the user's wallet alone"
 
 
+def test_a_route_of_users_is_open_to_users_alone() -> None:
+    assert shown("/users", token=f"Bearer {USERS}")[-1] == USER
+    status, code, message = refusal(ask("/users", token=f"Bearer {OPERATORS}"))
+    assert (status, code) == (403, "forbidden")
+    assert message == "the token names no user: ask for a wallet by its id"
+
+
+def test_a_token_counts_from_its_creation_to_its_removal() -> None:
+    token = tokens.new_token()
+    assert ask("/tokens", token=f"Bearer {token}").status == 403
+    store_token(RESOURCES.table, token)
+    assert ask("/tokens", token=f"Bearer {token}").status == 200
+    RESOURCES.table.write(Delete(key(tokens.digest(token))))
+    assert ask("/tokens", token=f"Bearer {token}").status == 403
+
+
 def test_a_token_is_ignored_if_a_route_requires_none() -> None:
     assert shown("/names/a", token="Bearer x")[-1] is None  # noqa: S106  no password
 
 
 @pytest.mark.parametrize(
     ("caller", "statuses"),
-    [(None, [200, 401, 401]), (Caller(USER), [200, 403, 200]), (Caller(), [200, 200, 200])],
+    [
+        (None, [200, 401, 401, 401]),
+        (Caller(Role.USER, USER), [200, 403, 200, 200]),
+        (Caller(Role.OPERATOR), [200, 200, 403, 200]),
+    ],
 )
 def test_the_caller_of_an_adapter_is_accepted_and_a_missing_one_refused(
     caller: Caller | None, statuses: list[int]
 ) -> None:
-    paths = ("/names/me", "/operators", "/tokens")
+    paths = ("/names/me", "/operators", "/users", "/tokens")
     for path, status in zip(paths, statuses, strict=True):
         match = TABLE.find(path)
         assert match

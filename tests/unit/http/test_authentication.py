@@ -1,0 +1,110 @@
+"""The authentication of a header: one token, which the table or the settings have, or a refusal."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.http import tokens
+from chalicelib.http.authentication import authenticate
+from chalicelib.http.errors import ForbiddenError, UnauthorizedError
+from chalicelib.http.messages import Caller, Role
+from chalicelib.settings import Settings
+from deploy import template
+from simulation.memory_table import MemoryTable
+from simulation.resources import GivenResources
+from tests.unit.http_requests import store_token
+
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+TOKEN = "Chosen_by-an-operator"  # noqa: S105  of these tests
+USERS = tokens.new_token()
+
+RIGHT = [
+    f"Bearer {TOKEN}",
+    f"bearer {TOKEN}",
+    f"BEARER {TOKEN}",
+    f"Bearer  {TOKEN}",
+    f"Bearer {TOKEN} ",
+]
+MALFORMED = [
+    "",
+    "Bearer",
+    "Bearer ",
+    TOKEN,
+    f"Bearer{TOKEN}",
+    f"Basic {TOKEN}",
+    f"Bearer: {TOKEN}",
+    f"Bearer {TOKEN} b",
+    f"Bearer {TOKEN}, Bearer {TOKEN}",
+    f"Bearer\t{TOKEN}",
+    f" Bearer {TOKEN}",
+    f"Bearer {TOKEN}\n",
+    f"Bearer {TOKEN[:19]}",
+    f"Bearer {'a' * 201}",
+    f"Bearer {TOKEN}\ud800",
+    f"Bearer {TOKEN}ü",
+    f"Bearer {TOKEN}=",
+]
+UNKNOWN = [
+    f"Bearer {TOKEN[:-1]}",
+    f"Bearer {TOKEN}s",
+    f"Bearer {TOKEN.upper()}",
+    f"Bearer {tokens.digest(TOKEN)}",
+    f"Bearer {'a' * 200}",
+]
+
+
+@pytest.fixture
+def resources() -> GivenResources:
+    table = MemoryTable()
+    store_token(table, TOKEN)
+    store_token(table, USERS, USER)
+    return GivenResources(table)
+
+
+@pytest.mark.parametrize("header", RIGHT)
+def test_the_token_in_a_header_identifies_its_caller(
+    resources: GivenResources, header: str
+) -> None:
+    assert authenticate(header, resources) == Caller(Role.OPERATOR)
+    assert authenticate(header.replace(TOKEN, USERS), resources) == Caller(Role.USER, USER)
+
+
+@pytest.mark.parametrize("header", MALFORMED)
+def test_a_header_without_a_token_is_unauthorized(resources: GivenResources, header: str) -> None:
+    with pytest.raises(UnauthorizedError, match="give a token: Authorization: Bearer TOKEN"):
+        authenticate(header, resources)
+
+
+@pytest.mark.parametrize("header", UNKNOWN)
+def test_an_unknown_token_is_forbidden(resources: GivenResources, header: str) -> None:
+    with pytest.raises(ForbiddenError, match="this token opens nothing here"):
+        authenticate(header, resources)
+
+
+@given(st.text())
+def test_a_guessed_token_is_refused(guess: str) -> None:
+    resources = GivenResources(MemoryTable())
+    for header in (guess, f"Bearer {guess}"):
+        with pytest.raises((UnauthorizedError, ForbiddenError)):
+            authenticate(header, resources)
+
+
+def test_a_token_of_the_settings_is_an_operators_and_needs_no_table() -> None:
+    settings = Settings(api_token_digests=frozenset({tokens.digest(TOKEN)}))
+    assert authenticate(f"Bearer {TOKEN}", GivenResources(settings=settings)) == Caller(
+        Role.OPERATOR
+    )
+
+
+def test_api_gateway_asks_the_authorizer_about_the_same_headers() -> None:
+    """Any other header is a 401 of API Gateway."""
+    body = template.load()["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
+    authorizer = body["securityDefinitions"]["authorize"]["x-amazon-apigateway-authorizer"]
+    expression = re.compile(authorizer["identityValidationExpression"])
+    assert all(expression.search(header) for header in RIGHT + UNKNOWN)
+    # A header can't end in a line feed, which `$` in Python ignores.
+    assert not [one for one in MALFORMED if expression.search(one) and not one.endswith("\n")]
