@@ -35,6 +35,16 @@ def start(folder: Path, *command: str, **settings: str) -> subprocess.Popen[str]
     )
 
 
+def create_token(folder: Path, name: str, user: str = "") -> str:
+    """Create a token by the command, while a server runs or not."""
+    options = ("--user", user) if user else ()
+    process = start(folder, "token", "create", "--name", name, *options)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    [token] = re.findall(rf"^Token {re.escape(name)}, shown only once: (\S+)$", out)
+    assert (process.returncode, err) == (0, "")
+    return str(token)
+
+
 class Server:
     """A running server."""
 

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ import pytest
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from tests.end_to_end.receiver import Receiver, receiving
-from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, create_token, running, start
 from vumi import secrets
 
 TOKEN = tokens.new_token()
@@ -311,17 +312,53 @@ def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: P
         bearer = {"Authorization": f"Bearer {token}"}
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         server.stop()
-    assert token not in (tmp_path / secrets.FILE).read_text()
+    assert not [path for path in tmp_path.iterdir() if token.encode() in path.read_bytes()]
     with running(tmp_path) as server:
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         _, out, _ = server.stop()
         assert "Token" not in out
-    out, _ = start(tmp_path, "token").communicate(timeout=PATIENCE_SECONDS)
-    [renewed] = re.findall(r"^Token, shown only once, .*: (\S+)$", out)
+
+
+def test_a_token_counts_without_a_restart_from_its_creation_to_its_revocation(
+    tmp_path: Path,
+) -> None:
+    with running(tmp_path, **SETTINGS) as server:
+        for name, user, wanted in (("lost", "", 200), ("eva", str(uuid.uuid4()), 403)):
+            bearer = {"Authorization": f"Bearer {create_token(tmp_path, name, user)}"}
+            assert server.request("/api/v1/events", headers=bearer)[0] == wanted
+            assert server.request("/api/v1/wallets/me", headers=bearer)[0] in (403, 404)
+            assert f"  {name}  " in token_command(tmp_path, "list")
+            assert token_command(tmp_path, "revoke", name).startswith("revoked: ")
+            refused = server.request("/api/v1/wallets/me", headers=bearer)
+            assert json.loads(refused[2])["error"]["message"] == "this token opens nothing here"
+        assert token_command(tmp_path, "list") == ""
+        _, _, err = server.stop()
+    refusals = [line for line in map(json.loads, err.splitlines()) if "reason" in line]
+    assert [(line["reason"], line["left_out"]) for line in refusals] == [("unknown", 0)]
+
+
+def token_command(folder: Path, *arguments: str) -> str:
+    """Return the output of the command `token`."""
+    process = start(folder, "token", *arguments)
+    out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert (process.returncode, err) == (0, "")
+    return out
+
+
+def test_a_token_that_can_not_be_created_or_revoked_is_reported_in_one_line(
+    tmp_path: Path,
+) -> None:
     with running(tmp_path) as server:
-        assert server.request("/api/v1/events", headers=bearer)[0] == 403
-        bearer = {"Authorization": f"Bearer {renewed}"}
-        assert server.request("/api/v1/events", headers=bearer)[0] == 200
+        server.stop()
+    for arguments, said in (
+        (("create", "--name", "a b"), "the name of a token must be"),
+        (("create", "--name", "first-start"), "a token has the name first-start; give another"),
+        (("revoke", "nobody"), "no token has the name 'nobody'"),
+    ):
+        process = start(tmp_path, "token", *arguments)
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+        assert (process.returncode, out, err.count("\n")) == (1, "", 1)
+        assert err.startswith(f"vu-mi: {said}")
 
 
 @pytest.mark.parametrize(

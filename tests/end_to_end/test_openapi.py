@@ -10,13 +10,17 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from chalicelib.http import tokens
+from simulation.tokens import store_token
 from tests.end_to_end.server import ROOT, Server, running
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
@@ -49,12 +53,14 @@ def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[
 def server(tmp_path: Path) -> Iterator[Server]:
     """Run a server that resolves no name and calls only loopback, because URLs are generated."""
     settings = {
-        "API_TOKEN_DIGESTS": f"{tokens.digest(TOKEN)},{tokens.digest(USERS_TOKEN)}={USER}",
+        "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
         "EVENT_QUEUES": "orders",
         "WEBHOOK_ALLOW": "127.0.0.0/8",
         "PYTHONPATH": str(LOOPBACK_ONLY),
     }
     with running(tmp_path, **settings) as server:
+        with closing(Database(tmp_path / FILE)) as database:
+            store_token(SqliteTable(database), USERS_TOKEN, USER)
         yield server
 
 

@@ -25,7 +25,8 @@ from app import app
 from chalicelib import telemetry
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
-from chalicelib.http import authorization
+from chalicelib.events.webhooks import signing
+from chalicelib.http import authorization, tokens
 from chalicelib.settings import Settings
 from chalicelib.views import keys, windows
 from chalicelib.wallets import archive as archive_module
@@ -294,33 +295,33 @@ def test_the_archive_is_private_and_encrypted(stack: Resources) -> None:
     assert not [name for name in moved if name.startswith("Expiration")]
 
 
-TARGETS = {
-    "WEBHOOK_ALLOW": {"Ref": "WebhookAllow"},
-    "WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"},
-    "EVENT_QUEUES": {"Ref": "EventQueues"},
-}
+TARGETS = {"WEBHOOK_ALLOW": {"Ref": "WebhookAllow"}, "EVENT_QUEUES": {"Ref": "EventQueues"}}
 """The settings of targets, which are checked when an event is created and when it is delivered."""
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL}
 SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
+TOKEN_DIGESTS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
+SECRETS = {"WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"}}
+HAS_SECRETS = {"HAS_WEBHOOK_SECRETS": {"Fn::If": ["HasWebhookSecrets", "true", ""]}}
+"""The public function knows only whether there is a secret."""
 RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 
 
 @pytest.mark.parametrize(
     ("function", "role", "timeout", "settings"),
     [
-        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | TARGETS),
+        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | TARGETS | HAS_SECRETS),
         ("put_views", "PutViewsRole", 20, TABLE_NAME),
         ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
-        ("authorize", "AuthorizeRole", 5, {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}),
+        ("authorize", "AuthorizeRole", 5, TABLE_NAME | TOKEN_DIGESTS),
         ("sweep_timers", "SweepTimersRole", 60, SWEEP_SETTINGS),
         ("distribute_timers", "DistributeTimersRole", 20, TIMERS_QUEUE_URL),
         (
             "fire_timers",
             "FireTimersRole",
             60,
-            TABLE_NAME | TIMERS_QUEUE_URL | TARGETS | RETRY_SECONDS,
+            TABLE_NAME | TIMERS_QUEUE_URL | TARGETS | SECRETS | RETRY_SECONDS,
         ),
         ("archive_entries", "ArchiveEntriesRole", 60, {"ARCHIVE_BUCKET": {"Ref": "Archive"}}),
     ],
@@ -362,10 +363,33 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         for setting, value in function["Environment"]["Variables"].items()
         if value.get("Ref") in given
     }
-    assert from_parameters == {"API_TOKEN_DIGESTS": "", "RETRY_SECONDS": ""} | dict.fromkeys(
-        TARGETS, ""
+    assert from_parameters == dict.fromkeys(
+        (*TOKEN_DIGESTS, *RETRY_SECONDS, *TARGETS, *SECRETS), ""
     )
     assert Settings.from_environment(from_parameters) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        (
+            "ApiTokenDigests",
+            ["", tokens.digest("a"), f"{tokens.digest('a')},{tokens.digest('b')}"],
+            [f"{tokens.digest('a')}=6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "a-token", ","],
+        ),
+        (
+            "WebhookSecrets",
+            ["", signing.new_secret(), f"{signing.new_secret()},{signing.new_secret()}"],
+            ["whsec_short", signing.new_secret().removeprefix("whsec_"), ","],
+        ),
+    ],
+)
+def test_a_malformed_secret_is_refused_before_it_is_deployed(
+    packages: dict[str, Path], name: str, right: list[str], wrong: list[str]
+) -> None:
+    allowed = re.compile(read(packages["prod"])["Parameters"][name]["AllowedPattern"])
+    assert all(allowed.fullmatch(value) for value in right)
+    assert not any(allowed.fullmatch(value) for value in wrong)
 
 
 def test_the_stack_does_not_show_secrets(packages: dict[str, Path]) -> None:
@@ -497,6 +521,7 @@ def test_events_and_wallets_ask_for_a_token_and_no_badge_does(
     asked = authorizer["x-amazon-apigateway-authorizer"]
     assert (asked["type"], asked["authorizerResultTtlInSeconds"]) == ("token", 300)
     assert {*template.names_in(asked["authorizerUri"])} == {"Authorize"}
+    assert asked["identityValidationExpression"].startswith("^[Bb][Ee][Aa][Rr][Ee][Rr] +")
 
 
 def test_errors_of_api_gateway_have_the_form_of_every_error(stack: Resources) -> None:

@@ -7,19 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from chalicelib.api import TABLE
-from chalicelib.http import query, tokens
+from chalicelib.http import query
 from chalicelib.http.dispatch import dispatch
-from chalicelib.http.messages import Caller, Request, Response, Role
+from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Resources
-from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put
-from vumi.admin.tokens import StoredToken
-
-
-def store_token(table: Table, token: str, user: str = "") -> None:
-    """Store a token of an operator, or of a user."""
-    holder = Caller(Role.USER, user) if user else Caller(Role.OPERATOR)
-    table.write(Put(StoredToken(tokens.digest(token), "a-test", holder, 0).item))
 
 
 @dataclass(frozen=True)

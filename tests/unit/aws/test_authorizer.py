@@ -22,7 +22,7 @@ from chalicelib.storage.items import Value
 from chalicelib.storage.writes import Update
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from tests.unit.http_requests import store_token
+from simulation.tokens import store_token
 
 TOKEN, BOOTSTRAP, USERS_TOKEN = (tokens.new_token() for _ in range(3))
 DIGEST = tokens.digest(TOKEN)

@@ -24,6 +24,7 @@ FUNCTIONS = (
     "fire_timers",
     "archive_entries",
 )
+SECRETS = {"WEBHOOK_SECRETS": "whsec_secret"}
 SQS = "https://sqs.cn-north-1.amazonaws.com.cn/123456789012/views-"
 SQS_ARN = "arn:aws-cn:sqs:cn-north-1:123456789012:views-"
 CHINA = {
@@ -132,7 +133,10 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
         "FindTheStream": f"{table}/stream/*",
         "WriteItsLog": f"{log}fold_views:*",
     }
-    assert resources(folder, "authorize") == {"WriteItsLog": f"{log}authorize:*"}
+    assert resources(folder, "authorize") == {
+        "ReadTokens": table,
+        "WriteItsLog": f"{log}authorize:*",
+    }
     assert resources(folder, "sweep_timers") == {
         "FindWhatIsDue": f"{table}/index/due",
         "KeepItsPlaceAndMoveWhatIsOverdue": table,
@@ -218,6 +222,7 @@ def test_other_settings_of_an_operator_for_a_stage_stay(folder: Folder) -> None:
     own = config(folder)
     own["stages"]["dev"] |= {
         "environment_variables": {"GRACE_SECONDS": "600", "TABLE_NAME": "old"},
+        "lambda_functions": {"fire_timers": {"environment_variables": SECRETS}},
         "lambda_memory_size": 1024,
     }
     folder.config.write_text(json.dumps(own))
@@ -226,11 +231,31 @@ def test_other_settings_of_an_operator_for_a_stage_stay(folder: Folder) -> None:
     assert stage["lambda_memory_size"] == 1024
     assert stage["environment_variables"]["GRACE_SECONDS"] == "600"
     assert stage["environment_variables"]["TABLE_NAME"] == "views-Table-1A2B"
+    assert stage["lambda_functions"]["fire_timers"] == {
+        "environment_variables": SECRETS,
+        "iam_policy_file": "policies/dev/fire_timers.json",
+    }
+
+
+def test_a_setting_of_one_function_is_not_in_the_environment_of_another(folder: Folder) -> None:
+    own = config(folder)
+    functions = {"fire_timers": {"environment_variables": SECRETS}}
+    own["stages"]["dev"]["lambda_functions"] = functions
+    folder.config.write_text(json.dumps(own))
+    write_names("dev", VIRGINIA, folder)
+    for function in FUNCTIONS:
+        read = Config(chalice_stage="dev", function_name=function, config_from_disk=config(folder))
+        has_secrets = SECRETS.items() <= read.environment_variables.items()
+        assert has_secrets is (function == "fire_timers")
+        assert read.environment_variables["TABLE_NAME"] == "views-Table-1A2B"
 
 
 def test_forgetting_the_names_restores_the_file(folder: Folder) -> None:
     own = config(folder)
-    own["stages"]["dev"] |= {"environment_variables": {"GRACE_SECONDS": "600"}}
+    own["stages"]["dev"] |= {
+        "environment_variables": {"GRACE_SECONDS": "600"},
+        "lambda_functions": {"fire_timers": {"environment_variables": SECRETS}},
+    }
     folder.config.write_text(json.dumps(own))
     for stage in ("dev", "prod"):
         write_names(stage, VIRGINIA, folder)

@@ -16,7 +16,7 @@ from chalicelib.settings import Settings
 from deploy import template
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from tests.unit.http_requests import store_token
+from simulation.tokens import store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 TOKEN = "Chosen_by-an-operator"  # noqa: S105  of these tests

@@ -19,7 +19,7 @@ from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.writes import ConditionFailed, Delete
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from tests.unit.http_requests import store_token
+from simulation.tokens import store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 OPERATORS, USERS, UNKNOWN = (tokens.new_token() for _ in range(3))

@@ -21,6 +21,7 @@ from chalicelib.views.windows import Windows
 from chalicelib.wallets import opening
 from chalicelib.wallets.ledger import Ledger, RefusedError
 from chalicelib.wallets.wallet import Posting, entry
+from vumi.admin.tokens import TokenStore
 from vumi.check import check, report
 from vumi.storage.archive import FOLDER, FolderArchive
 from vumi.storage.database import FILE, VERSION, Database
@@ -108,6 +109,7 @@ def folder(tmp_path: Path) -> Path:
         key = keys.day("a/b", "2027-01-14")
         day: Item = {"PK": key.pk, "SK": key.sk, "views": 2, "h08": 2, "version": 1, "reset": 0}
         table.write(Put(event.new_item()), Put(day), Put({"PK": key.pk, "SK": "VIEWS", **SUMMARY}))
+        TokenStore(table, lambda: NOW).create("eva", USER)
         wallet = opening.open_wallet(table, USER, 1)
         Ledger(table, lambda: NOW).post(Posting("n-1", 500, wallet.wallet_id))
     return tmp_path
@@ -117,8 +119,8 @@ def test_a_correct_file_has_no_errors_and_each_kind_is_counted(folder: Path) -> 
     assert wrong(folder) == []
     lines = [str(one) for one in check.check(folder)]
     kinds = (
-        "1 badge, 1 counted view, 1 day, 1 entry, 1 event, 1 nonce, 3 view, 1 wallet,"
-        " 1 wallet of a user, 1 window"
+        "1 badge, 1 counted view, 1 day, 1 entry, 1 event, 1 nonce, 1 token, 3 view,"
+        " 1 wallet, 1 wallet of a user, 1 window"
     )
     assert f"ok: items: {kinds}" in lines
     assert "ok: wallets: 1 balances equal their journals" in lines
