@@ -42,6 +42,9 @@ from bench.stubbed_aws import BADGE_ID, LATER, Answer, StubbedAws, count_of_the_
 from chalicelib.aws.attribute_values import encode, encode_item, encode_key
 from chalicelib.concurrency import map_parallel
 from chalicelib.events.event import Status, batches, key, message
+from chalicelib.http import authentication
+from chalicelib.http.messages import Caller, Role
+from chalicelib.storage.items import Item
 from chalicelib.views import keys
 from simulation.aws_events import tick
 from simulation.environment import isolate
@@ -54,6 +57,7 @@ EACH = {10: 100, 100: 40, 1_000: 6}
 EACH_PUT = {10: 100, 100: 40}
 """Rounds by views in a batch, each of another badge."""
 WARM_UP = 5
+OPERATOR: Item = {**Caller(Role.OPERATOR).fields}
 
 EVENTS = {0: 200, 1: 200, 10: 100, 100: 60}
 """Rounds by events in a batch or a group; an accepted event is queued or not."""
@@ -73,19 +77,25 @@ class StubbedTable(StubbedAws):
 
     def answer(self, target: str, body: bytes) -> Answer:
         match target.rpartition(".")[2]:
-            case "GetItem" if b"TIMER" in body:
-                return Answer.of({"Item": self.event} if b"TIMER#" in body else {})
+            case "GetItem":
+                return Answer.of(self._found(body))
             case "Query" if b"IndexName" in body:
                 return self._due(json.loads(body))
             case "SendMessageBatch":
                 return Answer.of({"Successful": []})
-            case "GetItem":
-                is_ours = keys.SUMMARY.encode() in body
-                return Answer.of({"Item": summary() if is_ours else count_of_the_original()})
             case "PutItem":
                 return Answer.of({})
             case _:
                 return super().answer(target, body)
+
+    def _found(self, body: bytes) -> dict[str, Any]:
+        """Return the answer to GetItem: a token, an event, no cursor of the sweep, or a count."""
+        if authentication.PARTITION.encode() in body:
+            return {"Item": encode_item(OPERATOR)}
+        if b"TIMER" in body:
+            return {"Item": self.event} if b"TIMER#" in body else {}
+        is_ours = keys.SUMMARY.encode() in body
+        return {"Item": summary() if is_ours else count_of_the_original()}
 
     def _due(self, request: Mapping[str, Any]) -> Answer:
         """Return a page of the first part of the index; a sweep asks it for all due events."""

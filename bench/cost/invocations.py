@@ -35,7 +35,6 @@ from chalicelib.aws.consumers import (
 from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import MapParallel
-from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.views import keys
@@ -43,6 +42,7 @@ from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_table import create_table
 from simulation.environment import ENVIRONMENT
 from simulation.resources import GivenResources
+from simulation.tokens import store_token
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
 AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
@@ -242,7 +242,7 @@ class Runner:
 def running(
     design_of: Callable[[], Design], function_names: Mapping[str, str], clock: Callable[[], float]
 ) -> Iterator[Runner]:
-    """Run a design on simulated AWS, with an empty table."""
+    """Run a design on simulated AWS, with a table that has only a token."""
     name = ENVIRONMENT["TABLE_NAME"]
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
@@ -255,6 +255,7 @@ def running(
         stack.enter_context(handlers_over(given_on_aws(design, map, shelf, clock)))
         telemetry.write_to(log, with_metrics=True)
         table = DynamoTable(weigher, name)
+        store_token(table, TOKEN)
         yield Runner(design, function_names, table, meter, mailbox, shelf, log)
 
 
@@ -269,9 +270,7 @@ def given_on_aws(
     timers, distribution, orders = (
         SqsQueue(design.sqs, url) for url in (TIMERS_URL, DISTRIBUTION_URL, ORDERS_URL)
     )
-    settings = Settings(
-        event_queues={ORDERS: ORDERS_URL}, api_token_digests=frozenset([tokens.digest(TOKEN)])
-    )
+    settings = Settings(event_queues={ORDERS: ORDERS_URL})
     return GivenResources(
         table=DynamoTable(design.dynamodb, ENVIRONMENT["TABLE_NAME"]),
         views_queue=ViewMessages(views),

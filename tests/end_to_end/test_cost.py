@@ -374,10 +374,11 @@ def test_an_event_that_was_not_delivered_is_not_billed(timers: EventRun) -> None
         simulate_events.check_fired(timers, ["event"])
 
 
-def test_a_token_is_checked_without_any_request(timers: EventRun) -> None:
+def test_a_token_is_checked_by_one_read(timers: EventRun) -> None:
     timers.authorize()
     [authorize] = timers.invocations[AUTHORIZE]
-    assert (authorize.requests, authorize.sends, authorize.log_bytes) == ((), 0, 0)
+    assert [(one.operation, one.read_units) for one in authorize.requests] == [("GetItem", 1)]
+    assert (authorize.sends, authorize.log_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize(("size", "requests"), [(10, 1), (65_536, 1), (65_537, 2), (131_073, 3)])
