@@ -42,13 +42,16 @@ TOKEN = Component(
     {
         "type": "http",
         "scheme": "bearer",
-        "description": "A token of the operator, whose SHA-256 digest is in `API_TOKEN_DIGESTS`. On"
-        " one machine, the first start creates and prints one. A digest with `=UUID` is that user's"
-        " token, which is good for the user's wallet alone.",
+        "description": "A token of 20 to 200 letters, digits, `-` and `_`, which an operator"
+        " created. An operator's token is good for every route, a user's for the user's wallet"
+        " alone. A revoked token is refused from the next request on, on AWS within 5 minutes.",
     },
 )
 HEAD_TOO = "HEAD has the same response without its body, and counts nothing."
-OPERATORS_ONLY = "Takes an operator's token only."
+CALLERS = {
+    Authentication.OPERATOR: "Takes an operator's token only.",
+    Authentication.USER: "Takes a user's token only.",
+}
 
 
 def text(routes: Iterable[Route]) -> str:
@@ -108,7 +111,7 @@ def _summary(route: Route) -> str:
 
 
 def _description(route: Route, operation: Operation) -> str:
-    only = OPERATORS_ONLY if route.authentication is Authentication.OPERATOR else ""
+    only = CALLERS.get(route.authentication, "")
     head = HEAD_TOO if route.with_head else ""
     return " ".join(filter(None, (operation.description, only, head)))
 

@@ -133,7 +133,6 @@ OPERATIONS = {
     ),
     "GET /api/v1/wallets/me": Operation(
         "getMyWallet",
-        "An operator's token is refused with 403.",
         responses={200: success(WALLET, example=serializers.own(EXAMPLE), links=WALLET_LINKS)},
         refusals=(UnknownWalletError,),
     ),

@@ -26,6 +26,7 @@ from chalicelib.http.errors import ClientError, MethodNotAllowedError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.openapi import Component
 from chalicelib.http.query import check_characters
+from chalicelib.http.routing import Authentication
 from chalicelib.http.times import to_iso8601
 from chalicelib.views import owner_routes
 from chalicelib.wallets import journal, wallet
@@ -198,7 +199,8 @@ def test_routes_with_a_token_say_so_and_return_its_errors() -> None:
 
 def test_routes_for_operators_and_for_head_say_so() -> None:
     for sentence, name in (
-        (description.OPERATORS_ONLY, "listEvents"),
+        (description.CALLERS[Authentication.OPERATOR], "listEvents"),
+        (description.CALLERS[Authentication.USER], "getMyWallet"),
         (description.HEAD_TOO, "getViews"),
     ):
         assert sentence in OPERATIONS[name]["description"]
