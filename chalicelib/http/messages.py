@@ -41,7 +41,7 @@ class Caller:
     def of(cls, fields: Mapping[str, Any]) -> Caller | None:
         """Return the caller that `role` and `user` name, or None if they name nobody."""
         try:
-            return cls(Role(fields.get("role")), str(fields.get("user") or ""))
+            return cls(Role(str(fields.get("role"))), str(fields.get("user") or ""))
         except ValueError:
             return None
 

@@ -22,10 +22,12 @@ from chalicelib.storage.items import Value
 from chalicelib.storage.writes import Update
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
+from simulation.tables import FaultyTable
 from simulation.tokens import store_token
 
 TOKEN, BOOTSTRAP, USERS_TOKEN = (tokens.new_token() for _ in range(3))
 DIGEST = tokens.digest(TOKEN)
+SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 ARN = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api/GET/timers/e"
 
@@ -36,13 +38,12 @@ def table() -> Iterator[MemoryTable]:
     table = MemoryTable()
     store_token(table, TOKEN)
     store_token(table, USERS_TOKEN, USER)
-    settings = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))
-    resources.use(GivenResources(table, settings=settings))
+    resources.use(GivenResources(table, settings=SETTINGS))
     yield table
     resources.use(None)
 
 
-def fail(_: object) -> NoReturn:
+def fail(_: str) -> NoReturn:
     raise Unavailable("throttled")
 
 
@@ -74,7 +75,7 @@ def test_a_token_opens_all_routes_because_the_answer_is_cached_for_all() -> None
 def test_a_token_of_the_settings_opens_routes_if_the_table_does_not_answer(
     table: MemoryTable,
 ) -> None:
-    table.get = fail  # type: ignore[method-assign]
+    resources.use(GivenResources(FaultyTable(table, before_read=fail), settings=SETTINGS))
     assert opened(asked(f"Bearer {BOOTSTRAP}"))
     with pytest.raises(Unavailable):
         asked(f"Bearer {TOKEN}")
