@@ -1,6 +1,6 @@
 """The IAM policy of each function: it allows exactly what the function does.
 
-|The handlers run over moto through all their paths. The tests compare their requests to AWS with
+The handlers run over moto through all their paths. The tests compare their requests to AWS with
 the policies in both directions: a missing right fails a path, and an unused right fails the
 comparison.
 """
