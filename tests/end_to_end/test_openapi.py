@@ -81,8 +81,11 @@ def kind_of_path(url: str) -> str:
             "badges|views",
             {
                 ("POST", "/api/v1/badges", 201),
+                ("GET", "/api/v1/badges/", 200),
                 ("PATCH", "/api/v1/badges/", 200),
                 ("DELETE", "/api/v1/badges/", 204),
+                ("GET", "/api/v1/badges", 200),
+                ("PATCH", "/api/v1/badges", 200),
                 ("GET", "/api/v1/views", 200),
             },
         ),

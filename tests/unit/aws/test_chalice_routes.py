@@ -18,6 +18,7 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from simulation import aws_events as events
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
@@ -148,6 +149,24 @@ def test_a_route_of_tokens_needs_the_role_that_the_authorizer_names(
     app: Chalice, context: dict[str, str] | None, statuses: list[int]
 ) -> None:
     assert [status(app, path, context) for path in ("/tokens", "/operators")] == statuses
+
+
+def test_an_owner_gives_an_id_in_the_path_or_in_the_query() -> None:
+    resources.use(GivenResources(MemoryTable()))
+    path = "/api/v1/badges"
+    claimed = product(event(path, "POST", body='{"id": "a/b"}'), None)
+    headers = {"Authorization": f"Bearer {json.loads(claimed['body'])['secret']}"}
+    in_path = event(
+        f"{path}/{{badge_id}}",
+        path=f"{path}/a%2Fb",
+        pathParameters={"badge_id": "a%2Fb"},
+        headers=headers,
+    )
+    in_query = event(path, multiValueQueryStringParameters={"id": ["a/b"]}, headers=headers)
+    answers = [product(made, None) for made in (in_path, in_query)]
+    resources.use(None)
+    assert [answer["statusCode"] for answer in answers] == [200, 200]
+    assert answers[0]["body"] == answers[1]["body"]
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:

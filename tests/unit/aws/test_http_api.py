@@ -128,6 +128,18 @@ def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
     assert http_api.handler(event("/nowhere"), None)["statusCode"] == 404
 
 
+def test_an_owner_of_an_id_with_a_slash_gives_it_in_the_query() -> None:
+    """An HTTP API decodes the path, so that the id would be two segments there."""
+    path = "/api/v1/badges"
+    claimed = http_api.handler(event(path, "POST", body='{"id": "a/b"}'), None)
+    headers = {"authorization": f"Bearer {json.loads(claimed['body'])['secret']}"}
+    for method, status in (("GET", 200), ("DELETE", 204)):
+        made = event(path, method, rawQueryString="id=a%2Fb", headers=headers)
+        assert http_api.handler(made, None)["statusCode"] == status
+    decoded = event(f"{path}/a/b", headers=headers)
+    assert refusal(http_api.handler(decoded, None)) == (404, "not_found")
+
+
 @pytest.mark.parametrize(
     ("more", "status", "code"),
     [
