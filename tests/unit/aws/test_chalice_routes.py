@@ -11,8 +11,10 @@ import pytest
 from chalice.app import Chalice
 
 from app import app as product
+from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.aws import callers, chalice_routes, resources
+from chalicelib.aws.resources import AwsResources
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
@@ -117,14 +119,19 @@ def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
     }
 
 
-def test_a_malformed_setting_is_an_internal_error_in_the_same_form(
-    app: Chalice, monkeypatch: pytest.MonkeyPatch
+def test_a_malformed_setting_is_an_internal_error_and_the_log_names_it(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
+    answer = product(event("/healthz"), None)
+    badge = product(event("/api/v1/views", multiValueQueryStringParameters={"id": ["a"]}), None)
     resources.use(None)
-    monkeypatch.setenv("GRACE_SECONDS", "ten minutes")
-    answer = app(event("/names", "POST"), None)
     assert answer["statusCode"] == 500
     assert json.loads(answer["body"])["error"]["code"] == "internal"
+    assert json.loads(badge["body"])["isError"]
+    assert [line.message for line in caplog.records] == ["request_failed", "badge_failed"]
+    for record in caplog.records:
+        assert "GRACE_SECONDS must be a whole number" in telemetry.JsonFormatter().format(record)
 
 
 def status(app: Chalice, path: str, context: dict[str, str] | None) -> int:
