@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from chalicelib.http import tokens
-from tests.end_to_end.server import ROOT, Server, running
+from simulation.environment import ROOT
+from tests.end_to_end.server import Server, running
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
