@@ -16,7 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from chalicelib.http import tokens
-from tests.end_to_end.server import ROOT, Server, running
+from simulation.environment import ROOT
+from tests.end_to_end.server import Server, running
 from tests.profile import cases
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
@@ -84,8 +85,11 @@ def kind_of_path(url: str) -> str:
             "badges|views",
             {
                 ("POST", "/api/v1/badges", 201),
+                ("GET", "/api/v1/badges/", 200),
                 ("PATCH", "/api/v1/badges/", 200),
                 ("DELETE", "/api/v1/badges/", 204),
+                ("GET", "/api/v1/badges", 200),
+                ("PATCH", "/api/v1/badges", 200),
                 ("GET", "/api/v1/views", 200),
             },
         ),
