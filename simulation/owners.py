@@ -16,6 +16,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
+from chalicelib.units import Seconds
 from chalicelib.views import keys, owner
 from chalicelib.views.owner import Change
 from chalicelib.views.summary import read
@@ -38,7 +39,7 @@ class OwnersWorld(Protocol):
 
     @property
     def moment(self) -> Moment: ...
-    def clock(self) -> float: ...
+    def clock(self) -> Seconds: ...
     def start(self, run: Callable[[Operation], None]) -> None: ...
 
 

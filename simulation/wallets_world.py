@@ -21,6 +21,7 @@ from ulid import ULID
 from chalicelib.storage.items import Item, Key, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete
+from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
@@ -36,13 +37,13 @@ from chalicelib.wallets.wallet import Answer, Entry, Kind, Outcome, Posting, non
 from simulation.archive_world import ArchiveWorld
 from simulation.faults import Fault, Faults, Faulty, FaultyTable
 
-START = 1_800_000_000.0
+START: Seconds = 1_800_000_000.0
 NOBODY = "7" * 26
 """A valid id that no wallet has."""
 EVERYTHING = 100_000
 AHEAD_SECONDS = 50
-CLOCKS = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
-"""The seconds by which the clock of each process is ahead."""
+CLOCKS: tuple[Seconds, ...] = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
+"""The time by which the clock of each process is ahead."""
 PAGE = 2
 
 Told: TypeAlias = Answer | type[PostingError]
@@ -190,7 +191,7 @@ class WalletsWorld:
         bits = Random(1).getrandbits  # noqa: S311  the same in each run
         self._ledgers = [Ledger(self._faulty, partial(self._clock, one), bits) for one in CLOCKS]
 
-    def _clock(self, ahead: float) -> float:
+    def _clock(self, ahead: Seconds) -> Seconds:
         return self.now + ahead
 
     def open(self, user: str, faults: Sequence[Fault] = ()) -> None:
@@ -198,7 +199,9 @@ class WalletsWorld:
         self.users.add(user)
         with Faulty(self.faults, faults):
             try:
-                opened = opening.open_wallet(self._faulty, user, int(self.now * 1000)).wallet_id
+                opened = opening.open_wallet(
+                    self._faulty, user, to_milliseconds(self.now)
+                ).wallet_id
             except opening.HasWalletError as has:
                 opened = has.details["id"]
             assert opening.of_user(self.table, user).wallet_id == opened

@@ -12,6 +12,7 @@ from typing import IO, TypeVar
 
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.settings import Settings
+from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
@@ -67,7 +68,7 @@ class Engine:
     resources: StandaloneResources
 
     def __init__(
-        self, folder: Path, settings: Settings, clock: Callable[[], float] = time.time
+        self, folder: Path, settings: Settings, clock: Callable[[], Seconds] = time.time
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
         folder.mkdir(parents=True, exist_ok=True)

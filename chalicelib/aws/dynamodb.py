@@ -21,6 +21,7 @@ from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE, NotStored
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write, check_transaction
+from chalicelib.units import Milliseconds
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -85,8 +86,8 @@ class DynamoTable:
         batch: str,
         *,
         limit: int,
-        first: int = 0,
-        last: int = MAX_DUE,
+        first: Milliseconds = 0,
+        last: Milliseconds = MAX_DUE,
         after: Due | None = None,
     ) -> list[Due]:
         request = _due(batch, first, last)
@@ -248,7 +249,7 @@ def _between(partition: str, first: str, last: str) -> dict[str, Any]:
     return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
 
 
-def _due(batch: str, first: int, last: int) -> dict[str, Any]:
+def _due(batch: str, first: Milliseconds, last: Milliseconds) -> dict[str, Any]:
     """Return the arguments of a query of the index; DynamoDB reserves some names of attributes."""
     return {
         "IndexName": INDEX,

@@ -10,6 +10,7 @@ from chalicelib.aws.errors import translated
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Message, NotSent, check_delay
 from chalicelib.storage.retry import Retry
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
@@ -27,7 +28,7 @@ class SqsQueue:
         self._url = url
         self._retry = retry or Retry()
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         check_delay(delay)
         self._retry.call(lambda: self._send_once(body, delay))
 
@@ -52,7 +53,7 @@ class SqsQueue:
         if refused or waiting:
             raise NotSent(refused + waiting, reason)
 
-    def _send_once(self, body: str, delay: float) -> None:
+    def _send_once(self, body: str, delay: Seconds) -> None:
         with translated():
             self._client.send_message(
                 QueueUrl=self._url, MessageBody=body, DelaySeconds=math.ceil(delay)

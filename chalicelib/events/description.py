@@ -5,6 +5,7 @@ from __future__ import annotations
 from chalicelib.badges.description import badge_operations, options_of
 from chalicelib.events import delivery, listing, requests, serializers
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Kind, Status, Target
+from chalicelib.events.requests import MAX_AHEAD_SECONDS
 from chalicelib.events.schedule import IdTakenError, TooLateError, UnknownEventError
 from chalicelib.events.webhooks import urls
 from chalicelib.http.description import BASE64_URL, MOMENT, NEXT_PAGE
@@ -28,8 +29,7 @@ from chalicelib.http.openapi import (
 )
 from chalicelib.settings import QUEUE_NAME
 
-MAX_AHEAD = requests.MAX_AHEAD_SECONDS
-AT_MOST_AHEAD = f"at most {MAX_AHEAD // 86_400} days ahead"
+AT_MOST_AHEAD = f"at most {MAX_AHEAD_SECONDS // 86_400} days ahead"
 PORTS = " or ".join(map(str, urls.PORTS))
 KEPT_DAYS = KEPT_SECONDS // 86_400
 
@@ -66,7 +66,7 @@ EVENT_REQUEST = record(
         "delay": {
             "type": "number",
             "minimum": 0,
-            "maximum": MAX_AHEAD,
+            "maximum": MAX_AHEAD_SECONDS,
             "description": "Seconds from now.",
         },
         "payload": {
@@ -77,12 +77,14 @@ EVENT_REQUEST = record(
     },
     oneOf=[{"required": ["at"]}, {"required": ["delay"]}],
 )
-PARTS = {part: integer(0, MAX_AHEAD // length) for part, length in requests.PARTS.items()}
+PARTS = {
+    part: integer(0, MAX_AHEAD_SECONDS // length) for part, length in requests.PART_SECONDS.items()
+}
 TIMER_REQUEST = record(
     "TimerRequest", PARTS | {"url": URL}, description=f"The sum is {AT_MOST_AHEAD}."
 )
 NAMED = record("Named", {"id": EVENT_ID})
-TIME_LEFT = integer(0, MAX_AHEAD, description="Seconds until it elapses, then 0.")
+TIME_LEFT = integer(0, MAX_AHEAD_SECONDS, description="Seconds until it elapses, then 0.")
 TIMER = record("Timer", {"id": EVENT_ID, "time_left": TIME_LEFT, "status": STATUS})
 ATTEMPT = record(
     "Attempt",

@@ -1,8 +1,8 @@
 """An event and its item in the table.
 
-All times are milliseconds since 1970. The index `due` has every event under its status and one of
-eight shards. It orders active events by their next attempt, and others by the time they were done.
-So one query per shard finds all events that are due or overdue, however many are due later.
+The index `due` has every event under its status and one of eight shards. It orders active events by
+their next attempt, and others by the time they were done. So one query per shard finds all events
+that are due or overdue, however many are due later.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from zlib import crc32
 
 from chalicelib.storage.items import Item, Key, Value, number, text
 from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Milliseconds
 
 Part = TypeVar("Part", str, int)
 
@@ -64,8 +65,8 @@ class Attempt:
     `code` is the HTTP status of the answer, or 0 without an answer.
     """
 
-    started: int
-    ended: int = 0
+    started: Milliseconds
+    ended: Milliseconds = 0
     code: int = 0
     error: str = ""
 
@@ -80,15 +81,15 @@ class Event:
     """
 
     event_id: str
-    at: int
-    created: int
+    at: Milliseconds
+    created: Milliseconds
     target: Target
     payload: str
     request: str
     status: Status = Status.ACTIVE
-    next_at: int = 0
+    next_at: Milliseconds = 0
     claim: str = ""
-    lease: int = 0
+    lease: Milliseconds = 0
     tries: int = 0
     round: int = 0
     attempts: tuple[Attempt, ...] = ()

@@ -33,6 +33,7 @@ from chalicelib.storage.writes import (
     Update,
     Write,
 )
+from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 from chalicelib.views import counting, keys
 from chalicelib.views.summary import Summary, hour_of, read
 
@@ -126,7 +127,7 @@ class Claimed:
     secret: str = field(default="", repr=False)
 
 
-def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str = "") -> Claimed:
+def claim(table: Table, badge_id: str, base: int, now: Seconds, secret_digest: str = "") -> Claimed:
     """Give a badge to an owner.
 
     With the digest of a secret that the owner chose, the claim may be repeated and has the same
@@ -170,7 +171,7 @@ def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
     return Owned.of(place, owner)
 
 
-def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
+def change(table: Table, owned: Owned, wanted: Change, now: Seconds) -> None:
     """Apply all changes of an owner, or none. Raises `OwnerError` and `StorageError`."""
     for _ in range(TRIES):
         owned = _reread(table, owned)
@@ -188,10 +189,10 @@ def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
     raise _overtaken_error(owned.badge_id)
 
 
-def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
+def delete(table: Table, owned: Owned, now: Seconds, retention: WholeSeconds) -> None:
     """Delete a badge with its history; later views begin a new life. Raises `StorageError`.
 
-    A tombstone with the time of the deletion stays for `retention` seconds and a week.
+    A tombstone with the time of the deletion stays for `retention` and a week.
     """
     for _ in range(TRIES):
         owned = _reread(table, owned)
@@ -221,7 +222,7 @@ def _reread(table: Table, owned: Owned) -> Owned:
 
 
 def _changes(
-    table: Table, owned: Owned, summary: Summary, wanted: Change, now: float
+    table: Table, owned: Owned, summary: Summary, wanted: Change, now: Seconds
 ) -> Iterator[Write]:
     values: dict[str, Value] = {}
     if wanted.reset:
@@ -237,7 +238,7 @@ def _changes(
         yield from _renamed(table, owned, wanted.name, now)
 
 
-def _renamed(table: Table, owned: Owned, name: str, now: float) -> Iterator[Write]:
+def _renamed(table: Table, owned: Owned, name: str, now: Seconds) -> Iterator[Write]:
     """Make a name the current one; a new name becomes an alias with its own life."""
     names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
     if len({*owned.names, name}) > MAX_NAMES:
@@ -256,7 +257,7 @@ def _all_names(owned: Owned) -> list[str]:
     return [owned.badge_id, *owned.aliases]
 
 
-def _end_life(summary: Summary, secret_digest: str, now: float) -> Update:
+def _end_life(summary: Summary, secret_digest: str, now: Seconds) -> Update:
     """Return the write that ends the life of an id whose badge is deleted."""
     return summary.update(
         now,
@@ -265,7 +266,7 @@ def _end_life(summary: Summary, secret_digest: str, now: float) -> Update:
     )
 
 
-def _bury(table: Table, owned: Owned, now: float, retention: int) -> None:
+def _bury(table: Table, owned: Owned, now: Seconds, retention: WholeSeconds) -> None:
     """Remove the history of a deleted badge, then set the TTL of its tombstones."""
     for name in _all_names(owned):
         summary = read(table, name)
@@ -278,9 +279,9 @@ def _bury(table: Table, owned: Owned, now: float, retention: int) -> None:
                 table.write(summary.update(now, {"ttl": ttl}))
 
 
-def _new_life(summary: Summary, now: float) -> dict[str, Value]:
+def _new_life(summary: Summary, now: Seconds) -> dict[str, Value]:
     """Return the attributes that end the life of an id, later than all views of that life."""
-    clock = int(now * 1000) + AHEAD_MILLISECONDS
+    clock = to_milliseconds(now) + AHEAD_MILLISECONDS
     at = max(clock, summary.watermark + APART_MILLISECONDS)
     return {"count": 0, "watermark": at, "reset": at}
 
@@ -304,7 +305,7 @@ def _delete_days(table: Table, summary: Summary) -> None:
         table.write(*old)
 
 
-def _owner_item(badge_id: str, secret_digest: str, now: float) -> Item:
+def _owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
     pk, sk = keys.owner(badge_id)
     return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
 

@@ -24,6 +24,7 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Put, Update, Write
+from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
@@ -136,10 +137,10 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The ledger in a table; `clock` is in seconds since 1970, `random_bits` as in `secrets`."""
+    """The ledger in a table; `random_bits` is as in `secrets`."""
 
     table: Table
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
     random_bits: Callable[[int], int] = secrets.randbits
 
     def post(self, posting: Posting) -> Entry:
@@ -195,10 +196,10 @@ class Ledger:
 
     def _entry(self, posting: Posting, last: str = "") -> Entry:
         now = self.clock()
-        return Entry(later_id(now, last, self.random_bits), posting, int(now * 1000))
+        return Entry(later_id(now, last, self.random_bits), posting, to_milliseconds(now))
 
 
-def later_id(now: float, last: str, random_bits: Callable[[int], int]) -> str:
+def later_id(now: Seconds, last: str, random_bits: Callable[[int], int]) -> str:
     """Return a ULID of the time `now` that is later than `last`.
 
     If `last` is from a clock ahead, the id is a random step after it, far less than a millisecond.

@@ -7,6 +7,7 @@ from typing import Any
 from chalicelib.badges.badge import PLAIN, Badge
 from chalicelib.badges.options import Options
 from chalicelib.http.times import to_iso8601
+from chalicelib.units import Milliseconds, to_milliseconds
 from chalicelib.wallets import amounts
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
@@ -26,14 +27,14 @@ def own(wallet: Wallet) -> dict[str, Any]:
     return {**balance(wallet), "user_id": wallet.user_id, "badge": wallet.is_public}
 
 
-def transactions(page: Page, wallet_id: str, now: int) -> dict[str, Any]:
+def transactions(page: Page, wallet_id: str, now: Milliseconds) -> dict[str, Any]:
     """Return a page of a journal, newest first; entries before `archived_before` are archived.
 
     TTL removes them some minutes later, so they may still be here, or in neither place.
     """
     journal = {
         "transactions": [_transaction(entry, wallet_id) for entry in page.entries],
-        "archived_before": to_iso8601(now - HOT_SECONDS * 1000),
+        "archived_before": to_iso8601(now - to_milliseconds(HOT_SECONDS)),
     }
     return journal | ({"cursor": page.cursor} if page.cursor else {})
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chalicelib.storage.items import Item, Key, number, text
+from chalicelib.units import Milliseconds
 
 PARTITION = "WALLET#"
 OWNERS = "OWNER#"
@@ -78,13 +79,12 @@ class Entry:
     """A posting in the journal of a wallet.
 
     `entry_id` is a ULID, the same in both wallets' journals; the entries of a wallet are committed
-    in the order of their ids. `at` is milliseconds since 1970, by the clock of the process that
-    posted it.
+    in the order of their ids. `at` is the time by the clock of the process that posted it.
     """
 
     entry_id: str
     posting: Posting
-    at: int
+    at: Milliseconds
 
     @classmethod
     def of(cls, item: Item) -> Entry:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar
 
+from chalicelib.units import Seconds
 from vumi.storage.queue import Message, SqliteQueue
 
 Result = TypeVar("Result")
@@ -37,7 +38,7 @@ class MessageDelivery:
         self,
         queue: SqliteQueue,
         handle: HandleMessages,
-        clock: Callable[[], float],
+        clock: Callable[[], Seconds],
         in_one_commit: InOneCommit,
     ) -> None:
         self._queue = queue
@@ -45,8 +46,8 @@ class MessageDelivery:
         self._clock = clock
         self._in_one_commit = in_one_commit
 
-    def step(self) -> float:
-        """Deliver one batch; return how many seconds may pass until the next.
+    def step(self) -> Seconds:
+        """Deliver one batch; return the time that may pass until the next.
 
         A failed message is delivered again after its visibility timeout.
         """
@@ -62,8 +63,10 @@ class MessageDelivery:
         self._queue.delete(message for message in messages if message.id not in failed)
 
 
-def seconds_until_visible(queue: SqliteQueue, clock: Callable[[], float], least: float) -> float:
-    """Return how many seconds may pass until a queue has a message to deliver."""
+def seconds_until_visible(
+    queue: SqliteQueue, clock: Callable[[], Seconds], least: Seconds
+) -> Seconds:
+    """Return the time that may pass until a queue has a message to deliver."""
     visible = queue.next_visible()
     if visible is None:
         return IDLE_SECONDS

@@ -9,6 +9,7 @@ import pytest
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Put, Update
+from chalicelib.units import to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.summary import Day, Hour, Summary, hour_of, read
 from simulation.clocks import NOON
@@ -111,7 +112,7 @@ def test_hours_and_days_are_in_utc_from_the_first_to_the_last_millisecond(
 ) -> None:
     midnight = datetime(2026, 3, 14, tzinfo=UTC).timestamp()
     with in_time_zone("Pacific/Auckland"):
-        assert hour_of((midnight + second) * 1000) == hour
+        assert hour_of(to_milliseconds(midnight + second)) == hour
 
 
 def test_views_of_an_earlier_day_are_in_the_first_hour_of_the_day_they_are_added_to() -> None:
