@@ -16,7 +16,7 @@ from chalicelib.events import delivery, schedule, sweep
 from chalicelib.events import event as events
 from chalicelib.events.claims import Claims
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
-from chalicelib.events.event import Event, Kind, Status, Target
+from chalicelib.events.event import Event, Status, Target, TargetKind
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
@@ -108,7 +108,7 @@ class EventsWorld:
 
     def accept(self, name: str, at: Milliseconds, faults: Sequence[Fault] = ()) -> None:
         """Accept an event by a request that is always the same for one name."""
-        event = Event(name, at, START, Target(Kind.LOG), "{}", request=f"{name} at {at}")
+        event = Event(name, at, START, Target(TargetKind.LOG), "{}", request=f"{name} at {at}")
         with self._under(faults), suppress(schedule.IdTakenError):
             schedule.accept(event, self._table, self._queue, self.now)
             self.accepted.add(name)

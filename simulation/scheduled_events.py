@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import Event, Kind, Target
+from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.units import Milliseconds, to_milliseconds
 from simulation.clocks import NOON
 
@@ -18,4 +18,4 @@ def fire(firing: EventDelivery, event: Event) -> None:
 
 def an_event(name: str = "e", at: Milliseconds = AT, request: str = "") -> Event:
     """Return an event for the log that was accepted at noon."""
-    return Event(name, at, AT, Target(Kind.LOG), '"hello"', request or f"{name} at {at}")
+    return Event(name, at, AT, Target(TargetKind.LOG), '"hello"', request or f"{name} at {at}")

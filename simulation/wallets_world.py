@@ -33,7 +33,7 @@ from chalicelib.wallets.ledger import (
     SameWalletError,
     UnknownWalletError,
 )
-from chalicelib.wallets.wallet import Answer, Entry, Kind, Outcome, Posting, nonce
+from chalicelib.wallets.wallet import Answer, Entry, Posting, PostingKind, PostingOutcome, nonce
 from simulation.archive_world import ArchiveWorld
 from simulation.faults import Fault, Faults, Faulty, FaultyTable
 
@@ -108,14 +108,14 @@ class Books:
     def deposited(self) -> int:
         """The sum of all deposits."""
         postings = [entry.posting for entry in self.all_entries]
-        return sum(one.amount for one in postings if one.kind is Kind.DEPOSIT)
+        return sum(one.amount for one in postings if one.kind is PostingKind.DEPOSIT)
 
     def check_told(self, told: Sequence[Answer]) -> None:
         """Check that each posting that was done is in all its journals, a refused one in none."""
         ids = {entry.entry_id for entry in self.all_entries}
         for answer in told:
             entry = answer.entry
-            if answer.outcome is Outcome.DONE:
+            if answer.outcome is PostingOutcome.DONE:
                 assert all((one, entry) in self.entries for one in entry.posting.wallets)
             else:
                 assert entry.entry_id not in ids
@@ -240,7 +240,7 @@ class WalletsWorld:
         elif answer is NonceReusedError:
             assert first is None or first.entry.posting != posting
 
-    def _expected(self, posting: Posting) -> Told | Outcome:
+    def _expected(self, posting: Posting) -> Told | PostingOutcome:
         """Return the answer that the table implies: the first one, or by the present balances."""
         if posting.source == posting.target:
             return SameWalletError
@@ -249,10 +249,10 @@ class WalletsWorld:
         if NOBODY in (posting.source, posting.target):
             return UnknownWalletError
         if posting.source and self.balance(posting.source) < posting.amount:
-            return Outcome.INSUFFICIENT_FUNDS
+            return PostingOutcome.INSUFFICIENT_FUNDS
         if self.balance(posting.target) + posting.amount > MAX_BALANCE:
-            return Outcome.BALANCE_LIMIT
-        return Outcome.DONE
+            return PostingOutcome.BALANCE_LIMIT
+        return PostingOutcome.DONE
 
     def balance(self, wallet_id: str) -> int:
         """Return the balance of a wallet."""
@@ -318,7 +318,7 @@ def _places(ids: Sequence[str], item: Item) -> list[int]:
     return [ids.index(_wallet_of(item)), ids.index(text(item, "from"))]
 
 
-def _matches(answer: Told, expected: Told | Outcome) -> bool:
-    if isinstance(expected, Outcome):
+def _matches(answer: Told, expected: Told | PostingOutcome) -> bool:
+    if isinstance(expected, PostingOutcome):
         return isinstance(answer, Answer) and answer.outcome is expected
     return answer == expected

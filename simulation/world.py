@@ -207,8 +207,8 @@ class World:
             count = read(self.engine, badge_id).count
             least, most = self.ledger.bounds(badge_id)
             assert least <= count <= most, f"{badge_id[:9]}: {count} of {least} to {most}"
-            told = history.read(self.engine, badge_id, 400, self.now).total
-            assert told == count, f"{badge_id[:9]}: {count} counted, the history has {told}"
+            total = history.read(self.engine, badge_id, 400, self.now).total
+            assert total == count, f"{badge_id[:9]}: {count} counted, the history has {total}"
 
     def names(self) -> list[str]:
         """Return all ids that had a view or a request."""

@@ -71,7 +71,7 @@ def _serve(
     try:
         commits = CommonCommits(
             lambda request: dispatch(TABLE, request, engine.resources),
-            engine.together,
+            engine.in_one_commit,
             engine.fair_lock,
         )
         server = WebServer(Application(commits.answer), settings.host, settings.port)

@@ -114,7 +114,7 @@ class Engine:
         self._loops = [*self._view_loops(), *self._event_loops()]
         return new_token
 
-    def together(self, function: Callable[[], Result], /) -> Result:
+    def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
         return self._database.in_one_commit(partial(self._views.commit, function))
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Message, NotSent, check_delay
 from chalicelib.storage.retry import Retry
@@ -54,14 +54,14 @@ class SqsQueue:
             raise NotSent(refused + waiting, reason)
 
     def _send_once(self, body: str, delay: Seconds) -> None:
-        with translated():
+        with translate_errors():
             self._client.send_message(
                 QueueUrl=self._url, MessageBody=body, DelaySeconds=math.ceil(delay)
             )
 
     def _send_batch(self, messages: Sequence[Message], refused: list[Message]) -> list[Message]:
         """Send up to ten messages; return those to try again, append refused ones to `refused`."""
-        with translated():
+        with translate_errors():
             answer = self._client.send_message_batch(
                 QueueUrl=self._url,
                 Entries=[

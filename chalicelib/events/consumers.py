@@ -11,7 +11,7 @@ from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
 from chalicelib.events.delivery import EndedAttempt, EventDelivery
 from chalicelib.events.event import Event
-from chalicelib.events.sweep import Swept, SweptGroup
+from chalicelib.events.sweep import SweepResult, SweptGroup
 from chalicelib.events.targets import TargetSender
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
@@ -20,7 +20,7 @@ from chalicelib.units import to_milliseconds
 Result = TypeVar("Result")
 
 
-def sweep_events(resources: Resources) -> Swept:
+def sweep_events(resources: Resources) -> SweepResult:
     """Send the events that are due soon to the distribution. Raises `StorageError`.
 
     The next sweep sends the events that a failed sweep did not send.

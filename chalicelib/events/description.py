@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from chalicelib.badges.description import badge_operations, options_of
 from chalicelib.events import delivery, listing, requests, serializers
-from chalicelib.events.event import ID, KEPT_SECONDS, Event, Kind, Status, Target
+from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, Target, TargetKind
 from chalicelib.events.requests import MAX_AHEAD_SECONDS
 from chalicelib.events.schedule import IdTakenError, TooLateError, UnknownEventError
 from chalicelib.events.webhooks import urls
@@ -44,14 +44,14 @@ URL = schema(
     string(format="uri", maxLength=urls.MAX_URL_CHARACTERS),
     f"https, port {PORTS}, a public host. The operator may allow others.",
 )
-ADDRESSES: dict[Kind, Component | Json] = {
-    Kind.URL: URL,
-    Kind.QUEUE: string(QUEUE_NAME),
-    Kind.LOG: {"const": True},
+ADDRESSES: dict[TargetKind, Component | Json] = {
+    TargetKind.URL: URL,
+    TargetKind.QUEUE: string(QUEUE_NAME),
+    TargetKind.LOG: {"const": True},
 }
 TARGET = schema(
     "Target",
-    {"oneOf": [fields({kind: ADDRESSES[kind]}) for kind in Kind]},
+    {"oneOf": [fields({kind: ADDRESSES[kind]}) for kind in TargetKind]},
     "The place that an event goes to: a URL, a queue that the operator has listed, or the log.",
 )
 SECONDS_SINCE_1970 = {"type": "number", "minimum": 0}
@@ -136,7 +136,7 @@ EVENT_EXAMPLE = serializers.to_json(
         "launch",
         at=1_798_135_200_000,
         created=1_795_255_200_000,
-        target=Target(Kind.URL, HOOK),
+        target=Target(TargetKind.URL, HOOK),
         payload='{"hello": "world"}',
         request="",
         next_at=1_798_135_200_000,

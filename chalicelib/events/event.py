@@ -39,7 +39,7 @@ class Status(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """The kind of an event's target."""
 
     URL = "url"
@@ -51,11 +51,11 @@ class Kind(StrEnum):
 class Target:
     """The target of an event: a URL, the name of a queue, or the log, which has no address."""
 
-    kind: Kind
+    kind: TargetKind
     address: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {str(self.kind): True if self.kind is Kind.LOG else self.address}
+        return {str(self.kind): True if self.kind is TargetKind.LOG else self.address}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Event:
             event_id=text(item, "PK").removeprefix(PARTITION),
             at=number(item, "at"),
             created=number(item, "created"),
-            target=Target(Kind(text(item, "kind")), text(item, "address")),
+            target=Target(TargetKind(text(item, "kind")), text(item, "address")),
             payload=text(item, "payload"),
             request=text(item, "request"),
             status=Status(text(item, "status")),

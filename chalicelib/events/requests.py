@@ -15,7 +15,7 @@ from typing import Any
 
 from ulid import ULID
 
-from chalicelib.events.event import ID, Event, Kind, Target
+from chalicelib.events.event import ID, Event, Target, TargetKind
 from chalicelib.http.bodies import read_fields
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
@@ -56,7 +56,7 @@ class UnsupportedTypeError(ClientError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedEvent:
     """A requested event; `digest` identifies the request."""
 
     event_id: str
@@ -72,13 +72,13 @@ class Wanted:
         )
 
 
-def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> Wanted:
+def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> RequestedEvent:
     """Read `POST /api/v1/events`. Raises `BadRequestError` and `TooLargeError`."""
     fields = read_fields(body, EVENT)
     payload = "" if "payload" not in fields else _json(fields["payload"])
     if len(payload.encode()) > MAX_PAYLOAD_BYTES:
         raise TooLargeError(f"payload: give at most {MAX_PAYLOAD_BYTES} bytes of JSON")
-    return Wanted(
+    return RequestedEvent(
         event_id=_id(fields["id"]) if "id" in fields else str(ULID()),
         at=_when(fields, now),
         target=_target(fields.get("target"), queues),
@@ -87,7 +87,7 @@ def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> Wante
     )
 
 
-def read_timer(body: bytes, now: Milliseconds) -> Wanted:
+def read_timer(body: bytes, now: Milliseconds) -> RequestedEvent:
     """Read `POST /timers`. Raises `BadRequestError`."""
     fields = read_fields(body, TIMER)
     if wrong := [name for name in PART_SECONDS if not _is_whole(fields.get(name))]:
@@ -101,12 +101,12 @@ def read_timer(body: bytes, now: Milliseconds) -> Wanted:
     if not isinstance(url, str):
         raise BadRequestError("url: give the URL that gets a POST")
     event_id = str(ULID())
-    return Wanted(
-        event_id, now + to_milliseconds(seconds), Target(Kind.URL, url), "", _digest(event_id)
+    return RequestedEvent(
+        event_id, now + to_milliseconds(seconds), Target(TargetKind.URL, url), "", _digest(event_id)
     )
 
 
-def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> Wanted:
+def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> RequestedEvent:
     """Read `POST /echoAtTime`. Raises `BadRequestError` and `TooLargeError`.
 
     The event's id is the SHA-1 of the milliseconds in decimal, a line feed and the text.
@@ -127,7 +127,7 @@ def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> Wanted:
     _check_ahead(at, now, "ts")
     name = f"{at}\n{said}".encode(errors="surrogatepass")
     event_id = hashlib.sha1(name, usedforsecurity=False).hexdigest()
-    return Wanted(event_id, at, Target(Kind.LOG), _json(said), _digest(event_id))
+    return RequestedEvent(event_id, at, Target(TargetKind.LOG), _json(said), _digest(event_id))
 
 
 def check_text(content_type: str) -> None:
@@ -212,13 +212,13 @@ def _check_ahead(at: Milliseconds, now: Milliseconds, name: str) -> None:
 def _target(given: object, queues: Collection[str]) -> Target:
     match given:
         case {"url": str(url), **rest} if not rest:
-            return Target(Kind.URL, url)
+            return Target(TargetKind.URL, url)
         case {"queue": str(name), **rest} if not rest:
             if name not in queues:
                 listed = ", ".join(sorted(queues)) or "none"
                 raise BadRequestError(f"target: no queue {name[:30]!r}; there are {listed}")
-            return Target(Kind.QUEUE, name)
+            return Target(TargetKind.QUEUE, name)
         case {"log": True, **rest} if not rest:
-            return Target(Kind.LOG)
+            return Target(TargetKind.LOG)
         case _:
             raise BadRequestError('target: give {"url": …}, {"queue": …} or {"log": true}')

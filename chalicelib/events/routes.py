@@ -108,10 +108,10 @@ def _badge(request: Request, resources: Resources) -> Badge:
 
 
 def _schedule(
-    wanted: requests.Wanted, resources: Resources, now: Milliseconds
-) -> schedule.Accepted:
+    wanted: requests.RequestedEvent, resources: Resources, now: Milliseconds
+) -> schedule.AcceptedEvent:
     """Accept an event; its URL must be allowed now, and is checked again when it is called."""
-    if wanted.target.kind is event.Kind.URL:
+    if wanted.target.kind is event.TargetKind.URL:
         _check_url(wanted.target.address, resources)
     return schedule.accept(wanted.event(now), resources.table, resources.delivery_queue, now)
 

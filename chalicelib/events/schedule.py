@@ -51,14 +51,14 @@ class TooLateError(EventError):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedEvent:
     """An event, and whether this request created it."""
 
     event: Event
     is_new: bool
 
 
-def accept(event: Event, table: Table, queue: Queue, now: Milliseconds) -> Accepted:
+def accept(event: Event, table: Table, queue: Queue, now: Milliseconds) -> AcceptedEvent:
     """Store an event, and enqueue it if it is due soon; the same request again changes nothing.
 
     Raises `IdTakenError` and `StorageError`.
@@ -69,7 +69,7 @@ def accept(event: Event, table: Table, queue: Queue, now: Milliseconds) -> Accep
     return accepted
 
 
-def _store(event: Event, table: Table) -> Accepted:
+def _store(event: Event, table: Table) -> AcceptedEvent:
     try:
         table.write(Put(event.new_item(), condition=attr("SK").missing()))
     except ConditionFailed as failed:
@@ -82,8 +82,8 @@ def _store(event: Event, table: Table) -> Accepted:
                 f"there is an event {event.event_id} already, and it is another"
             ) from None
         # If the answer to an earlier try was lost, that try stored this event.
-        return Accepted(there, is_new=there == Event.of(event.new_item()))
-    return Accepted(Event.of(event.new_item()), is_new=True)
+        return AcceptedEvent(there, is_new=there == Event.of(event.new_item()))
+    return AcceptedEvent(Event.of(event.new_item()), is_new=True)
 
 
 def enqueue_soon(events: Sequence[Event], queue: Queue, now: Milliseconds) -> None:

@@ -50,7 +50,7 @@ SweptGroup: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """The number of events that a sweep sent, and how many of them were overdue."""
 
     sent: int
@@ -59,7 +59,7 @@ class Swept:
 
 def sweep(
     table: Table, distribution: Queue, now: Milliseconds, map_parallel: MapParallel = map
-) -> Swept:
+) -> SweepResult:
     """Send the events that are due soon to the distribution.
 
     `map_parallel` moves overdue events in the index. Raises `StorageError`; the next sweep goes on
@@ -76,7 +76,7 @@ def sweep(
     if overdue:
         telemetry.event(logging.WARNING, "overdue_events_sent", events=overdue)
     telemetry.count(events_swept=ahead, events_overdue=overdue)
-    return Swept(ahead + overdue, overdue)
+    return SweepResult(ahead + overdue, overdue)
 
 
 def _cursor(table: Table, now: Milliseconds, map_parallel: MapParallel) -> Milliseconds:
@@ -101,7 +101,7 @@ def _put_back(
     def put_back(due: Due) -> None:
         next_at = number(table.get(due.key) or {}, "next_at")
         if next_at < due.due:
-            _look_at(table, batch, next_at, due)
+            _move_in_index(table, batch, next_at, due)
 
     for group in _groups(list(between(table, batch, first, last))):
         list(map_parallel(put_back, group))
@@ -143,14 +143,14 @@ def _rescue(
     """
     sent = 0
     for batch in batches(Status.ACTIVE):
-        move = partial(_look_at, table, batch, now + to_milliseconds(RESCUE_SECONDS))
+        move = partial(_move_in_index, table, batch, now + to_milliseconds(RESCUE_SECONDS))
         for group in _groups(list(between(table, batch, last=last))):
             sent += _send(group, distribution)
             list(map_parallel(move, group))
     return sent
 
 
-def _look_at(table: Table, batch: str, time: Milliseconds, due: Due) -> None:
+def _move_in_index(table: Table, batch: str, time: Milliseconds, due: Due) -> None:
     """Move an event in the index, unless it has changed since it was found there."""
     there = (attr("batch") == batch) & (attr("due") == due.due)
     _change(table, due.key, {"due": time}, there)

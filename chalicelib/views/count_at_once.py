@@ -96,8 +96,8 @@ class AtOnceCounter:
     ) -> Write:
         """Return the write that adds views; the first hot view makes its badge hot for an hour."""
         if target.hot <= now and any(view.hot for view in views):
-            return target.counted(now, counted, hot=int(now) + HOT_SECONDS)
-        return target.counted(now, counted)
+            return target.add_views(now, counted, hot=int(now) + HOT_SECONDS)
+        return target.add_views(now, counted)
 
     def _put_seen(self, view: View, now: Seconds) -> Put:
         pk, sk = keys.seen(view.ulid)

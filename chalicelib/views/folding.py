@@ -140,9 +140,9 @@ def _make_writes(
 ) -> list[Write]:
     """Return the writes that count views and move the watermark: two items for an alias."""
     if not own.alias:
-        return [own.counted(now, counted, watermark=upto)]
+        return [own.add_views(now, counted, watermark=upto)]
     moved = own.update(now, {"watermark": upto})
-    return [moved, target.counted(now, counted)] if counted else [moved]
+    return [moved, target.add_views(now, counted)] if counted else [moved]
 
 
 def _find_end(day: str) -> Milliseconds:

@@ -53,20 +53,20 @@ def delete_badge(request: Request, resources: Resources) -> Response:
     return responses.no_content()
 
 
-def _authenticate(request: Request, resources: Resources) -> owner.Owned:
+def _authenticate(request: Request, resources: Resources) -> owner.OwnedBadge:
     badge_id = ids.normalise(request.path_parameters["badge_id"])
     return owner.authenticate(resources.table, badge_id, _secret(request))
 
 
-def _read_change(body: bytes) -> owner.Change:
+def _read_change(body: bytes) -> owner.BadgeChange:
     fields = read_fields(body, CHANGE)
-    wanted = owner.Change(
+    wanted = owner.BadgeChange(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),
         frozen=_flag(fields["frozen"], "frozen") if "frozen" in fields else None,
         name=_id(fields["rename"], "rename") if "rename" in fields else None,
     )
-    if wanted == owner.Change():
+    if wanted == owner.BadgeChange():
         raise BadRequestError(f"give at least one of {', '.join(sorted(CHANGE))}")
     return wanted
 

@@ -134,7 +134,7 @@ class Summary:
             condition=self.as_read.condition,
         )
 
-    def counted(self, now: Seconds, views: Mapping[Hour, int], **more: Value) -> Update:
+    def add_views(self, now: Seconds, views: Mapping[Hour, int], **more: Value) -> Update:
         """Return the write that adds views to the count and the history; `more` are attributes.
 
         All views are from `today`, from an earlier day, or from one new day.

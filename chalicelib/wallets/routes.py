@@ -47,7 +47,7 @@ def get_own_wallet(request: Request, resources: Resources) -> Response:
     user = caller_of(request).user
     if not user:
         raise ForbiddenError("the token names no user: ask for a wallet by its id")
-    return responses.json(serializers.own(opening.of_user(resources.table, user)))
+    return responses.json(serializers.to_json(opening.of_user(resources.table, user)))
 
 
 def patch_wallet(request: Request, resources: Resources) -> Response:

@@ -11,7 +11,7 @@ from chalicelib.units import Milliseconds, to_milliseconds
 from chalicelib.wallets import amounts
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
-from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Kind
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, PostingKind
 
 LABEL = "balance"
 COLOR = "blue"
@@ -22,7 +22,7 @@ def balance(wallet: Wallet) -> dict[str, Any]:
     return {"id": wallet.wallet_id, "balance": str(wallet.balance)}
 
 
-def own(wallet: Wallet) -> dict[str, Any]:
+def to_json(wallet: Wallet) -> dict[str, Any]:
     """Return a wallet as its user sees it."""
     return {**balance(wallet), "user_id": wallet.user_id, "badge": wallet.is_public}
 
@@ -48,7 +48,7 @@ def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
         "at": to_iso8601(entry.at),
         "to": posting.target,
     }
-    if posting.kind is Kind.TRANSFER:
+    if posting.kind is PostingKind.TRANSFER:
         transaction["from"] = posting.source
     # Only the wallet that used a nonce sees it.
     return transaction | ({"nonce": posting.nonce} if wallet_id == posting.asker else {})

@@ -9,9 +9,10 @@ from typing import TypeAlias
 
 from chalicelib.storage.items import text
 from chalicelib.units import Seconds
+from vumi.storage.commits import InOneCommit
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog
-from vumi.workers.messages import IDLE_SECONDS, InOneCommit
+from vumi.workers.messages import IDLE_SECONDS
 
 HandleChanges: TypeAlias = Callable[[Sequence[Change]], Collection[Change]]
 """A function that handles changes and returns those to deliver again."""

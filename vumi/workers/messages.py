@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 from chalicelib.units import Seconds
+from vumi.storage.commits import InOneCommit
 from vumi.storage.queue import Message, SqliteQueue
 
-Result = TypeVar("Result")
 HandleMessages: TypeAlias = Callable[[Mapping[int, str]], Collection[int]]
 """A function that handles bodies by the ids of messages, and returns the ids to deliver again."""
 
@@ -19,12 +19,6 @@ LINGER_SECONDS = 0.05
 """The time that a message may wait for others to share its batch."""
 IDLE_SECONDS = 5.0
 """The longest rest of a loop, because another program may send a message and wake no loop."""
-
-
-class InOneCommit(Protocol):
-    """A function that calls another, whose writes share one commit. Raises `StorageError`."""
-
-    def __call__(self, function: Callable[[], Result], /) -> Result: ...
 
 
 class MessageDelivery:

@@ -84,7 +84,7 @@ class Deadline:
     at: Seconds
     monotonic: Callable[[], Seconds]
 
-    def left(self) -> Seconds:
+    def seconds_left(self) -> Seconds:
         """Return the time until the deadline. Raises `TimeoutError` after it."""
         left = self.at - self.monotonic()
         if left <= 0:
@@ -143,7 +143,7 @@ class Sender:
     def _exchange(self, raw: str, headers: dict[str, str], body: bytes) -> tuple[int, str]:
         deadline = Deadline(self.monotonic() + self.seconds, self.monotonic)
         url = check_url(raw, self.allowed)
-        addresses = permitted(url, self.allowed, self.resolver, deadline.left())
+        addresses = permitted(url, self.allowed, self.resolver, deadline.seconds_left())
         with (
             _connect(addresses, url.port, deadline) as plain,
             self._secure(plain, url, deadline) as wire,
@@ -155,7 +155,7 @@ class Sender:
         if url.scheme == "http":
             return plain
         context = self.trust()
-        plain.settimeout(deadline.left())
+        plain.settimeout(deadline.seconds_left())
         return context.wrap_socket(plain, server_hostname=url.host)
 
     def _describe_error(self, failure: OSError) -> str:
@@ -204,7 +204,7 @@ def _connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> soc
     tried = addresses[:MAX_ADDRESSES]
     for left, address in zip(range(len(tried), 0, -1), tried, strict=True):
         try:
-            return _dial(address, port, deadline.left() / left)
+            return _dial(address, port, deadline.seconds_left() / left)
         except OSError:
             if left == 1:
                 raise
@@ -240,7 +240,7 @@ def _send(wire: socket.socket, request: bytes, deadline: Deadline) -> None:
     """Send a request by the deadline; `SSLSocket.sendall` restarts its timeout at each part."""
     left = memoryview(request)
     while left:
-        wire.settimeout(deadline.left())
+        wire.settimeout(deadline.seconds_left())
         left = left[wire.send(left) :]
 
 
@@ -270,7 +270,7 @@ class _Answer(io.RawIOBase):
         room = memoryview(buffer)[: self._left]
         if not room:
             raise MalformedAnswer(f"the answer is longer than {MAX_ANSWER_BYTES // 1024} KiB")
-        self._wire.settimeout(self._deadline.left())
+        self._wire.settimeout(self._deadline.seconds_left())
         received = self._wire.recv_into(room)
         self._left -= received
         return received

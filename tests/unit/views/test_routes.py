@@ -15,7 +15,7 @@ from chalicelib.views import keys
 from chalicelib.views.view import View
 from chalicelib.views.view_queue import ViewMessages
 from simulation.clocks import NOON
-from simulation.logs import told
+from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -134,7 +134,7 @@ def test_a_view_without_a_read_has_the_time_of_the_clock_and_a_marker(
     assert ask(resources) == "count unavailable, view taken"
     assert taken(resources) == View(BADGE, taken(resources).ulid, first=True)
     assert taken(resources).milliseconds == AT_NOON
-    assert told(caplog) == [(logging.ERROR, "count_not_read", {"badge": BADGE})]
+    assert logged_events(caplog) == [(logging.ERROR, "count_not_read", {"badge": BADGE})]
 
 
 def counts(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:
