@@ -46,10 +46,10 @@ CLOCKS: tuple[Seconds, ...] = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
 """The time by which the clock of each process is ahead."""
 PAGE = 2
 
-Told: TypeAlias = Answer | type[PostingError]
+ClientAnswer: TypeAlias = Answer | type[PostingError]
 
 
-def answer_of(ledger: Ledger, posting: Posting) -> Told:
+def answer_of(ledger: Ledger, posting: Posting) -> ClientAnswer:
     """Return the answer to a posting. Raises `StorageError` if there is none."""
     try:
         return Answer(ledger.post(posting))
@@ -110,10 +110,10 @@ class Books:
         postings = [entry.posting for entry in self.all_entries]
         return sum(one.amount for one in postings if one.kind is PostingKind.DEPOSIT)
 
-    def check_told(self, told: Sequence[Answer]) -> None:
+    def check_answers(self, answers: Sequence[Answer]) -> None:
         """Check that each posting that was done is in all its journals, a refused one in none."""
         ids = {entry.entry_id for entry in self.all_entries}
-        for answer in told:
+        for answer in answers:
             entry = answer.entry
             if answer.outcome is PostingOutcome.DONE:
                 assert all((one, entry) in self.entries for one in entry.posting.wallets)
@@ -183,7 +183,7 @@ class WalletsWorld:
         self.now = START
         self.users: set[str] = set()
         self.postings: list[Posting] = []
-        self.told: list[Answer] = []
+        self.answers: list[Answer] = []
         self.first: dict[Key, Answer] = {}
         self.archive = ArchiveWorld()
         self.readers: list[Reader] = []
@@ -227,20 +227,20 @@ class WalletsWorld:
         if self.postings:
             self.ask(self.postings[which % len(self.postings)], faults, process)
 
-    def _note(self, posting: Posting, answer: Told) -> None:
+    def _note(self, posting: Posting, answer: ClientAnswer) -> None:
         first = self.first.get(nonce(posting))
         if isinstance(answer, Answer):
             assert answer.entry.posting == posting
             assert first in (None, answer), "a nonce was answered in two ways"
             self.first[nonce(posting)] = answer
-            self.told.append(answer)
+            self.answers.append(answer)
         elif answer is UnknownWalletError:
             assert NOBODY in (posting.source, posting.target)
             assert first is None
         elif answer is NonceReusedError:
             assert first is None or first.entry.posting != posting
 
-    def _expected(self, posting: Posting) -> Told | PostingOutcome:
+    def _expected(self, posting: Posting) -> ClientAnswer | PostingOutcome:
         """Return the answer that the table implies: the first one, or by the present balances."""
         if posting.source == posting.target:
             return SameWalletError
@@ -285,7 +285,7 @@ class WalletsWorld:
         """Check the laws that hold at any time."""
         books = Books.of(self.table, self.wallet_ids, self.archive.entries())
         books.check()
-        books.check_told(self.told)
+        books.check_answers(self.answers)
         books.check_asked(self.postings)
         for reader in self.readers:
             reader.check(entries_of(self.table, reader.wallet_id))
@@ -318,7 +318,7 @@ def _places(ids: Sequence[str], item: Item) -> list[int]:
     return [ids.index(_wallet_of(item)), ids.index(text(item, "from"))]
 
 
-def _matches(answer: Told, expected: Told | PostingOutcome) -> bool:
+def _matches(answer: ClientAnswer, expected: ClientAnswer | PostingOutcome) -> bool:
     if isinstance(expected, PostingOutcome):
         return isinstance(answer, Answer) and answer.outcome is expected
     return answer == expected

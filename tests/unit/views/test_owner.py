@@ -78,7 +78,7 @@ def delete(table: Table, owned: OwnedBadge, now: float = NOON) -> None:
     owner.delete(table, owned, now, WINDOWS.retention)
 
 
-def renamed(table: Table, owned: OwnedBadge, *names: str) -> OwnedBadge:
+def rename(table: Table, owned: OwnedBadge, *names: str) -> OwnedBadge:
     for name in names:
         change(table, owned, BadgeChange(name=name))
     return again(table, owned)
@@ -278,7 +278,7 @@ def test_a_claim_that_is_always_overtaken_gives_up(table: Table) -> None:
 
 def test_the_secret_of_the_claim_opens_the_badge_by_each_of_its_names(table: Table) -> None:
     secret = claim(table)
-    renamed(table, owner.authenticate(table, BADGE, secret), "mona", "lisa")
+    rename(table, owner.authenticate(table, BADGE, secret), "mona", "lisa")
     for name in (BADGE, "mona", "lisa"):
         owned = owner.authenticate(table, name, secret)
         assert (owned.badge_id, owned.names) == (BADGE, (BADGE, "mona", "lisa"))
@@ -301,7 +301,7 @@ def test_any_other_secret_is_wrong(
     table: Table, wrong: Callable[[str], str], *, is_deleted: bool
 ) -> None:
     secret = claim(table)
-    owned = renamed(table, owner.authenticate(table, BADGE, secret), "mona")
+    owned = rename(table, owner.authenticate(table, BADGE, secret), "mona")
     if is_deleted:
         delete(table, owned)
     for name in (BADGE, "mona"):
@@ -555,7 +555,7 @@ def test_both_names_show_and_count_the_same_badge(table: Table) -> None:
     """2 views before, then 3 by the old name and 4 by the new one."""
     owned = claimed(table)
     visit(table, times=2)
-    renamed(table, owned, "mona")
+    rename(table, owned, "mona")
     visit(table, times=3)
     visit(table, badge_id="mona", times=4)
     assert [shown(table, name) for name in (BADGE, "mona")] == [9, 9]
@@ -579,7 +579,7 @@ def test_a_view_of_the_new_name_from_before_the_rename_does_not_count_for_the_ba
     """It was answered with the count of a badge that nobody had: it belongs to that one's life."""
     owned = claimed(table)
     before = look(table, NOON, "mona")
-    renamed(table, owned, "mona")
+    rename(table, owned, "mona")
     assert store(table, before) == {}
     assert fold(table, LATER, "mona") == 0
     assert store(table, before, now=LATER) == {}
@@ -591,7 +591,7 @@ def test_a_view_that_was_stored_under_the_new_name_after_the_rename_counts_for_t
     table: Table, age: int
 ) -> None:
     """Its visitor's count could not be read, so the alias was unknown."""
-    renamed(table, claimed(table), "mona")
+    rename(table, claimed(table), "mona")
     direct = View("mona", new_ulid(AT_NOON + AHEAD + 1))
     assert store(table, direct, now=NOON + age) == {}
     assert fold(table, LATER, "mona") == (0 if age else 1)
@@ -600,11 +600,11 @@ def test_a_view_that_was_stored_under_the_new_name_after_the_rename_counts_for_t
 
 
 def test_a_badge_is_renamed_again_and_back_and_keeps_every_name(table: Table) -> None:
-    owned = renamed(table, claimed(table), "mona", "lisa")
+    owned = rename(table, claimed(table), "mona", "lisa")
     assert owned.names == (BADGE, "mona", "lisa")
-    owned = renamed(table, owned, "mona")
+    owned = rename(table, owned, "mona")
     assert owned.names == (BADGE, "lisa", "mona")
-    owned = renamed(table, owned, BADGE)
+    owned = rename(table, owned, BADGE)
     assert owned.names[-1] == BADGE
     assert owned.aliases == ["lisa", "mona"]
     visit(table, badge_id="lisa")
@@ -612,14 +612,14 @@ def test_a_badge_is_renamed_again_and_back_and_keeps_every_name(table: Table) ->
 
 
 def test_a_name_that_it_has_begins_no_life(table: Table) -> None:
-    owned = renamed(table, claimed(table), "mona")
+    owned = rename(table, claimed(table), "mona")
     before = summary(table, "mona")
-    assert renamed(table, owned, BADGE, "mona").names[-1] == "mona"
+    assert rename(table, owned, BADGE, "mona").names[-1] == "mona"
     assert summary(table, "mona") == before
 
 
 def test_the_name_it_has_can_be_given_again(table: Table) -> None:
-    assert renamed(table, claimed(table), BADGE).names[-1] == BADGE
+    assert rename(table, claimed(table), BADGE).names[-1] == BADGE
     assert shown(table) == 0
 
 
@@ -629,7 +629,7 @@ def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
     visit(table, badge_id="viewed")
     claimed(table, "owned")
     put_summary(table, "imported", base=5)
-    renamed(table, claimed(table, "other"), "alias")
+    rename(table, claimed(table, "other"), "alias")
     visit(table, times=2)
     before = items(table)
     for name in ("viewed", "owned", "imported", "other", "alias"):
@@ -641,13 +641,13 @@ def test_a_name_that_is_taken_changes_nothing(table: Table) -> None:
 
 def test_a_badge_has_20_names_and_can_always_go_back_to_each(table: Table) -> None:
     names = [f"name-{place}" for place in range(1, MAX_NAMES)]
-    owned = renamed(table, claimed(table), *names)
+    owned = rename(table, claimed(table), *names)
     assert len(owned.names) == MAX_NAMES == 20
     refusal = "^a badge can have 20 names, with its earlier names; use one of those$"
     with pytest.raises(TakenError, match=refusal):
         change(table, owned, BadgeChange(name="one too many"))
     assert summary(table, "one too many") == {}
-    owned = renamed(table, owned, names[0], BADGE, names[5])
+    owned = rename(table, owned, names[0], BADGE, names[5])
     assert set(owned.names) == {BADGE, *names}
     with pytest.raises(TakenError, match=refusal):
         change(table, owned, BadgeChange(name="one too many"))
@@ -657,9 +657,9 @@ def test_a_badge_has_20_names_and_can_always_go_back_to_each(table: Table) -> No
 
 
 def test_a_name_of_a_deleted_badge_can_be_given_to_another(table: Table) -> None:
-    delete(table, renamed(table, claimed(table), "mona"))
+    delete(table, rename(table, claimed(table), "mona"))
     secret = claim(table, "hubot")
-    other = renamed(table, owner.authenticate(table, "hubot", secret), "mona", BADGE)
+    other = rename(table, owner.authenticate(table, "hubot", secret), "mona", BADGE)
     assert "deleted" not in summary(table, "mona")
     assert owner.authenticate(table, "mona", secret).names == other.names
     visit(table, LATER, BADGE)
@@ -671,7 +671,7 @@ def test_a_name_of_a_deleted_badge_can_be_given_to_another(table: Table) -> None
 
 def test_a_deleted_badge_leaves_a_tombstone_for_a_retention_and_a_week(table: Table) -> None:
     secret = claim(table, base=10)
-    owned = renamed(table, owner.authenticate(table, BADGE, secret), "mona")
+    owned = rename(table, owner.authenticate(table, BADGE, secret), "mona")
     place = keys.day(BADGE, "2026-03-12")
     table.put_all([{"PK": place.pk, "SK": place.sk, "views": 4}])
     visit(table)
@@ -737,13 +737,13 @@ def test_the_next_write_of_a_tombstone_makes_it_stay(table: Table, what: str) ->
     elif what == "claim":
         claim(table, now=LATER)
     else:
-        renamed(table, claimed(table, "hubot"), BADGE)
+        rename(table, claimed(table, "hubot"), BADGE)
     assert "ttl" not in summary(table)
     assert summary(table)["reset"]
 
 
 def test_a_deleted_badge_has_no_secret_and_its_names_are_free(table: Table) -> None:
-    owned = renamed(table, claimed(table), "mona", "lisa")
+    owned = rename(table, claimed(table), "mona", "lisa")
     visit(table, times=3)
     delete(table, owned)
     for name in (BADGE, "mona", "lisa"):
@@ -757,7 +757,7 @@ def test_a_deleted_badge_has_no_secret_and_its_names_are_free(table: Table) -> N
 
 def test_views_on_their_way_do_not_bring_a_deleted_badge_back(table: Table) -> None:
     """Live, queued, and one that was taken by the other name while the count was unreadable."""
-    owned = renamed(table, claimed(table), "mona")
+    owned = rename(table, claimed(table), "mona")
     live, queued = look(table), look(table)
     unread = View("mona", new_ulid(AT_NOON))
     assert store(table, live) == {}
@@ -772,7 +772,7 @@ def test_views_on_their_way_do_not_bring_a_deleted_badge_back(table: Table) -> N
 @pytest.mark.parametrize("name", [BADGE, "mona"])
 def test_a_deleted_badge_can_be_claimed_by_another_owner(table: Table, name: str) -> None:
     secret = claim(table, base=5)
-    owned = renamed(table, owner.authenticate(table, BADGE, secret), "mona")
+    owned = rename(table, owner.authenticate(table, BADGE, secret), "mona")
     visit(table, times=3)
     delete(table, owned)
     other = claim(table, name, now=NOON + 1)
@@ -795,7 +795,7 @@ def test_a_deleted_badge_that_has_views_again_cannot_be_claimed(table: Table) ->
 @pytest.mark.parametrize("name", [BADGE, "mona"])
 def test_a_repeated_deletion_has_the_same_answer_by_every_name(table: Table, name: str) -> None:
     secret = claim(table)
-    delete(table, renamed(table, owner.authenticate(table, BADGE, secret), "mona"))
+    delete(table, rename(table, owner.authenticate(table, BADGE, secret), "mona"))
     before = state(table, BADGE, "mona")
     owned = owner.authenticate(table, name, secret)
     assert owned == OwnedBadge(name, tokens.digest(secret), (name,), deleted=True)
@@ -973,7 +973,7 @@ def test_a_badge_that_another_claims_before_the_summary_is_read_is_not_changed(
 def test_tombstones_that_another_deletion_left_unended_are_ended_by_every_name(
     table: Table,
 ) -> None:
-    owned = renamed(table, claimed(table), "mona")
+    owned = rename(table, claimed(table), "mona")
 
     def dies() -> None:
         with pytest.raises(Unavailable):
@@ -985,7 +985,7 @@ def test_tombstones_that_another_deletion_left_unended_are_ended_by_every_name(
 
 
 def test_a_concurrent_claim_of_a_name_does_not_keep_the_other_tombstones(table: Table) -> None:
-    owned = renamed(table, claimed(table), "mona")
+    owned = rename(table, claimed(table), "mona")
     delete(FaultyTable(table, after_write=once(lambda: claim(table))), owned)
     assert "ttl" not in summary(table)
     assert "ttl" in summary(table, "mona")
@@ -994,7 +994,7 @@ def test_a_concurrent_claim_of_a_name_does_not_keep_the_other_tombstones(table: 
 @pytest.mark.parametrize("first", [(), ("lisa",)])
 def test_of_two_renames_no_name_is_lost(table: Table, first: tuple[str, ...]) -> None:
     """Otherwise the badge would not know of the other name, which would outlive it."""
-    owned = renamed(table, claimed(table), *first)
+    owned = rename(table, claimed(table), *first)
     other = once(lambda: change(table, owned, BadgeChange(name="mona")))
     change(FaultyTable(table, before_write=other), owned, BadgeChange(name="late"))
     assert again(table, owned).names == (BADGE, *first, "mona", "late")
@@ -1043,7 +1043,7 @@ def test_a_name_that_is_claimed_meanwhile_is_not_given(table: Table) -> None:
 
 def fill(table: Table, owned: OwnedBadge) -> None:
     """Give a badge a count, a finished day, a live view and another name."""
-    renamed(table, owned, "lisa")
+    rename(table, owned, "lisa")
     put_views(table, AT_NOON - DAY * 1000, AT_NOON)
     put_summary(
         table, base=2, count=3, today={"day": "2026-03-13", "h12": 3}, watermark=1, version=9
