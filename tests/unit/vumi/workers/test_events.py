@@ -19,7 +19,7 @@ from chalicelib.events import schedule
 from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
-from chalicelib.events.event import Event, Kind, Status, Target, message
+from chalicelib.events.event import Event, Status, Target, TargetKind, message
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON
@@ -95,7 +95,11 @@ class World(GivenResources):
         return schedule.read(self.table, name).status
 
 
-SLOW, FAST, LOG = Target(Kind.QUEUE, "slow"), Target(Kind.QUEUE, "fast"), Target(Kind.LOG)
+SLOW, FAST, LOG = (
+    Target(TargetKind.QUEUE, "slow"),
+    Target(TargetKind.QUEUE, "fast"),
+    Target(TargetKind.LOG),
+)
 
 
 @pytest.fixture
@@ -432,7 +436,7 @@ def test_an_event_can_not_be_cancelled_before_the_outcome_is_written(
 
 
 def test_between_two_attempts_an_event_can_be_cancelled(world: World, workers: Make) -> None:
-    world.accept("e", Target(Kind.URL, "https://example.com/"))
+    world.accept("e", Target(TargetKind.URL, "https://example.com/"))
     until(lambda: schedule.read(world.table, "e").last_error != "", workers(1).step)
     assert cancel(world)
 
