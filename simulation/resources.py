@@ -15,6 +15,7 @@ from chalicelib.events.webhooks.urls import Resolver
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.units import Seconds
 from chalicelib.views.view_queue import ViewQueue
 
 MISSING: Any = None
@@ -31,7 +32,7 @@ class GivenResources:
     distribution_queue: Queue = MISSING
     archive: Archive = MISSING
     settings: Settings = field(default_factory=Settings)
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], Seconds] = time.time
     map_parallel: MapParallel = map
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
@@ -43,7 +44,7 @@ class GivenResources:
         return RefusalLog(self.clock)
 
     @property
-    def view_clock(self) -> Callable[[], float]:
+    def view_clock(self) -> Callable[[], Seconds]:
         return self.clock
 
     def event_queue(self, name: str) -> Queue | None:

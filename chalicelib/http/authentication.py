@@ -35,19 +35,22 @@ def authenticate(authorization: str, resources: Resources) -> Caller:
 
     Raises `UnauthorizedError`, `ForbiddenError` and `StorageError`.
     """
-    bearer = BEARER.fullmatch(authorization)
-    if bearer is None:
+    if not BEARER.fullmatch(authorization):
         resources.refusals.add(Reason.MALFORMED if authorization else Reason.MISSING)
         raise UnauthorizedError(NO_TOKEN)
-    caller = _find(tokens.digest(bearer[1]), resources)
+    caller = find(authorization, resources)
     if caller is None:
         resources.refusals.add(Reason.UNKNOWN)
         raise ForbiddenError("this token opens nothing here")
     return caller
 
 
-def _find(digest: str, resources: Resources) -> Caller | None:
-    """Return the caller by the digest of their token, or None if no token has it."""
+def find(authorization: str, resources: Resources) -> Caller | None:
+    """Return the caller by the header `Authorization`, or None. Raises `StorageError`."""
+    bearer = BEARER.fullmatch(authorization)
+    if bearer is None:
+        return None
+    digest = tokens.digest(bearer[1])
     if digest in resources.settings.api_token_digests:
         return Caller(Role.OPERATOR)
     return Caller.of(resources.table.get(key(digest)) or {})

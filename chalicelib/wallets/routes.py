@@ -20,6 +20,7 @@ from chalicelib.http.query import one
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
+from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.wallets import journal, ledger, opening, requests, serializers, wallet
@@ -44,7 +45,7 @@ def post_wallet(request: Request, resources: Resources) -> Response:
 def get_own_wallet(request: Request, resources: Resources) -> Response:
     """Answer the wallet of the user whose token it is."""
     found = opening.of_user(resources.table, caller_of(request).user)
-    return responses.json(serializers.own(found))
+    return responses.json(serializers.to_json(found))
 
 
 def patch_wallet(request: Request, resources: Resources) -> Response:
@@ -125,9 +126,8 @@ def _authorize(request: Request, resources: Resources) -> opening.Wallet:
     return found
 
 
-def _now(resources: Resources) -> int:
-    """Return milliseconds since 1970."""
-    return int(resources.clock() * 1000)
+def _now(resources: Resources) -> Milliseconds:
+    return to_milliseconds(resources.clock())
 
 
 OPERATOR, USER, TOKEN = Authentication.OPERATOR, Authentication.USER, Authentication.TOKEN

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,8 +27,8 @@ from chalicelib import telemetry
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
-from chalicelib.http import authorization, tokens
-from chalicelib.settings import Settings
+from chalicelib.http import authorization
+from chalicelib.settings import Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
@@ -39,6 +40,7 @@ from simulation import aws_events as events
 from simulation.aws_events import entry_record
 
 STAGES = ["prod", "dev"]
+USER_ID = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 MAX_BYTES = 400_000
 """Lambda unpacks the package at a cold start; boto3 alone would be about 15 MB."""
 
@@ -299,9 +301,10 @@ TARGETS = {"WEBHOOK_ALLOW": {"Ref": "WebhookAllow"}, "EVENT_QUEUES": {"Ref": "Ev
 """The settings of targets, which are checked when an event is created and when it is delivered."""
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
-API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL}
+TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
+VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
+API_SETTINGS = TABLE_NAME | VIEWS_QUEUE_URL | TIMERS_QUEUE_URL | TARGETS | TOKENS
 SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
-TOKEN_DIGESTS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 SECRETS = {"WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"}}
 HAS_SECRETS = {"HAS_WEBHOOK_SECRETS": {"Fn::If": ["HasWebhookSecrets", "true", ""]}}
 """The public function knows only whether there is a secret."""
@@ -311,10 +314,10 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 @pytest.mark.parametrize(
     ("function", "role", "timeout", "settings"),
     [
-        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | TARGETS | HAS_SECRETS),
+        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | HAS_SECRETS),
         ("put_views", "PutViewsRole", 20, TABLE_NAME),
         ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
-        ("authorize", "AuthorizeRole", 5, TABLE_NAME | TOKEN_DIGESTS),
+        ("authorize", "AuthorizeRole", 5, TABLE_NAME | TOKENS),
         ("sweep_timers", "SweepTimersRole", 60, SWEEP_SETTINGS),
         ("distribute_timers", "DistributeTimersRole", 20, TIMERS_QUEUE_URL),
         (
@@ -363,33 +366,38 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         for setting, value in function["Environment"]["Variables"].items()
         if value.get("Ref") in given
     }
-    assert from_parameters == dict.fromkeys(
-        (*TOKEN_DIGESTS, *RETRY_SECONDS, *TARGETS, *SECRETS), ""
-    )
+    assert from_parameters == dict.fromkeys((*TOKENS, *RETRY_SECONDS, *TARGETS, *SECRETS), "")
     assert Settings.from_environment(from_parameters) == Settings()
 
 
 @pytest.mark.parametrize(
-    ("name", "right", "wrong"),
+    ("value", "is_allowed"),
     [
-        (
-            "ApiTokenDigests",
-            ["", tokens.digest("a"), f"{tokens.digest('a')},{tokens.digest('b')}"],
-            [f"{tokens.digest('a')}=6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "a-token", ","],
-        ),
-        (
-            "WebhookSecrets",
-            ["", signing.new_secret(), f"{signing.new_secret()},{signing.new_secret()}"],
-            ["whsec_short", signing.new_secret().removeprefix("whsec_"), ","],
-        ),
+        ("", True),
+        ("a" * 64, True),
+        (f"{'a' * 64}, {'b' * 64}", True),
+        ("a" * 63, False),
+        ("A" * 64, False),
+        ("a" * 64 + "b" * 64, False),
+        (f"{'a' * 64}={USER_ID}", False),
     ],
 )
-def test_a_malformed_secret_is_refused_before_it_is_deployed(
-    packages: dict[str, Path], name: str, right: list[str], wrong: list[str]
+def test_malformed_digests_of_tokens_are_not_deployed(
+    packages: dict[str, Path], value: str, *, is_allowed: bool
 ) -> None:
-    allowed = re.compile(read(packages["prod"])["Parameters"][name]["AllowedPattern"])
-    assert all(allowed.fullmatch(value) for value in right)
-    assert not any(allowed.fullmatch(value) for value in wrong)
+    pattern = read(packages["prod"])["Parameters"]["ApiTokenDigests"]["AllowedPattern"]
+    assert (re.fullmatch(pattern, value) is not None) is is_allowed
+    with nullcontext() if is_allowed else pytest.raises(SettingsError):
+        Settings.from_environment({"API_TOKEN_DIGESTS": value})
+
+
+def test_malformed_secrets_of_webhooks_are_not_deployed(packages: dict[str, Path]) -> None:
+    pattern = read(packages["prod"])["Parameters"]["WebhookSecrets"]["AllowedPattern"]
+    secret = signing.new_secret()
+    for allowed in ("", secret, f"{secret},{signing.new_secret()}"):
+        assert re.fullmatch(pattern, allowed)
+    for refused in ("whsec_short", secret.removeprefix("whsec_"), ",", f"{secret} {secret}"):
+        assert not re.fullmatch(pattern, refused)
 
 
 def test_the_stack_does_not_show_secrets(packages: dict[str, Path]) -> None:

@@ -11,8 +11,10 @@ import pytest
 from chalice.app import Chalice
 
 from app import app as product
+from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.aws import chalice_routes, resources
+from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
@@ -120,14 +122,19 @@ def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
     }
 
 
-def test_a_malformed_setting_is_an_internal_error_in_the_same_form(
-    app: Chalice, monkeypatch: pytest.MonkeyPatch
+def test_a_malformed_setting_is_an_internal_error_and_the_log_names_it(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
+    answer = product(event("/healthz"), None)
+    badge = product(event("/api/v1/views", multiValueQueryStringParameters={"id": ["a"]}), None)
     resources.use(None)
-    monkeypatch.setenv("GRACE_SECONDS", "ten minutes")
-    answer = app(event("/names", "POST"), None)
     assert answer["statusCode"] == 500
     assert json.loads(answer["body"])["error"]["code"] == "internal"
+    assert json.loads(badge["body"])["isError"]
+    assert [line.message for line in caplog.records] == ["request_failed", "badge_failed"]
+    for record in caplog.records:
+        assert "GRACE_SECONDS must be a whole number" in telemetry.JsonFormatter().format(record)
 
 
 def status(app: Chalice, path: str, context: dict[str, Any] | None) -> int:
@@ -167,6 +174,24 @@ def test_a_valid_token_opens_nothing_through_a_second_front_door_without_an_auth
         assert "authorizer" not in made["requestContext"]
         assert app(made, None)["statusCode"] == 401
     assert recorder.request == Request("", "")
+
+
+def test_an_owner_gives_an_id_in_the_path_or_in_the_query() -> None:
+    resources.use(GivenResources(MemoryTable()))
+    path = "/api/v1/badges"
+    claimed = product(event(path, "POST", body='{"id": "a/b"}'), None)
+    headers = {"Authorization": f"Bearer {json.loads(claimed['body'])['secret']}"}
+    in_path = event(
+        f"{path}/{{badge_id}}",
+        path=f"{path}/a%2Fb",
+        pathParameters={"badge_id": "a%2Fb"},
+        headers=headers,
+    )
+    in_query = event(path, multiValueQueryStringParameters={"id": ["a/b"]}, headers=headers)
+    answers = [product(made, None) for made in (in_path, in_query)]
+    resources.use(None)
+    assert [answer["statusCode"] for answer in answers] == [200, 200]
+    assert answers[0]["body"] == answers[1]["body"]
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:

@@ -115,6 +115,7 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
         "ReadBadges": table,
         "StoreViewsThatTheQueueRefuses": table,
         "ChangeBadgesForTheirOwners": table,
+        "ReadTokens": table,
         "EnqueueViews": queue,
         "ListEvents": f"{table}/index/due",
         "EnqueueEvents": timers,
