@@ -185,8 +185,21 @@ def done(aws: Emulator, event_id: str) -> dict[str, Any]:
 def test_an_event_requires_a_token(aws: Emulator) -> None:
     """A request without a token does not reach the handler, so no such event exists."""
     wanted = {"id": "refused", "delay": 0, "target": {"log": True}}
-    assert [aws.ask(events_url(aws), "POST", t, wanted)[0] for t in ("", "another")] == [401, 403]
+    unknown = tokens.new_token()
+    assert [aws.ask(events_url(aws), "POST", t, wanted)[0] for t in ("", unknown)] == [401, 403]
     assert aws.ask(events_url(aws, "/refused"), "GET", TOKEN)[0] == 404
+
+
+def test_a_token_that_the_command_creates_opens_the_routes_of_its_holder(aws: Emulator) -> None:
+    opened = {}
+    for name, user in (("ci", ""), ("eva", "--user 6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11")):
+        made = aws.make("token", STAGE="prod", DO=f"create --name {name} {user}")
+        [token] = re.findall(rf"^Token {name}, shown only once: (\S+)$", made, re.MULTILINE)
+        opened[name] = aws.ask(events_url(aws, "/none"), "GET", token)[0]
+        assert f"  {name}  " in aws.make("token", STAGE="prod")
+        assert "revoked: " in aws.make("token", STAGE="prod", DO=f"revoke {name}")
+        assert f"  {name}  " not in aws.make("token", STAGE="prod")
+    assert opened == {"ci": 404, "eva": 403}
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,9 @@ def test_an_open_file_and_that_of_a_killed_process_are_read_with_their_wal(
     assert wrong(copy) == ["nobody's s: vu-mi writes no item with this key"]
 
 
+SET_ATTRIBUTE = "UPDATE items SET attributes = json_set(attributes, {}) WHERE sk = 'TOKEN'"
+
+
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
@@ -175,6 +178,11 @@ def test_an_open_file_and_that_of_a_killed_process_are_read_with_their_wal(
             "UPDATE items SET pk = 'WINDOW#300#b' WHERE sk = 'WINDOW'",
             "its key names 'b', but its badge is",
         ),
+        ("UPDATE items SET pk = 'TOKEN#x' WHERE sk = 'TOKEN'", "not a valid digest of a token"),
+        (SET_ATTRIBUTE.format("'$.role', 'admin'"), "it names no operator and no user"),
+        (SET_ATTRIBUTE.format("'$.role', 'operator'"), "it names no operator and no user"),
+        (SET_ATTRIBUTE.format("'$.name', 'a b'"), "'a b' is not a valid name of a token"),
+        (SET_ATTRIBUTE.format("'$.more', 1"), "its attributes are not those of a token"),
         ("DELETE FROM stream", "the table stream has 0 rows; it must have 1"),
         ("INSERT INTO clock VALUES (1)", "the table clock has 2 rows; it must have 1"),
         ("DROP INDEX expiring", "the index expiring is missing or differs"),
