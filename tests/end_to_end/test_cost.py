@@ -50,19 +50,12 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key, number
 from simulation.environment import ENVIRONMENT
-from simulation.logs import logging_put_back
 from simulation.report import END, put_into
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "COST.md"
 NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
 PARTITION = f"USER#{BADGE_ID}"
-
-
-@pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    with logging_put_back():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,17 +8,14 @@ from pathlib import Path
 import pytest
 
 from chalicelib import telemetry
-from simulation.logs import logging_put_back
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
 
 @pytest.fixture(autouse=True)
-def _restore_telemetry() -> Iterator[None]:
-    """Keep a test's log levels, and the name of its last request, from the next test."""
+def _end_requests() -> None:
+    """Log lines have the name of the last request, which may be another test's."""
     telemetry.begin("vu-mi", None)
-    with logging_put_back():
-        yield
 
 
 @pytest.fixture
