@@ -22,7 +22,7 @@ from urllib.parse import quote
 from vumi import secrets
 from vumi.check import check
 from vumi.check.report import FindingKind
-from vumi.check.rights import LOCK
+from vumi.check.rights import LOCK, refuse_foreign_entries
 from vumi.storage import archive
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.private_files import (
@@ -77,6 +77,7 @@ def make(
     target = target.absolute()
     _check_target(folder, target, replace=replace)
     try:
+        refuse_foreign_entries(folder)
         with _make_unfinished(target) as unfinished:
             _copy_database(folder / FILE, unfinished)
             on_file_copied()
@@ -85,7 +86,7 @@ def make(
             objects = _copy_archive(folder / archive.FOLDER, unfinished.opened)
             os.fsync(unfinished.opened)
             _check(unfinished.path)
-            _rename(unfinished, target)
+            _rename(unfinished, target, replace=replace)
     except (OSError, UnsafeFileError) as error:
         raise BackupError(f"the backup {target} failed: {error}") from error
     except sqlite3.Error as error:
@@ -206,10 +207,10 @@ def _check(unfinished: Path) -> None:
         )
 
 
-def _rename(unfinished: _Unfinished, target: Path) -> None:
+def _rename(unfinished: _Unfinished, target: Path, *, replace: bool) -> None:
     """Rename the new backup, then remove the older one."""
     name, parent = target.name, unfinished.parent
-    if target.exists():
+    if replace and target.exists():
         before = f".{name}.{token_hex(RANDOM_BYTES)}.before"
         with open_folder(name, parent) as older:
             os.rename(name, before, src_dir_fd=parent, dst_dir_fd=parent)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+from tests.unit.vumi.check.test_check import snapshot
 from tests.unit.vumi.test_backup import STRANGER, needs_root
 from vumi import first_token
 from vumi.check.rights import LOCK
@@ -147,6 +149,20 @@ def test_a_planted_link_is_refused_in_one_line(place: Path, name: str) -> None:
     assert [path.name for path in folder.iterdir()] == [name]
 
 
+@pytest.mark.parametrize("command", [["fold"], ["redrive"], ["backup", "elsewhere"]])
+def test_a_command_refuses_a_planted_link(place: Path, command: list[str]) -> None:
+    for name in ("data", "victim"):
+        with running(place / name) as server:
+            server.stop()
+    (place / "data" / FILE).unlink()
+    (place / "data" / FILE).symlink_to(place / "victim" / FILE)
+    before = snapshot(place)
+    status, _, err = run(place / "data", *command)
+    assert status == 1
+    assert f"{place / 'data' / FILE} is a symbolic link: replace it by what it points to" in err
+    assert snapshot(place) == before
+
+
 @needs_root
 def test_a_planted_folder_is_refused(place: Path) -> None:
     """Its owner could read the secrets in it."""
@@ -160,7 +176,11 @@ def test_a_planted_folder_is_refused(place: Path) -> None:
 
 
 def test_no_core_file_is_written(place: Path) -> None:
+    """The operator's shell allows core files."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
     with running(place / "data") as server:
         limits = Path(f"/proc/{server.process.pid}/limits").read_text()
         server.process.send_signal(signal.SIGABRT)
+    resource.setrlimit(resource.RLIMIT_CORE, before)
     assert re.search(r"^Max core file size +0 ", limits, re.MULTILINE)

@@ -95,7 +95,11 @@ def test_an_entry_that_moves_to_the_archive_during_a_backup_is_in_it(
     assert count(tmp_path / "one") == 7
 
 
-def test_an_older_backup_is_replaced_only_on_request(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_an_older_backup_is_replaced_only_on_request(
+    folder: Path, tmp_path: Path, mode: int
+) -> None:
+    tmp_path.chmod(mode)
     backup.make(folder, tmp_path / "one")
     put(folder, 8)
     with pytest.raises(BackupError, match="one exists; give another name, or --replace"):
@@ -172,6 +176,19 @@ def test_two_backups_of_one_name_do_not_mix(folder: Path, tmp_path: Path) -> Non
     os.close(opened)
     assert (tmp_path / LEFT / FILE).read_bytes() == b"half a file"
     assert count(tmp_path / "one") == 7
+
+
+def test_of_two_concurrent_backups_of_one_name_the_first_to_end_stays(
+    folder: Path, tmp_path: Path
+) -> None:
+    def second() -> None:
+        put(folder, 8)
+        backup.make(folder, tmp_path / "one")
+
+    with pytest.raises(BackupError, match=r"one failed: .* Directory not empty"):
+        backup.make(folder, tmp_path / "one", on_file_copied=second)
+    assert count(tmp_path / "one") == 8
+    assert names(tmp_path) == ["data", "one"]
 
 
 @pytest.fixture
@@ -303,14 +320,17 @@ def test_a_link_is_not_replaced(folder: Path, tmp_path: Path, victim: Path) -> N
         backup.make(folder, tmp_path / "dangling")
 
 
-@pytest.mark.parametrize("name", ["secrets.json", "archive/journal/link"])
-def test_a_link_in_the_data_folder_is_not_copied(folder: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", [FILE, "secrets.json", "archive/journal/link"])
+@pytest.mark.parametrize("target", ["secret", "victim"])
+def test_a_link_in_the_data_folder_is_not_copied(
+    folder: Path, tmp_path: Path, victim: Path, name: str, target: str
+) -> None:
     (tmp_path / "secret").write_text("of the operator")
     (folder / name).unlink(missing_ok=True)
-    (folder / name).symlink_to(tmp_path / "secret")
+    (folder / name).symlink_to(tmp_path / target)
     with pytest.raises(BackupError, match=f"{name} is a symbolic link: replace it by what it"):
         backup.make(folder, tmp_path / "one")
-    assert names(tmp_path) == ["data", "secret"]
+    assert names(tmp_path) == ["data", "secret", victim.name]
 
 
 def test_a_backup_replaces_a_broken_folder(folder: Path, tmp_path: Path) -> None:
