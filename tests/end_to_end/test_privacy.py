@@ -13,10 +13,22 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import pytest
 
+from app import app
+from chalicelib import telemetry
+from chalicelib.aws import resources
+from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.views.view_queue import ViewMessages
 from chaos.faults.disk import limit, unlimit
+from simulation import aws_events as events
+from simulation.logs import logging_put_back
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.tables import FaultyTable, raising
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
 from tests.unit.vumi.check.test_check import snapshot
 from vumi.storage.database import FILE
@@ -219,6 +231,47 @@ def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.
     assert mark.found(stored) == []
     assert b"USER#watched" in stored
     assert b"USER#claimed" in stored
+
+
+def aws_requests(mark: Markers) -> Iterator[dict[str, Any]]:
+    """Yield events of the API with a marker in each part but the id."""
+    for resource, method in (
+        ("/api/v1/views", "GET"),
+        ("/api/v1/views.svg", "GET"),
+        ("/api/v1/views/history", "GET"),
+        ("/api/v1/badges", "POST"),
+        ("/api/v1/badges", "PATCH"),
+        ("/api/v1/events", "POST"),
+        ("/api/v1/wallets", "POST"),
+        (f"/{mark('a path')}", "GET"),
+    ):
+        query = {mark("an option"): [mark("its value")], "color": [mark("color")], "id": ["kept"]}
+        event = events.http_event({}, method, resource)
+        headers = {name: mark(name) for name in [*HEADERS.split(), "host", mark("a name")]}
+        event["headers"] = headers
+        event["multiValueHeaders"] = {name: [value] for name, value in headers.items()}
+        event["multiValueQueryStringParameters"] = query
+        event["body"] = json.dumps({mark("a field"): mark("its value")})
+        client = {"sourceIp": mark.address(resource), "userAgent": mark("userAgent")}
+        yield {**event, "requestContext": {**event["requestContext"], "identity": client}}
+
+
+@pytest.mark.parametrize("failure", [None, Unavailable("the table does not answer")])
+def test_the_functions_on_aws_log_nothing_of_a_request_but_the_id(
+    failure: StorageError | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mark = Markers()
+    table = FaultyTable(MemoryTable(), before_read=raising(*[failure] * 99))
+    views = ViewMessages(FakeQueue(failure))
+    resources.use(GivenResources(table=table, views_queue=views))
+    with logging_put_back():
+        telemetry.start_on_lambda()
+        for event in aws_requests(mark):
+            app(event, None)
+    resources.use(None)
+    printed = capsys.readouterr()
+    assert mark.found((printed.out + printed.err).encode()) == []
+    assert ("the table does not answer" in printed.out) == (failure is not None)
 
 
 def test_a_marker_is_found_in_any_case() -> None:
