@@ -17,6 +17,7 @@ from tests.unit.vumi.check.test_check import break_page, snapshot
 from vumi import backup
 from vumi.backup import BackupError
 from vumi.check import check, report
+from vumi.check.rights import LOCK
 from vumi.storage.archive import FOLDER, UNFINISHED, FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -118,7 +119,7 @@ def test_any_other_folder_is_never_replaced(folder: Path, tmp_path: Path, name: 
     (tmp_path / "diary" / "monday").touch()
     (tmp_path / "other").mkdir()
     put(tmp_path / "other", 1)
-    (tmp_path / "other" / backup.LOCK).touch()
+    (tmp_path / "other" / LOCK).touch()
     before = files(tmp_path)
     with pytest.raises(BackupError, match="give another"):
         backup.make(folder, tmp_path / name, replace=True)
