@@ -22,7 +22,7 @@ from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from tests.end_to_end.receiver import Receiver, receiving
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, create_token, running, start
-from vumi import secrets
+from vumi import first_token, secrets
 
 TOKEN = tokens.new_token()
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -303,16 +303,20 @@ def test_a_private_address_is_refused_when_an_event_is_created(tmp_path: Path) -
             assert (status, refusal["error"]["code"]) == (400, "bad_request")
 
 
-def test_the_first_start_prints_a_token_once_and_it_opens_the_routes(tmp_path: Path) -> None:
+def test_the_first_start_has_a_token_once_and_it_opens_the_routes(tmp_path: Path) -> None:
+    """The output is no terminal, so it names the file of the token."""
     with running(tmp_path) as server:
         assert server.process.stdout is not None
         server.process.stdout.readline()
         said = server.process.stdout.readline()
-        [token] = re.findall(r"^Token for events and wallets, shown this once: (\S+)$", said)
+        [path] = re.findall(r"^Token for events and wallets: in (\S+); store it elsewhere", said)
+        token = Path(path).read_text().strip()
+        assert token not in said
         bearer = {"Authorization": f"Bearer {token}"}
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         server.stop()
-    assert not [path for path in tmp_path.iterdir() if token.encode() in path.read_bytes()]
+    has_token = [path for path in tmp_path.iterdir() if token.encode() in path.read_bytes()]
+    assert has_token == [tmp_path / first_token.FILE]
     with running(tmp_path) as server:
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         _, out, _ = server.stop()
