@@ -23,6 +23,7 @@ from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from vumi.engine import AlreadyRunningError, Engine
 from vumi.server.asgi import Application
+from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
@@ -67,14 +68,16 @@ def _serve(
     settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], float]
 ) -> None:
     """Serve badges until SIGINT or SIGTERM."""
-    engine = Engine(settings.folder, settings.product, clock)
+    limits = ClientLimits(settings.client_rates, time.monotonic)
+    engine = Engine(settings.folder, settings.product, clock, limits)
     try:
         commits = CommonCommits(
             lambda request: dispatch(TABLE, request, engine.resources),
             engine.together,
             engine.fair_lock,
         )
-        server = WebServer(Application(commits.answer), settings.host, settings.port)
+        application = Application(commits.answer, proxies=settings.proxies)
+        server = WebServer(application, settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()

@@ -17,7 +17,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 from bench.speed.load import Load, Request, run_apart
-from simulation.environment import ROOT
+from simulation.environment import NO_CLIENT_LIMITS, ROOT
 from vumi.storage.database import FILE
 
 CONNECTIONS = 32
@@ -77,7 +77,7 @@ class Server:
 @contextmanager
 def running(folder: Path, program: Sequence[str] = ("vumi",), **settings: str) -> Iterator[Server]:
     """Run a server with these settings; `program` is its module and arguments."""
-    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
+    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder), **NO_CLIENT_LIMITS}
     with subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
         cwd=ROOT,

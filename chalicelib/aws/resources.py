@@ -11,6 +11,7 @@ from chalicelib import telemetry
 from chalicelib.aws.cold_start import uncollected
 from chalicelib.concurrency import map_parallel
 from chalicelib.lazy import lazy
+from chalicelib.limits import NoLimits
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings, required
 from chalicelib.views.view_queue import ViewMessages, ViewQueue
@@ -37,6 +38,7 @@ class AwsResources:
 
     clock = view_clock = staticmethod(time.time)
     map_parallel = staticmethod(map_parallel)
+    limits = NoLimits()
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

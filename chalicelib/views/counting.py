@@ -57,6 +57,11 @@ class Count:
         """Return the number that the badge shows."""
         return self.summary.base + self.summary.count + self.live
 
+    @property
+    def is_new(self) -> bool:
+        """Return whether the id has neither a summary nor a view."""
+        return not (self.summary.version or self.newest)
+
     def view(self, windows: Windows, now: float, hot: int = HOT_VIEWS) -> View:
         """Make a new view that is later than the watermark; `now` is in seconds since 1970.
 

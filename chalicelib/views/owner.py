@@ -8,6 +8,11 @@ before. So a view belongs to the life of its id at the time in its ULID, wheneve
 delivered.
 
 A renamed badge keeps its partition. Its new name is a summary with an `alias`.
+
+A claim is void after a week if its badge has neither views nor settings. Nothing removes it: it
+stands until somebody else claims the id, in a write that requires the state that was read. So an
+owner's request that comes before that write keeps the claim. A view counts for its id, whoever owns
+it, and no claim removes views.
 """
 
 from __future__ import annotations
@@ -39,6 +44,8 @@ from chalicelib.views.summary import Summary, hour_of, read
 SECRET_BYTES = 24
 MAX_NAMES = 20
 """The maximum number of names of a badge, with its earlier names."""
+CLAIM_SECONDS = 7 * 86_400
+"""After this time, a claim without views and settings is void."""
 TRIES = 10
 """A try fails if another write changed the badge."""
 AHEAD_MILLISECONDS = 5_000
@@ -92,20 +99,23 @@ class Change:
 class Owned:
     """A badge, the digest of its owner's secret, and all its names, the current one last.
 
-    `deleted` is true if the owner has deleted the badge.
+    `deleted` is true if the owner has deleted the badge. `created` is the time of the claim, in
+    seconds since 1970.
     """
 
     badge_id: str
     digest: str
     names: tuple[str, ...] = ()
     deleted: bool = False
+    created: int = 0
 
     @classmethod
     def of(cls, badge_id: str, owner: Item) -> Owned:
         """Decode a badge from its item `OWNER`."""
         given = owner.get("names")
         names = tuple(map(str, given)) if isinstance(given, list) else ()
-        return cls(badge_id, text(owner, "digest"), (badge_id, *names))
+        held_names = (badge_id, *names)
+        return cls(badge_id, text(owner, "digest"), held_names, created=number(owner, "created"))
 
     @property
     def aliases(self) -> list[str]:
@@ -130,8 +140,8 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
     """Give a badge to an owner.
 
     With the digest of a secret that the owner chose, the claim may be repeated and has the same
-    answer. Without one, a secret is generated, which can't be retrieved later. Raises `TakenError`
-    and `StorageError`.
+    answer. Without one, a secret is generated, which can't be retrieved later. A void claim of
+    another owner is replaced. Raises `TakenError` and `StorageError`.
     """
     secret = "" if secret_digest else secrets.token_urlsafe(SECRET_BYTES)
     own_digest = secret_digest or digest(secret)
@@ -139,11 +149,14 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
         owner = table.get(keys.owner(badge_id))
         if owner and hmac.compare_digest(text(owner, "digest"), own_digest):
             return Claimed(badge_id, secret)
-        summary = _read_unused(table, badge_id)
+        summary = _read_unviewed(table, badge_id)
+        if owner and not _is_void(Owned.of(badge_id, owner), summary, now):
+            raise _taken_error(badge_id)
+        free = Owned.of(badge_id, owner).held if owner else attr("SK").missing()
         try:
             table.write(
                 summary.update(now, {"base": base} if base else {}, remove=("deleted",)),
-                Put(_owner_item(badge_id, own_digest, now), attr("SK").missing()),
+                Put(_owner_item(badge_id, own_digest, now), free),
             )
         except ConditionFailed:
             continue
@@ -311,12 +324,30 @@ def _owner_item(badge_id: str, secret_digest: str, now: float) -> Item:
 
 def _read_unused(table: Table, badge_id: str) -> Summary:
     """Return the summary of an id without views and owner. Raises `TakenError`."""
+    if table.get(keys.owner(badge_id)) is not None:
+        raise _taken_error(badge_id)
+    return _read_unviewed(table, badge_id)
+
+
+def _read_unviewed(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id without views, of no other badge. Raises `TakenError`."""
     summary = read(table, badge_id)
-    if not (summary.alias or summary.count or summary.base):
-        count = counting.read(table, badge_id)
-        if not count.live and table.get(keys.owner(badge_id)) is None:
-            return summary
-    raise TakenError(f"{badge_id} has an owner or views already")
+    if summary.alias or summary.count or summary.base or counting.read(table, badge_id).live:
+        raise _taken_error(badge_id)
+    return summary
+
+
+def _is_void(owned: Owned, summary: Summary, now: float) -> bool:
+    """Return whether the claim of a badge without views and base is void.
+
+    A badge that its owner has reset may have had views.
+    """
+    is_set = owned.aliases or summary.frozen or summary.reset > owned.created * 1000
+    return not is_set and owned.created + CLAIM_SECONDS <= now
+
+
+def _taken_error(badge_id: str) -> TakenError:
+    return TakenError(f"{badge_id} has an owner or views already")
 
 
 def _overtaken_error(badge_id: str) -> Unavailable:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.options import MAX_BASE
-from chalicelib.http import responses
+from chalicelib.http import guards, responses
 from chalicelib.http.bodies import read_fields
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
+from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.settings import DIGEST
 from chalicelib.views import ids
@@ -28,8 +29,10 @@ def post_badge(request: Request, resources: Resources) -> Response:
     """Claim an id that has no views; answer its secret, unless the owner chose one."""
     fields = read_fields(request.body, CLAIM)
     badge_id = _id(fields.get("id"), "id")
+    ids.check_counted(badge_id, resources.settings)
     own_digest = _digest(fields["digest"]) if "digest" in fields else ""
     base = _base(fields.get("base", 0))
+    guards.check_limit(Action.CLAIM, request, resources)
     claimed = owner.claim(resources.table, badge_id, base, resources.view_clock(), own_digest)
     secret = {"secret": claimed.secret} if claimed.secret else {}
     return responses.json({"id": badge_id, **secret}, 201)
@@ -41,6 +44,8 @@ def patch_badge(request: Request, resources: Resources) -> Response:
     if owned.deleted:
         raise owner.NotClaimedError(f"{request.path_parameters['badge_id']} was deleted")
     wanted = _read_change(request.body)
+    if wanted.name is not None:
+        ids.check_counted(wanted.name, resources.settings)
     owner.change(resources.table, owned, wanted, resources.view_clock())
     return responses.json({"id": wanted.name or owned.names[-1]})
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from chaos.faults import crash_injection
-from simulation.environment import ROOT
+from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 30_000)
@@ -88,7 +88,7 @@ class Server:
         self._process = subprocess.Popen(  # noqa: S603  our own arguments
             [sys.executable, "-m", "chaos.driver.launch", str(self._clock), str(self._crash_file)],
             cwd=ROOT,
-            env=os.environ | own | SETTINGS,
+            env=os.environ | own | SETTINGS | NO_CLIENT_LIMITS,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )

@@ -17,6 +17,8 @@ from types import MappingProxyType
 from typing import IO, Any
 from urllib.parse import quote, urlsplit
 
+from simulation.environment import NO_CLIENT_LIMITS
+
 ROOT = Path(__file__).parent.parent.parent
 PATIENCE_SECONDS = 30.0
 """The limit for steps that take a second or less on an idle machine."""
@@ -24,7 +26,8 @@ PATIENCE_SECONDS = 30.0
 
 def start(folder: Path, *command: str, **settings: str) -> subprocess.Popen[str]:
     """Start the process without waiting for it."""
-    environment = {**os.environ, "PORT": "0", "DATA": str(folder), **settings}
+    own = {"PORT": "0", "DATA": str(folder), **NO_CLIENT_LIMITS}
+    environment = {**os.environ, **own, **settings}
     return subprocess.Popen(  # noqa: S603  our own words
         [sys.executable, "-m", "vumi", *command],
         cwd=ROOT,

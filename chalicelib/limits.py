@@ -1,0 +1,31 @@
+"""The port of the limits per client: how often an address may do what costs others."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Protocol
+
+
+class Action(Enum):
+    """An action of a client that a limit counts."""
+
+    NEW_ID = auto()
+    """The first view of an id, which creates a badge."""
+    CLAIM = auto()
+    """A request to own a badge."""
+    REQUEST = auto()
+    """Any request."""
+
+
+class Limits(Protocol):
+    """The limits of an engine. A client is the text of an address; nobody limits an empty one."""
+
+    def wait(self, action: Action, client: str) -> float:
+        """Count an action and return 0, or return the seconds until the client may do it."""
+
+
+class NoLimits:
+    """The limits of an engine that limits no client."""
+
+    def wait(self, action: Action, client: str) -> float:  # noqa: ARG002  the port's
+        return 0.0
