@@ -1,13 +1,17 @@
-"""The settings of one machine: the address to listen on and the data folder."""
+"""The settings of one machine: its address, its data folder, and the limits of clients."""
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
+from chalicelib.limits import Action
 from chalicelib.settings import Settings, SettingsError
 from vumi.__main__ import address
+from vumi.server.client_limits import Rate
+from vumi.server.proxies import TrustedProxies
 from vumi.settings import StandaloneSettings
 
 
@@ -15,7 +19,10 @@ def test_without_any_setting_it_listens_to_this_machine_only() -> None:
     settings = StandaloneSettings.from_environment({})
 
     product = Settings(retention_seconds=3_600)
-    assert settings == StandaloneSettings("127.0.0.1", 8000, Path("data"), product)
+    rates = {Action.NEW_ID: Rate(300, 60), Action.CLAIM: Rate(30, 60)}
+    assert settings == StandaloneSettings(
+        "127.0.0.1", 8000, Path("data"), product, rates, TrustedProxies()
+    )
 
 
 def test_every_setting_is_read() -> None:
@@ -26,12 +33,18 @@ def test_every_setting_is_read() -> None:
         "VIEW_WINDOW_SECONDS": "60",
         "GRACE_SECONDS": "120",
         "RETENTION_SECONDS": "7200",
+        "CLIENT_NEW_IDS_PER_MINUTE": "7",
+        "CLIENT_CLAIMS_PER_MINUTE": "0",
+        "CLIENT_REQUESTS_PER_SECOND": "1000000",
+        "TRUSTED_PROXIES": "10.0.0.0/8, unix",
     }
 
     settings = StandaloneSettings.from_environment(environment)
 
     product = Settings(view_window_seconds=60, grace_seconds=120, retention_seconds=7_200)
-    assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product)
+    rates = {Action.NEW_ID: Rate(7, 60), Action.REQUEST: Rate(1_000_000, 1)}
+    proxies = TrustedProxies((IPv4Network("10.0.0.0/8"),), unix=True)
+    assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product, rates, proxies)
 
 
 def test_an_empty_host_or_folder_is_the_default() -> None:
@@ -49,6 +62,17 @@ def test_a_port_within_bounds_is_accepted(given: str, port: int) -> None:
 def test_any_other_port_is_refused_by_name(given: str) -> None:
     with pytest.raises(SettingsError, match="PORT must be a whole number from 0 to 65535"):
         StandaloneSettings.from_environment({"PORT": given})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CLIENT_NEW_IDS_PER_MINUTE", "CLIENT_CLAIMS_PER_MINUTE", "CLIENT_REQUESTS_PER_SECOND"],
+)
+@pytest.mark.parametrize("given", ["-1", "1000001", "1.5", "none"])
+def test_any_other_limit_is_refused_by_name(name: str, given: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        StandaloneSettings.from_environment({name: given})
+    assert str(refusal.value) == f"{name} must be a whole number from 0 to 1000000, not {given!r}"
 
 
 def test_a_wrong_setting_of_every_engine_is_refused_by_name() -> None:
