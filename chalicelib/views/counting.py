@@ -46,21 +46,18 @@ class Count:
     """The views of a badge: those in its summary, and those after the watermark.
 
     `newest` has the ULIDs of the newest live views, newest first: one page, or all `live` views.
+    `is_new` is true if the id has neither a summary nor a view.
     """
 
     summary: Summary
     live: int
     newest: Sequence[str]
+    is_new: bool = False
 
     @property
     def shown(self) -> int:
         """Return the number that the badge shows."""
         return self.summary.base + self.summary.count + self.live
-
-    @property
-    def is_new(self) -> bool:
-        """Return whether the id has neither a summary nor a view."""
-        return not (self.summary.version or self.newest)
 
     def view(self, windows: Windows, now: float, hot: int = HOT_VIEWS) -> View:
         """Make a new view that is later than the watermark; `now` is in seconds since 1970.
@@ -111,7 +108,7 @@ def read(table: Table, badge_id: str) -> Count:
     if live == len(views) and len(page) == limit:
         rest = MAX_LIVE - live + 1
         live += table.count(partition, first=first, last=views[-1], limit=rest) - 1
-    return Count(summary, live, [sk.removeprefix(keys.VIEW) for sk in newest])
+    return Count(summary, live, [sk.removeprefix(keys.VIEW) for sk in newest], is_new=not page)
 
 
 def page_size(badge_id: str) -> int:
