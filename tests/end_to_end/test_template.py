@@ -302,7 +302,8 @@ TARGETS = {
 """The settings of targets, which are checked when an event is created and when it is delivered."""
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
-API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL}
+IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
+API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL, **IDS}
 SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
 RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 
@@ -362,8 +363,8 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         for setting, value in function["Environment"]["Variables"].items()
         if value.get("Ref") in given
     }
-    assert from_parameters == {"API_TOKEN_DIGESTS": "", "RETRY_SECONDS": ""} | dict.fromkeys(
-        TARGETS, ""
+    assert from_parameters == dict.fromkeys(
+        ["API_TOKEN_DIGESTS", "RETRY_SECONDS", *TARGETS, *IDS], ""
     )
     assert Settings.from_environment(from_parameters) == Settings()
 

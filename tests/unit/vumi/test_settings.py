@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from chalicelib.settings import Settings, SettingsError
 from vumi.__main__ import address
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
-from vumi.settings import StandaloneSettings
+from vumi.settings import LIMITS, StandaloneSettings
+
+ROOT = Path(__file__).parents[3]
+SETTING = re.compile("[A-Z_]+")
 
 
 def test_without_any_setting_it_listens_to_this_machine_only() -> None:
@@ -45,6 +49,24 @@ def test_every_setting_is_read() -> None:
     rates = {Action.NEW_ID: Rate(7, 60), Action.REQUEST: Rate(1_000_000, 1)}
     proxies = TrustedProxies((IPv4Network("10.0.0.0/8"),), unix=True)
     assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product, rates, proxies)
+
+
+def test_the_readme_lists_every_setting() -> None:
+    """And the defaults of the limits."""
+
+    class Environment(dict[str, str]):
+        def get(self, name: str, default: str = "") -> str:  # type: ignore[override]
+            self[name] = default
+            return default
+
+    asked = Environment()
+    StandaloneSettings.from_environment(asked)
+    text = (ROOT / "README.md").read_text().partition("\n## Settings\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:3] for row in text.splitlines() if row.startswith("| `")]
+    listed = {name: default.strip() for names, default in rows for name in SETTING.findall(names)}
+    assert asked.keys() == listed.keys()
+    for name, default, _ in LIMITS.values():
+        assert listed[name] == f"`{default}`"
 
 
 def test_an_empty_host_or_folder_is_the_default() -> None:
