@@ -344,6 +344,21 @@ def test_of_two_claims_that_replace_a_void_one_only_the_first_succeeds(table: Ta
     assert owner.authenticate(table, BADGE, first[0]).badge_id == BADGE
 
 
+def test_a_claim_between_the_reads_of_another_is_not_replaced(table: Table) -> None:
+    """The other one has read the void claim before it, and the summary after it."""
+    claim(table)
+    now, reads, first = NOON + WEEK, list[str](), list[str]()
+
+    def step(kind: str) -> None:
+        reads.append(kind)
+        if len(reads) == 2:
+            first.append(claim(table, now=now))
+
+    with pytest.raises(TakenError):
+        claim(FaultyTable(table, before_read=step), now=now)
+    assert owner.authenticate(table, BADGE, first[0]).badge_id == BADGE
+
+
 def test_a_view_that_overtakes_the_next_claim_counts_for_the_new_owner(table: Table) -> None:
     claim(table)
     now = NOON + WEEK
