@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Protocol
 
+from chalicelib.units import Seconds
+
 
 class Action(Enum):
     """An action of a client that a limit counts."""
@@ -20,12 +22,12 @@ class Action(Enum):
 class Limits(Protocol):
     """The limits of an engine. A client is the text of an address; nobody limits an empty one."""
 
-    def wait(self, action: Action, client: str) -> float:
-        """Count an action and return 0, or return the seconds until the client may do it."""
+    def wait(self, action: Action, client: str) -> Seconds:
+        """Count an action and return 0, or return the time until the client may do it."""
 
 
 class NoLimits:
     """The limits of an engine that limits no client."""
 
-    def wait(self, action: Action, client: str) -> float:  # noqa: ARG002  the port's
+    def wait(self, action: Action, client: str) -> Seconds:  # noqa: ARG002  the port's
         return 0.0

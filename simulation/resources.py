@@ -13,6 +13,7 @@ from chalicelib.events.webhooks.sender import Sender
 from chalicelib.limits import Limits, NoLimits
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.units import Seconds
 from chalicelib.views.view_queue import ViewQueue
 
 MISSING: Any = None
@@ -29,7 +30,7 @@ class GivenResources:
     distribution_queue: Queue = MISSING
     archive: Archive = MISSING
     settings: Settings = field(default_factory=Settings)
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], Seconds] = time.time
     map_parallel: MapParallel = map
     limits: Limits = field(default_factory=NoLimits)
     claims: Claims = field(default_factory=Leases)
@@ -37,7 +38,7 @@ class GivenResources:
     event_queues: Mapping[str, Queue] = field(default_factory=dict)
 
     @property
-    def view_clock(self) -> Callable[[], float]:
+    def view_clock(self) -> Callable[[], Seconds]:
         return self.clock
 
     def event_queue(self, name: str) -> Queue | None:

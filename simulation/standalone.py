@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from chalicelib.limits import NoLimits
 from chalicelib.settings import Settings
+from chalicelib.units import Seconds
 from simulation.resources import MISSING
 from vumi.resources import StandaloneResources
 from vumi.storage.database import Database
@@ -17,7 +18,7 @@ from vumi.workers.views import CommitViewQueue
 def standalone(
     database: Database,
     views_queue: CommitViewQueue,
-    clock: Callable[[], float],
+    clock: Callable[[], Seconds],
     settings: Settings,
 ) -> StandaloneResources:
     """Return resources without events and journals."""

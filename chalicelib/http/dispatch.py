@@ -12,6 +12,7 @@ from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundE
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.limits import Action
+from chalicelib.settings import SettingsError
 
 if TYPE_CHECKING:
     from chalicelib.resources import Resources
@@ -53,7 +54,10 @@ def handle(route: Route, request: Request, resources: Resources) -> Response:
 
 def _for_https(response: Response, resources: Resources) -> Response:
     """Tell browsers to use only HTTPS from now on, if the operator wants that (RFC 6797)."""
-    seconds = resources.settings.hsts_seconds
+    try:
+        seconds = resources.settings.hsts_seconds
+    except SettingsError:  # the response says that it failed
+        seconds = 0
     if not seconds:
         return response
     headers = {**response.headers, "Strict-Transport-Security": f"max-age={seconds}"}

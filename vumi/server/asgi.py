@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
+from chalicelib.units import Seconds
 from vumi.server.proxies import TrustedProxies
 
 MAX_BODY_BYTES = 1_048_576
@@ -43,7 +44,7 @@ class BodyTooSlowError(ClientError):
     status = 408
     code = "too_slow"
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: Seconds) -> None:
         super().__init__(f"the body did not come within {seconds:g} s: send the request again")
 
 
@@ -53,7 +54,7 @@ class Application:
     def __init__(
         self,
         answer: Answer,
-        body_seconds: float = BODY_SECONDS,
+        body_seconds: Seconds = BODY_SECONDS,
         proxies: TrustedProxies = NO_PROXIES,
     ) -> None:
         self._answer = answer

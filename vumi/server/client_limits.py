@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from threading import Lock
+from typing import TypeAlias
 
 from chalicelib.limits import Action
+from chalicelib.units import Seconds, WholeSeconds
 
 MAX_CLIENTS = 10_000
 """Buckets of an action. The one that was not used for the longest time is dropped for another."""
@@ -20,7 +22,9 @@ IPV6_PREFIX_BITS = 64
 
 
 MICROSECONDS = 1_000_000
-"""Times of buckets are whole microseconds, so that sums of them are exact."""
+
+Microseconds: TypeAlias = int
+"""Whole microseconds, so that sums of the times of buckets are exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +32,17 @@ class Rate:
     """The number of actions that a full bucket allows, and the seconds in which it fills."""
 
     actions: int
-    seconds: int
+    seconds: WholeSeconds
 
 
 class ClientLimits:
-    """The limits of one machine; `clock` returns seconds and never goes back."""
+    """The limits of one machine; `clock` is monotonic."""
 
-    def __init__(self, rates: Mapping[Action, Rate], clock: Callable[[], float]) -> None:
+    def __init__(self, rates: Mapping[Action, Rate], clock: Callable[[], Seconds]) -> None:
         self._buckets = {action: Buckets(rate) for action, rate in rates.items()}
         self._clock = clock
 
-    def wait(self, action: Action, client: str) -> float:
+    def wait(self, action: Action, client: str) -> Seconds:
         buckets = self._buckets.get(action)
         if buckets is None or not client:
             return 0.0
@@ -52,13 +56,13 @@ class Buckets:
     def __init__(self, rate: Rate) -> None:
         self._period = rate.seconds * MICROSECONDS
         self._per_action = self._period // rate.actions
-        self._full_at: OrderedDict[str, int] = OrderedDict()
+        self._full_at: OrderedDict[str, Microseconds] = OrderedDict()
         self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._full_at)
 
-    def take(self, client: str, now: int) -> int:
+    def take(self, client: str, now: Microseconds) -> Microseconds:
         """Take a token and return 0, or return the time until there is one."""
         with self._lock:
             full_at = max(now, self._full_at.get(client, now)) + self._per_action
