@@ -355,6 +355,12 @@ def test_the_pattern_of_an_id_refuses_what_the_code_refuses() -> None:
         assert (ID_CHARACTERS.fullmatch(character) is not None) == allowed
 
 
+@pytest.mark.parametrize("name", ["claimBadge", "changeBadge", "changeBadgeByQuery", "getHistory"])
+def test_routes_that_take_a_new_id_say_that_the_operator_may_not_count_it(name: str) -> None:
+    [codes] = find("code", OPERATIONS[name]["responses"]["403"])
+    assert "not_counted" in (codes.get("enum") or [codes["const"]])
+
+
 def test_writing_routes_refuse_pages_of_other_sites() -> None:
     for item in PATHS.values():
         for method in METHODS & item.keys():
