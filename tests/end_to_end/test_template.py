@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -629,6 +630,7 @@ Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """Namespace, name, and the dimensions, each with the name that its value refers to."""
 
 
+@cache
 def counted() -> set[tuple[str, str]]:
     """Return the metrics that each function counts: the keywords of `telemetry.count(...)`."""
     found = set()
