@@ -837,9 +837,8 @@ def test_only_the_data_of_prod_outlives_its_stack(
     for stage, stack in stacks.items():
         kept = {name for name, part in stack.items() if part.get("DeletionPolicy") == "Retain"}
         protected = stack["Table"]["Properties"].get("DeletionProtectionEnabled", False)
-        expected = (
-            ({"Table", "ViewsDeadLetters", "Archive"}, True) if stage == "prod" else (set(), False)
-        )
+        data = {"Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"}
+        expected = (data, True) if stage == "prod" else (set(), False)
         assert (kept, protected) == expected
 
 
