@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import json
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +20,7 @@ from zipfile import ZipFile
 import pytest
 import yaml
 from cfnlint.api import lint_file  # type: ignore[import-untyped]
+from packaging.utils import canonicalize_name
 from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]
 from samtranslator.translator.translator import Translator  # type: ignore[import-untyped]
 
@@ -88,15 +91,22 @@ def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
 
 # ---- the package
 
+FILES = {"sam.yaml", "deployment.zip", "deployment.cdx.json", "standalone.cdx.json"}
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy all that `python -m deploy package` reads."""
+    for source in (template.ROOT / "app.py", *template.ROOT.glob("requirements*.txt")):
+        shutil.copy(source, folder)
+    for name in ("chalicelib", "vumi", "deploy", ".chalice"):
+        shutil.copytree(template.ROOT / name, folder / name)
+
 
 def test_a_package_from_another_machine_or_after_chalice_deploy_has_the_same_bytes(
     packages: dict[str, Path], tmp_path: Path
 ) -> None:
     """The names of another stack's table must not be in a package that has its own table."""
-    for name in ("app.py", "requirements.txt", "constraints.txt"):
-        shutil.copy(template.ROOT / name, tmp_path)
-    for name in ("chalicelib", "vumi", "deploy", ".chalice"):
-        shutil.copytree(template.ROOT / name, tmp_path / name)
+    copy_sources(tmp_path)
     arn = "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label"
     write_names("dev", OUTPUTS | {"TableStreamArn": arn}, Folder(tmp_path / ".chalice"))
     subprocess.run(
@@ -105,12 +115,28 @@ def test_a_package_from_another_machine_or_after_chalice_deploy_has_the_same_byt
         check=True,
         capture_output=True,
     )
-    for name in ("sam.yaml", "deployment.zip"):
+    for name in FILES:
         again = (tmp_path / "made" / name).read_bytes()
         assert again == (packages["dev"] / name).read_bytes()
 
 
 OUTPUTS = dict.fromkeys(SETTINGS.values(), "of another stack")
+
+
+def test_a_dependency_whose_hash_is_not_in_the_lock_is_not_packaged(tmp_path: Path) -> None:
+    copy_sources(tmp_path)
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
+    finished = subprocess.run(
+        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 1
+    assert "DO NOT MATCH THE HASHES" in finished.stderr
+    assert not (tmp_path / "made" / "deployment.zip").exists()
 
 
 def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
@@ -120,7 +146,7 @@ def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
 
 def test_packaging_leaves_no_other_files(packages: dict[str, Path]) -> None:
     for folder in packages.values():
-        assert {path.name for path in folder.iterdir()} == {"sam.yaml", "deployment.zip"}
+        assert {path.name for path in folder.iterdir()} == FILES
 
 
 def test_the_zip_is_small(packages: dict[str, Path]) -> None:
@@ -136,6 +162,20 @@ def test_the_zip_has_the_app_the_runtime_of_chalice_and_the_requirements(
     tops = {name.split("/")[0] for name in names(packages["prod"])}
     modules = {name for name in tops if not name.endswith(".dist-info")}
     assert modules == {"app.py", "chalice", "chalicelib", "ulid", *older}
+
+
+def test_the_bill_of_the_package_has_what_is_in_the_zip_and_in_the_runtime(
+    packages: dict[str, Path],
+) -> None:
+    """Chalice copies its own runtime into the zip, without its metadata."""
+    bill = json.loads((packages["prod"] / "deployment.cdx.json").read_text())
+    listed = {(part["name"], part.get("version")) for part in bill["components"]}
+    zipped = metadata.distributions(path=[str(packages["prod"] / "deployment.zip")])
+    packed = {(canonicalize_name(part.name), part.version) for part in zipped}
+    runtime = {("boto3", None), ("botocore", None), ("python", "3.13")}
+    assert listed == packed | runtime | {("chalice", metadata.version("chalice"))}
+    digest = hashlib.sha256((packages["prod"] / "deployment.zip").read_bytes()).hexdigest()
+    assert bill["metadata"]["component"]["hashes"] == [{"alg": "SHA-256", "content": digest}]
 
 
 def test_the_zip_has_the_sources_as_they_are(packages: dict[str, Path]) -> None:
