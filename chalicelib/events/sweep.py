@@ -118,9 +118,12 @@ def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
 def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> Iterator[Due]:
     """Yield the entries of a batch whose `due` is from first to last, in its order."""
     after: Due | None = None
-    while page := table.query_due(batch, first=first, last=last, after=after, limit=PAGE):
+    is_last = False
+    while not is_last:
+        page = table.query_due(batch, first=first, last=last, after=after, limit=PAGE)
         yield from page
-        after = page[-1]
+        is_last = len(page) < PAGE
+        after = None if is_last else page[-1]
 
 
 def _rescue(

@@ -1,4 +1,4 @@
-"""The requests of a badge's owner: claim, set the base, reset, freeze, rename and delete.
+"""The requests of a badge's owner: claim, show, set the base, reset, freeze, rename and delete.
 
 The item `OWNER` has a digest of the owner's secret. The other settings are in the badge's summary.
 
@@ -92,20 +92,23 @@ class Change:
 class Owned:
     """A badge, the digest of its owner's secret, and all its names, the current one last.
 
-    `deleted` is true if the owner has deleted the badge.
+    `deleted` is true if the owner has deleted the badge. `created` is the time of the claim, in
+    seconds since 1970.
     """
 
     badge_id: str
     digest: str
     names: tuple[str, ...] = ()
     deleted: bool = False
+    created: int = 0
 
     @classmethod
     def of(cls, badge_id: str, owner: Item) -> Owned:
         """Decode a badge from its item `OWNER`."""
         given = owner.get("names")
         names = tuple(map(str, given)) if isinstance(given, list) else ()
-        return cls(badge_id, text(owner, "digest"), (badge_id, *names))
+        created = number(owner, "created")
+        return cls(badge_id, text(owner, "digest"), (badge_id, *names), created=created)
 
     @property
     def aliases(self) -> list[str]:
@@ -157,17 +160,23 @@ def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
     The comparison takes constant time. Raises `NotClaimedError`, `WrongSecretError` and
     `StorageError`.
     """
+    owned = find(table, badge_id)
+    if hmac.compare_digest(owned.digest, digest(secret)):
+        return owned
+    if owned.deleted:
+        raise _unclaimed_error(badge_id)
+    raise WrongSecretError("this is not the secret of the badge")
+
+
+def find(table: Table, badge_id: str) -> Owned:
+    """Return the badge of this name. Raises `NotClaimedError` and `StorageError`."""
     summary = read(table, badge_id)
     place = summary.alias or badge_id
-    owner = table.get(keys.owner(place))
-    given = digest(secret)
-    if owner is None:
-        if hmac.compare_digest(summary.deleted, given):
-            return Owned(place, given, (place,), deleted=True)
-        raise NotClaimedError(f"{badge_id} has no owner; claim it with POST /api/v1/badges")
-    if not hmac.compare_digest(text(owner, "digest"), given):
-        raise WrongSecretError("this is not the secret of the badge")
-    return Owned.of(place, owner)
+    if owner := table.get(keys.owner(place)):
+        return Owned.of(place, owner)
+    if summary.deleted:
+        return Owned(place, summary.deleted, (place,), deleted=True)
+    raise _unclaimed_error(badge_id)
 
 
 def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
@@ -317,6 +326,10 @@ def _read_unused(table: Table, badge_id: str) -> Summary:
         if not count.live and table.get(keys.owner(badge_id)) is None:
             return summary
     raise TakenError(f"{badge_id} has an owner or views already")
+
+
+def _unclaimed_error(badge_id: str) -> NotClaimedError:
+    return NotClaimedError(f"{badge_id} has no owner; claim it with POST /api/v1/badges")
 
 
 def _overtaken_error(badge_id: str) -> Unavailable:

@@ -1,6 +1,6 @@
 """Both deployments to AWS, run on an emulator, and the resources that they create.
 
-|The emulator runs the REST API and its authorizer, the functions from the real zip, the event
+The emulator runs the REST API and its authorizer, the functions from the real zip, the event
 source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
 of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
 (`test_policies.py` compares requests with policies), throttling, API Gateway's own errors, alarms

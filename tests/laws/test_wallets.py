@@ -1,6 +1,6 @@
 """The laws of wallets over generated histories.
 
-|The sum of balances is the sum of deposits, no balance is negative or too large, and each balance
+The sum of balances is the sum of deposits, no balance is negative or too large, and each balance
 is the sum of its journal. A posting that was answered was applied once, another one at most once,
 and a retry has the answer, however late. A refusal is final for its nonce and moves no money.
 Entries that left the journals are in the archive: both together are the whole history. A reader who
@@ -40,6 +40,7 @@ from simulation.wallets_world import (
     entries_of,
 )
 from tests.laws.test_events import FAULTS, faults, on_dynamodb, on_sqlite
+from tests.profile import cases
 
 USERS = ["user-a", "user-b", "user-c"]
 amounts = st.integers(1, 12) | st.sampled_from(
@@ -161,9 +162,9 @@ class AnyHistoryOnDynamoDB(AnyHistory):
 
 
 TestWallets = AnyHistory.TestCase
-TestWallets.settings = settings(max_examples=150, stateful_step_count=40)
+TestWallets.settings = settings(max_examples=cases(150), stateful_step_count=40)
 TestWalletsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
-TestWalletsOnDynamoDB.settings = settings(max_examples=3, stateful_step_count=20)
+TestWalletsOnDynamoDB.settings = settings(max_examples=cases(3), stateful_step_count=20)
 
 
 def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:

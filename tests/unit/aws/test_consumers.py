@@ -21,8 +21,10 @@ from chalicelib.aws.consumers import (
     put_views,
     sweep_timers,
 )
+from chalicelib.aws.resources import AwsResources
 from chalicelib.events import schedule
 from chalicelib.events.event import Status, message
+from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.writes import Write
 from chalicelib.views import keys
@@ -248,6 +250,26 @@ def test_without_entries_no_archive_is_needed(monkeypatch: pytest.MonkeyPatch) -
 
 
 # ---- all
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    ("consumer", "event"),
+    [
+        (put_views, events.sqs_event({"m": view().to_message()})),
+        (fold_views, events.stream_event([marker_record(1, BADGE, MARK)])),
+        (sweep_timers, events.tick()),
+        (distribute_timers, events.sqs_event({"m": json.dumps({"events": [["a", AT]]})})),
+        (fire_timers, events.sqs_event({"m": message("a")})),
+        (archive_entries, events.stream_event([entry(1)])),
+    ],
+)
+def test_a_malformed_setting_fails_the_invocation_and_is_named(
+    consumer: Callable[..., object], event: dict[str, Any]
+) -> None:
+    resources.use(AwsResources({"GRACE_SECONDS": "ten minutes"}))
+    with pytest.raises(SettingsError, match="GRACE_SECONDS must be a whole number"):
+        consumer(event, None)
 
 
 @dataclass(frozen=True)

@@ -327,9 +327,8 @@ def test_a_badge_without_an_owner_has_no_secret(table: Table) -> None:
 def test_digests_are_compared_in_constant_time() -> None:
     tree = ast.parse(inspect.getsource(owner.authenticate))
     calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    assert calls.count("hmac.compare_digest") == 2
-    comparisons = [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
-    assert [ast.unparse(node) for node in comparisons] == ["owner is None"]
+    assert calls.count("hmac.compare_digest") == 1
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
 
 
 # ---- base and freeze
