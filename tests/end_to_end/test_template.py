@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import copy
 import hashlib
+import io
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import metadata
@@ -104,6 +107,20 @@ def copy_sources(folder: Path) -> None:
         shutil.copytree(template.ROOT / name, folder / name)
 
 
+def run_package(
+    folder: Path, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m deploy package` on a copy of the sources."""
+    return subprocess.run(
+        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
+        cwd=folder,
+        env={**os.environ, **(settings or {})},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
 def test_a_package_from_another_machine_or_after_chalice_deploy_has_the_same_bytes(
     packages: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -111,12 +128,7 @@ def test_a_package_from_another_machine_or_after_chalice_deploy_has_the_same_byt
     copy_sources(tmp_path)
     arn = "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label"
     write_names("dev", OUTPUTS | {"TableStreamArn": arn}, Folder(tmp_path / ".chalice"))
-    subprocess.run(
-        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
+    assert run_package(tmp_path).returncode == 0
     for name in FILES:
         again = (tmp_path / "made" / name).read_bytes()
         assert again == (packages["dev"] / name).read_bytes()
@@ -125,20 +137,34 @@ def test_a_package_from_another_machine_or_after_chalice_deploy_has_the_same_byt
 OUTPUTS = dict.fromkeys(SETTINGS.values(), "of another stack")
 
 
-def test_a_dependency_whose_hash_is_not_in_the_lock_is_not_packaged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("replacement", "error"),
+    [(f"--hash=sha256:{'0' * 64}", "DO NOT MATCH THE HASHES"), ("", "Hashes are required")],
+    ids=["another hash", "no hash"],
+)
+def test_a_dependency_that_is_not_the_locked_one_is_not_packaged(
+    tmp_path: Path, replacement: str, error: str
+) -> None:
     copy_sources(tmp_path)
     lock = tmp_path / "requirements.txt"
-    lock.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
-    finished = subprocess.run(
-        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
-        cwd=tmp_path,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    lock.write_text(re.sub(r"--hash=\S+", replacement, lock.read_text()).replace(" \\\n", " "))
+    finished = run_package(tmp_path)
     assert finished.returncode == 1
-    assert "DO NOT MATCH THE HASHES" in finished.stderr
+    assert error in finished.stderr
     assert not (tmp_path / "made" / "deployment.zip").exists()
+
+
+def test_a_dependency_without_a_wheel_is_not_built(tmp_path: Path) -> None:
+    """A build would run code of packages that have no hash in the lock."""
+    copy_sources(tmp_path)
+    with tarfile.open(tmp_path / "sdist-1.0.tar.gz", "w:gz") as made:
+        for name in ("PKG-INFO", "setup.py"):
+            made.addfile(tarfile.TarInfo(f"sdist-1.0/{name}"), io.BytesIO())
+    digest = hashlib.sha256((tmp_path / "sdist-1.0.tar.gz").read_bytes()).hexdigest()
+    (tmp_path / "requirements.txt").write_text(f"sdist==1.0 --hash=sha256:{digest}\n")
+    finished = run_package(tmp_path, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)})
+    assert finished.returncode == 1
+    assert "Could not satisfy the requirement: sdist==1.0" in finished.stderr
 
 
 def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
