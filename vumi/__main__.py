@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import resource
 import signal
 import sys
 import time
@@ -21,11 +22,14 @@ from chalicelib.http.dispatch import dispatch
 from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
+from chalicelib.units import Seconds
 from vumi.engine import AlreadyRunningError, Engine
+from vumi.first_token import show_token
 from vumi.server.asgi import Application
 from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
+from vumi.storage.private_files import UMASK
 
 if TYPE_CHECKING:
     from vumi.cli import commands
@@ -36,12 +40,12 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared
 """The loopback address for a server that listens on every address of the machine."""
 
 
-def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> int:
+def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> int:
     """Serve, or run the command that the arguments name, and return the exit status.
 
-    It is 0 for success, 1 for failure and 2 for an unknown command. The server uses `clock`, in
-    seconds since 1970.
+    It is 0 for success, 1 for failure and 2 for an unknown command. The server uses `clock`.
     """
+    _protect_files()
     given = _parse(arguments) if arguments else argparse.Namespace(run=partial(_serve, clock=clock))
     telemetry.write_to(sys.stderr, with_metrics=False)
     try:
@@ -56,6 +60,13 @@ def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> in
     return 0
 
 
+def _protect_files() -> None:
+    """Make every new file for this user only, and no core file, which would have all requests."""
+    os.umask(UMASK)
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
+
+
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Parse the arguments, with the command as `run`; a server does not import the commands."""
     parser = argparse.ArgumentParser("python -m vumi", description=_serve.__doc__)
@@ -64,14 +75,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _serve(
-    settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], float]
+    settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], Seconds]
 ) -> None:
     """Serve badges until SIGINT or SIGTERM."""
     engine = Engine(settings.folder, settings.product, clock)
     try:
         commits = CommonCommits(
             lambda request: dispatch(TABLE, request, engine.resources),
-            engine.together,
+            engine.in_one_commit,
             engine.fair_lock,
         )
         server = WebServer(Application(commits.answer), settings.host, settings.port)
@@ -99,7 +110,7 @@ def _greet(settings: StandaloneSettings, port: int, new_token: str) -> None:
     badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
     print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
     if new_token:
-        print(f"Token for events and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
+        show_token(new_token, sys.stdout, settings.folder)
 
 
 def _explain(error: OSError, settings: StandaloneSettings) -> str:

@@ -12,15 +12,18 @@ from typing import IO, TypeVar
 
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.settings import Settings
+from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
-from vumi.backup import LOCK
+from vumi.check import rights
+from vumi.check.rights import LOCK
 from vumi.fair_lock import FairLock
 from vumi.resources import StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
+from vumi.storage.private_files import FILE_MODE, FOLDER_MODE, open_file
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
@@ -60,17 +63,18 @@ class AlreadyRunningError(Exception):
 class Engine:
     """The file of one machine, the resources of its requests, and the loops that work on it.
 
-    Raises `AlreadyRunningError`, `SettingsError`, `OSError` if the folder can't be made, and a
-    `StorageError` if the file can't be opened.
+    Raises `AlreadyRunningError`, `SettingsError`, `UnsafeFileError` if another user controls the
+    folder, `OSError` if it can't be made, and a `StorageError` if the file can't be opened.
     """
 
     resources: StandaloneResources
 
     def __init__(
-        self, folder: Path, settings: Settings, clock: Callable[[], float] = time.time
+        self, folder: Path, settings: Settings, clock: Callable[[], Seconds] = time.time
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        rights.refuse_foreign(folder)
         self._folder, self._settings, self._clock = folder, settings, clock
         self._lock = _lock(folder)
         self._database = Database(folder / FILE)
@@ -95,6 +99,7 @@ class Engine:
         Return the token if it was generated now, because it can't be shown later. Raises `OSError`
         and `SettingsError`.
         """
+        rights.warn_of_others(self._folder)
         settings, new_token = secrets.prepare(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,
@@ -113,7 +118,7 @@ class Engine:
         self._loops = [*self._view_loops(), *self._event_loops()]
         return new_token
 
-    def together(self, function: Callable[[], Result], /) -> Result:
+    def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
         return self._database.in_one_commit(partial(self._views.commit, function))
 
@@ -168,11 +173,11 @@ class Engine:
 
 def _lock(folder: Path) -> IO[str]:
     """Lock the folder until the process ends: two engines would deliver each message twice."""
-    lock = (folder / LOCK).open("a+")
+    lock = os.fdopen(open_file(folder / LOCK, os.O_RDWR | os.O_CREAT), "r+")
+    os.fchmod(lock.fileno(), FILE_MODE)  # whoever can open a file can also lock it
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        lock.seek(0)
         process = lock.read().strip()
         lock.close()
         raise AlreadyRunningError(

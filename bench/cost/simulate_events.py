@@ -32,7 +32,7 @@ from bench.cost.invocations import (
     running,
 )
 from bench.cost.simulate_views import Agenda
-from chalicelib.events.event import Event, Kind, Status, Target, key
+from chalicelib.events.event import Event, Status, Target, TargetKind, key
 from chalicelib.events.sweep import AHEAD_SECONDS, CURSOR
 from chalicelib.storage.items import Item, number, text
 from simulation.aws_events import tick
@@ -123,10 +123,12 @@ class EventRun:
 
 
 @contextmanager
-def event_run_of(deployed: Deployed) -> Iterator[EventRun]:
+def event_run_of(deployed: Deployed, *, on_moto: bool = False) -> Iterator[EventRun]:
     """Run a stack without events, in which the last minute's sweep found nothing."""
     agenda = Agenda()
-    with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
+    with running(
+        Design.vu_mi, deployed.function_names, lambda: agenda.now, on_moto=on_moto
+    ) as runner:
         swept = (agenda.now - MINUTE + AHEAD_SECONDS) * 1000
         runner.table.put_all([{"PK": CURSOR.pk, "SK": CURSOR.sk, "swept": int(swept)}])
         yield EventRun(runner, deployed, agenda)
@@ -169,7 +171,7 @@ def _sweep_before(timers: EventRun) -> None:
 def far_off(place: int, at: int) -> Item:
     """Return an event for the log, stored since yesterday and named like a ULID."""
     event = Event(
-        f"{place:026}", at, at - FAR * 1000, Target(Kind.LOG), STORED_PAYLOAD, f"{place:064}"
+        f"{place:026}", at, at - FAR * 1000, Target(TargetKind.LOG), STORED_PAYLOAD, f"{place:064}"
     )
     return event.new_item()
 

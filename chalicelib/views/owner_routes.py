@@ -70,14 +70,14 @@ def delete_badge(request: Request, resources: Resources) -> Response:
     return responses.no_content()
 
 
-def _find(request: Request, resources: Resources) -> owner.Owned:
+def _find(request: Request, resources: Resources) -> owner.OwnedBadge:
     """Return the badge for its owner or an operator."""
     if tokens.is_operator(request.headers, resources.settings):
         return owner.find(resources.table, _badge_id(request))
     return _authenticate(request, resources)
 
 
-def _authenticate(request: Request, resources: Resources) -> owner.Owned:
+def _authenticate(request: Request, resources: Resources) -> owner.OwnedBadge:
     return owner.authenticate(resources.table, _badge_id(request), _secret(request))
 
 
@@ -86,15 +86,15 @@ def _badge_id(request: Request) -> str:
     return ids.parse([*request.path_parameters.values(), *request.query.get("id", ())])
 
 
-def _read_change(body: bytes) -> owner.Change:
+def _read_change(body: bytes) -> owner.BadgeChange:
     fields = read_fields(body, CHANGE)
-    wanted = owner.Change(
+    wanted = owner.BadgeChange(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),
         frozen=_flag(fields["frozen"], "frozen") if "frozen" in fields else None,
         name=_id(fields["rename"], "rename") if "rename" in fields else None,
     )
-    if wanted == owner.Change():
+    if wanted == owner.BadgeChange():
         raise BadRequestError(f"give at least one of {', '.join(sorted(CHANGE))}")
     return wanted
 

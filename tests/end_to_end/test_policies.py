@@ -40,7 +40,7 @@ from chalicelib.aws.dynamodb_writes import transaction_item
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.events.claims import Leases
-from chalicelib.events.event import Event, Kind, Status, Target, key, message
+from chalicelib.events.event import Event, Status, Target, TargetKind, key, message
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.http import tokens
@@ -560,7 +560,7 @@ def sweep_on_every_path(aws: Aws) -> None:
     first = aws.sweep()
     assert first["overdue"] == 0
     assert first["sent"] > 4
-    missed = Event("missed", int(NOW * 1000) - 90_000, 0, Target(Kind.LOG), '""', "missed")
+    missed = Event("missed", int(NOW * 1000) - 90_000, 0, Target(TargetKind.LOG), '""', "missed")
     aws.table.write(Put(missed.new_item()))
     assert aws.sweep() == {"sent": 1, "overdue": 1}
     assert aws.sweep() == {"sent": 0, "overdue": 0}

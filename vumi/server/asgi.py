@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
+from chalicelib.units import Seconds
 
 MAX_BODY_BYTES = 1_048_576
 BODY_SECONDS = 30.0
@@ -41,14 +42,14 @@ class BodyTooSlowError(ClientError):
     status = 408
     code = "too_slow"
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: Seconds) -> None:
         super().__init__(f"the body did not come within {seconds:g} s: send the request again")
 
 
 class Application:
     """The ASGI application, which answers requests by `answer`."""
 
-    def __init__(self, answer: Answer, body_seconds: float = BODY_SECONDS) -> None:
+    def __init__(self, answer: Answer, body_seconds: Seconds = BODY_SECONDS) -> None:
         self._answer = answer
         self._body_seconds = body_seconds
 

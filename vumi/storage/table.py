@@ -20,6 +20,7 @@ from chalicelib.storage.writes import (
     Write,
     check_transaction,
 )
+from chalicelib.units import Milliseconds, Seconds
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 
@@ -74,8 +75,8 @@ class SqliteTable:
         batch: str,
         *,
         limit: int,
-        first: int = 0,
-        last: int = MAX_DUE,
+        first: Milliseconds = 0,
+        last: Milliseconds = MAX_DUE,
         after: Due | None = None,
     ) -> list[Due]:
         at = (after.due, *after.key) if after else (first - 1, "", "")
@@ -214,18 +215,18 @@ class Change:
     """A removal by TTL, as it is stored in the change log."""
 
     sequence: int
-    removed_at: float
+    removed_at: Seconds
     item: Item
 
 
-def any_expired(database: Database, now: float) -> bool:
+def any_expired(database: Database, now: Seconds) -> bool:
     """Return whether there is an expired item."""
     return bool(database.read("SELECT 1 FROM items WHERE ttl < ? LIMIT 1", (now,)))
 
 
 def remove_expired(
     connection: sqlite3.Connection,
-    now: float,
+    now: Seconds,
     limit: int,
     may_go: Callable[[Key], bool],
     is_consumed: Callable[[Key], bool],
