@@ -15,7 +15,7 @@ from typing import Any
 
 from chalicelib.events import description as events
 from chalicelib.http import description as shared
-from chalicelib.http import errors
+from chalicelib.http import errors, guards
 from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.views import description as views
@@ -32,7 +32,12 @@ INFO = {
     ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
     "A path that is not described is 404 `not_found`. A method that is not described is the same on"
     " AWS; one machine returns 405 `method_not_allowed` and lists the methods in `Allow`. Requests"
-    " that are refused before they reach a route have errors of the same form.",
+    " that are refused before they reach a route have errors of the same form.\n\n"
+    "One machine may limit each client address (an IPv6 address by its /64): new ids, claims and"
+    " requests. Over a limit, a badge says so and counts nothing, and any other route returns 429"
+    " `too_many_requests` with `Retry-After`. A page of another site can read badges, but its"
+    " visitors' browsers can't change anything: 403 `cross_site`. If the operator has set"
+    " `HSTS_SECONDS`, responses have `Strict-Transport-Security`.",
     "license": {"name": "MIT", "identifier": "MIT"},
     "version": VERSION,
 }
@@ -150,6 +155,8 @@ def _usual_refusals(
             yield errors.BadRequestError
     if operation.body:
         yield shared.TOO_LARGE
+    if route.writes and not route.from_any_site:
+        yield guards.CrossSiteError
     if route.authentication is not Authentication.NONE:
         yield from (errors.UnauthorizedError, errors.ForbiddenError)
 

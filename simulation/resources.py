@@ -13,6 +13,7 @@ from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.events.webhooks.urls import Resolver
 from chalicelib.http.refusals import RefusalLog
+from chalicelib.limits import Limits, NoLimits
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.units import Seconds
@@ -34,6 +35,7 @@ class GivenResources:
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], Seconds] = time.time
     map_parallel: MapParallel = map
+    limits: Limits = field(default_factory=NoLimits)
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
     resolver: Resolver = MISSING

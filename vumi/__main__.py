@@ -26,6 +26,7 @@ from chalicelib.units import Seconds
 from vumi.engine import AlreadyRunningError, Engine
 from vumi.first_token import show_token
 from vumi.server.asgi import Application
+from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
@@ -78,14 +79,16 @@ def _serve(
     settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], Seconds]
 ) -> None:
     """Serve badges until SIGINT or SIGTERM."""
-    engine = Engine(settings.folder, settings.product, clock)
+    limits = ClientLimits(settings.client_rates, time.monotonic)
+    engine = Engine(settings.folder, settings.product, clock, limits)
     try:
         commits = CommonCommits(
             lambda request: dispatch(TABLE, request, engine.resources),
             engine.in_one_commit,
             engine.fair_lock,
         )
-        server = WebServer(Application(commits.answer), settings.host, settings.port)
+        application = Application(commits.answer, proxies=settings.proxies)
+        server = WebServer(application, settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()

@@ -10,6 +10,7 @@ from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.events.webhooks.urls import Resolver
 from chalicelib.http.refusals import RefusalLog
+from chalicelib.limits import Limits
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.units import Seconds
@@ -30,6 +31,7 @@ class StandaloneResources:
     clock: Callable[[], Seconds]
     view_clock: ViewClock
     map_parallel: MapParallel
+    limits: Limits
     table: SqliteTable
     views_queue: ViewQueue
     delivery_queue: SqliteQueue

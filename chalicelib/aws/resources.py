@@ -14,6 +14,7 @@ from chalicelib.aws.cold_start import uncollected
 from chalicelib.concurrency import map_parallel
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.lazy import lazy
+from chalicelib.limits import NoLimits
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings, required
 from chalicelib.views.view_queue import ViewMessages, ViewQueue
@@ -44,6 +45,7 @@ class AwsResources:
 
     clock = view_clock = staticmethod(time.time)
     map_parallel = staticmethod(map_parallel)
+    limits = NoLimits()
 
     resolver = staticmethod(socket.getaddrinfo)
 

@@ -13,10 +13,12 @@ from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
 from chalicelib.units import Seconds
+from vumi.server.proxies import TrustedProxies
 
 MAX_BODY_BYTES = 1_048_576
 BODY_SECONDS = 30.0
 """A body must be complete after this time, so that its connection is free for others."""
+NO_PROXIES = TrustedProxies()
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
 
@@ -49,9 +51,15 @@ class BodyTooSlowError(ClientError):
 class Application:
     """The ASGI application, which answers requests by `answer`."""
 
-    def __init__(self, answer: Answer, body_seconds: Seconds = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        body_seconds: Seconds = BODY_SECONDS,
+        proxies: TrustedProxies = NO_PROXIES,
+    ) -> None:
         self._answer = answer
         self._body_seconds = body_seconds
+        self._proxies = proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -64,7 +72,8 @@ class Application:
             headers = _headers(scope["headers"])
             _check_head(scope)
             body = await self._body(headers, receive)
-            return await self._answer(_request(scope, headers, body))
+            client = self._proxies.client_of(_peer(scope), headers.get("x-forwarded-for", ""))
+            return await self._answer(_request(scope, headers, body, client))
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)
 
@@ -118,13 +127,20 @@ def _check_head(scope: Scope) -> None:
         raise BadRequestError("the target must be a path, percent-encoded")
 
 
-def _request(scope: Scope, headers: Mapping[str, str], body: bytes) -> Request:
+def _peer(scope: Scope) -> str:
+    """Return the address of the other end of the connection, empty for a Unix socket."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _request(scope: Scope, headers: Mapping[str, str], body: bytes, client: str) -> Request:
     return Request(
         scope["method"],
         scope["raw_path"].decode(),
         query=query.parse(scope["query_string"].decode()),
         headers=headers,
         body=body,
+        client=client,
     )
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from chalicelib.http.messages import Request, Response
 from tests import event_loop
-from vumi.server.asgi import MAX_BODY_BYTES, Application
+from vumi.server.asgi import MAX_BODY_BYTES, NO_PROXIES, Application
+from vumi.server.proxies import TrustedProxies
 
 HOST = (b"host", b"h")
 EMPTY = Response()
@@ -51,6 +52,8 @@ def exchange(  # noqa: PLR0913  the parts of a request
     headers: Iterable[tuple[bytes, bytes]] = (HOST,),
     parts: Iterable[bytes | None] = (),
     version: str = "1.1",
+    client: tuple[str, int] | None = None,
+    proxies: TrustedProxies = NO_PROXIES,
     response: Response | Exception = EMPTY,
     body_seconds: float = 10.0,
 ) -> Exchange:
@@ -82,8 +85,9 @@ def exchange(  # noqa: PLR0913  the parts of a request
         "query_string": query,
         "headers": list(headers),
         "http_version": version,
+        "client": client,
     }
-    event_loop.run(Application(answer, body_seconds)(scope, receive, send))
+    event_loop.run(Application(answer, body_seconds, proxies)(scope, receive, send))
     return exchange
 
 
@@ -205,3 +209,27 @@ def test_a_fault_is_an_internal_error_on_an_open_connection() -> None:
     failed = exchange(response=MemoryError())
 
     assert (failed.status, failed.error["code"]) == (500, "internal")
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded", "trusted", "expected"),
+    [
+        (("192.0.2.1", 5), b"203.0.113.9", "", "192.0.2.1"),
+        (("192.0.2.1", 5), b"198.51.100.7, 203.0.113.9", "192.0.2.0/24", "203.0.113.9"),
+        (("", 0), b"203.0.113.9", "unix", "203.0.113.9"),
+        (None, b"203.0.113.9", "", ""),
+    ],
+)
+def test_the_client_is_the_peer_or_the_address_that_a_trusted_proxy_names(
+    client: tuple[str, int] | None, forwarded: bytes, trusted: str, expected: str
+) -> None:
+    headers = [HOST, (b"x-forwarded-for", forwarded)]
+    proxies = TrustedProxies.parse(trusted)
+    assert exchange(headers=headers, client=client, proxies=proxies).request.client == expected
+
+
+def test_a_repeated_header_of_proxies_is_one_list() -> None:
+    named = [(b"x-forwarded-for", b"203.0.113.9"), (b"x-forwarded-for", b"10.0.0.2")]
+    proxies = TrustedProxies.parse("10.0.0.0/8")
+    asked = exchange(headers=[HOST, *named], client=("10.0.0.1", 5), proxies=proxies).request
+    assert asked.client == "203.0.113.9"
