@@ -128,6 +128,11 @@ def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
     assert http_api.handler(event("/nowhere"), None)["statusCode"] == 404
 
 
+def test_a_query_with_too_many_parameters_is_refused() -> None:
+    made = event("/api/v1/views", rawQueryString="&" * 100)
+    assert refusal(http_api.handler(made, None)) == (400, "bad_request")
+
+
 @pytest.mark.parametrize(
     ("more", "status", "code"),
     [
