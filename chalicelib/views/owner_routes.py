@@ -22,11 +22,13 @@ else:
 
 CLAIM = {"id", "base", "digest"}
 CHANGE = {"base", "reset", "frozen", "rename"}
+MAX_BODY_BYTES = 16_384
+"""More than any claim or change has; a claim is read before its caller is known."""
 
 
 def post_badge(request: Request, resources: Resources) -> Response:
     """Claim an id that has no views; answer its secret, unless the owner chose one."""
-    fields = read_fields(request.body, CLAIM)
+    fields = read_fields(request.body, CLAIM, MAX_BODY_BYTES)
     badge_id = _id(fields.get("id"), "id")
     own_digest = _digest(fields["digest"]) if "digest" in fields else ""
     base = _base(fields.get("base", 0))
@@ -59,7 +61,7 @@ def _authenticate(request: Request, resources: Resources) -> owner.Owned:
 
 
 def _read_change(body: bytes) -> owner.Change:
-    fields = read_fields(body, CHANGE)
+    fields = read_fields(body, CHANGE, MAX_BODY_BYTES)
     wanted = owner.Change(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),

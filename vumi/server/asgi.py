@@ -12,27 +12,17 @@ from typing import Any, TypeAlias
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
+from vumi.server import framing
+from vumi.server.framing import Scope
 
-MAX_BODY_BYTES = 1_048_576
 BODY_SECONDS = 30.0
 """A body must be complete after this time, so that its connection is free for others."""
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
 
-Scope: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
-
-
-class BodyTooLargeError(ClientError):
-    """The body of a request is larger than any route takes."""
-
-    status = 413
-    code = "too_large"
-
-    def __init__(self) -> None:
-        super().__init__(f"the body is too large: send at most {MAX_BODY_BYTES} bytes")
 
 
 class BodyTooSlowError(ClientError):
@@ -60,19 +50,14 @@ class Application:
 
     async def _respond(self, scope: Scope, receive: Receive) -> Response:
         try:
-            headers = _headers(scope["headers"])
-            _check_head(scope)
-            body = await self._body(headers, receive)
-            return await self._answer(_request(scope, headers, body))
+            length = framing.check(scope)
+            body = await self._body(receive) if length else b""
+            return await self._answer(_request(scope, body))
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)
 
-    async def _body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
-        """Return the body of a request. Raises `BodyTooLargeError` and `BodyTooSlowError`."""
-        if "content-length" not in headers and "transfer-encoding" not in headers:
-            return b""
-        if int(headers.get("content-length", 0)) > MAX_BODY_BYTES:
-            raise BodyTooLargeError
+    async def _body(self, receive: Receive) -> bytes:
+        """Return the body of a request. Raises `BodyTooSlowError`."""
         try:
             async with asyncio.timeout(self._body_seconds):
                 return await _whole(receive)
@@ -86,11 +71,8 @@ async def _whole(receive: Receive) -> bytes:
     while more:
         part = await receive()
         if part["type"] == "http.disconnect":
-            # The client hung up, or sent malformed chunks and still waits for an answer.
-            raise BadRequestError("the body is malformed: send all of it")
+            raise BadRequestError("the body is not complete: send all of it")
         body += part["body"]
-        if len(body) > MAX_BODY_BYTES:
-            raise BodyTooLargeError
         more = part["more_body"]
     return bytes(body)
 
@@ -104,25 +86,12 @@ def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _check_head(scope: Scope) -> None:
-    """Raise `BadRequestError` for a head that HTTP forbids and the parser accepts.
-
-    Sources: RFC 9112, section 3.2, for `Host`; RFC 3986, section 2, for the target.
-    """
-    hosts = [value for name, value in scope["headers"] if name == b"host"]
-    if scope["http_version"] != "1" and (len(hosts) != 1 or not hosts[0]):
-        raise BadRequestError("send one Host header")
-    path = scope["raw_path"]
-    if not (path.startswith(b"/") and path.isascii() and scope["query_string"].isascii()):
-        raise BadRequestError("the target must be a path, percent-encoded")
-
-
-def _request(scope: Scope, headers: Mapping[str, str], body: bytes) -> Request:
+def _request(scope: Scope, body: bytes) -> Request:
     return Request(
         scope["method"],
         scope["raw_path"].decode(),
         query=query.parse(scope["query_string"].decode()),
-        headers=headers,
+        headers=_headers(scope["headers"]),
         body=body,
     )
 

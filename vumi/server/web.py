@@ -14,12 +14,12 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from vumi.server.asgi import Application
+from vumi.server.framing import MAX_HEAD_BYTES
 
 CONNECTIONS = 1_000
 """The maximum number of open connections; others wait to be accepted."""
 IDLE_SECONDS = 60
 """A connection is closed if no complete head of a request arrives for this long."""
-MAX_HEAD_BYTES = 65_536
 DRAIN_SECONDS = 5.0
 """The time that a stop waits for the current requests."""
 POLL_SECONDS = 0.01
