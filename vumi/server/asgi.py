@@ -13,7 +13,9 @@ from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
 from vumi.server import framing
+from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
+from vumi.server.sockets import Peer, to_peer
 
 BODY_SECONDS = 30.0
 """A body must be complete after this time, so that its connection is free for others."""
@@ -36,22 +38,33 @@ class BodyTooSlowError(ClientError):
 
 
 class Application:
-    """The ASGI application, which answers requests by `answer`."""
+    """The ASGI application, which answers requests by `answer`, and tells `connections` of them."""
 
-    def __init__(self, answer: Answer, body_seconds: float = BODY_SECONDS) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        connections: Connections | None = None,
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
         self._answer = answer
+        self.connections = connections or Connections()
         self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        response = await self._respond(scope, receive)
-        await send(_start(response))
-        await send({"type": "http.response.body", "body": response.body})
-
-    async def _respond(self, scope: Scope, receive: Receive) -> Response:
+        peer = to_peer(*scope["client"])
         try:
-            length = framing.check(scope)
-            body = await self._body(receive) if length else b""
+            response = await self._respond(scope, receive, peer)
+            await send(_start(response))
+            await send({"type": "http.response.body", "body": response.body})
+        finally:
+            self.connections.enter(peer, Phase.IDLE)
+
+    async def _respond(self, scope: Scope, receive: Receive, peer: Peer) -> Response:
+        self.connections.enter(peer, Phase.BODY)
+        try:
+            body = await self._body(receive) if framing.check(scope) else b""
+            self.connections.enter(peer, Phase.ANSWER)
             return await self._answer(_request(scope, body))
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)

@@ -14,6 +14,8 @@ from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.messages import Request, Response
 from tests import event_loop
 from vumi.server.asgi import Application
+from vumi.server.connections import Connections, Phase
+from vumi.server.sockets import Peer
 
 HOST = (b"host", b"h")
 EMPTY = Response()
@@ -54,6 +56,7 @@ def exchange(  # noqa: PLR0913  the parts of a request
     version: str = "1.1",
     response: Response | Exception = EMPTY,
     body_seconds: float = 10.0,
+    connections: Connections | None = None,
 ) -> Exchange:
     """Send a request whose body comes in parts: None is a client that hangs up."""
     exchange = Exchange(None, [])
@@ -78,13 +81,14 @@ def exchange(  # noqa: PLR0913  the parts of a request
         exchange.sent.append(message)
 
     scope = {
+        "client": ["192.0.2.1", "1024"],
         "method": method,
         "raw_path": path,
         "query_string": query,
         "headers": list(headers),
         "http_version": version,
     }
-    event_loop.run(Application(answer, body_seconds)(scope, receive, send))
+    event_loop.run(Application(answer, connections, body_seconds)(scope, receive, send))
     return exchange
 
 
@@ -174,3 +178,31 @@ def test_a_fault_is_an_internal_error_on_an_open_connection() -> None:
     failed = exchange(response=MemoryError())
 
     assert (failed.status, failed.error["code"]) == (500, "internal")
+
+
+class Phases(Connections):
+    """Connections that note the phases of requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[Peer, Phase]] = []
+
+    def enter(self, peer: Peer, phase: Phase) -> None:
+        self.seen.append((peer, phase))
+
+
+@pytest.mark.parametrize(
+    ("headers", "parts", "phases"),
+    [
+        ([HOST], [], [Phase.BODY, Phase.ANSWER, Phase.IDLE]),
+        ([HOST, (b"content-length", b"1")], [b"x", b""], [Phase.BODY, Phase.ANSWER, Phase.IDLE]),
+        ([HOST, (b"content-length", b"1")], [None], [Phase.BODY, Phase.IDLE]),
+    ],
+)
+def test_the_connections_know_of_the_phases_of_a_request(
+    headers: list[tuple[bytes, bytes]], parts: list[bytes | None], phases: list[Phase]
+) -> None:
+    connections = Phases()
+    exchange("POST", headers=headers, parts=parts, connections=connections)
+
+    assert connections.seen == [(("192.0.2.1", 1024), phase) for phase in phases]

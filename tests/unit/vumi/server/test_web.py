@@ -7,6 +7,7 @@ import errno
 import http.client
 import json
 import re
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -19,11 +20,13 @@ import pytest
 from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.messages import Request, Response
 from vumi.server.asgi import Application
+from vumi.server.connections import Connections, Limits
 from vumi.server.framing import MAX_HEAD_BYTES
 from vumi.server.web import WebServer
 
 PATIENCE = 10.0
 """Seconds after which a step counts as hung."""
+LIMITS = Limits()
 LARGE = 12_000_000
 """More bytes than the buffers of a socket take."""
 
@@ -56,9 +59,12 @@ def small() -> Small:
 
 @contextmanager
 def serving(
-    small: Small, host: str = "127.0.0.1", drain_seconds: float = PATIENCE
+    small: Small,
+    host: str = "127.0.0.1",
+    drain_seconds: float = PATIENCE,
+    limits: Limits = LIMITS,
 ) -> Iterator[tuple[WebServer, threading.Thread]]:
-    server = WebServer(Application(small), host, 0, drain_seconds)
+    server = WebServer(Application(small, Connections(limits)), host, 0, drain_seconds)
     ready = threading.Event()
     thread = threading.Thread(target=server.serve, args=(ready.set,))
     thread.start()
@@ -289,6 +295,70 @@ def test_the_parser_cuts_off_the_host_and_the_fragment_of_a_target(
         answer = answer_of(server, get(target, CLOSE))
 
     assert answer.endswith(f'{{"path": "{path}", "body": ""}}'.encode())
+
+
+def closes(client: socket.socket) -> bool:
+    """Return whether the server closes a connection, with or without a reset."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("sent", [b"", b"GET / HT"])
+def test_a_client_that_never_sends_a_head_is_disconnected(
+    small: Small, host: str, sent: bytes
+) -> None:
+    with (
+        serving(small, host, limits=Limits(head_seconds=0.0)) as (server, _),
+        socket.create_connection((host, server.port), PATIENCE) as client,
+    ):
+        client.sendall(sent)
+        assert closes(client)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0", "::"])  # noqa: S104
+def test_a_client_that_sent_a_head_stays_connected(small: Small, host: str) -> None:
+    """The guard and the application name the client in the same way."""
+    reached = "::1" if host == "::1" else "127.0.0.1"
+    with serving(small, host, limits=Limits(head_seconds=0.0, share=1)) as (server, _):
+        connection = http.client.HTTPConnection(reached, server.port, timeout=PATIENCE)
+        with closing(connection):
+            connection.request("GET", "/slow")
+            assert small.entered.wait(PATIENCE)
+            with socket.create_connection((reached, server.port), PATIENCE) as other:
+                assert closes(other)
+            small.go_on.set()
+            assert connection.getresponse().status == 200
+
+
+def test_a_client_that_does_not_read_is_disconnected(small: Small) -> None:
+    with (
+        serving(small, limits=Limits(unread_seconds=0.0)) as (server, _),
+        socket.create_connection(("127.0.0.1", server.port), PATIENCE) as deaf,
+    ):
+        deaf.sendall(get("/large"))
+        resets = select.poll()
+        resets.register(deaf, select.POLLERR)
+        assert resets.poll(PATIENCE * 1000)
+
+
+def test_an_address_has_a_share_of_the_connections(small: Small) -> None:
+    with serving(small, limits=Limits(share=1)) as (server, _), ExitStack() as stack:
+
+        def open_one(host: str) -> socket.socket:
+            client = socket.create_connection(("127.0.0.1", server.port), PATIENCE, (host, 0))
+            stack.enter_context(client)
+            client.sendall(get("/a"))
+            assert client.recv(1_000)
+            return client
+
+        other, oldest, newest = map(open_one, ("127.0.0.2", "127.0.0.1", "127.0.0.1"))
+        assert closes(oldest)
+        for client in (other, newest):
+            client.sendall(get("/a"))
+            assert client.recv(1_000)
 
 
 def test_a_stop_ends_serving_and_frees_the_port(small: Small) -> None:
