@@ -66,7 +66,7 @@ def limit(addresses: Sequence[Peer], unread_seconds: float) -> None:
     """
     for descriptor in _descriptors():
         with suppress(OSError), _borrow(descriptor) as one:
-            if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and _is_on(one, addresses):
+            if _is_on(one, addresses):
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
                 if option := getattr(socket, "TCP_USER_TIMEOUT", 0):

@@ -161,17 +161,18 @@ def test_the_share_is_reached_in_an_order() -> None:
 
 def test_the_oldest_of_a_phase_goes_first() -> None:
     steps = Steps()
-    for second, peer in enumerate((C, A, D, B)):
+    for second, peer in enumerate((C, A, D, B, C)):
         steps.now = second
         steps.enter(peer, Phase.BODY)
-    assert steps.closed() == {C}
+    assert steps.closed() == {A}
 
 
 def test_overdue_connections_are_not_in_a_share() -> None:
     steps = Steps()
-    steps.see(A)
-    steps.now = 10.1
-    steps.see(A, B, C, D)
+    steps.enter(A, Phase.ANSWER)
+    steps.see(unsent=[A])
+    steps.now = 60.1
+    steps.see(B, C, D, unsent=[A])
     assert steps.closed() == {A}
 
 
