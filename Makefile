@@ -2,6 +2,8 @@
 # Every Python from 3.11 on works: make test PYTHON=python3.13
 
 PYTHON ?= python3
+# The profile `full` runs four times as many generated cases.
+PROFILE ?= quick
 VENV := .venv
 BIN := $(VENV)/bin
 
@@ -26,7 +28,7 @@ check: lint types ## check style, layers and types, and run the affected unit te
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
 		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n auto --maxprocesses 4 -k "not moto" $$tests; fi
 
-test: lint types tests ## check style, layers and types, and run all tests
+test: lint types tests ## check style, layers and types, and run all tests: [PROFILE=full]
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -40,7 +42,7 @@ types: $(VENV)/dev.stamp
 PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
-	$(PYTEST)
+	$(PYTEST) --hypothesis-profile=$(PROFILE)
 
 unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/python3.13]
 	$(PYTEST) tests/unit

@@ -131,7 +131,7 @@ def removals(badge_ids: Sequence[str], now: float, first: int = 1) -> dict[str, 
 
     `first` is the first sequence number.
     """
-    mark = WINDOWS.foldable(now) // 1000
+    mark = WINDOWS.foldable(now)
     items = [marker_item(badge_id, mark, WINDOWS.marker_ttl(mark)) for badge_id in badge_ids]
     return removed(items, now, first)
 

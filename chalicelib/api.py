@@ -22,7 +22,7 @@ else:
 
 DESCRIPTION_HEADERS = {
     "Content-Type": "application/json",
-    "Cache-Control": f"public, max-age={page.SECONDS_KEPT}",
+    "Cache-Control": f"public, max-age={page.CACHED_SECONDS}",
     "Access-Control-Allow-Origin": "*",
     "X-Content-Type-Options": "nosniff",
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from chalicelib.units import Seconds
+
 if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
     from chalicelib.events.claims import Claims
@@ -20,16 +22,16 @@ if TYPE_CHECKING:
 class Resources(Protocol):
     """Everything outside the process that routes and consumers use.
 
-    `clock` and `view_clock` return seconds since 1970. `view_clock` is the clock of views, which
-    on one machine never goes back. `map_parallel` works on the independent parts of a batch.
+    `view_clock` is the clock of views, which on one machine never goes back. `map_parallel` works
+    on the independent parts of a batch.
     """
 
     @property
     def settings(self) -> Settings: ...
     @property
-    def clock(self) -> Callable[[], float]: ...
+    def clock(self) -> Callable[[], Seconds]: ...
     @property
-    def view_clock(self) -> Callable[[], float]: ...
+    def view_clock(self) -> Callable[[], Seconds]: ...
     @property
     def map_parallel(self) -> MapParallel: ...
     @property

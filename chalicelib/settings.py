@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from chalicelib.units import WholeSeconds
+
 RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
 """Seconds between the attempts of an event: nine attempts within 32 hours."""
 MAX_RETRY_SECONDS = 7 * 86_400
@@ -42,9 +44,9 @@ class Settings:
 
     table_name: str = ""
     views_queue_url: str = ""
-    view_window_seconds: int = 300
-    grace_seconds: int = 600
-    retention_seconds: int = 1_296_000
+    view_window_seconds: WholeSeconds = 300
+    grace_seconds: WholeSeconds = 600
+    retention_seconds: WholeSeconds = 1_296_000
     hot_views: int = HOT_VIEWS
     timers_queue_url: str = ""
     distribution_queue_url: str = ""
@@ -54,11 +56,11 @@ class Settings:
     webhook_secrets: tuple[str, ...] = ()
     event_queues: Mapping[str, str] = field(default_factory=dict)
     archive_bucket: str = ""
-    retry_seconds: tuple[int, ...] = RETRY_SECONDS
+    retry_seconds: tuple[WholeSeconds, ...] = RETRY_SECONDS
 
     @classmethod
     def from_environment(
-        cls, environment: Mapping[str, str], *, retention_seconds: int = 1_296_000
+        cls, environment: Mapping[str, str], *, retention_seconds: WholeSeconds = 1_296_000
     ) -> Settings:
         """Read the settings; variables have their names in upper case. Raises `SettingsError`.
 
@@ -135,7 +137,7 @@ def _parse_queues(environment: Mapping[str, str]) -> dict[str, str]:
     return queues
 
 
-def _parse_waits(environment: Mapping[str, str]) -> tuple[int, ...]:
+def _parse_waits(environment: Mapping[str, str]) -> tuple[WholeSeconds, ...]:
     waits = _split(environment, "RETRY_SECONDS")
     for wait in waits:
         decimal = wait.isascii() and wait.isdecimal() and len(wait) <= MAX_DIGITS

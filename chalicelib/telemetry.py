@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, TextIO
 
+from chalicelib.units import Seconds, to_milliseconds
+
 NAMESPACE = "vu-mi"
 
 log = logging.getLogger("vu-mi")
@@ -77,17 +79,20 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
-def _embed_metrics(created: float, fields: dict[str, Any]) -> dict[str, Any]:
+def _embed_metrics(created: Seconds, fields: dict[str, Any]) -> dict[str, Any]:
     named = [
         {"Name": name, "Unit": "Seconds" if name.endswith("_seconds") else "Count"}
         for name, value in fields.items()
         if isinstance(value, int)
     ]
     directive = {"Namespace": NAMESPACE, "Dimensions": [["function"]], "Metrics": named}
-    return {"_aws": {"Timestamp": int(created * 1000), "CloudWatchMetrics": [directive]}, **fields}
+    return {
+        "_aws": {"Timestamp": to_milliseconds(created), "CloudWatchMetrics": [directive]},
+        **fields,
+    }
 
 
-def _timestamp(seconds: float) -> str:
+def _timestamp(seconds: Seconds) -> str:
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

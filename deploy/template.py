@@ -23,7 +23,7 @@ SUB_REFERENCE = re.compile(r"\$\{([A-Za-z0-9:.]+)\}")
 Template: TypeAlias = dict[str, Any]
 
 
-class AliasFreeDumper(yaml.SafeDumper):
+class AliasFreeDumper(yaml.CSafeDumper):
     """A YAML dumper without aliases, which CloudFormation does not support."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  the same for every value
@@ -36,7 +36,7 @@ class UnknownNameError(Exception):
 
 def load() -> Template:
     """Read `.chalice/resources.yaml`."""
-    template: Template = yaml.safe_load(RESOURCES.read_text())
+    template: Template = yaml.load(RESOURCES.read_text(), Loader=yaml.CSafeLoader)
     return template
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.storage.items import Item, key_of
+from chalicelib.units import Seconds, WholeSeconds
 from chalicelib.views import keys as views_keys
 from chalicelib.wallets.wallet import Entry
 
@@ -109,13 +110,13 @@ def removal(
     return {**record, "userIdentity": dict(identity)} if identity else record
 
 
-def marker_record(sequence: int | str, badge_id: str, mark: int) -> dict[str, Any]:
-    """Return the record of a window's marker that TTL removed; `mark` is seconds since 1970."""
+def marker_record(sequence: int | str, badge_id: str, mark: WholeSeconds) -> dict[str, Any]:
+    """Return the record of a window's marker that TTL removed."""
     return removal(sequence, *views_keys.marker(badge_id, mark))
 
 
 def item_removal(
-    item: Item, sequence: int, removed_at: float = 1767225600, arn: str = ARN
+    item: Item, sequence: int, removed_at: Seconds = 1767225600, arn: str = ARN
 ) -> dict[str, Any]:
     """Return the stream record of an item that TTL removed."""
     record = removal(sequence, *key_of(item), arn=arn)

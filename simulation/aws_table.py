@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-import yaml
 from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.dynamodb import DynamoTable
+from deploy import template
 
-RESOURCES = Path(__file__).parent.parent / ".chalice" / "resources.yaml"
 CREATE_TABLE = (
     "AttributeDefinitions",
     "BillingMode",
@@ -25,8 +23,7 @@ CREATE_TABLE = (
 
 def table_properties() -> dict[str, Any]:
     """Return the properties of the table in the template."""
-    template = yaml.safe_load(RESOURCES.read_text())
-    properties: dict[str, Any] = template["Resources"]["Table"]["Properties"]
+    properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
     return properties
 
 

@@ -23,6 +23,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Due, Item, Key, number
 from chalicelib.storage.ports import NotStored, Table
 from chalicelib.storage.writes import Delete, Put, Update, Write
+from chalicelib.units import Seconds, WholeSeconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.summary import read
@@ -36,7 +37,7 @@ from simulation.world import GET_SECONDS, NOON, World
 
 Result = TypeVar("Result")
 
-RETENTION_OF_QUEUE = 14 * 86_400
+QUEUE_RETENTION_SECONDS = 14 * 86_400
 LONG_ID = "\N{DUCK}" * 200
 """One read unit reads three views of this id, so its GETs often need a second query."""
 LAST = keys.VIEW + "~"
@@ -58,28 +59,28 @@ MALFORMED_RECORDS: list[dict[str, Any]] = [
 class AwsScenario:
     """The faults of a history.
 
-    Two clocks differ by at most `skew` seconds. `loss` is the share of removals without a stream
+    Two clocks differ by at most `skew`. `loss` is the share of removals without a stream
     record, `faults` the share of storage calls that fail. A badge with `hot` live views is hot.
     The history begins at `start`. Owners change their badges if `owners` is true. `jumps` are the
-    seconds that may pass in one step, `delays` those before a message's first delivery.
+    times that may pass in one step, `delays` those before a message's first delivery.
     """
 
     ids: tuple[str, ...] = ("plain", LONG_ID)
-    skew: float = 100.0
+    skew: Seconds = 100.0
     loss: float = 0.3
     faults: float = 0.03
     hot: int = 1_000
-    start: float = NOON
+    start: Seconds = NOON
     owners: bool = False
-    jumps: tuple[float, ...] = (0.1, 1, 5, 30, 60, 100, 300, 700, 3_600)
-    delays: tuple[float, ...] = (0, 1, 5, 30, 200, 290, 310, 600, 900, 2_000, 90_000, 300_000)
+    jumps: tuple[Seconds, ...] = (0.1, 1, 5, 30, 60, 100, 300, 700, 3_600)
+    delays: tuple[Seconds, ...] = (0, 1, 5, 30, 200, 290, 310, 600, 900, 2_000, 90_000, 300_000)
 
 
 @dataclass
 class Message:
     """A message of the views queue and the earliest time of its next delivery."""
 
-    visible_at: float
+    visible_at: Seconds
     body: str
     view: View | None
 
@@ -119,7 +120,7 @@ class Paused:
         if left:
             raise NotStored(left, "unprocessed")
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         assert not delay
         self._world.call(partial(self._world.accept, body))
 
@@ -138,7 +139,7 @@ class AwsWorld(World):
         self.scenario, self.engine, self.faults = scenario, engine, scenario.faults
         self.settings = Settings(hot_views=scenario.hot)
         self.messages: list[Message] = []
-        self.expiring: dict[Key, int] = {}
+        self.expiring: dict[Key, WholeSeconds] = {}
         self.stream: list[dict[str, Any]] = []
         self._sequence = 10**20
         paused = Paused(self)
@@ -151,7 +152,7 @@ class AwsWorld(World):
         )
         resources.use(self.resources)
 
-    def clock(self) -> float:
+    def clock(self) -> Seconds:
         operation = self.scheduler.current
         return self.now + (operation.skew if operation else 0.0)
 
@@ -186,9 +187,9 @@ class AwsWorld(World):
             self.deliver_at(self.now + late, body, view)
             late += chance.choice([0, 1, 100, 299, 600, 86_400, 5 * 86_400])
 
-    def deliver_at(self, at: float, body: str, view: View | None) -> None:
+    def deliver_at(self, at: Seconds, body: str, view: View | None) -> None:
         """Schedule a delivery, unless the queue has forgotten the message by then."""
-        if view is None or at < view.milliseconds / 1000 + RETENTION_OF_QUEUE - 86_400:
+        if view is None or at < view.milliseconds / 1000 + QUEUE_RETENTION_SECONDS - 86_400:
             self.messages.append(Message(at, body, view))
 
     def store(self, writes: Sequence[Write]) -> None:
@@ -336,7 +337,7 @@ class AwsWorld(World):
             self.messages = [one for one in self.messages if one not in batch]
             self.deliver(batch)
 
-    def _next_ttl(self) -> float:
+    def _next_ttl(self) -> Seconds:
         """Return the time at which the first marker expires."""
         return min(
             (ttl for key, ttl in self.expiring.items() if key.sk == keys.WINDOW), default=inf

@@ -9,17 +9,18 @@ from typing import Any
 from ulid import ULID
 
 from chalicelib.storage.retry import Retry
+from chalicelib.units import Seconds
 
-NOON = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
+NOON: Seconds = datetime(2026, 3, 14, 12, tzinfo=UTC).timestamp()
 
 
 @dataclass
 class Clock:
-    """A clock that a test sets, in seconds since 1970."""
+    """A clock that a test sets."""
 
-    now: float = NOON
+    now: Seconds = NOON
 
-    def __call__(self) -> float:
+    def __call__(self) -> Seconds:
         return self.now
 
 
@@ -27,14 +28,14 @@ class Clock:
 class FakeTime:
     """A clock that moves only by `sleep`; `slept` records the length of each sleep."""
 
-    now: float = 1_000.0
-    slept: list[float] = field(default_factory=list)
+    now: Seconds = 1_000.0
+    slept: list[Seconds] = field(default_factory=list)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: Seconds) -> None:
         self.slept.append(seconds)
         self.now += seconds
 
-    def monotonic(self) -> float:
+    def monotonic(self) -> Seconds:
         return self.now
 
     def retry(self, **settings: Any) -> Retry:
@@ -47,6 +48,6 @@ class FakeTime:
         return Retry(**(steps | settings))
 
 
-def ulid_of(taken: float, tail: str = "0" * 16) -> str:
-    """Return a ULID for a time in seconds since 1970, with a fixed random part."""
+def ulid_of(taken: Seconds, tail: str = "0" * 16) -> str:
+    """Return a ULID for a time, with a fixed random part."""
     return str(ULID.from_timestamp(taken))[:10] + tail

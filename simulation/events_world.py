@@ -16,17 +16,18 @@ from chalicelib.events import delivery, schedule, sweep
 from chalicelib.events import event as events
 from chalicelib.events.claims import Claims
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
-from chalicelib.events.event import Event, Kind, Status, Target
+from chalicelib.events.event import Event, Status, Target, TargetKind
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
+from chalicelib.units import Milliseconds, Seconds
 from simulation.faults import Fault, Faults, Faulty, FaultyQueue, FaultyTable
 from simulation.scheduled_events import fire
 
 SCHEDULE = (5.0, 600.0)
-START = 1_800_000_000_000
-MINUTE = 60_000
-LATEST = 10 * MINUTE
+START: Milliseconds = 1_800_000_000_000
+MINUTE: Milliseconds = 60_000
+LATEST: Milliseconds = 10 * MINUTE
 """A sweep finds a lost event within this time after the event is due or the faults have ended.
 
 It takes longest if a sweep whose clock is 100 s ahead has just moved the event to five minutes
@@ -46,17 +47,17 @@ class Waiting:
     """A message and the earliest time of its delivery."""
 
     body: str
-    visible: int
+    visible: Milliseconds
 
 
 class Mail:
     """A queue that keeps every message, so any message may come again."""
 
-    def __init__(self, now: Callable[[], int]) -> None:
+    def __init__(self, now: Callable[[], Milliseconds]) -> None:
         self.messages: list[Waiting] = []
         self._now = now
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         self.send_all([ports.Message(body, delay)])
 
     def send_all(self, messages: Sequence[ports.Message]) -> None:
@@ -84,7 +85,7 @@ class EventsWorld:
         self.cancelled: set[str] = set()
         self.succeeded: set[str] = set()
         self.under_way: defaultdict[str, int] = defaultdict(int)
-        self.deliveries: defaultdict[str, list[int]] = defaultdict(list)
+        self.deliveries: defaultdict[str, list[Milliseconds]] = defaultdict(list)
         faulty_table = FaultyTable(table, self.faults, self._check_written)
         self._table = faulty_table
         self._queue = FaultyQueue(self.fire_mail, self.faults)
@@ -101,13 +102,13 @@ class EventsWorld:
         )
 
     @property
-    def now(self) -> int:
+    def now(self) -> Milliseconds:
         """The time by the clock, which may be wrong."""
         return self.time + self.clock_error
 
-    def accept(self, name: str, at: int, faults: Sequence[Fault] = ()) -> None:
+    def accept(self, name: str, at: Milliseconds, faults: Sequence[Fault] = ()) -> None:
         """Accept an event by a request that is always the same for one name."""
-        event = Event(name, at, START, Target(Kind.LOG), "{}", request=f"{name} at {at}")
+        event = Event(name, at, START, Target(TargetKind.LOG), "{}", request=f"{name} at {at}")
         with self._under(faults), suppress(schedule.IdTakenError):
             schedule.accept(event, self._table, self._queue, self.now)
             self.accepted.add(name)
@@ -120,7 +121,7 @@ class EventsWorld:
             assert name not in self.succeeded
             self.cancelled.add(name)
 
-    def sweep(self, faults: Sequence[Fault] = (), ahead: int = 0) -> None:
+    def sweep(self, faults: Sequence[Fault] = (), ahead: Milliseconds = 0) -> None:
         """Sweep with a clock that is `ahead` of the others."""
         with self._under(faults):
             sweep.sweep(self._table, self._groups, self.now + ahead)
@@ -193,11 +194,11 @@ class EventsWorld:
                 assert item is not None
                 delivery.redrive(self.table, self.fire_mail, Event.of(item), self.now)
 
-    def set_clock(self, error: int) -> None:
+    def set_clock(self, error: Milliseconds) -> None:
         """Set how far the clock is ahead of the right time, or behind it."""
         self.clock_error = error
 
-    def pass_time(self, milliseconds: int) -> None:
+    def pass_time(self, milliseconds: Milliseconds) -> None:
         self.time += milliseconds
 
     def end(self) -> None:
@@ -229,7 +230,7 @@ class EventsWorld:
         self.fire_mail.messages = [one for one in self.fire_mail.messages if one.visible > self.now]
         self.pass_time(MINUTE)
 
-    def _latest(self, start: int) -> int:
+    def _latest(self, start: Milliseconds) -> Milliseconds:
         """Return the time by which the next event must be done, 0 if all are done."""
         active = [one for one in map(self._read, self.accepted) if one.status is Status.ACTIVE]
         return min(

@@ -10,6 +10,7 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.ports import Message, NotSent, NotStored, Queue, Table
 from chalicelib.storage.writes import Put, Write
+from chalicelib.units import Seconds
 
 Result = TypeVar("Result")
 
@@ -117,7 +118,7 @@ class FaultyQueue:
         self._queue = queue
         self._faults = faults
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         self._faults.call(lambda: self._queue.send(body, delay=delay))
 
     def send_all(self, messages: Sequence[Message]) -> None:

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+from chalicelib.units import Seconds
+
 
 class Moment(NamedTuple):
-    """A time in seconds since 1970, and the number of storage calls before it."""
+    """A time, and the number of storage calls before it."""
 
-    seconds: float
+    seconds: Seconds
     call: int = 0
 
 

@@ -26,7 +26,7 @@ def logging_put_back() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
+def logged_events(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str, dict[str, object]]]:
     """Return the level, message and fields of each log line that is not a metric."""
     return [
         (

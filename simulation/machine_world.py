@@ -18,6 +18,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.writes import Update, Write
+from chalicelib.units import Seconds
 from chalicelib.views import counting, keys
 from chalicelib.views.view import View
 from simulation.aws_world import LONG_ID, MALFORMED_BODIES
@@ -39,6 +40,7 @@ from vumi.workers.views import CommitViewQueue, ViewWorker
 Result = TypeVar("Result")
 
 RETENTION_SECONDS = 3_600
+JUMPS = (0.1, 1, 5, 30, 60, 300, 700, 3_600, -1, -60, -700, -90_000, 90_000)
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,9 @@ class MachineScenario:
     ids: tuple[str, ...] = ("a", LONG_ID)
     faults: float = 0.03
     hot: int = 1_000
-    start: float = NOON
+    start: Seconds = NOON
     owners: bool = True
-    jumps: tuple[float, ...] = (0.1, 1, 5, 30, 60, 300, 700, 3_600, -1, -60, -700, -90_000, 90_000)
+    jumps: tuple[Seconds, ...] = JUMPS
 
 
 class FaultyDatabase(Database):
@@ -129,7 +131,7 @@ class MachineWorld(World):
         self._latest = max(self._latest, self.now)
         return Moment(self._latest, self.calls)
 
-    def clock(self) -> float:
+    def clock(self) -> Seconds:
         return self.resources.view_clock()
 
     def _open(self) -> None:

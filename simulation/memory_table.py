@@ -18,6 +18,7 @@ from chalicelib.storage.writes import (
     Write,
     check_transaction,
 )
+from chalicelib.units import Milliseconds
 from vumi.storage.conditions import holds
 from vumi.storage.table import updated
 
@@ -59,8 +60,8 @@ class MemoryTable:
         batch: str,
         *,
         limit: int,
-        first: int = 0,
-        last: int = MAX_DUE,
+        first: Milliseconds = 0,
+        last: Milliseconds = MAX_DUE,
         after: Due | None = None,
     ) -> list[Due]:
         found = sorted(

@@ -13,17 +13,18 @@ from typing import Any
 
 from greenlet import getcurrent, greenlet
 
+from chalicelib.units import Seconds
 from simulation.faults import Crash
 
 
 class Operation:
-    """A function that runs in its own process, whose clock is `skew` seconds ahead of the world's.
+    """A function that runs in its own process, whose clock is `skew` ahead of the world's.
 
-    A process that is not done after `timeout` seconds ends.
+    A process that is not done after `timeout` ends.
     """
 
     def __init__(
-        self, run: Callable[[Operation], None], now: float, skew: float, timeout: float
+        self, run: Callable[[Operation], None], now: Seconds, skew: Seconds, timeout: Seconds
     ) -> None:
         self.skew = skew
         self.ends_at = now + timeout
@@ -35,7 +36,7 @@ class Operation:
     def is_done(self) -> bool:
         return self._greenlet.dead
 
-    def resume(self, now: float) -> None:
+    def resume(self, now: Seconds) -> None:
         """Run the operation up to its next storage call, or end it after its timeout."""
         if now > self.ends_at and self._greenlet.gr_frame is not None:
             self._greenlet.throw(Crash)
@@ -64,11 +65,11 @@ class Scheduler:
         if self.current is not None:
             self._main.switch()
 
-    def step(self, now: float) -> None:
+    def step(self, now: Seconds) -> None:
         """Run one operation up to its next storage call."""
         self.go_on(self._random.choice(self.under_way), now)
 
-    def go_on(self, operation: Operation, now: float) -> None:
+    def go_on(self, operation: Operation, now: Seconds) -> None:
         self.current = operation
         try:
             operation.resume(now)

@@ -16,8 +16,9 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
+from chalicelib.units import Seconds
 from chalicelib.views import keys, owner
-from chalicelib.views.owner import Change
+from chalicelib.views.owner import BadgeChange
 from chalicelib.views.summary import read
 from simulation.faults import Crash
 from simulation.ledger import Ledger, Moment, Span
@@ -38,7 +39,7 @@ class OwnersWorld(Protocol):
 
     @property
     def moment(self) -> Moment: ...
-    def clock(self) -> float: ...
+    def clock(self) -> Seconds: ...
     def start(self, run: Callable[[Operation], None]) -> None: ...
 
 
@@ -81,13 +82,13 @@ class Owners:
         random = self._world.random
         wanted = random.choice(
             [
-                Change(reset=True),
-                Change(reset=True, base=3),
-                Change(base=random.choice([0, 1_000])),
-                Change(frozen=random.choice([True, False, False])),
-                Change(name=random.choice(self.ids)),
-                Change(name=self._new_name()),
-                Change(reset=True, name=self._new_name()),
+                BadgeChange(reset=True),
+                BadgeChange(reset=True, base=3),
+                BadgeChange(base=random.choice([0, 1_000])),
+                BadgeChange(frozen=random.choice([True, False, False])),
+                BadgeChange(name=random.choice(self.ids)),
+                BadgeChange(name=self._new_name()),
+                BadgeChange(reset=True, name=self._new_name()),
                 None,
             ]
         )

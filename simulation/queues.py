@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message
+from chalicelib.units import Seconds
 
 
 @dataclass
@@ -17,7 +18,7 @@ class FakeQueue:
     after: bool = False
     bodies: list[str] = field(default_factory=list)
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         self.send_all([Message(body, delay)])
 
     def send_all(self, messages: Sequence[Message]) -> None:

@@ -12,6 +12,7 @@ from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.units import Seconds
 from chalicelib.views.view_queue import ViewQueue
 
 MISSING: Any = None
@@ -28,14 +29,14 @@ class GivenResources:
     distribution_queue: Queue = MISSING
     archive: Archive = MISSING
     settings: Settings = field(default_factory=Settings)
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], Seconds] = time.time
     map_parallel: MapParallel = map
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
     event_queues: Mapping[str, Queue] = field(default_factory=dict)
 
     @property
-    def view_clock(self) -> Callable[[], float]:
+    def view_clock(self) -> Callable[[], Seconds]:
         return self.clock
 
     def event_queue(self, name: str) -> Queue | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from chalicelib.events.delivery import EventDelivery
-from chalicelib.events.event import Event, Kind, Target
+from chalicelib.events.event import Event, Target, TargetKind
+from chalicelib.units import Milliseconds, to_milliseconds
 from simulation.clocks import NOON
 
-AT = int(NOON * 1000)
+AT: Milliseconds = to_milliseconds(NOON)
 
 
 def fire(firing: EventDelivery, event: Event) -> None:
@@ -15,6 +16,6 @@ def fire(firing: EventDelivery, event: Event) -> None:
         firing.settle(attempted)
 
 
-def an_event(name: str = "e", at: int = AT, request: str = "") -> Event:
+def an_event(name: str = "e", at: Milliseconds = AT, request: str = "") -> Event:
     """Return an event for the log that was accepted at noon."""
-    return Event(name, at, AT, Target(Kind.LOG), '"hello"', request or f"{name} at {at}")
+    return Event(name, at, AT, Target(TargetKind.LOG), '"hello"', request or f"{name} at {at}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from chalicelib.settings import Settings
+from chalicelib.units import Seconds
 from simulation.resources import MISSING
 from vumi.resources import StandaloneResources
 from vumi.storage.database import Database
@@ -16,7 +17,7 @@ from vumi.workers.views import CommitViewQueue
 def standalone(
     database: Database,
     views_queue: CommitViewQueue,
-    clock: Callable[[], float],
+    clock: Callable[[], Seconds],
     settings: Settings,
 ) -> StandaloneResources:
     """Return resources without events and journals."""

@@ -11,6 +11,7 @@ from zlib import crc32
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 from chalicelib.views import counting, keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Failures, Store
@@ -21,33 +22,30 @@ from simulation.clocks import NOON
 BADGE = "octocat"
 WINDOWS = Windows()
 """Windows of 300 s, a grace of 600 s; young until 300 s, old from 900 s on."""
-AT_NOON = int(NOON * 1000)
-HOUR = 3_600
-DAY = 24 * HOUR
+AT_NOON: Milliseconds = to_milliseconds(NOON)
+HOUR: WholeSeconds = 3_600
+DAY: WholeSeconds = 24 * HOUR
 
 
-def ulid(at: int = AT_NOON, place: int = 0, badge_id: str = BADGE) -> str:
-    """Return the ULID of a view, for a time in milliseconds since 1970.
-
-    Two views of one badge at the same time differ by `place`.
-    """
+def ulid(at: Milliseconds = AT_NOON, place: int = 0, badge_id: str = BADGE) -> str:
+    """Return the ULID of a view; two views of a badge at one time differ by `place`."""
     badge = crc32(badge_id.encode()) % 10**8
     return f"{earliest(at)[:10]}{badge:08}{place:08}"
 
 
 def view(
-    at: int = AT_NOON,
+    at: Milliseconds = AT_NOON,
     place: int = 0,
     badge_id: str = BADGE,
     *,
     first: bool = True,
     hot: bool = False,
 ) -> View:
-    """Return a view at a time in milliseconds since 1970."""
+    """Return a view at a time."""
     return View(badge_id, ulid(at, place, badge_id), first=first, hot=hot)
 
 
-def put_views(table: Table, *times: int, badge_id: str = BADGE) -> list[View]:
+def put_views(table: Table, *times: Milliseconds, badge_id: str = BADGE) -> list[View]:
     """Put a view item for each time, as for young views."""
     views = [view(at, place, badge_id) for place, at in enumerate(times)]
     places = [keys.view(badge_id, one.ulid) for one in views]
@@ -84,12 +82,12 @@ def shown(table: Table, badge_id: str = BADGE) -> int:
     return counting.read(table, badge_id).shown
 
 
-def store(table: Table, *views: View, now: float = NOON) -> Failures:
+def store(table: Table, *views: View, now: Seconds = NOON) -> Failures:
     """Store views as `put_views` does."""
     return Store(table, WINDOWS, lambda: now, map).store(views)
 
 
-def fold(table: Table, now: float, badge_id: str = BADGE) -> int:
+def fold(table: Table, now: Seconds, badge_id: str = BADGE) -> int:
     """Fold all views of a badge that are older than the grace."""
     return Folder(table, WINDOWS, lambda: now).fold_all(badge_id)
 

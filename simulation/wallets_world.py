@@ -21,6 +21,7 @@ from ulid import ULID
 from chalicelib.storage.items import Item, Key, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete
+from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import journal, opening
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
@@ -32,23 +33,23 @@ from chalicelib.wallets.ledger import (
     SameWalletError,
     UnknownWalletError,
 )
-from chalicelib.wallets.wallet import Answer, Entry, Kind, Outcome, Posting, nonce
+from chalicelib.wallets.wallet import Answer, Entry, Posting, PostingKind, PostingOutcome, nonce
 from simulation.archive_world import ArchiveWorld
 from simulation.faults import Fault, Faults, Faulty, FaultyTable
 
-START = 1_800_000_000.0
+START: Seconds = 1_800_000_000.0
 NOBODY = "7" * 26
 """A valid id that no wallet has."""
 EVERYTHING = 100_000
 AHEAD_SECONDS = 50
-CLOCKS = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
-"""The seconds by which the clock of each process is ahead."""
+CLOCKS: tuple[Seconds, ...] = (-AHEAD_SECONDS, 0, AHEAD_SECONDS)
+"""The time by which the clock of each process is ahead."""
 PAGE = 2
 
-Told: TypeAlias = Answer | type[PostingError]
+ClientAnswer: TypeAlias = Answer | type[PostingError]
 
 
-def answer_of(ledger: Ledger, posting: Posting) -> Told:
+def answer_of(ledger: Ledger, posting: Posting) -> ClientAnswer:
     """Return the answer to a posting. Raises `StorageError` if there is none."""
     try:
         return Answer(ledger.post(posting))
@@ -107,14 +108,14 @@ class Books:
     def deposited(self) -> int:
         """The sum of all deposits."""
         postings = [entry.posting for entry in self.all_entries]
-        return sum(one.amount for one in postings if one.kind is Kind.DEPOSIT)
+        return sum(one.amount for one in postings if one.kind is PostingKind.DEPOSIT)
 
-    def check_told(self, told: Sequence[Answer]) -> None:
+    def check_answers(self, answers: Sequence[Answer]) -> None:
         """Check that each posting that was done is in all its journals, a refused one in none."""
         ids = {entry.entry_id for entry in self.all_entries}
-        for answer in told:
+        for answer in answers:
             entry = answer.entry
-            if answer.outcome is Outcome.DONE:
+            if answer.outcome is PostingOutcome.DONE:
                 assert all((one, entry) in self.entries for one in entry.posting.wallets)
             else:
                 assert entry.entry_id not in ids
@@ -182,7 +183,7 @@ class WalletsWorld:
         self.now = START
         self.users: set[str] = set()
         self.postings: list[Posting] = []
-        self.told: list[Answer] = []
+        self.answers: list[Answer] = []
         self.first: dict[Key, Answer] = {}
         self.archive = ArchiveWorld()
         self.readers: list[Reader] = []
@@ -190,7 +191,7 @@ class WalletsWorld:
         bits = Random(1).getrandbits  # noqa: S311  the same in each run
         self._ledgers = [Ledger(self._faulty, partial(self._clock, one), bits) for one in CLOCKS]
 
-    def _clock(self, ahead: float) -> float:
+    def _clock(self, ahead: Seconds) -> Seconds:
         return self.now + ahead
 
     def open(self, user: str, faults: Sequence[Fault] = ()) -> None:
@@ -198,7 +199,9 @@ class WalletsWorld:
         self.users.add(user)
         with Faulty(self.faults, faults):
             try:
-                opened = opening.open_wallet(self._faulty, user, int(self.now * 1000)).wallet_id
+                opened = opening.open_wallet(
+                    self._faulty, user, to_milliseconds(self.now)
+                ).wallet_id
             except opening.HasWalletError as has:
                 opened = has.details["id"]
             assert opening.of_user(self.table, user).wallet_id == opened
@@ -224,20 +227,20 @@ class WalletsWorld:
         if self.postings:
             self.ask(self.postings[which % len(self.postings)], faults, process)
 
-    def _note(self, posting: Posting, answer: Told) -> None:
+    def _note(self, posting: Posting, answer: ClientAnswer) -> None:
         first = self.first.get(nonce(posting))
         if isinstance(answer, Answer):
             assert answer.entry.posting == posting
             assert first in (None, answer), "a nonce was answered in two ways"
             self.first[nonce(posting)] = answer
-            self.told.append(answer)
+            self.answers.append(answer)
         elif answer is UnknownWalletError:
             assert NOBODY in (posting.source, posting.target)
             assert first is None
         elif answer is NonceReusedError:
             assert first is None or first.entry.posting != posting
 
-    def _expected(self, posting: Posting) -> Told | Outcome:
+    def _expected(self, posting: Posting) -> ClientAnswer | PostingOutcome:
         """Return the answer that the table implies: the first one, or by the present balances."""
         if posting.source == posting.target:
             return SameWalletError
@@ -246,10 +249,10 @@ class WalletsWorld:
         if NOBODY in (posting.source, posting.target):
             return UnknownWalletError
         if posting.source and self.balance(posting.source) < posting.amount:
-            return Outcome.INSUFFICIENT_FUNDS
+            return PostingOutcome.INSUFFICIENT_FUNDS
         if self.balance(posting.target) + posting.amount > MAX_BALANCE:
-            return Outcome.BALANCE_LIMIT
-        return Outcome.DONE
+            return PostingOutcome.BALANCE_LIMIT
+        return PostingOutcome.DONE
 
     def balance(self, wallet_id: str) -> int:
         """Return the balance of a wallet."""
@@ -282,7 +285,7 @@ class WalletsWorld:
         """Check the laws that hold at any time."""
         books = Books.of(self.table, self.wallet_ids, self.archive.entries())
         books.check()
-        books.check_told(self.told)
+        books.check_answers(self.answers)
         books.check_asked(self.postings)
         for reader in self.readers:
             reader.check(entries_of(self.table, reader.wallet_id))
@@ -315,7 +318,7 @@ def _places(ids: Sequence[str], item: Item) -> list[int]:
     return [ids.index(_wallet_of(item)), ids.index(text(item, "from"))]
 
 
-def _matches(answer: Told, expected: Told | Outcome) -> bool:
-    if isinstance(expected, Outcome):
+def _matches(answer: ClientAnswer, expected: ClientAnswer | PostingOutcome) -> bool:
+    if isinstance(expected, PostingOutcome):
         return isinstance(answer, Answer) and answer.outcome is expected
     return answer == expected

@@ -23,6 +23,7 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
+from chalicelib.units import Seconds
 from chalicelib.views import history, keys
 from chalicelib.views.summary import read
 from chalicelib.views.windows import Windows
@@ -33,11 +34,11 @@ from simulation.owners import OWNED, Owners
 
 Result = TypeVar("Result")
 
-NOON = 1_800_014_400.0
+NOON: Seconds = 1_800_014_400.0
 """A noon in UTC."""
 GET_SECONDS = 30.0
 """The timeout of a GET at API Gateway."""
-FAR = 100_000.0
+FAR_SECONDS = 100_000.0
 
 
 @dataclass
@@ -64,7 +65,7 @@ class World:
     faults: float
 
     def __init__(
-        self, seed: int, start: float, skew: float, ids: tuple[str, ...], *, has_owners: bool
+        self, seed: int, start: Seconds, skew: Seconds, ids: tuple[str, ...], *, has_owners: bool
     ) -> None:
         self.has_owners = has_owners
         self.random = Random(seed)  # noqa: S311  seeded, not for security
@@ -78,7 +79,7 @@ class World:
         """Return the time of the world, which never goes back, and the number of storage calls."""
         return Moment(self.now, self.calls)
 
-    def clock(self) -> float:
+    def clock(self) -> Seconds:
         """Return the time by the clock of the process that asks."""
         raise NotImplementedError
 
@@ -104,7 +105,7 @@ class World:
     def windows(self) -> Windows:
         return Windows.of(self.settings)
 
-    def start(self, run: Callable[[Operation], None], timeout: float = FAR) -> None:
+    def start(self, run: Callable[[Operation], None], timeout: Seconds = FAR_SECONDS) -> None:
         """Start an operation in a process with its own clock."""
         skew = self.random.uniform(-0.5, 0.5) * self.skew
         self.scheduler.start(Operation(run, self.now, skew, timeout))
@@ -206,8 +207,8 @@ class World:
             count = read(self.engine, badge_id).count
             least, most = self.ledger.bounds(badge_id)
             assert least <= count <= most, f"{badge_id[:9]}: {count} of {least} to {most}"
-            told = history.read(self.engine, badge_id, 400, self.now).total
-            assert told == count, f"{badge_id[:9]}: {count} counted, the history has {told}"
+            total = history.read(self.engine, badge_id, 400, self.now).total
+            assert total == count, f"{badge_id[:9]}: {count} counted, the history has {total}"
 
     def names(self) -> list[str]:
         """Return all ids that had a view or a request."""

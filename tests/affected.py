@@ -1,6 +1,6 @@
 """The unit tests that a change can affect: `python -m tests.affected [BASE]` prints their files.
 
-|A test is affected if it imports, directly or through other files, a file that differs from the
+A test is affected if it imports, directly or through other files, a file that differs from the
 branch BASE. A file that is not Python counts as all modules of its folder.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from tests import profile
 
 os.environ.update(
     AWS_ACCESS_KEY_ID="testing",
@@ -12,10 +12,4 @@ os.environ.update(
     AWS_DEFAULT_REGION="us-east-1",
 )
 
-settings.register_profile(
-    "vu-mi",
-    derandomize=True,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("vu-mi")
+profile.register()

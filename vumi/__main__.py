@@ -21,6 +21,7 @@ from chalicelib.http.dispatch import dispatch
 from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
+from chalicelib.units import Seconds
 from vumi.engine import AlreadyRunningError, Engine
 from vumi.server.asgi import Application
 from vumi.server.common_commits import CommonCommits
@@ -36,11 +37,10 @@ ANY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared
 """The loopback address for a server that listens on every address of the machine."""
 
 
-def main(arguments: Sequence[str], clock: Callable[[], float] = time.time) -> int:
+def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> int:
     """Serve, or run the command that the arguments name, and return the exit status.
 
-    It is 0 for success, 1 for failure and 2 for an unknown command. The server uses `clock`, in
-    seconds since 1970.
+    It is 0 for success, 1 for failure and 2 for an unknown command. The server uses `clock`.
     """
     given = _parse(arguments) if arguments else argparse.Namespace(run=partial(_serve, clock=clock))
     telemetry.write_to(sys.stderr, with_metrics=False)
@@ -64,14 +64,14 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _serve(
-    settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], float]
+    settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], Seconds]
 ) -> None:
     """Serve badges until SIGINT or SIGTERM."""
     engine = Engine(settings.folder, settings.product, clock)
     try:
         commits = CommonCommits(
             lambda request: dispatch(TABLE, request, engine.resources),
-            engine.together,
+            engine.in_one_commit,
             engine.fair_lock,
         )
         server = WebServer(Application(commits.answer), settings.host, settings.port)

@@ -12,6 +12,7 @@ from typing import IO, TypeVar
 
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.settings import Settings
+from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
@@ -67,7 +68,7 @@ class Engine:
     resources: StandaloneResources
 
     def __init__(
-        self, folder: Path, settings: Settings, clock: Callable[[], float] = time.time
+        self, folder: Path, settings: Settings, clock: Callable[[], Seconds] = time.time
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +114,7 @@ class Engine:
         self._loops = [*self._view_loops(), *self._event_loops()]
         return new_token
 
-    def together(self, function: Callable[[], Result], /) -> Result:
+    def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         """Run requests in one commit, which also stores their views."""
         return self._database.in_one_commit(partial(self._views.commit, function))
 

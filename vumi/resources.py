@@ -10,6 +10,7 @@ from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
+from chalicelib.units import Seconds
 from chalicelib.views.view_queue import ViewQueue
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -24,7 +25,7 @@ class StandaloneResources:
     """The `chalicelib.resources.Resources` of one machine."""
 
     settings: Settings
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
     view_clock: ViewClock
     map_parallel: MapParallel
     table: SqliteTable

@@ -118,7 +118,7 @@ def per_view(usage: Usage, views: int) -> Usage:
     return {name: quantity / views for name, quantity in usage.items()}
 
 
-def together(*usages: Usage) -> Usage:
+def add_usages(*usages: Usage) -> Usage:
     """Add up usages."""
     total: Counter[str] = Counter()
     for usage in usages:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bench.cost.bill import GB, Bill, Prices, Usage, per_view, together
+from bench.cost.bill import GB, Bill, Prices, Usage, add_usages, per_view
 from bench.cost.deployed import Deployed
 from bench.cost.invocations import ACCEPT, DISTRIBUTE, FIRE, SWEEP, Invocation
 from bench.cost.metering import item_bytes
@@ -81,12 +81,12 @@ class CountedEvents:
 
     def alone(self, life: str) -> Usage:
         """Return the usage of an event that shares nothing, not even the check of its token."""
-        return together(self._beside_the_idle_sweep(self.lives[life]), self.kept())
+        return add_usages(self._beside_the_idle_sweep(self.lives[life]), self.kept())
 
     def in_a_rush(self) -> Usage:
         """Return the usage of one event of a million an hour."""
         rush = self.rush
-        return together(
+        return add_usages(
             per_view(self.bill.usage(rush.accepted), SAMPLE),
             per_view(self._beside_the_idle_sweep([rush.swept, *rush.distributed]), A_MINUTE),
             per_view(self.bill.usage(rush.fired), SAMPLE),

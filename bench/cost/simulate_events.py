@@ -32,7 +32,7 @@ from bench.cost.invocations import (
     running,
 )
 from bench.cost.simulate_views import Agenda
-from chalicelib.events.event import Event, Kind, Status, Target, key
+from chalicelib.events.event import Event, Status, Target, TargetKind, key
 from chalicelib.events.sweep import AHEAD_SECONDS, CURSOR
 from chalicelib.storage.items import Item, number, text
 from simulation.aws_events import tick
@@ -169,7 +169,7 @@ def _sweep_before(timers: EventRun) -> None:
 def far_off(place: int, at: int) -> Item:
     """Return an event for the log, stored since yesterday and named like a ULID."""
     event = Event(
-        f"{place:026}", at, at - FAR * 1000, Target(Kind.LOG), STORED_PAYLOAD, f"{place:064}"
+        f"{place:026}", at, at - FAR * 1000, Target(TargetKind.LOG), STORED_PAYLOAD, f"{place:064}"
     )
     return event.new_item()
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from bench.aws_events import WINDOWS
-from bench.cost.bill import GB, Prices, Usage, together
+from bench.cost.bill import GB, Prices, Usage, add_usages
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES, CountedEvents
 from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, Invocation
 from bench.cost.metering import Request
@@ -300,7 +300,7 @@ def _fixed(counted: Counted, events: CountedEvents) -> Report:
         "the same for point-in-time recovery, GB": ("pitr_gb_month", _stored_gb(counted)),
     }
     sweeps = events.idle_month()
-    usage = together(dict(unused.values()), sweeps)
+    usage = add_usages(dict(unused.values()), sweeps)
     beyond = sum(_beyond_free(name, quantity, prices) for name, quantity in usage.items())
     beyond_of_sweeps = sum(_beyond_free(name, sweeps[name], prices) for name in sweeps)
     return Report(

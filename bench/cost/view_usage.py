@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import mean
 
 from bench.aws_events import WINDOWS
-from bench.cost.bill import GB, Bill, Prices, Usage, per_view, together
+from bench.cost.bill import GB, Bill, Prices, Usage, add_usages, per_view
 from bench.cost.deployed import Deployed
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES
 from bench.cost.invocations import API, COUNT_OF_THE_ORIGINAL, Design, Invocation
@@ -64,7 +64,7 @@ class Counted:
 
     def of_a_view(self, get: Invocation, run: Run) -> Usage:
         """Return the usage of one view, from its GET until it is no longer kept."""
-        return together(self.bill.usage([get]), self.after_the_get(run), self.kept())
+        return add_usages(self.bill.usage([get]), self.after_the_get(run), self.kept())
 
     def after_the_get(self, run: Run) -> Usage:
         """Return the usage of one view in the two consumers."""

@@ -77,7 +77,7 @@ def _attack(server: Server, name: str) -> Seen:
         )
         time.sleep(REST_SECONDS)
         attacked = _visit(server, SECONDS)
-        size = resident(server.process_id)
+        size = resident(server.process.pid)
         attack.wait()
     time.sleep(REST_SECONDS)
     return Seen(name, quiet, attacked, size)

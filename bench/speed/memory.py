@@ -63,7 +63,7 @@ def _load_part(server: Server, part: int) -> Seen:
     requests = [Request(f"/api/v1/views?id=bench%2F{place % IDS}") for place in range(number)]
     load = server.load(requests)
     file = sum(path.stat().st_size for path in server.folder.glob(f"{FILE}*"))
-    return Seen(part * number, resident(server.process_id), file, load)
+    return Seen(part * number, resident(server.process.pid), file, load)
 
 
 def resident(process_id: int) -> int:

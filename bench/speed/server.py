@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from subprocess import Popen
 
 from bench.speed.load import Load, Request, run_apart
-from simulation.environment import ROOT
+from simulation.server_process import ServerProcess, killed, start
 from vumi.storage.database import FILE
 
 CONNECTIONS = 32
 """Keep-alive connections of a load."""
-STOP_SECONDS = 15.0
 SETTLE_SECONDS = 60.0
 """The most that putting, expiry and folds of a round may take; views expire in two seconds."""
 POLL_SECONDS = 0.05
@@ -33,14 +27,12 @@ UNDER_WAY = (
 """Messages to put, markers and views to remove, and removals to fold, in one statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Server:
+class Server(ServerProcess):
     """A running server."""
 
-    host: str
-    port: int
-    folder: Path
-    process_id: int
+    def __init__(self, process: Popen[str], folder: Path) -> None:
+        super().__init__(process)
+        self.folder = folder
 
     def load(self, requests: Sequence[Request]) -> Load:
         """Make every request once, from a separate process."""
@@ -77,33 +69,5 @@ class Server:
 @contextmanager
 def running(folder: Path, program: Sequence[str] = ("vumi",), **settings: str) -> Iterator[Server]:
     """Run a server with these settings; `program` is its module and arguments."""
-    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
-    with subprocess.Popen(  # noqa: S603  a module of this project
-        [sys.executable, "-m", *program],
-        cwd=ROOT,
-        env=os.environ | own | settings,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            host, port = _address(process)
-            yield Server(host, port, folder, process.pid)
-        finally:
-            _stop(process)
-
-
-def _address(process: subprocess.Popen[str]) -> tuple[str, int]:
-    """Return the server's address, from the first line that it prints."""
-    line = process.stdout.readline() if process.stdout else ""
-    found = re.search(r"http://([^:/]+):(\d+)/", line)
-    if not found:
-        raise RuntimeError(f"python -m vumi did not start, it printed {line!r}")
-    return found[1], int(found[2])
-
-
-def _stop(process: subprocess.Popen[str]) -> None:
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
+    with killed(start(folder, program, settings, stderr=None)) as process:
+        yield Server(process, folder)

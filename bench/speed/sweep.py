@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.measuring import interleaved, medians, seconds
 from chalicelib.events import sweep
-from chalicelib.events.event import Event, Kind, Target
+from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.storage.items import key_of
 from chalicelib.storage.writes import Delete
 from simulation.report import Report, judged
@@ -47,9 +47,9 @@ class Stored:
         due = now + sweep.AHEAD_SECONDS * 1000
         items = [_event(f"due-{due}-{place}", due - place).new_item() for place in range(DUE)]
         self.table.put_all(items)
-        found: list[sweep.Swept] = []
+        found: list[sweep.SweepResult] = []
         took = seconds(lambda: found.append(sweep.sweep(self.table, self.queue, now)))
-        if found != [sweep.Swept(DUE, 0)]:
+        if found != [sweep.SweepResult(DUE, 0)]:
             raise AssertionError(f"swept {found}, not {DUE}")
         for item in items:
             self.table.write(Delete(key_of(item)))
@@ -92,4 +92,4 @@ def _file_with(events: int) -> Iterator[Stored]:
 
 
 def _event(name: str, at: int) -> Event:
-    return Event(name, at, START, Target(Kind.LOG), '"hello"', name)
+    return Event(name, at, START, Target(TargetKind.LOG), '"hello"', name)

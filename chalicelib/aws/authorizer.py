@@ -12,7 +12,7 @@ from chalicelib.http import tokens
 
 blueprint = Blueprint(__name__)
 
-SECONDS_KEPT = 300
+CACHED_SECONDS = 300
 """API Gateway caches the answer for this long, also for a token that is removed meanwhile."""
 METHODS = ["GET", "PATCH", "POST", "PUT"]
 """A `*` in place of a method would match the beginning of any other path too."""
@@ -21,7 +21,7 @@ OF_USERS = [AuthRoute("/api/v1/wallets", METHODS), AuthRoute("/api/v1/wallets/*"
 """A user's token is valid for the routes of wallets, which check whose token it is."""
 
 
-@blueprint.authorizer(name="authorize", ttl_seconds=SECONDS_KEPT)
+@blueprint.authorizer(name="authorize", ttl_seconds=CACHED_SECONDS)
 def authorize(request: AuthRequest) -> AuthResponse:
     """Allow all routes for an operator's token, those of wallets for a user's, else none.
 

@@ -12,11 +12,9 @@ from chalice.app import Response as ChaliceResponse
 from chalicelib import telemetry
 from chalicelib.aws import callers, resources
 from chalicelib.aws.authorizer import authorize
-from chalicelib.http import errors
 from chalicelib.http.dispatch import handle
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
-from chalicelib.settings import SettingsError
 
 ANY_TYPE = ["*/*"]
 """The `content_types` of a route. With fewer, Chalice refuses other types of bodies."""
@@ -39,10 +37,7 @@ def _view(app: Chalice, route: Route) -> Callable[..., ChaliceResponse]:
         if app.current_request is None:
             raise RuntimeError("Chalice calls a view without a request")
         request = to_request(app.current_request)
-        try:
-            return _to_chalice(handle(route, request, resources.current()))
-        except SettingsError as wrong:
-            return _to_chalice(errors.to_response(wrong))
+        return _to_chalice(handle(route, request, resources.current()))
 
     view.__doc__ = route.handler.__doc__  # the summary of the route in the template
     return view

@@ -1,4 +1,4 @@
-"""A helper that makes a Lambda function's first request quicker."""
+"""The pause of the garbage collector in a Lambda function's first request, a cold start."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Turn the garbage collector off while long-lived objects are imported and created."""
+    """Turn the garbage collector off while clients are imported and created.
+
+    They live as long as the process, so a collection frees nothing. It would take about a tenth of
+    the cold start's processor time.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

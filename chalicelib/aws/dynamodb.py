@@ -15,12 +15,13 @@ from botocore.exceptions import ClientError
 
 from chalicelib.aws.attribute_values import decode_item, encode, encode_item, encode_key
 from chalicelib.aws.dynamodb_writes import single_request, transaction_item
-from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translated
+from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translate_errors
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE, NotStored
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write, check_transaction
+from chalicelib.units import Milliseconds
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -85,8 +86,8 @@ class DynamoTable:
         batch: str,
         *,
         limit: int,
-        first: int = 0,
-        last: int = MAX_DUE,
+        first: Milliseconds = 0,
+        last: Milliseconds = MAX_DUE,
         after: Due | None = None,
     ) -> list[Due]:
         request = _due(batch, first, last)
@@ -133,7 +134,7 @@ class DynamoTable:
         def once() -> None:
             nonlocal left
             asked: Any = {self._name: {"Keys": left, **CONSISTENT}}
-            with translated():
+            with translate_errors():
                 answer = self._client.batch_get_item(RequestItems=asked)
             items = map(decode_item, answer.get("Responses", {}).get(self._name, []))
             found.update((key_of(item), item) for item in items)
@@ -148,7 +149,7 @@ class DynamoTable:
     def _put_batch(self, items: Sequence[Item]) -> list[Item]:
         """Store up to 25 items; return those that DynamoDB left unprocessed."""
         requests = [{"PutRequest": {"Item": encode_item(item)}} for item in items]
-        with translated():
+        with translate_errors():
             answer = self._client.batch_write_item(
                 RequestItems={self._name: requests}  # type: ignore[dict-item]
             )
@@ -172,7 +173,7 @@ class DynamoTable:
 
     def _write_single(self, write: Put | Update | Delete) -> None:
         operation, request = single_request(write)
-        with translated():
+        with translate_errors():
             try:
                 self._send(operation, request)
             except ClientError as error:
@@ -182,7 +183,7 @@ class DynamoTable:
 
     def _transact(self, writes: Sequence[Write]) -> None:
         items: Any = [transaction_item(write, self._name) for write in writes]
-        with translated():
+        with translate_errors():
             try:
                 self._client.transact_write_items(TransactItems=items)
             except ClientError as error:
@@ -204,7 +205,7 @@ class DynamoTable:
 
     def _ask(self, operation: str, **request: Any) -> dict[str, Any]:
         def once() -> dict[str, Any]:
-            with translated():
+            with translate_errors():
                 return self._send(operation, request)
 
         return self._retry.call(once)
@@ -248,7 +249,7 @@ def _between(partition: str, first: str, last: str) -> dict[str, Any]:
     return {"KeyConditionExpression": condition, "ExpressionAttributeValues": values}
 
 
-def _due(batch: str, first: int, last: int) -> dict[str, Any]:
+def _due(batch: str, first: Milliseconds, last: Milliseconds) -> dict[str, Any]:
     """Return the arguments of a query of the index; DynamoDB reserves some names of attributes."""
     return {
         "IndexName": INDEX,

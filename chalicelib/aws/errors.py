@@ -56,7 +56,7 @@ def meaning(error: ClientError) -> StorageError:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Raise a `StorageError` in place of botocore's errors."""
     try:
         yield

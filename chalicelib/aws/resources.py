@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +34,21 @@ ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 
 
 class AwsResources:
-    """The clients of DynamoDB, SQS and S3, each imported and connected on first use."""
+    """The clients of DynamoDB, SQS and S3, each imported and connected on first use.
+
+    The settings are read on first use too, so that a request whose function has a wrong one is
+    answered, and the log names the setting. Every property raises `SettingsError`.
+    """
 
     clock = view_clock = staticmethod(time.time)
     map_parallel = staticmethod(map_parallel)
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    @cached_property
+    def settings(self) -> Settings:
+        return Settings.from_environment(self._environment)
 
     @cached_property
     @uncollected()
@@ -109,4 +118,4 @@ def use(resources: Resources | None) -> None:
 def _from_environment() -> AwsResources:
     if ON_LAMBDA in os.environ:
         telemetry.start_on_lambda()
-    return AwsResources(Settings.from_environment(os.environ))
+    return AwsResources(os.environ)

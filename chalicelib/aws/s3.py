@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.storage.ports import check_object_name
 from chalicelib.storage.retry import Retry
 
@@ -29,5 +29,5 @@ class S3Archive:
         self._retry.call(lambda: self._put_once(name, body))
 
     def _put_once(self, name: str, body: bytes) -> None:
-        with translated():
+        with translate_errors():
             self._client.put_object(Bucket=self._bucket, Key=name, Body=body)

@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from chalicelib.aws.errors import translated
+from chalicelib.aws.errors import translate_errors
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Message, NotSent, check_delay
 from chalicelib.storage.retry import Retry
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
@@ -27,7 +28,7 @@ class SqsQueue:
         self._url = url
         self._retry = retry or Retry()
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         check_delay(delay)
         self._retry.call(lambda: self._send_once(body, delay))
 
@@ -52,15 +53,15 @@ class SqsQueue:
         if refused or waiting:
             raise NotSent(refused + waiting, reason)
 
-    def _send_once(self, body: str, delay: float) -> None:
-        with translated():
+    def _send_once(self, body: str, delay: Seconds) -> None:
+        with translate_errors():
             self._client.send_message(
                 QueueUrl=self._url, MessageBody=body, DelaySeconds=math.ceil(delay)
             )
 
     def _send_batch(self, messages: Sequence[Message], refused: list[Message]) -> list[Message]:
         """Send up to ten messages; return those to try again, append refused ones to `refused`."""
-        with translated():
+        with translate_errors():
             answer = self._client.send_message_batch(
                 QueueUrl=self._url,
                 Entries=[

@@ -13,6 +13,7 @@ from chalicelib.lazy import lazy
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Key
 from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Seconds
 from chalicelib.views import keys
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def _key(record: Record) -> Key:
     return Key(key["PK"]["S"], key["SK"]["S"])
 
 
-def _removed_at(record: Record) -> float:
-    """Return when an item was removed, in seconds since 1970; 0 if the record does not say."""
+def _removed_at(record: Record) -> Seconds:
+    """Return when an item was removed; 0 if the record does not say."""
     return float(record["dynamodb"].get("ApproximateCreationDateTime", 0))
 
 

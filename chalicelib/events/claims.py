@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from chalicelib.units import Milliseconds
+
 if TYPE_CHECKING:
     from chalicelib.events.event import Event
 
@@ -27,7 +29,7 @@ class Claims(Protocol):
     def release(self, claim: str) -> None:
         """Forget a claim after its worker stopped delivering."""
 
-    def held_until(self, event: Event, now: int) -> int:
+    def held_until(self, event: Event, now: Milliseconds) -> Milliseconds:
         """Return the time until which no other worker may deliver an event; 0 if any may."""
 
 
@@ -40,5 +42,5 @@ class Leases:
     def release(self, claim: str) -> None:
         """Do nothing: the write of the outcome removes the lease."""
 
-    def held_until(self, event: Event, now: int) -> int:  # noqa: ARG002  the lease has its own time
+    def held_until(self, event: Event, now: Milliseconds) -> Milliseconds:  # noqa: ARG002  the lease has its own time
         return event.lease

@@ -11,20 +11,21 @@ from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
 from chalicelib.events.delivery import EndedAttempt, EventDelivery
 from chalicelib.events.event import Event
-from chalicelib.events.sweep import Swept, SweptGroup
+from chalicelib.events.sweep import SweepResult, SweptGroup
 from chalicelib.events.targets import TargetSender
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
+from chalicelib.units import to_milliseconds
 
 Result = TypeVar("Result")
 
 
-def sweep_events(resources: Resources) -> Swept:
+def sweep_events(resources: Resources) -> SweepResult:
     """Send the events that are due soon to the distribution. Raises `StorageError`.
 
     The next sweep sends the events that a failed sweep did not send.
     """
-    now = int(resources.clock() * 1000)
+    now = to_milliseconds(resources.clock())
     return sweep.sweep(resources.table, resources.distribution_queue, now, resources.map_parallel)
 
 
@@ -35,7 +36,7 @@ def distribute(groups: Iterable[SweptGroup], resources: Resources) -> list[Swept
 
 def _is_distributed(group: SweptGroup, resources: Resources) -> bool:
     try:
-        sweep.distribute(group, resources.delivery_queue, int(resources.clock() * 1000))
+        sweep.distribute(group, resources.delivery_queue, to_milliseconds(resources.clock()))
     except StorageError as error:
         telemetry.event(logging.WARNING, "events_not_distributed", reason=str(error))
         return False

@@ -25,6 +25,7 @@ from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Update
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 
 DELIVERY_SECONDS = 20
 """The longest time of a delivery, with room. No delivery begins with less left of its lease."""
@@ -39,13 +40,13 @@ class DeliveryResult:
 
     `code` is an HTTP status, or 0 without one. `error` is empty if the event was delivered. After
     a final result the event is not tried again. `retry_after` is the wait that the receiver asks
-    for, in seconds.
+    for.
     """
 
     code: int = 0
     error: str = ""
     is_final: bool = False
-    retry_after: float = 0.0
+    retry_after: Seconds = 0.0
 
 
 class EndedAttempt(NamedTuple):
@@ -62,17 +63,16 @@ Send: TypeAlias = Callable[[Event], DeliveryResult]
 class EventDelivery:
     """The steps of a delivery: claim an event, attempt it, and write the result.
 
-    `send` sends an event to its target. `schedule` has the seconds to wait after the first failed
-    attempt, the second and so on; the attempt after the last wait is the last. `clock` returns
-    seconds since 1970. All other times are milliseconds since 1970.
+    `send` sends an event to its target. `schedule` has the waits after the first failed attempt,
+    the second and so on; the attempt after the last wait is the last.
     """
 
     table: Table
     queue: Queue
     send: Send
     claims: Claims
-    clock: Callable[[], float]
-    schedule: Sequence[float]
+    clock: Callable[[], Seconds]
+    schedule: Sequence[Seconds]
     jitter: Callable[[], float] = random.random
 
     def claim(self, event_id: str) -> Event | None:
@@ -95,11 +95,11 @@ class EventDelivery:
             return None
         return self._claim(event, now)
 
-    def _claim(self, event: Event, now: int) -> Event | None:
+    def _claim(self, event: Event, now: Milliseconds) -> Event | None:
         claimed = replace(
             event,
             claim=str(ULID()),
-            lease=now + LEASE_SECONDS * 1000,
+            lease=now + to_milliseconds(LEASE_SECONDS),
             tries=event.tries + 1,
             attempts=(*event.attempts, Attempt(started=now))[-MAX_ATTEMPTS_KEPT:],
         )
@@ -136,7 +136,7 @@ class EventDelivery:
     def attempt(self, event: Event) -> EndedAttempt | None:
         """Send a claimed event; return None if the claim may end before the attempt does."""
         now = self._now()
-        if now > self.claims.held_until(event, now) - DELIVERY_SECONDS * 1000:
+        if now > self.claims.held_until(event, now) - to_milliseconds(DELIVERY_SECONDS):
             telemetry.event(logging.WARNING, "claim_too_late", event_id=event.event_id)
             return None
         result = self.send(event)
@@ -157,11 +157,11 @@ class EventDelivery:
             # The event's own time is the earliest: the clock may be set back during the delivery.
             self._try_again(event, max(event.at, ended + self._wait(event, result)), ended)
 
-    def _give_up(self, event: Event, now: int) -> None:
+    def _give_up(self, event: Event, now: Milliseconds) -> None:
         """Give up an event whose worker died during the last attempt."""
         self._end(event, Status.ERROR, now)
 
-    def _end(self, event: Event, status: Status, now: int) -> bool:
+    def _end(self, event: Event, status: Status, now: Milliseconds) -> bool:
         values: dict[str, Value] = {
             "status": str(status),
             "batch": batch(status, event.event_id),
@@ -176,7 +176,7 @@ class EventDelivery:
             telemetry.count(events_failed=1)
         return settled
 
-    def _try_again(self, event: Event, next_at: int, now: int) -> None:
+    def _try_again(self, event: Event, next_at: Milliseconds, now: Milliseconds) -> None:
         if self._settle(event, {"next_at": next_at, "due": next_at}):
             telemetry.count(attempts_failed=1)
             enqueue_soon([replace(event, next_at=next_at)], self.queue, now)
@@ -200,16 +200,16 @@ class EventDelivery:
             return False
         return True
 
-    def _wait(self, event: Event, result: DeliveryResult) -> int:
-        """Return the milliseconds to wait: at least as long as the receiver asks for."""
+    def _wait(self, event: Event, result: DeliveryResult) -> Milliseconds:
+        """Return the time to wait: at least as long as the receiver asks for."""
         scheduled = self.schedule[event.tries - event.round - 1] * (1 + JITTER * self.jitter())
         return round(1000 * max(scheduled, result.retry_after))
 
-    def _now(self) -> int:
-        return int(self.clock() * 1000)
+    def _now(self) -> Milliseconds:
+        return to_milliseconds(self.clock())
 
 
-def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
+def redrive(table: Table, queue: Queue, event: Event, now: Milliseconds) -> bool:
     """Try a failed event again, by the whole schedule.
 
     Return False if another redrive was first. Raises `StorageError`.
@@ -234,5 +234,5 @@ def redrive(table: Table, queue: Queue, event: Event, now: int) -> bool:
     return True
 
 
-def _seconds(milliseconds: int) -> int:
+def _seconds(milliseconds: Milliseconds) -> WholeSeconds:
     return max(0, round(milliseconds / 1000))

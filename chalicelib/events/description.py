@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chalicelib.badges.description import badge_operations, options_of
 from chalicelib.events import delivery, listing, requests, serializers
-from chalicelib.events.event import ID, KEPT_SECONDS, Event, Kind, Status, Target
+from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, Target, TargetKind
+from chalicelib.events.requests import MAX_AHEAD_SECONDS
 from chalicelib.events.schedule import IdTakenError, TooLateError, UnknownEventError
 from chalicelib.events.webhooks import urls
 from chalicelib.http.description import BASE64_URL, MOMENT, NEXT_PAGE
@@ -28,8 +29,7 @@ from chalicelib.http.openapi import (
 )
 from chalicelib.settings import QUEUE_NAME
 
-MAX_AHEAD = requests.MAX_AHEAD_SECONDS
-AT_MOST_AHEAD = f"at most {MAX_AHEAD // 86_400} days ahead"
+AT_MOST_AHEAD = f"at most {MAX_AHEAD_SECONDS // 86_400} days ahead"
 PORTS = " or ".join(map(str, urls.PORTS))
 KEPT_DAYS = KEPT_SECONDS // 86_400
 
@@ -44,14 +44,14 @@ URL = schema(
     string(format="uri", maxLength=urls.MAX_URL_CHARACTERS),
     f"https, port {PORTS}, a public host. The operator may allow others.",
 )
-ADDRESSES: dict[Kind, Component | Json] = {
-    Kind.URL: URL,
-    Kind.QUEUE: string(QUEUE_NAME),
-    Kind.LOG: {"const": True},
+ADDRESSES: dict[TargetKind, Component | Json] = {
+    TargetKind.URL: URL,
+    TargetKind.QUEUE: string(QUEUE_NAME),
+    TargetKind.LOG: {"const": True},
 }
 TARGET = schema(
     "Target",
-    {"oneOf": [fields({kind: ADDRESSES[kind]}) for kind in Kind]},
+    {"oneOf": [fields({kind: ADDRESSES[kind]}) for kind in TargetKind]},
     "The place that an event goes to: a URL, a queue that the operator has listed, or the log.",
 )
 SECONDS_SINCE_1970 = {"type": "number", "minimum": 0}
@@ -66,7 +66,7 @@ EVENT_REQUEST = record(
         "delay": {
             "type": "number",
             "minimum": 0,
-            "maximum": MAX_AHEAD,
+            "maximum": MAX_AHEAD_SECONDS,
             "description": "Seconds from now.",
         },
         "payload": {
@@ -77,12 +77,14 @@ EVENT_REQUEST = record(
     },
     oneOf=[{"required": ["at"]}, {"required": ["delay"]}],
 )
-PARTS = {part: integer(0, MAX_AHEAD // length) for part, length in requests.PARTS.items()}
+PARTS = {
+    part: integer(0, MAX_AHEAD_SECONDS // length) for part, length in requests.PART_SECONDS.items()
+}
 TIMER_REQUEST = record(
     "TimerRequest", PARTS | {"url": URL}, description=f"The sum is {AT_MOST_AHEAD}."
 )
 NAMED = record("Named", {"id": EVENT_ID})
-TIME_LEFT = integer(0, MAX_AHEAD, description="Seconds until it elapses, then 0.")
+TIME_LEFT = integer(0, MAX_AHEAD_SECONDS, description="Seconds until it elapses, then 0.")
 TIMER = record("Timer", {"id": EVENT_ID, "time_left": TIME_LEFT, "status": STATUS})
 ATTEMPT = record(
     "Attempt",
@@ -134,7 +136,7 @@ EVENT_EXAMPLE = serializers.to_json(
         "launch",
         at=1_798_135_200_000,
         created=1_795_255_200_000,
-        target=Target(Kind.URL, HOOK),
+        target=Target(TargetKind.URL, HOOK),
         payload='{"hello": "world"}',
         request="",
         next_at=1_798_135_200_000,

@@ -1,8 +1,8 @@
 """An event and its item in the table.
 
-All times are milliseconds since 1970. The index `due` has every event under its status and one of
-eight shards. It orders active events by their next attempt, and others by the time they were done.
-So one query per shard finds all events that are due or overdue, however many are due later.
+The index `due` has every event under its status and one of eight shards. It orders active events by
+their next attempt, and others by the time they were done. So one query per shard finds all events
+that are due or overdue, however many are due later.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from zlib import crc32
 
 from chalicelib.storage.items import Item, Key, Value, number, text
 from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Milliseconds
 
 Part = TypeVar("Part", str, int)
 
@@ -38,7 +39,7 @@ class Status(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-class Kind(StrEnum):
+class TargetKind(StrEnum):
     """The kind of an event's target."""
 
     URL = "url"
@@ -50,11 +51,11 @@ class Kind(StrEnum):
 class Target:
     """The target of an event: a URL, the name of a queue, or the log, which has no address."""
 
-    kind: Kind
+    kind: TargetKind
     address: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        return {str(self.kind): True if self.kind is Kind.LOG else self.address}
+        return {str(self.kind): True if self.kind is TargetKind.LOG else self.address}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,8 @@ class Attempt:
     `code` is the HTTP status of the answer, or 0 without an answer.
     """
 
-    started: int
-    ended: int = 0
+    started: Milliseconds
+    ended: Milliseconds = 0
     code: int = 0
     error: str = ""
 
@@ -80,15 +81,15 @@ class Event:
     """
 
     event_id: str
-    at: int
-    created: int
+    at: Milliseconds
+    created: Milliseconds
     target: Target
     payload: str
     request: str
     status: Status = Status.ACTIVE
-    next_at: int = 0
+    next_at: Milliseconds = 0
     claim: str = ""
-    lease: int = 0
+    lease: Milliseconds = 0
     tries: int = 0
     round: int = 0
     attempts: tuple[Attempt, ...] = ()
@@ -101,7 +102,7 @@ class Event:
             event_id=text(item, "PK").removeprefix(PARTITION),
             at=number(item, "at"),
             created=number(item, "created"),
-            target=Target(Kind(text(item, "kind")), text(item, "address")),
+            target=Target(TargetKind(text(item, "kind")), text(item, "address")),
             payload=text(item, "payload"),
             request=text(item, "request"),
             status=Status(text(item, "status")),

@@ -13,6 +13,7 @@ from chalicelib.events.event import ID, PARTITION, SHARDS, Event, Status, batche
 from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.items import Due
 from chalicelib.storage.ports import MAX_DUE, Table
+from chalicelib.units import Milliseconds
 
 PAGE = 50
 SHARD_NAMES = frozenset(map(str, range(SHARDS)))
@@ -76,7 +77,7 @@ def _shard(given: str) -> int:
     return int(given)
 
 
-def _place(due: int, event_id: str) -> Due:
+def _place(due: Milliseconds, event_id: str) -> Due:
     if type(due) is not int or not 0 <= due <= MAX_DUE or ID.fullmatch(event_id) is None:
         raise ValueError(f"{due!r}, {event_id!r}")
     return Due(due, key(event_id))

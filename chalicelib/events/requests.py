@@ -15,16 +15,17 @@ from typing import Any
 
 from ulid import ULID
 
-from chalicelib.events.event import ID, Event, Kind, Target
+from chalicelib.events.event import ID, Event, Target, TargetKind
 from chalicelib.http.bodies import read_fields
 from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 MAX_AHEAD_SECONDS = 366 * 86_400
 MAX_PAYLOAD_BYTES = 65_536
 MAX_TEXT_CHARACTERS = 10_000
 EVENT = {"at", "delay", "target", "payload", "id"}
 TIMER = {"hours", "minutes", "seconds", "url"}
-PARTS = {"hours": 3_600, "minutes": 60, "seconds": 1}
+PART_SECONDS = {"hours": 3_600, "minutes": 60, "seconds": 1}
 NUMBER = re.compile(r"[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?")
 MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?"
@@ -48,29 +49,29 @@ class UnsupportedTypeError(ClientError):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedEvent:
     """A requested event; `digest` identifies the request."""
 
     event_id: str
-    at: int
+    at: Milliseconds
     target: Target
     payload: str
     digest: str
 
-    def event(self, now: int) -> Event:
+    def event(self, now: Milliseconds) -> Event:
         """Return the event, accepted at a time."""
         return Event(
             self.event_id, self.at, now, self.target, self.payload, self.digest, next_at=self.at
         )
 
 
-def read_event(body: bytes, queues: Collection[str], now: int) -> Wanted:
+def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> RequestedEvent:
     """Read `POST /api/v1/events`. Raises `BadRequestError` and `TooLargeError`."""
     fields = read_fields(body, EVENT)
     payload = "" if "payload" not in fields else _json(fields["payload"])
     if len(payload.encode()) > MAX_PAYLOAD_BYTES:
         raise TooLargeError(f"payload: give at most {MAX_PAYLOAD_BYTES} bytes of JSON")
-    return Wanted(
+    return RequestedEvent(
         event_id=_id(fields["id"]) if "id" in fields else str(ULID()),
         at=_when(fields, now),
         target=_target(fields.get("target"), queues),
@@ -79,22 +80,26 @@ def read_event(body: bytes, queues: Collection[str], now: int) -> Wanted:
     )
 
 
-def read_timer(body: bytes, now: int) -> Wanted:
+def read_timer(body: bytes, now: Milliseconds) -> RequestedEvent:
     """Read `POST /timers`. Raises `BadRequestError`."""
     fields = read_fields(body, TIMER)
-    if wrong := [name for name in PARTS if not _is_whole(fields.get(name))]:
+    if wrong := [name for name in PART_SECONDS if not _is_whole(fields.get(name))]:
         raise BadRequestError(f"{', '.join(wrong)}: give a whole number from 0")
-    seconds = sum(min(int(fields[name]), MAX_SECONDS) * length for name, length in PARTS.items())
+    seconds = sum(
+        min(int(fields[name]), MAX_SECONDS) * length for name, length in PART_SECONDS.items()
+    )
     if seconds > MAX_AHEAD_SECONDS:
         raise BadRequestError(f"hours, minutes, seconds: give at most {MAX_AHEAD_SECONDS} seconds")
     url = fields.get("url")
     if not isinstance(url, str):
         raise BadRequestError("url: give the URL that gets a POST")
     event_id = str(ULID())
-    return Wanted(event_id, now + seconds * 1000, Target(Kind.URL, url), "", _digest(event_id))
+    return RequestedEvent(
+        event_id, now + to_milliseconds(seconds), Target(TargetKind.URL, url), "", _digest(event_id)
+    )
 
 
-def read_echo(body: bytes, ts: str | None, now: int) -> Wanted:
+def read_echo(body: bytes, ts: str | None, now: Milliseconds) -> RequestedEvent:
     """Read `POST /echoAtTime`. Raises `BadRequestError` and `TooLargeError`.
 
     The event's id is the SHA-1 of the milliseconds in decimal, a line feed and the text.
@@ -115,7 +120,7 @@ def read_echo(body: bytes, ts: str | None, now: int) -> Wanted:
     _check_ahead(at, now, "ts")
     name = f"{at}\n{said}".encode(errors="surrogatepass")
     event_id = hashlib.sha1(name, usedforsecurity=False).hexdigest()
-    return Wanted(event_id, at, Target(Kind.LOG), _json(said), _digest(event_id))
+    return RequestedEvent(event_id, at, Target(TargetKind.LOG), _json(said), _digest(event_id))
 
 
 def check_text(content_type: str) -> None:
@@ -150,8 +155,8 @@ def _id(given: object) -> str:
     return given
 
 
-def _when(fields: Mapping[str, Any], now: int) -> int:
-    """Return the time of the event, in milliseconds since 1970."""
+def _when(fields: Mapping[str, Any], now: Milliseconds) -> Milliseconds:
+    """Return the time of the event."""
     if ("at" in fields) == ("delay" in fields):
         raise BadRequestError("give one of at and delay")
     if "delay" in fields:
@@ -164,20 +169,20 @@ def _when(fields: Mapping[str, Any], now: int) -> int:
     return at
 
 
-def _seconds(given: object, wanted: str) -> int:
-    """Return seconds from 0, which may have a fraction, as milliseconds."""
+def _seconds(given: object, wanted: str) -> Milliseconds:
+    """Parse seconds from 0, which may have a fraction."""
     number = isinstance(given, int | float) and not isinstance(given, bool)
     if not (number and given >= 0):  # type: ignore[operator]
         raise BadRequestError(wanted)
     return _milliseconds(given)  # type: ignore[arg-type]
 
 
-def _milliseconds(seconds: float) -> int:
+def _milliseconds(seconds: Seconds) -> Milliseconds:
     return round(min(seconds, MAX_SECONDS) * 1000)
 
 
-def _moment(given: str) -> int:
-    """Parse a time as milliseconds since 1970, rounded down."""
+def _moment(given: str) -> Milliseconds:
+    """Parse a time, rounded down."""
     try:
         moment = datetime.fromisoformat(given) if MOMENT.fullmatch(given) else None
     except ValueError:
@@ -190,8 +195,8 @@ def _moment(given: str) -> int:
     return at
 
 
-def _check_ahead(at: int, now: int, name: str) -> None:
-    if at > now + MAX_AHEAD_SECONDS * 1000:
+def _check_ahead(at: Milliseconds, now: Milliseconds, name: str) -> None:
+    if at > now + to_milliseconds(MAX_AHEAD_SECONDS):
         raise BadRequestError(
             f"{name}: give a time at most {MAX_AHEAD_SECONDS // 86_400} days ahead"
         )
@@ -200,13 +205,13 @@ def _check_ahead(at: int, now: int, name: str) -> None:
 def _target(given: object, queues: Collection[str]) -> Target:
     match given:
         case {"url": str(url), **rest} if not rest:
-            return Target(Kind.URL, url)
+            return Target(TargetKind.URL, url)
         case {"queue": str(name), **rest} if not rest:
             if name not in queues:
                 listed = ", ".join(sorted(queues)) or "none"
                 raise BadRequestError(f"target: no queue {name[:30]!r}; there are {listed}")
-            return Target(Kind.QUEUE, name)
+            return Target(TargetKind.QUEUE, name)
         case {"log": True, **rest} if not rest:
-            return Target(Kind.LOG)
+            return Target(TargetKind.LOG)
         case _:
             raise BadRequestError('target: give {"url": …}, {"queue": …} or {"log": true}')

@@ -14,6 +14,7 @@ from chalicelib.http.query import one
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
+from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.events import event, listing, requests, schedule, serializers, targets
@@ -106,9 +107,11 @@ def _badge(request: Request, resources: Resources) -> Badge:
         return Badge.error(LABEL, explain(failure))
 
 
-def _schedule(wanted: requests.Wanted, resources: Resources, now: int) -> schedule.Accepted:
+def _schedule(
+    wanted: requests.RequestedEvent, resources: Resources, now: Milliseconds
+) -> schedule.AcceptedEvent:
     """Accept an event; its URL must be allowed now, and is checked again when it is called."""
-    if wanted.target.kind is event.Kind.URL:
+    if wanted.target.kind is event.TargetKind.URL:
         _check_url(wanted.target.address, resources)
     return schedule.accept(wanted.event(now), resources.table, resources.delivery_queue, now)
 
@@ -120,9 +123,8 @@ def _check_url(url: str, resources: Resources) -> None:
     urls.permitted(urls.check_url(url, allowed), allowed, resources.sender.resolver)
 
 
-def _now(resources: Resources) -> int:
-    """Return milliseconds since 1970."""
-    return int(resources.clock() * 1000)
+def _now(resources: Resources) -> Milliseconds:
+    return to_milliseconds(resources.clock())
 
 
 OPERATOR = Authentication.OPERATOR

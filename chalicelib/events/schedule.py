@@ -18,6 +18,7 @@ from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update
+from chalicelib.units import Milliseconds, to_milliseconds
 
 DIRECT_SECONDS = 420
 """An event that is due within this time is enqueued immediately, and others by the sweep.
@@ -50,14 +51,14 @@ class TooLateError(EventError):
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedEvent:
     """An event, and whether this request created it."""
 
     event: Event
     is_new: bool
 
 
-def accept(event: Event, table: Table, queue: Queue, now: int) -> Accepted:
+def accept(event: Event, table: Table, queue: Queue, now: Milliseconds) -> AcceptedEvent:
     """Store an event, and enqueue it if it is due soon; the same request again changes nothing.
 
     Raises `IdTakenError` and `StorageError`.
@@ -68,7 +69,7 @@ def accept(event: Event, table: Table, queue: Queue, now: int) -> Accepted:
     return accepted
 
 
-def _store(event: Event, table: Table) -> Accepted:
+def _store(event: Event, table: Table) -> AcceptedEvent:
     try:
         table.write(Put(event.new_item(), condition=attr("SK").missing()))
     except ConditionFailed as failed:
@@ -81,13 +82,13 @@ def _store(event: Event, table: Table) -> Accepted:
                 f"there is an event {event.event_id} already, and it is another"
             ) from None
         # If the answer to an earlier try was lost, that try stored this event.
-        return Accepted(there, is_new=there == Event.of(event.new_item()))
-    return Accepted(Event.of(event.new_item()), is_new=True)
+        return AcceptedEvent(there, is_new=there == Event.of(event.new_item()))
+    return AcceptedEvent(Event.of(event.new_item()), is_new=True)
 
 
-def enqueue_soon(events: Sequence[Event], queue: Queue, now: int) -> None:
+def enqueue_soon(events: Sequence[Event], queue: Queue, now: Milliseconds) -> None:
     """Enqueue the events that are due soon; if the queue fails, the sweep enqueues them."""
-    soon = [event for event in events if event.next_at <= now + DIRECT_SECONDS * 1000]
+    soon = [event for event in events if event.next_at <= now + to_milliseconds(DIRECT_SECONDS)]
     messages = [Message(message(one.event_id), max(0, one.next_at - now) / 1000) for one in soon]
     try:
         if messages:
@@ -104,7 +105,7 @@ def read(table: Table, event_id: str) -> Event:
     return Event.of(item)
 
 
-def cancel(table: Table, claims: Claims, event_id: str, now: int) -> Event:
+def cancel(table: Table, claims: Claims, event_id: str, now: Milliseconds) -> Event:
     """Cancel an event; cancelling it again changes nothing.
 
     If a worker claims the event after it was read, the write fails and the event is read again.
@@ -126,7 +127,7 @@ def cancel(table: Table, claims: Claims, event_id: str, now: int) -> Event:
         return read(table, event_id)
 
 
-def _cancellation(event: Event, now: int) -> Update:
+def _cancellation(event: Event, now: Milliseconds) -> Update:
     return Update(
         key(event.event_id),
         values={

@@ -9,6 +9,7 @@ from chalicelib.badges.badge import PLAIN, Badge
 from chalicelib.badges.options import Options
 from chalicelib.events.event import Attempt, Event, Status
 from chalicelib.http.times import to_iso8601
+from chalicelib.units import Milliseconds
 
 LABEL = "event"
 COLORS = {
@@ -18,7 +19,7 @@ COLORS = {
     Status.CANCELLED: "lightgrey",
 }
 OUTCOMES = {Status.SUCCESS: "fired", Status.ERROR: "failed", Status.CANCELLED: "cancelled"}
-UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+UNIT_SECONDS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 MIN_AMOUNT = 2
 """A countdown has the largest unit with at least this amount: 2 days, then 47 hours."""
 
@@ -45,22 +46,22 @@ def to_json(event: Event) -> dict[str, Any]:
     return document
 
 
-def timer(event: Event, now: int) -> dict[str, Any]:
+def timer(event: Event, now: Milliseconds) -> dict[str, Any]:
     """Return an event as a timer: whole seconds until it elapses, at least 0."""
     left = max(0, -(-(event.at - now) // 1000)) if event.status is Status.ACTIVE else 0
     return {"id": event.event_id, "time_left": left, "status": str(event.status)}
 
 
-def badge(event: Event, now: int, options: Options = PLAIN) -> Badge:
+def badge(event: Event, now: Milliseconds, options: Options = PLAIN) -> Badge:
     """Return the countdown as a badge."""
     message = OUTCOMES.get(event.status) or countdown(event.at - now)
     return Badge.of(LABEL, message, COLORS[event.status], options)
 
 
-def countdown(milliseconds: int) -> str:
+def countdown(milliseconds: Milliseconds) -> str:
     """Return a time left as text: `in 3 days`, `in 47 hours`, and `due now` at the end."""
     seconds = -(-milliseconds // 1000)
-    for name, length in UNITS:
+    for name, length in UNIT_SECONDS:
         amount = seconds // length
         if amount >= MIN_AMOUNT or (amount == 1 and name == "second"):
             return f"in {amount} {name}{'s' if amount > 1 else ''}"

@@ -24,6 +24,7 @@ from chalicelib.storage.items import Due, Key, Value, number
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, MAX_DUE, Message, Queue, Table
 from chalicelib.storage.writes import ConditionFailed, Update
+from chalicelib.units import Milliseconds, to_milliseconds
 
 AHEAD_SECONDS = 300
 OVERDUE_SECONDS = 60
@@ -49,21 +50,23 @@ SweptGroup: TypeAlias = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """The number of events that a sweep sent, and how many of them were overdue."""
 
     sent: int
     overdue: int
 
 
-def sweep(table: Table, distribution: Queue, now: int, map_parallel: MapParallel = map) -> Swept:
+def sweep(
+    table: Table, distribution: Queue, now: Milliseconds, map_parallel: MapParallel = map
+) -> SweepResult:
     """Send the events that are due soon to the distribution.
 
     `map_parallel` moves overdue events in the index. Raises `StorageError`; the next sweep goes on
     from the cursor.
     """
     swept = _cursor(table, now, map_parallel)
-    late = min(swept, now - OVERDUE_SECONDS * 1000)
+    late = min(swept, now - to_milliseconds(OVERDUE_SECONDS))
     ahead = 0
     for first, last in _slices(swept, now):
         for batch in batches(Status.ACTIVE):
@@ -73,58 +76,69 @@ def sweep(table: Table, distribution: Queue, now: int, map_parallel: MapParallel
     if overdue:
         telemetry.event(logging.WARNING, "overdue_events_sent", events=overdue)
     telemetry.count(events_swept=ahead, events_overdue=overdue)
-    return Swept(ahead + overdue, overdue)
+    return SweepResult(ahead + overdue, overdue)
 
 
-def _cursor(table: Table, now: int, map_parallel: MapParallel) -> int:
+def _cursor(table: Table, now: Milliseconds, map_parallel: MapParallel) -> Milliseconds:
     """Read the cursor; set it back if it is from a clock that was ahead."""
     swept = number(table.get(CURSOR) or {}, "swept")
-    horizon = now + AHEAD_SECONDS * 1000
-    if swept <= horizon + SKEW_SECONDS * 1000:
+    horizon = now + to_milliseconds(AHEAD_SECONDS)
+    if swept <= horizon + to_milliseconds(SKEW_SECONDS):
         return swept
     telemetry.event(logging.WARNING, "sweep_cursor_ahead", seconds=(swept - horizon) // 1000)
     for batch in batches(Status.ACTIVE):
         _put_back(table, batch, horizon + 1, swept, map_parallel)
-    overdue = now - OVERDUE_SECONDS * 1000
+    overdue = now - to_milliseconds(OVERDUE_SECONDS)
     _change(table, CURSOR, {"swept": overdue}, unchanged("swept", swept))
     return overdue
 
 
-def _put_back(table: Table, batch: str, first: int, last: int, map_parallel: MapParallel) -> None:
+def _put_back(
+    table: Table, batch: str, first: Milliseconds, last: Milliseconds, map_parallel: MapParallel
+) -> None:
     """Move the events that a rescue by a clock ahead moved to their own times again."""
 
     def put_back(due: Due) -> None:
         next_at = number(table.get(due.key) or {}, "next_at")
         if next_at < due.due:
-            _look_at(table, batch, next_at, due)
+            _move_in_index(table, batch, next_at, due)
 
     for group in _groups(list(between(table, batch, first, last))):
         list(map_parallel(put_back, group))
 
 
-def _slices(swept: int, now: int) -> Iterator[tuple[int, int]]:
+def _slices(swept: Milliseconds, now: Milliseconds) -> Iterator[tuple[Milliseconds, Milliseconds]]:
     """Yield the first and last times of slices, from the cursor to the horizon.
 
     The first slice has all missed events. The cursor moves after each slice, so an interrupted
     sweep leaves less to the next one.
     """
-    first, horizon = swept + 1, now + AHEAD_SECONDS * 1000
+    first, horizon = swept + 1, now + to_milliseconds(AHEAD_SECONDS)
     while first <= horizon:
-        last = min(max(now, first - 1 + SLICE_SECONDS * 1000), horizon)
+        last = min(max(now, first - 1 + to_milliseconds(SLICE_SECONDS)), horizon)
         yield first, last
         first = last + 1
 
 
-def between(table: Table, batch: str, first: int = 0, last: int = MAX_DUE) -> Iterator[Due]:
+def between(
+    table: Table, batch: str, first: Milliseconds = 0, last: Milliseconds = MAX_DUE
+) -> Iterator[Due]:
     """Yield the entries of a batch whose `due` is from first to last, in its order."""
     after: Due | None = None
-    while page := table.query_due(batch, first=first, last=last, after=after, limit=PAGE):
+    is_last = False
+    while not is_last:
+        page = table.query_due(batch, first=first, last=last, after=after, limit=PAGE)
         yield from page
-        after = page[-1]
+        is_last = len(page) < PAGE
+        after = None if is_last else page[-1]
 
 
 def _rescue(
-    table: Table, distribution: Queue, last: int, now: int, map_parallel: MapParallel
+    table: Table,
+    distribution: Queue,
+    last: Milliseconds,
+    now: Milliseconds,
+    map_parallel: MapParallel,
 ) -> int:
     """Send overdue events again, and move them in the index, so that they aren't sent every minute.
 
@@ -132,14 +146,14 @@ def _rescue(
     """
     sent = 0
     for batch in batches(Status.ACTIVE):
-        move = partial(_look_at, table, batch, now + RESCUE_SECONDS * 1000)
+        move = partial(_move_in_index, table, batch, now + to_milliseconds(RESCUE_SECONDS))
         for group in _groups(list(between(table, batch, last=last))):
             sent += _send(group, distribution)
             list(map_parallel(move, group))
     return sent
 
 
-def _look_at(table: Table, batch: str, time: int, due: Due) -> None:
+def _move_in_index(table: Table, batch: str, time: Milliseconds, due: Due) -> None:
     """Move an event in the index, unless it has changed since it was found there."""
     there = (attr("batch") == batch) & (attr("due") == due.due)
     _change(table, due.key, {"due": time}, there)
@@ -166,13 +180,13 @@ def _send(found: Iterable[Due], distribution: Queue) -> int:
     return sent
 
 
-def _move(table: Table, horizon: int) -> None:
+def _move(table: Table, horizon: Milliseconds) -> None:
     """Move the cursor forward, never back, because a sweep may be late or run twice."""
     later = attr("swept").missing() | (attr("swept") < horizon)
     _change(table, CURSOR, {"swept": horizon}, later)
 
 
-def distribute(group: SweptGroup, queue: Queue, now: int) -> None:
+def distribute(group: SweptGroup, queue: Queue, now: Milliseconds) -> None:
     """Enqueue each event of a group, delayed until it is due. Raises `StorageError`.
 
     If the sweep's clock was ahead of this one, a message may be early, which does no harm.

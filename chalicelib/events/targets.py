@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
 from chalicelib.events.delivery import DeliveryResult
-from chalicelib.events.event import Event, Kind
+from chalicelib.events.event import Event, TargetKind
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Queue
@@ -34,11 +34,11 @@ class TargetSender:
 
     def __call__(self, event: Event) -> DeliveryResult:
         match event.target.kind:
-            case Kind.URL:
+            case TargetKind.URL:
                 return self._post(event)
-            case Kind.QUEUE:
+            case TargetKind.QUEUE:
                 return self._enqueue(event)
-            case Kind.LOG:
+            case TargetKind.LOG:
                 telemetry.event(
                     logging.INFO, "event_logged", event_id=event.event_id, payload=printed(event)
                 )

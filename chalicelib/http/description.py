@@ -29,8 +29,8 @@ NEXT_PAGE = "The `cursor` of the page before; none for the first page."
 ANY_ORIGIN = header("AnyOrigin", "A page of any host may read it.", {"const": "*"})
 CACHED = header(
     "Cached",
-    f"A cache may keep it for {page.SECONDS_KEPT // 60} minutes.",
-    {"const": f"public, max-age={page.SECONDS_KEPT}"},
+    f"A cache may keep it for {page.CACHED_SECONDS // 60} minutes.",
+    {"const": f"public, max-age={page.CACHED_SECONDS}"},
 )
 RETRY_AFTER = {"Retry-After": header("RetryAfter", "Seconds to wait.", integer(1))}
 

@@ -19,7 +19,7 @@ else:
     base64, hashlib = lazy("base64"), lazy("hashlib")
 
 FILE = Path(__file__).with_name("page.html")
-SECONDS_KEPT = 300
+CACHED_SECONDS = 300
 """The time for which a cache may keep the page. After it, everybody sees a new version."""
 
 
@@ -28,7 +28,7 @@ def get_page(_: Request, __: Resources) -> Response:
     page = text()
     headers = {
         "Content-Type": "text/html;charset=utf-8",
-        "Cache-Control": f"public, max-age={SECONDS_KEPT}",
+        "Cache-Control": f"public, max-age={CACHED_SECONDS}",
         "Content-Security-Policy": policy(page),
         "Referrer-Policy": "no-referrer",
         "X-Content-Type-Options": "nosniff",

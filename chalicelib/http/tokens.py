@@ -45,6 +45,12 @@ def holder(authorization: str, digests: Collection[str]) -> str | None:
     return known[0] if known else None
 
 
+def is_operator(headers: Mapping[str, str], settings: Settings) -> bool:
+    """Return whether a request has an operator's token."""
+    operators = settings.api_token_digests - settings.token_users.keys()
+    return holder(headers.get("authorization", ""), operators) is not None
+
+
 def authenticate(headers: Mapping[str, str], settings: Settings) -> Caller:
     """Return the caller by their token. Raises `UnauthorizedError` and `ForbiddenError`."""
     authorization = headers.get("authorization", "")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from chalicelib.storage.errors import Refused
+from chalicelib.units import Milliseconds
 
 Value: TypeAlias = "str | int | list[Value] | dict[str, Value]"
 Item: TypeAlias = dict[str, Value]
@@ -26,7 +27,7 @@ class Key(NamedTuple):
 class Due(NamedTuple):
     """The position of an item in a batch of the index `due`: its `due`, and its primary key."""
 
-    due: int
+    due: Milliseconds
     key: Key
 
 

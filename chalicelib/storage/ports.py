@@ -10,9 +10,10 @@ from typing import Protocol
 from chalicelib.storage.errors import Refused, StorageError
 from chalicelib.storage.items import Due, Item, Key
 from chalicelib.storage.writes import Write
+from chalicelib.units import Milliseconds, Seconds
 
-MAX_DUE = 10**15
-"""The latest `due`, in milliseconds since 1970: the year 33658."""
+MAX_DUE: Milliseconds = 10**15
+"""The latest `due`: the year 33658."""
 MAX_DELAY_SECONDS = 900
 """The longest delay of a message (SQS, `DelaySeconds`)."""
 OBJECT_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*(/[a-z0-9][a-z0-9._-]*)*")
@@ -57,8 +58,8 @@ class Table(Protocol):
         batch: str,
         *,
         limit: int,
-        first: int = 0,
-        last: int = MAX_DUE,
+        first: Milliseconds = 0,
+        last: Milliseconds = MAX_DUE,
         after: Due | None = None,
     ) -> list[Due]:
         """Return up to `limit` items whose attribute `batch` is this, in the order of their `due`.
@@ -91,13 +92,13 @@ class NotStored(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message to send: delivered no sooner than `delay` seconds (0 to 900) from now."""
+    """A message to send: delivered no sooner than `delay` (0 to 900 s) from now."""
 
     body: str
-    delay: float = 0.0
+    delay: Seconds = 0.0
 
 
-def check_delay(delay: float) -> None:
+def check_delay(delay: Seconds) -> None:
     """Raise `Refused` for a delay that a queue does not support."""
     if not 0 <= delay <= MAX_DELAY_SECONDS:
         raise Refused(f"a message's delay is 0 to {MAX_DELAY_SECONDS} seconds, not {delay}")
@@ -106,8 +107,8 @@ def check_delay(delay: float) -> None:
 class Queue(Protocol):
     """A queue of texts, each delivered at least once, in any order."""
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
-        """Enqueue a message, to be delivered no sooner than `delay` seconds (0 to 900) from now.
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
+        """Enqueue a message, to be delivered no sooner than `delay` (0 to 900 s) from now.
 
         Raises `Unavailable` or `Refused`; the message may be in the queue nevertheless.
         """

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from chalicelib.storage.errors import Unavailable
+from chalicelib.units import Seconds
 
 Result = TypeVar("Result")
 
@@ -23,12 +24,12 @@ class Retry:
     """
 
     attempts: int = 5
-    base: float = 0.05
-    cap: float = 0.5
-    budget: float = 0.9
-    sleep: Callable[[float], None] = time.sleep
+    base: Seconds = 0.05
+    cap: Seconds = 0.5
+    budget: Seconds = 0.9
+    sleep: Callable[[Seconds], None] = time.sleep
     jitter: Callable[[], float] = random.random
-    monotonic: Callable[[], float] = time.monotonic
+    monotonic: Callable[[], Seconds] = time.monotonic
 
     def rounds(self) -> Iterator[int]:
         """Count the tries from 0, with a wait before each one except the first."""

@@ -14,6 +14,7 @@ from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
 from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Seconds, WholeSeconds
 from chalicelib.views.windows import Windows
 
 if TYPE_CHECKING:
@@ -29,16 +30,15 @@ else:
 class MarkerRemoval:
     """The removal of a window's marker.
 
-    `mark` ends the window and `removed_at` is when the marker was removed (0 if unknown), both in
-    seconds since 1970.
+    `mark` ends the window and `removed_at` is when the marker was removed, 0 if unknown.
     """
 
     badge_id: str
-    mark: int
-    removed_at: float
+    mark: WholeSeconds
+    removed_at: Seconds
 
     @classmethod
-    def of(cls, key: Key, removed_at: float) -> MarkerRemoval:
+    def of(cls, key: Key, removed_at: Seconds) -> MarkerRemoval:
         """Return the removal of the marker under a key. Raises `MalformedError`."""
         try:
             _, mark, badge_id = key.pk.split("#", 2)
@@ -106,7 +106,7 @@ def fold_badges(removals: Sequence[MarkerRemoval], resources: Resources) -> list
     A badge that is folded already does not change.
     """
     now = resources.view_clock()
-    marks: dict[str, int] = {}
+    marks: dict[str, WholeSeconds] = {}
     for removal in removals:
         marks[removal.badge_id] = max(removal.mark, marks.get(removal.badge_id, 0))
     fold = partial(_fold, _folder(resources))
@@ -135,7 +135,7 @@ def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
     badge_id, mark = removed
     folded, is_over = 0, folder.is_over(mark)
     try:
-        folded = folder.fold(badge_id, mark * 1000)
+        folded = folder.fold(badge_id, mark)
         if is_over:
             return FoldOutcome(FoldState.DONE, folded)
     except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
@@ -147,7 +147,7 @@ def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:
     return FoldOutcome(FoldState.POSTPONED, folded)
 
 
-def _lag_seconds(removals: Iterable[MarkerRemoval], now: float) -> int:
+def _lag_seconds(removals: Iterable[MarkerRemoval], now: Seconds) -> WholeSeconds:
     """Return how long the first removed marker of a batch waited for its fold."""
     removed = [removal.removed_at or now for removal in removals]
     return max(0, round(now - min(removed, default=now)))

@@ -17,6 +17,7 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Put, Write
+from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import View
@@ -32,11 +33,11 @@ AT_ONCE = MAX_TRANSACTION_WRITES - 2
 
 @dataclass(frozen=True, slots=True)
 class AtOnceCounter:
-    """The counter of old and hot views; `clock` is seconds since 1970."""
+    """The counter of old and hot views."""
 
     table: Table
     windows: Windows
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
 
     def count(self, badge_id: str, views: Iterable[View]) -> int:
         """Count the views of one id that are not counted yet; return their number.
@@ -73,7 +74,7 @@ class AtOnceCounter:
     def _write(self, own: Summary, target: Summary, views: Sequence[View]) -> set[View] | None:
         """Count views; return None, or the views that were counted before if the write failed."""
         now = self.clock()
-        counted = {hour_of(now * 1000): len(views)}
+        counted = {hour_of(to_milliseconds(now)): len(views)}
         finished = target.finished_day(counted)
         try:
             if finished:
@@ -91,14 +92,14 @@ class AtOnceCounter:
         return None
 
     def _add_views(
-        self, target: Summary, counted: Mapping[Hour, int], views: Sequence[View], now: float
+        self, target: Summary, counted: Mapping[Hour, int], views: Sequence[View], now: Seconds
     ) -> Write:
         """Return the write that adds views; the first hot view makes its badge hot for an hour."""
         if target.hot <= now and any(view.hot for view in views):
-            return target.counted(now, counted, hot=int(now) + HOT_SECONDS)
-        return target.counted(now, counted)
+            return target.add_views(now, counted, hot=int(now) + HOT_SECONDS)
+        return target.add_views(now, counted)
 
-    def _put_seen(self, view: View, now: float) -> Put:
+    def _put_seen(self, view: View, now: Seconds) -> Put:
         pk, sk = keys.seen(view.ulid)
         item: Item = {
             "PK": pk,

@@ -14,6 +14,7 @@ from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, text
 from chalicelib.storage.ports import Table
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import Summary
@@ -57,12 +58,12 @@ class Count:
         """Return the number that the badge shows."""
         return self.summary.base + self.summary.count + self.live
 
-    def view(self, windows: Windows, now: float, hot: int = HOT_VIEWS) -> View:
-        """Make a new view that is later than the watermark; `now` is in seconds since 1970.
+    def view(self, windows: Windows, now: Seconds, hot: int = HOT_VIEWS) -> View:
+        """Make a new view that is later than the watermark.
 
         A badge with `hot` live views is hot.
         """
-        taken_at = max(int(now * 1000), self.summary.watermark + 1)
+        taken_at = max(to_milliseconds(now), self.summary.watermark + 1)
         return View(
             badge_id=self.summary.badge_id,
             ulid=new_ulid(taken_at),
@@ -71,16 +72,17 @@ class Count:
             fold=self._is_overdue(windows, now, hot),
         )
 
-    def _has_view_of_window(self, windows: Windows, taken_at: int) -> bool:
-        end = windows.mark(taken_at) * 1000
-        first, after = earliest(end - windows.window * 1000), earliest(end)
+    def _has_view_of_window(self, windows: Windows, taken_at: Milliseconds) -> bool:
+        mark = windows.mark(taken_at)
+        first, after = (earliest(to_milliseconds(end)) for end in (mark - windows.window, mark))
         return any(first <= ulid < after for ulid in self.newest)
 
-    def _is_overdue(self, windows: Windows, now: float, hot: int) -> bool:
+    def _is_overdue(self, windows: Windows, now: Seconds, hot: int) -> bool:
         """Return whether more than a page of views wait for a fold that is overdue."""
         if self.live <= len(self.newest):
             return False
-        return self.live >= hot or milliseconds(self.newest[-1]) <= windows.foldable(now)
+        foldable = to_milliseconds(windows.foldable(now))
+        return self.live >= hot or milliseconds(self.newest[-1]) <= foldable
 
 
 def read(table: Table, badge_id: str) -> Count:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from chalicelib.badges import options
 from chalicelib.badges.description import (
@@ -14,7 +15,7 @@ from chalicelib.badges.description import (
     badge_operations,
     options_of,
 )
-from chalicelib.http.description import NO_CONTROL_CHARACTERS
+from chalicelib.http.description import MOMENT, NO_CONTROL_CHARACTERS
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
     Component,
@@ -189,6 +190,17 @@ CHANGE = record(
         {"required": ["reset"], "properties": {"reset": {"const": True}}},
     ],
 )
+OWNED = record(
+    "OwnedBadge",
+    {
+        "id": ID.reference(description="The badge's present name."),
+        "names": array(ID, owner.MAX_NAMES, minItems=1, description="All names, in order."),
+        "base": BASE.reference(description="The count to start from."),
+        "count": integer(description="The number that the badge shows, with the base."),
+        "frozen": {"type": "boolean", "description": "Whether it takes no views."},
+        "created": MOMENT.reference(description="The time of the claim."),
+    },
+)
 CHANGED = record("Changed", {"id": ID.reference(description="The badge's present name.")})
 
 SECRET = Component(
@@ -198,10 +210,49 @@ SECRET = Component(
 )
 OF_SECRET = (owner.NoSecretError, owner.WrongSecretError, owner.NotClaimedError)
 OWNER_LINKS = {
-    "change": link("changeBadge", "badge_id", "With the badge's secret."),
-    "delete": link("deleteBadge", "badge_id", "With the badge's secret."),
+    f"{name}{form}": link(f"{name}Badge{form}", parameter, "With the badge's secret.")
+    for form, parameter in (("", "badge_id"), ("ByQuery", "id"))
+    for name in ("get", "change", "delete")
 }
 VIEW_LINKS = {"show": link("getViews", "id"), "history": link("getHistory", "id")}
+
+
+def owner_operations(
+    path: str, form: str = "", parameters: Sequence[Component] = ()
+) -> dict[str, Operation]:
+    """Return the operations of a badge whose id is in the path or in the `parameters`."""
+    bad_id = () if parameters else (BadRequestError,)
+    return {
+        f"GET {path}": Operation(
+            f"getBadge{form}",
+            "An operator's token is good too.",
+            parameters,
+            responses={200: success(OWNED, links=OWNER_LINKS)},
+            refusals=(*OF_SECRET, *bad_id),
+            security=SECRET,
+        ),
+        f"PATCH {path}": Operation(
+            f"changeBadge{form}",
+            "Changes everything that is given, or nothing. A badge that is renamed shows and counts"
+            " under both names. If the response is lost, the same request may be sent again.",
+            parameters,
+            body=json_content(CHANGE, {"base": 1200}),
+            responses={200: success(CHANGED, links=OWNER_LINKS)},
+            refusals=(*OF_SECRET, owner.TakenError),
+            security=SECRET,
+        ),
+        f"DELETE {path}": Operation(
+            f"deleteBadge{form}",
+            "Later views count from 0. The same request may be sent again: it has the same response"
+            " until somebody else claims the id.",
+            parameters,
+            responses={204: success()},
+            refusals=(*OF_SECRET, *bad_id),
+            security=SECRET,
+        ),
+    }
+
+
 OWNER = Section(
     "owner",
     "Own a badge. An id counts without an owner too.",
@@ -220,23 +271,8 @@ OWNER = Section(
             },
             refusals=(owner.TakenError,),
         ),
-        "PATCH /api/v1/badges/{badge_id}": Operation(
-            "changeBadge",
-            "Changes everything that is given, or nothing. A badge that is renamed shows and counts"
-            " under both names. If the response is lost, the same request may be sent again.",
-            body=json_content(CHANGE, {"base": 1200}),
-            responses={200: success(CHANGED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, owner.TakenError),
-            security=SECRET,
-        ),
-        "DELETE /api/v1/badges/{badge_id}": Operation(
-            "deleteBadge",
-            "Later views count from 0. The same request may be sent again: it has the same response"
-            " until somebody else claims the id.",
-            responses={204: success()},
-            refusals=(*OF_SECRET, BadRequestError),
-            security=SECRET,
-        ),
+        **owner_operations("/api/v1/badges/{badge_id}"),
+        **owner_operations("/api/v1/badges", "ByQuery", (ID_PARAMETER,)),
     },
     (
         path_parameter(

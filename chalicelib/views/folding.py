@@ -26,6 +26,7 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Write
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import earliest, latest, milliseconds
@@ -40,21 +41,21 @@ UNLIMITED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The fold of badges in a table; `clock` is seconds since 1970."""
+    """The fold of badges in a table."""
 
     table: Table
     windows: Windows
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
 
-    def fold(self, badge_id: str, mark: int) -> int:
+    def fold(self, badge_id: str, mark: WholeSeconds) -> int:
         """Fold the views up to a mark that are older than the grace; return their number.
 
-        `mark` is milliseconds since 1970. Raises `StorageError`; steps before it stay folded.
+        Raises `StorageError`; steps before it stay folded.
         """
         folded = failures = 0
         while failures < TRIES:
             try:
-                step = self._step(badge_id, mark)
+                step = self._take_step(badge_id, mark)
             except ConditionFailed:
                 failures += 1
                 continue
@@ -67,47 +68,46 @@ class Folder:
         """Fold all views that are older than the grace; return their number."""
         return self.fold(badge_id, self.windows.foldable(self.clock()))
 
-    def is_over(self, mark: int) -> bool:
-        """Return whether the grace after a mark (in seconds) is over."""
-        return mark * 1000 <= self.windows.foldable(self.clock())
+    def is_over(self, mark: WholeSeconds) -> bool:
+        """Return whether the grace after a mark is over."""
+        return mark <= self.windows.foldable(self.clock())
 
-    def postpone(self, badge_id: str, mark: int) -> None:
-        """Put the marker of a window (its mark in seconds) again, so that TTL removes it later.
-
-        Raises `StorageError`.
-        """
+    def postpone(self, badge_id: str, mark: WholeSeconds) -> None:
+        """Put the marker of a window again, so that TTL removes it later. Raises `StorageError`."""
         ttl = self.windows.marker_ttl(max(mark, int(self.clock())))
         self.table.write(Put(marker_item(badge_id, mark, ttl)))
 
-    def _step(self, badge_id: str, mark: int) -> Step:
+    def _take_step(self, badge_id: str, mark: WholeSeconds) -> FoldStep:
         """Fold the views of at most one day."""
         now = self.clock()
-        upto = min(mark, self.windows.foldable(now))
+        upto = to_milliseconds(min(mark, self.windows.foldable(now)))
         own = read(self.table, badge_id)
         if upto <= own.watermark:
-            return Step(0, is_last=True)
+            return FoldStep(0, is_last=True)
         target = read(self.table, own.alias) if own.alias else own
-        passed = self._passed(own, target, upto)
+        passed = self._read_passed(own, target, upto)
         if not passed.views:
-            return Step(0, is_last=True)
+            return FoldStep(0, is_last=True)
         counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
         if counted and (finished := target.finished_day(counted)):
             self.table.write(finished)
-        self.table.write(*_writes(own, target, counted, passed.upto, now))
-        return Step(counted.total(), is_last=passed.upto == upto)
+        self.table.write(*_make_writes(own, target, counted, passed.upto, now))
+        return FoldStep(counted.total(), is_last=passed.upto == upto)
 
-    def _passed(self, own: Summary, target: Summary, upto: int) -> Passed:
+    def _read_passed(self, own: Summary, target: Summary, upto: Milliseconds) -> PassedViews:
         """Read the views that the watermark passes: about `MAX_VIEWS`, and one new day, at most."""
         views = self._read(own.badge_id, own.watermark + 1, upto, MAX_VIEWS)
         if len(views) == MAX_VIEWS:
             upto = views[-1]
             views = [at for at in views if at < upto] + self._read(own.badge_id, upto, upto)
         if not views:
-            return Passed(upto, ())
-        end = _end_of(max(hour_of(views[0]).day, target.today.day))
-        return Passed(min(upto, end), tuple(at for at in views if at <= end))
+            return PassedViews(upto, ())
+        end = _find_end(max(hour_of(views[0]).day, target.today.day))
+        return PassedViews(min(upto, end), tuple(at for at in views if at <= end))
 
-    def _read(self, badge_id: str, first: int, last: int, limit: int = UNLIMITED) -> list[int]:
+    def _read(
+        self, badge_id: str, first: Milliseconds, last: Milliseconds, limit: int = UNLIMITED
+    ) -> list[Milliseconds]:
         """Read the times of the views between two times, both included."""
         items = self.table.query(
             keys.partition(badge_id),
@@ -120,7 +120,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FoldStep:
     """The number of views that a step of a fold counted, and whether it was the last step."""
 
     counted: int
@@ -128,24 +128,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
-    """The times of the views that the watermark passes when it moves to `upto` (milliseconds)."""
+class PassedViews:
+    """The times of the views that the watermark passes when it moves to `upto`."""
 
-    upto: int
-    views: tuple[int, ...]
+    upto: Milliseconds
+    views: tuple[Milliseconds, ...]
 
 
-def _writes(
-    own: Summary, target: Summary, counted: Counter[Hour], upto: int, now: float
+def _make_writes(
+    own: Summary, target: Summary, counted: Counter[Hour], upto: Milliseconds, now: Seconds
 ) -> list[Write]:
     """Return the writes that count views and move the watermark: two items for an alias."""
     if not own.alias:
-        return [own.counted(now, counted, watermark=upto)]
+        return [own.add_views(now, counted, watermark=upto)]
     moved = own.update(now, {"watermark": upto})
-    return [moved, target.counted(now, counted)] if counted else [moved]
+    return [moved, target.add_views(now, counted)] if counted else [moved]
 
 
-def _end_of(day: str) -> int:
+def _find_end(day: str) -> Milliseconds:
     """Return the last millisecond of a day (UTC)."""
     following = datetime.fromisoformat(day).replace(tzinfo=UTC) + timedelta(days=1)
-    return int(following.timestamp() * 1000) - 1
+    return to_milliseconds(following.timestamp()) - 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
+from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
 from chalicelib.views.counting import MAX_LIVE
@@ -78,10 +79,10 @@ class History:
         return sum(bucket.views for bucket in self.buckets)
 
 
-def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) -> History:
+def read(table: Table, badge_id: str, days: int, now: Seconds, by: By = By.DAY) -> History:
     """Return the history of the last `days` days by any name of the badge.
 
-    `now` is in seconds since 1970. Raises `StorageError`.
+    Raises `StorageError`.
 
     The summary is read first. The days before its `today` are finished, and no day contains views
     later than its watermark. So the history never has a view twice.
@@ -90,7 +91,7 @@ def read(table: Table, badge_id: str, days: int, now: float, by: By = By.DAY) ->
     live = _count_live(table, summary, by)
     # Views may have later times than this clock, because other clocks may be ahead.
     days_counted = [_start_of(summary.today)] if summary.today.day else []
-    current = max([_to_datetime(now * 1000), *days_counted, *live])
+    current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live])
     starts = by.buckets(days, current)
     views = _count_by_bucket(table, summary, starts[0], by) + live
     first = [_find_first_day(table, summary), *live]
@@ -119,7 +120,7 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
     }
 
 
-def _to_datetime(milliseconds: float) -> datetime:
+def _to_datetime(milliseconds: Milliseconds) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 

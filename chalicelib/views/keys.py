@@ -7,6 +7,7 @@ query from `VIEWS` reads the summary first, then the newest views.
 from __future__ import annotations
 
 from chalicelib.storage.items import Key
+from chalicelib.units import WholeSeconds
 
 PARTITION = "USER#"
 SUMMARY = "VIEWS"
@@ -42,8 +43,8 @@ def day(badge_id: str, day: str) -> Key:
     return Key(partition(badge_id), DAY + day)
 
 
-def marker(badge_id: str, mark: int) -> Key:
-    """Return the key of the marker of the window that ends at a mark (seconds since 1970).
+def marker(badge_id: str, mark: WholeSeconds) -> Key:
+    """Return the key of the marker of the window that ends at a mark.
 
     Each marker has its own partition, so that it adds no load to the badge's partition.
     """

@@ -1,4 +1,4 @@
-"""The requests of a badge's owner: claim, set the base, reset, freeze, rename and delete.
+"""The requests of a badge's owner: claim, show, set the base, reset, freeze, rename and delete.
 
 The item `OWNER` has a digest of the owner's secret. The other settings are in the badge's summary.
 
@@ -33,6 +33,7 @@ from chalicelib.storage.writes import (
     Update,
     Write,
 )
+from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 from chalicelib.views import counting, keys
 from chalicelib.views.summary import Summary, hour_of, read
 
@@ -79,7 +80,7 @@ class WrongSecretError(OwnerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BadgeChange:
     """The changes that an owner requests; None leaves an attribute unchanged."""
 
     base: int | None = None
@@ -89,44 +90,48 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedBadge:
     """A badge, the digest of its owner's secret, and all its names, the current one last.
 
-    `deleted` is true if the owner has deleted the badge.
+    `deleted` is true if the owner has deleted the badge. `created` is the time of the claim.
     """
 
     badge_id: str
     digest: str
     names: tuple[str, ...] = ()
     deleted: bool = False
+    created: WholeSeconds = 0
 
     @classmethod
-    def of(cls, badge_id: str, owner: Item) -> Owned:
+    def of(cls, badge_id: str, owner: Item) -> OwnedBadge:
         """Decode a badge from its item `OWNER`."""
         given = owner.get("names")
         names = tuple(map(str, given)) if isinstance(given, list) else ()
-        return cls(badge_id, text(owner, "digest"), (badge_id, *names))
+        created = number(owner, "created")
+        return cls(badge_id, text(owner, "digest"), (badge_id, *names), created=created)
 
     @property
     def aliases(self) -> list[str]:
         return sorted(set(self.names) - {self.badge_id})
 
     @property
-    def held(self) -> Condition:
+    def as_read(self) -> Condition:
         """Return the condition that the owner and the names are still those that were read."""
         names: list[Value] = [*self.names[1:]]
         return (attr("digest") == self.digest) & unchanged("names", names)
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimedBadge:
     """A successful claim; `secret` is empty if the owner chose it."""
 
     badge_id: str
     secret: str = field(default="", repr=False)
 
 
-def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str = "") -> Claimed:
+def claim(
+    table: Table, badge_id: str, base: int, now: Seconds, secret_digest: str = ""
+) -> ClaimedBadge:
     """Give a badge to an owner.
 
     With the digest of a secret that the owner chose, the claim may be repeated and has the same
@@ -138,7 +143,7 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
     for _ in range(TRIES):
         owner = table.get(keys.owner(badge_id))
         if owner and hmac.compare_digest(text(owner, "digest"), own_digest):
-            return Claimed(badge_id, secret)
+            return ClaimedBadge(badge_id, secret)
         summary = _read_unused(table, badge_id)
         try:
             table.write(
@@ -147,30 +152,36 @@ def claim(table: Table, badge_id: str, base: int, now: float, secret_digest: str
             )
         except ConditionFailed:
             continue
-        return Claimed(badge_id, secret)
+        return ClaimedBadge(badge_id, secret)
     raise _overtaken_error(badge_id)
 
 
-def authenticate(table: Table, badge_id: str, secret: str) -> Owned:
+def authenticate(table: Table, badge_id: str, secret: str) -> OwnedBadge:
     """Return the badge of this name if the secret matches.
 
     The comparison takes constant time. Raises `NotClaimedError`, `WrongSecretError` and
     `StorageError`.
     """
+    owned = find(table, badge_id)
+    if hmac.compare_digest(owned.digest, digest(secret)):
+        return owned
+    if owned.deleted:
+        raise _unclaimed_error(badge_id)
+    raise WrongSecretError("this is not the secret of the badge")
+
+
+def find(table: Table, badge_id: str) -> OwnedBadge:
+    """Return the badge of this name. Raises `NotClaimedError` and `StorageError`."""
     summary = read(table, badge_id)
     place = summary.alias or badge_id
-    owner = table.get(keys.owner(place))
-    given = digest(secret)
-    if owner is None:
-        if hmac.compare_digest(summary.deleted, given):
-            return Owned(place, given, (place,), deleted=True)
-        raise NotClaimedError(f"{badge_id} has no owner; claim it with POST /api/v1/badges")
-    if not hmac.compare_digest(text(owner, "digest"), given):
-        raise WrongSecretError("this is not the secret of the badge")
-    return Owned.of(place, owner)
+    if owner := table.get(keys.owner(place)):
+        return OwnedBadge.of(place, owner)
+    if summary.deleted:
+        return OwnedBadge(place, summary.deleted, (place,), deleted=True)
+    raise _unclaimed_error(badge_id)
 
 
-def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
+def change(table: Table, owned: OwnedBadge, wanted: BadgeChange, now: Seconds) -> None:
     """Apply all changes of an owner, or none. Raises `OwnerError` and `StorageError`."""
     for _ in range(TRIES):
         owned = _reread(table, owned)
@@ -178,7 +189,7 @@ def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
             raise NotClaimedError(f"{owned.badge_id} was deleted")
         summary = read(table, owned.badge_id)
         try:
-            table.write(*_changes(table, owned, summary, wanted, now))
+            table.write(*_prepare_change(table, owned, summary, wanted, now))
         except ConditionFailed:
             continue
         if wanted.reset:
@@ -188,10 +199,10 @@ def change(table: Table, owned: Owned, wanted: Change, now: float) -> None:
     raise _overtaken_error(owned.badge_id)
 
 
-def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
+def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
     """Delete a badge with its history; later views begin a new life. Raises `StorageError`.
 
-    A tombstone with the time of the deletion stays for `retention` seconds and a week.
+    A tombstone with the time of the deletion stays for `retention` and a week.
     """
     for _ in range(TRIES):
         owned = _reread(table, owned)
@@ -200,7 +211,7 @@ def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
         try:
             table.write(
                 *(_end_life(read(table, name), owned.digest, now) for name in _all_names(owned)),
-                Delete(keys.owner(owned.badge_id), owned.held),
+                Delete(keys.owner(owned.badge_id), owned.as_read),
             )
         except ConditionFailed:
             continue
@@ -210,62 +221,62 @@ def delete(table: Table, owned: Owned, now: float, retention: int) -> None:
     _bury(table, owned, now, retention)
 
 
-def _reread(table: Table, owned: Owned) -> Owned:
+def _reread(table: Table, owned: OwnedBadge) -> OwnedBadge:
     """Read the badge again, because another request may have changed it."""
     owner = table.get(keys.owner(owned.badge_id))
     if owner and text(owner, "digest") == owned.digest:
-        return Owned.of(owned.badge_id, owner)
+        return OwnedBadge.of(owned.badge_id, owner)
     if read(table, owned.badge_id).deleted == owned.digest:
-        return Owned(owned.badge_id, owned.digest, owned.names, deleted=True)
+        return OwnedBadge(owned.badge_id, owned.digest, owned.names, deleted=True)
     raise NotClaimedError(f"{owned.badge_id} was deleted and has another owner now")
 
 
-def _changes(
-    table: Table, owned: Owned, summary: Summary, wanted: Change, now: float
+def _prepare_change(
+    table: Table, owned: OwnedBadge, summary: Summary, wanted: BadgeChange, now: Seconds
 ) -> Iterator[Write]:
     values: dict[str, Value] = {}
     if wanted.reset:
-        values = {"base": 0, **_new_life(summary, now)}
+        values = {"base": 0, **_begin_life(summary, now)}
     if wanted.base is not None:
         values["base"] = wanted.base
     if wanted.frozen is not None:
         values["frozen"] = int(wanted.frozen)
     yield summary.update(now, values, remove=("today", "hot") if wanted.reset else ())
     if wanted.name is None:
-        yield Check(keys.owner(owned.badge_id), owned.held)
+        yield Check(keys.owner(owned.badge_id), owned.as_read)
     else:
-        yield from _renamed(table, owned, wanted.name, now)
+        yield from _prepare_rename(table, owned, wanted.name, now)
 
 
-def _renamed(table: Table, owned: Owned, name: str, now: float) -> Iterator[Write]:
+def _prepare_rename(table: Table, owned: OwnedBadge, name: str, now: Seconds) -> Iterator[Write]:
     """Make a name the current one; a new name becomes an alias with its own life."""
     names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
     if len({*owned.names, name}) > MAX_NAMES:
         raise TakenError(
             f"a badge can have {MAX_NAMES} names, with its earlier names; use one of those"
         )
-    yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.held)
+    yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.as_read)
     if name not in owned.names:
         unused = _read_unused(table, name)
-        values = {**_new_life(unused, now), "alias": owned.badge_id}
+        values = {**_begin_life(unused, now), "alias": owned.badge_id}
         yield unused.update(now, values, remove=("deleted",))
         yield Check(keys.owner(name), attr("SK").missing())
 
 
-def _all_names(owned: Owned) -> list[str]:
+def _all_names(owned: OwnedBadge) -> list[str]:
     return [owned.badge_id, *owned.aliases]
 
 
-def _end_life(summary: Summary, secret_digest: str, now: float) -> Update:
+def _end_life(summary: Summary, secret_digest: str, now: Seconds) -> Update:
     """Return the write that ends the life of an id whose badge is deleted."""
     return summary.update(
         now,
-        {**_new_life(summary, now), "deleted": secret_digest},
+        {**_begin_life(summary, now), "deleted": secret_digest},
         remove=("alias", "today", "base", "frozen", "hot"),
     )
 
 
-def _bury(table: Table, owned: Owned, now: float, retention: int) -> None:
+def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
     """Remove the history of a deleted badge, then set the TTL of its tombstones."""
     for name in _all_names(owned):
         summary = read(table, name)
@@ -278,9 +289,9 @@ def _bury(table: Table, owned: Owned, now: float, retention: int) -> None:
                 table.write(summary.update(now, {"ttl": ttl}))
 
 
-def _new_life(summary: Summary, now: float) -> dict[str, Value]:
-    """Return the attributes that end the life of an id, later than all views of that life."""
-    clock = int(now * 1000) + AHEAD_MILLISECONDS
+def _begin_life(summary: Summary, now: Seconds) -> dict[str, Value]:
+    """Return the attributes that begin a life, later than all views of the life before it."""
+    clock = to_milliseconds(now) + AHEAD_MILLISECONDS
     at = max(clock, summary.watermark + APART_MILLISECONDS)
     return {"count": 0, "watermark": at, "reset": at}
 
@@ -304,7 +315,7 @@ def _delete_days(table: Table, summary: Summary) -> None:
         table.write(*old)
 
 
-def _owner_item(badge_id: str, secret_digest: str, now: float) -> Item:
+def _owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
     pk, sk = keys.owner(badge_id)
     return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
 
@@ -317,6 +328,10 @@ def _read_unused(table: Table, badge_id: str) -> Summary:
         if not count.live and table.get(keys.owner(badge_id)) is None:
             return summary
     raise TakenError(f"{badge_id} has an owner or views already")
+
+
+def _unclaimed_error(badge_id: str) -> NotClaimedError:
+    return NotClaimedError(f"{badge_id} has no owner; claim it with POST /api/v1/badges")
 
 
 def _overtaken_error(badge_id: str) -> Unavailable:

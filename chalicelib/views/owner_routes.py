@@ -1,19 +1,20 @@
-"""The routes for the owner of a badge: claim, change and delete. The secret authenticates them."""
+"""The routes for the owner of a badge: claim, show, change and delete. They check its secret."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.options import MAX_BASE
-from chalicelib.http import responses
+from chalicelib.http import responses, tokens
 from chalicelib.http.bodies import read_fields
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
+from chalicelib.http.times import to_iso8601
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.settings import DIGEST
-from chalicelib.views import ids
+from chalicelib.views import counting, ids
 
 if TYPE_CHECKING:
     from chalicelib.views import owner
@@ -37,11 +38,27 @@ def post_badge(request: Request, resources: Resources) -> Response:
     return responses.json({"id": badge_id, **secret}, 201)
 
 
+def get_badge(request: Request, resources: Resources) -> Response:
+    """Show the names, the base and the count of a badge; this counts no view."""
+    owned = _find(request, resources)
+    if owned.deleted:
+        raise owner.NotClaimedError(f"{owned.badge_id} was deleted")
+    count = counting.read(resources.table, owned.badge_id)
+    return responses.json(
+        {
+            "id": owned.names[-1],
+            "names": sorted({*owned.names}),
+            "base": count.summary.base,
+            "count": count.shown,
+            "frozen": count.summary.frozen,
+            "created": to_iso8601(owned.created * 1000),
+        }
+    )
+
+
 def patch_badge(request: Request, resources: Resources) -> Response:
     """Set the base, reset, freeze, rename."""
     owned = _authenticate(request, resources)
-    if owned.deleted:
-        raise owner.NotClaimedError(f"{request.path_parameters['badge_id']} was deleted")
     wanted = _read_change(request.body)
     owner.change(resources.table, owned, wanted, resources.view_clock())
     return responses.json({"id": wanted.name or owned.names[-1]})
@@ -55,20 +72,31 @@ def delete_badge(request: Request, resources: Resources) -> Response:
     return responses.no_content()
 
 
-def _authenticate(request: Request, resources: Resources) -> owner.Owned:
-    badge_id = ids.normalise(request.path_parameters["badge_id"])
-    return owner.authenticate(resources.table, badge_id, _secret(request))
+def _find(request: Request, resources: Resources) -> owner.OwnedBadge:
+    """Return the badge for its owner or an operator."""
+    if tokens.is_operator(request.headers, resources.settings):
+        return owner.find(resources.table, _badge_id(request))
+    return _authenticate(request, resources)
 
 
-def _read_change(body: bytes) -> owner.Change:
+def _authenticate(request: Request, resources: Resources) -> owner.OwnedBadge:
+    return owner.authenticate(resources.table, _badge_id(request), _secret(request))
+
+
+def _badge_id(request: Request) -> str:
+    """Return the id in the path or in the query. Raises `BadIdError` unless there is one."""
+    return ids.parse([*request.path_parameters.values(), *request.query.get("id", ())])
+
+
+def _read_change(body: bytes) -> owner.BadgeChange:
     fields = read_fields(body, CHANGE, MAX_BODY_BYTES)
-    wanted = owner.Change(
+    wanted = owner.BadgeChange(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),
         frozen=_flag(fields["frozen"], "frozen") if "frozen" in fields else None,
         name=_id(fields["rename"], "rename") if "rename" in fields else None,
     )
-    if wanted == owner.Change():
+    if wanted == owner.BadgeChange():
         raise BadRequestError(f"give at least one of {', '.join(sorted(CHANGE))}")
     return wanted
 
@@ -112,6 +140,13 @@ def _secret(request: Request) -> str:
 
 ROUTES = (
     Route("POST", "/api/v1/badges", post_badge),
-    Route("PATCH", "/api/v1/badges/{badge_id}", patch_badge),
-    Route("DELETE", "/api/v1/badges/{badge_id}", delete_badge),
+    *(
+        Route(method, path, handler)
+        for path in ("/api/v1/badges", "/api/v1/badges/{badge_id}")
+        for method, handler in (
+            ("GET", get_badge),
+            ("PATCH", patch_badge),
+            ("DELETE", delete_badge),
+        )
+    ),
 )

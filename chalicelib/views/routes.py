@@ -14,6 +14,7 @@ from chalicelib.http.routing import Route
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
+from chalicelib.units import to_milliseconds
 from chalicelib.views import counting, ids
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid
@@ -62,7 +63,7 @@ def _show_and_take(
         telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
         if not is_visit:
             return Badge.error(LABEL, "count unavailable: try again")
-        _take(View(badge_id, new_ulid(int(resources.view_clock() * 1000))), resources, windows)
+        _take(View(badge_id, new_ulid(to_milliseconds(resources.view_clock()))), resources, windows)
         return Badge.error(LABEL, "count unavailable, view taken")
     if is_visit and not count.summary.frozen:
         view = count.view(windows, resources.view_clock(), resources.settings.hot_views)

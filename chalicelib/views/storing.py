@@ -15,6 +15,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.ports import NotStored, Table
+from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.view import View
@@ -29,11 +30,11 @@ class InBetween(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The store of views; `clock` is seconds since 1970, `map_parallel` counts badges."""
+    """The store of views; `map_parallel` counts badges."""
 
     table: Table
     windows: Windows
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
     map_parallel: MapParallel
 
     def store(self, views: Iterable[View]) -> Failures:

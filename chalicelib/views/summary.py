@@ -17,6 +17,7 @@ from chalicelib.storage.conditions import attr, unchanged
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, Put, Update
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds
 from chalicelib.views import keys
 
 HOURS_OF_DAY = 24
@@ -31,8 +32,8 @@ class Hour(NamedTuple):
     hour: int
 
 
-def hour_of(milliseconds: float) -> Hour:
-    """Return the hour of a time in milliseconds since 1970."""
+def hour_of(milliseconds: Milliseconds) -> Hour:
+    """Return the hour of a time."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return Hour(f"{moment:%Y-%m-%d}", moment.hour)
 
@@ -70,23 +71,22 @@ class Day:
 class Summary:
     """The summary of a badge.
 
-    `watermark` and `reset` are milliseconds since 1970: views up to the watermark are in `count`,
-    views up to `reset` belong to an earlier life of the id. `today` is the day of the
-    latest counted view. `base` is the number that the owner adds to the count. `hot` is the time,
-    in seconds since 1970, until which new views are counted at once. `alias` is the id of the
+    Views up to the watermark are in `count`, views up to `reset` belong to an earlier life of the
+    id. `today` is the day of the latest counted view. `base` is the number that the owner adds to
+    the count. `hot` is the time until which new views are counted at once. `alias` is the id of the
     badge, if this id is another name of it. `deleted` is the digest of the secret that deleted the
     badge.
     """
 
     badge_id: str
     count: int = 0
-    watermark: int = 0
+    watermark: Milliseconds = 0
     today: Day = field(default_factory=Day)
     version: int = 0
     base: int = 0
-    reset: int = 0
+    reset: Milliseconds = 0
     frozen: bool = False
-    hot: int = 0
+    hot: WholeSeconds = 0
     alias: str = ""
     deleted: str = ""
 
@@ -119,7 +119,7 @@ class Summary:
         return Check(keys.summary(self.badge_id), unchanged("version", self.version))
 
     def update(
-        self, now: float, values: Mapping[str, Value], remove: tuple[str, ...] = ()
+        self, now: Seconds, values: Mapping[str, Value], remove: tuple[str, ...] = ()
     ) -> Update:
         """Return the write that changes the summary, unless it has changed since it was read.
 
@@ -134,7 +134,7 @@ class Summary:
             condition=self.as_read.condition,
         )
 
-    def counted(self, now: float, views: Mapping[Hour, int], **more: Value) -> Update:
+    def add_views(self, now: Seconds, views: Mapping[Hour, int], **more: Value) -> Update:
         """Return the write that adds views to the count and the history; `more` are attributes.
 
         All views are from `today`, from an earlier day, or from one new day.

@@ -9,6 +9,7 @@ from functools import lru_cache
 from ulid import ULID
 
 from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Milliseconds
 from chalicelib.views import ids
 
 MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "fold": boolean}'
@@ -33,8 +34,8 @@ class View:
     fold: bool = False
 
     @property
-    def milliseconds(self) -> int:
-        """Return when the view was taken, in milliseconds since 1970."""
+    def milliseconds(self) -> Milliseconds:
+        """Return when the view was taken."""
         return milliseconds(self.ulid)
 
     def to_message(self) -> str:
@@ -70,13 +71,13 @@ def ulid_in(body: object) -> str:
         return ""
 
 
-def new_ulid(at: int) -> str:
-    """Return a new ULID of a time in milliseconds since 1970."""
+def new_ulid(at: Milliseconds) -> str:
+    """Return a new ULID of a time."""
     return str(ULID.from_timestamp(at))
 
 
 @lru_cache(MAX_CACHED)
-def milliseconds(ulid: str) -> int:
+def milliseconds(ulid: str) -> Milliseconds:
     """Return the time of a ULID. Raises `ValueError` for any other text."""
     parsed = ULID.from_str(ulid)
     if str(parsed) != ulid:
@@ -85,11 +86,11 @@ def milliseconds(ulid: str) -> int:
 
 
 @lru_cache(MAX_CACHED)
-def earliest(at: int) -> str:
-    """Return the lowest ULID of a time in milliseconds since 1970."""
+def earliest(at: Milliseconds) -> str:
+    """Return the lowest ULID of a time."""
     return str(ULID.from_bytes(at.to_bytes(6, "big") + bytes(10)))
 
 
-def latest(at: int) -> str:
-    """Return the highest ULID of a time in milliseconds since 1970."""
+def latest(at: Milliseconds) -> str:
+    """Return the highest ULID of a time."""
     return str(ULID.from_bytes(at.to_bytes(6, "big") + MAX_RANDOM))

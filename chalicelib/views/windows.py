@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
+from chalicelib.units import Milliseconds, Seconds, WholeSeconds
 from chalicelib.views import keys
 
 YOUNG = 0.5
@@ -30,43 +31,43 @@ OLD = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The lengths of windows, of the grace and of the retention, in seconds."""
+    """The lengths of windows, of the grace and of the retention."""
 
-    window: int = 300
-    grace: int = 600
-    retention: int = 15 * 86_400
+    window: WholeSeconds = 300
+    grace: WholeSeconds = 600
+    retention: WholeSeconds = 15 * 86_400
 
     @classmethod
     def of(cls, settings: Settings) -> Windows:
         """Return the lengths in the settings."""
         return cls(settings.view_window_seconds, settings.grace_seconds, settings.retention_seconds)
 
-    def mark(self, milliseconds: int) -> int:
-        """Return the mark (seconds since 1970) that ends the window of a time."""
+    def mark(self, milliseconds: Milliseconds) -> WholeSeconds:
+        """Return the mark that ends the window of a time."""
         return (milliseconds // 1000 // self.window + 1) * self.window
 
-    def foldable(self, now: float) -> int:
-        """Return the last mark, in milliseconds since 1970, that is at least the grace ago."""
-        return int((now - self.grace) // self.window) * self.window * 1000
+    def foldable(self, now: Seconds) -> WholeSeconds:
+        """Return the last mark that is at least the grace ago."""
+        return int((now - self.grace) // self.window) * self.window
 
-    def is_young(self, milliseconds: int, now: float) -> bool:
-        """Return whether a view of a time is young; `now` is seconds since 1970."""
+    def is_young(self, milliseconds: Milliseconds, now: Seconds) -> bool:
+        """Return whether a view of a time is young."""
         return now - milliseconds / 1000 <= YOUNG * self.grace
 
-    def is_old(self, milliseconds: int, now: float) -> bool:
+    def is_old(self, milliseconds: Milliseconds, now: Seconds) -> bool:
         """Return whether a view of a time is old enough to be counted at once."""
         return now - milliseconds / 1000 >= OLD * self.grace
 
-    def marker_ttl(self, mark: int) -> int:
-        """Return the TTL of a window's marker, in seconds since 1970."""
+    def marker_ttl(self, mark: WholeSeconds) -> WholeSeconds:
+        """Return the TTL of a window's marker."""
         return mark + self.grace
 
-    def view_ttl(self, milliseconds: int) -> int:
-        """Return the TTL of a view, in seconds since 1970."""
+    def view_ttl(self, milliseconds: Milliseconds) -> WholeSeconds:
+        """Return the TTL of a view."""
         return milliseconds // 1000 + self.retention
 
 
-def marker_item(badge_id: str, mark: int, ttl: int) -> Item:
-    """Return the marker of a badge's window; its mark and TTL are in seconds."""
+def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:
+    """Return the marker of a badge's window."""
     pk, sk = keys.marker(badge_id, mark)
     return {"PK": pk, "SK": sk, "badge": badge_id, "ttl": ttl}

@@ -23,6 +23,7 @@ from chalicelib import telemetry
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.messages import MalformedError
+from chalicelib.units import Seconds, WholeSeconds
 from chalicelib.wallets.wallet import PARTITION, Entry
 
 if TYPE_CHECKING:
@@ -40,17 +41,16 @@ SEQUENCE_DIGITS = 40
 class EntryRemoval:
     """The removal of one entry from the journal of a wallet.
 
-    `sequence` is the sequence number of the removal. `removed_at` is in seconds since 1970, 0 if
-    unknown.
+    `sequence` is the sequence number of the removal. `removed_at` is 0 if unknown.
     """
 
     sequence: int
     wallet_id: str = field(compare=False)
     entry: Entry = field(compare=False)
-    removed_at: float = field(default=0.0, compare=False)
+    removed_at: Seconds = field(default=0.0, compare=False)
 
     @classmethod
-    def of(cls, item: Item, sequence: int, removed_at: float) -> EntryRemoval:
+    def of(cls, item: Item, sequence: int, removed_at: Seconds) -> EntryRemoval:
         """Return the removal of an item. Raises `MalformedError` if it is not an entry."""
         try:
             removal = cls(
@@ -187,7 +187,7 @@ def _is_archived(batch: EntryBatch, resources: Resources) -> bool:
     return True
 
 
-def _lag_seconds(removals: Iterable[EntryRemoval], now: float) -> int:
+def _lag_seconds(removals: Iterable[EntryRemoval], now: Seconds) -> WholeSeconds:
     """Return how long the first removed entry of a batch waited to be archived."""
     removed = [removal.removed_at or now for removal in removals]
     return max(0, round(now - min(removed, default=now)))

@@ -29,7 +29,7 @@ from chalicelib.wallets.ledger import (
     UnknownWalletError,
 )
 from chalicelib.wallets.opening import HasWalletError, Wallet
-from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Kind, Outcome, Posting
+from chalicelib.wallets.wallet import HOT_SECONDS, ID, Entry, Posting, PostingKind, PostingOutcome
 
 HOT_DAYS = HOT_SECONDS // 86_400
 UP_TO_MAX = f"Millionths of the unit, at most {amounts.MAX_BALANCE}."
@@ -50,7 +50,13 @@ WALLET_CHANGED = record("WalletChanged", {"id": WALLET_ID, "badge": SHOWN})
 POSTING = record("PostingRequest", {"amount": AMOUNT, "nonce": NONCE})
 TRANSACTION = record(
     "Transaction",
-    {"id": TRANSACTION_ID, "kind": enum(Kind), "amount": AMOUNT, "at": MOMENT, "to": WALLET_ID},
+    {
+        "id": TRANSACTION_ID,
+        "kind": enum(PostingKind),
+        "amount": AMOUNT,
+        "at": MOMENT,
+        "to": WALLET_ID,
+    },
     {
         "from": WALLET_ID.reference(description="The source of a transfer."),
         "nonce": NONCE.reference(description="Only in the journal of the wallet that asked."),
@@ -67,14 +73,14 @@ HAS_WALLET = Refusal.of(HasWalletError, required={"id": WALLET_ID})
 DEPOSIT_REFUSED = Refusal.of(
     RefusedError,
     "DepositRefused",
-    codes=[Outcome.BALANCE_LIMIT],
+    codes=[PostingOutcome.BALANCE_LIMIT],
     description="The balance would exceed its limit.",
     required={"balance": MILLIONTHS},
 )
 TRANSFER_REFUSED = Refusal.of(
     RefusedError,
     "TransferRefused",
-    codes=[Outcome.INSUFFICIENT_FUNDS, Outcome.BALANCE_LIMIT],
+    codes=[PostingOutcome.INSUFFICIENT_FUNDS, PostingOutcome.BALANCE_LIMIT],
     description="The wallet has too little, and the error has its `balance`. Or the balance of the"
     " target would exceed its limit.",
     optional={"balance": MILLIONTHS},
@@ -134,7 +140,7 @@ OPERATIONS = {
     "GET /api/v1/wallets/me": Operation(
         "getMyWallet",
         "An operator's token is refused with 403.",
-        responses={200: success(WALLET, example=serializers.own(EXAMPLE), links=WALLET_LINKS)},
+        responses={200: success(WALLET, example=serializers.to_json(EXAMPLE), links=WALLET_LINKS)},
         refusals=(UnknownWalletError,),
     ),
     "PATCH /api/v1/wallets/{wallet_id}": Operation(

@@ -24,9 +24,10 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Put, Update, Write
+from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
-from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
+from chalicelib.wallets.wallet import Answer, Entry, Posting, PostingOutcome
 
 MAX_WRITES = 10
 """The number of writes of one posting before the caller is asked to try again.
@@ -71,7 +72,7 @@ class RefusedError(PostingError):
     status = 409
 
     def __init__(self, answer: Answer) -> None:
-        is_target = answer.outcome is Outcome.BALANCE_LIMIT and answer.entry.posting.source
+        is_target = answer.outcome is PostingOutcome.BALANCE_LIMIT and answer.entry.posting.source
         reason = TARGET_FULL if is_target else REASONS[answer.outcome]
         super().__init__(reason.format(balance=answer.balance))
         self.answer = answer
@@ -81,8 +82,8 @@ class RefusedError(PostingError):
 
 TARGET_FULL = "the target has no room for so much"
 REASONS = {
-    Outcome.INSUFFICIENT_FUNDS: "the wallet has {balance} millionths, which is not enough",
-    Outcome.BALANCE_LIMIT: (
+    PostingOutcome.INSUFFICIENT_FUNDS: "the wallet has {balance} millionths, which is not enough",
+    PostingOutcome.BALANCE_LIMIT: (
         f"a balance is {MAX_BALANCE} millionths at most, and this has {{balance}}"
     ),
 }
@@ -94,7 +95,7 @@ class _Side:
 
     key: Key
     change: int
-    outcome: Outcome
+    outcome: PostingOutcome
 
     def update(self, entry_id: str) -> Update:
         """Return the write that changes the balance and makes this the last entry."""
@@ -123,7 +124,7 @@ class _Side:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attempt:
+class _PostingAttempt:
     """An answer and the writes that make it true, that of the nonce first."""
 
     answer: Answer
@@ -136,10 +137,10 @@ class _Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The ledger in a table; `clock` is in seconds since 1970, `random_bits` as in `secrets`."""
+    """The ledger in a table; `random_bits` is as in `secrets`."""
 
     table: Table
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
     random_bits: Callable[[int], int] = secrets.randbits
 
     def post(self, posting: Posting) -> Entry:
@@ -149,20 +150,22 @@ class Ledger:
         applied: a retry gets the answer.
         """
         _check(posting)
-        attempt = self._movement(posting)
+        attempt = self._make_attempt(posting)
         for _ in range(MAX_WRITES):
             try:
                 self.table.write(*attempt.writes)
             except ConditionFailed as failed:
                 standing = attempt.standing(failed)
                 if (key := wallets.nonce(posting)) in standing:
-                    return _result(_first(posting, standing[key]))
-                attempt = self._next(posting, standing)
+                    return _check_outcome(_read_answer(posting, standing[key]))
+                attempt = self._make_next_attempt(posting, standing)
             else:
-                return _result(attempt.answer)
+                return _check_outcome(attempt.answer)
         raise Unavailable("others move the same money: ask again with the same nonce")
 
-    def _next(self, posting: Posting, standing: Mapping[Key, Item | None]) -> _Attempt:
+    def _make_next_attempt(
+        self, posting: Posting, standing: Mapping[Key, Item | None]
+    ) -> _PostingAttempt:
         """Return the next attempt, from the wallets whose conditions failed.
 
         If a wallet is missing, no nonce is stored, whatever the other wallet has.
@@ -171,34 +174,36 @@ class Ledger:
             if item is None:
                 raise UnknownWalletError(unknown(key.pk.removeprefix(wallets.PARTITION)))
         there = {key: item for key, item in standing.items() if item is not None}
-        for side in _sides(posting):
+        for side in _list_sides(posting):
             if side.key in there and not side.allows(there[side.key]):
-                return self._refusal(posting, side, number(there[side.key], "balance"))
-        return self._movement(posting, max(text(item, "last") for item in there.values()))
+                return self._make_refusal(posting, side, number(there[side.key], "balance"))
+        return self._make_attempt(posting, max(text(item, "last") for item in there.values()))
 
-    def _movement(self, posting: Posting, last: str = "") -> _Attempt:
+    def _make_attempt(self, posting: Posting, last: str = "") -> _PostingAttempt:
         """Return the attempt to move the money, with an entry that is later than `last`."""
-        entry = self._entry(posting, last)
+        entry = self._make_entry(posting, last)
         answer = Answer(entry)
-        return _Attempt(
+        return _PostingAttempt(
             answer,
             (
                 _put_nonce(answer),
                 *(Put(entry.item(wallet_id)) for wallet_id in posting.wallets),
-                *(side.update(entry.entry_id) for side in _sides(posting)),
+                *(side.update(entry.entry_id) for side in _list_sides(posting)),
             ),
         )
 
-    def _refusal(self, posting: Posting, side: _Side, balance: int) -> _Attempt:
-        answer = Answer(self._entry(posting), side.outcome, balance)
-        return _Attempt(answer, (_put_nonce(answer), Check(side.key, condition=side.impossible)))
+    def _make_refusal(self, posting: Posting, side: _Side, balance: int) -> _PostingAttempt:
+        answer = Answer(self._make_entry(posting), side.outcome, balance)
+        return _PostingAttempt(
+            answer, (_put_nonce(answer), Check(side.key, condition=side.impossible))
+        )
 
-    def _entry(self, posting: Posting, last: str = "") -> Entry:
+    def _make_entry(self, posting: Posting, last: str = "") -> Entry:
         now = self.clock()
-        return Entry(later_id(now, last, self.random_bits), posting, int(now * 1000))
+        return Entry(later_id(now, last, self.random_bits), posting, to_milliseconds(now))
 
 
-def later_id(now: float, last: str, random_bits: Callable[[int], int]) -> str:
+def later_id(now: Seconds, last: str, random_bits: Callable[[int], int]) -> str:
     """Return a ULID of the time `now` that is later than `last`.
 
     If `last` is from a clock ahead, the id is a random step after it, far less than a millisecond.
@@ -234,7 +239,7 @@ def _put_nonce(answer: Answer) -> Put:
     return Put(answer.item, condition=attr("SK").missing())
 
 
-def _first(posting: Posting, item: Item | None) -> Answer:
+def _read_answer(posting: Posting, item: Item | None) -> Answer:
     """Return the stored answer of the nonce. Raises `NonceReusedError` and `Unavailable`."""
     if item is None:
         raise Unavailable("the nonce was not told: ask again with the same nonce")
@@ -243,15 +248,16 @@ def _first(posting: Posting, item: Item | None) -> Answer:
     return answer
 
 
-def _result(answer: Answer) -> Entry:
-    if answer.outcome is not Outcome.DONE:
+def _check_outcome(answer: Answer) -> Entry:
+    """Return the entry of an applied posting. Raises `RefusedError`."""
+    if answer.outcome is not PostingOutcome.DONE:
         raise RefusedError(answer)
     return answer.entry
 
 
-def _sides(posting: Posting) -> list[_Side]:
-    sides = [_Side(wallets.wallet(posting.target), posting.amount, Outcome.BALANCE_LIMIT)]
+def _list_sides(posting: Posting) -> list[_Side]:
+    sides = [_Side(wallets.wallet(posting.target), posting.amount, PostingOutcome.BALANCE_LIMIT)]
     if posting.source:
-        short = Outcome.INSUFFICIENT_FUNDS
+        short = PostingOutcome.INSUFFICIENT_FUNDS
         sides.insert(0, _Side(wallets.wallet(posting.source), -posting.amount, short))
     return sides

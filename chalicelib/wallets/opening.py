@@ -11,6 +11,7 @@ from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update
+from chalicelib.units import Milliseconds
 from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
 
@@ -37,7 +38,7 @@ class Wallet:
     is_public: bool = False
 
 
-def open_wallet(table: Table, user_id: str, now: int) -> Wallet:
+def open_wallet(table: Table, user_id: str, now: Milliseconds) -> Wallet:
     """Open a wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
     wallet_id = str(ULID())
     key, owned = wallet(wallet_id), owner(user_id)

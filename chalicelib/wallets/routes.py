@@ -20,6 +20,7 @@ from chalicelib.http.query import one
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
+from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.wallets import journal, ledger, opening, requests, serializers, wallet
@@ -46,7 +47,7 @@ def get_own_wallet(request: Request, resources: Resources) -> Response:
     user = caller_of(request).user
     if not user:
         raise ForbiddenError("the token names no user: ask for a wallet by its id")
-    return responses.json(serializers.own(opening.of_user(resources.table, user)))
+    return responses.json(serializers.to_json(opening.of_user(resources.table, user)))
 
 
 def patch_wallet(request: Request, resources: Resources) -> Response:
@@ -127,9 +128,8 @@ def _authorize(request: Request, resources: Resources) -> opening.Wallet:
     return found
 
 
-def _now(resources: Resources) -> int:
-    """Return milliseconds since 1970."""
-    return int(resources.clock() * 1000)
+def _now(resources: Resources) -> Milliseconds:
+    return to_milliseconds(resources.clock())
 
 
 OPERATOR, TOKEN = Authentication.OPERATOR, Authentication.TOKEN

@@ -7,10 +7,11 @@ from typing import Any
 from chalicelib.badges.badge import PLAIN, Badge
 from chalicelib.badges.options import Options
 from chalicelib.http.times import to_iso8601
+from chalicelib.units import Milliseconds, to_milliseconds
 from chalicelib.wallets import amounts
 from chalicelib.wallets.journal import Page
 from chalicelib.wallets.opening import Wallet
-from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Kind
+from chalicelib.wallets.wallet import HOT_SECONDS, Entry, PostingKind
 
 LABEL = "balance"
 COLOR = "blue"
@@ -21,19 +22,19 @@ def balance(wallet: Wallet) -> dict[str, Any]:
     return {"id": wallet.wallet_id, "balance": str(wallet.balance)}
 
 
-def own(wallet: Wallet) -> dict[str, Any]:
+def to_json(wallet: Wallet) -> dict[str, Any]:
     """Return a wallet as its user sees it."""
     return {**balance(wallet), "user_id": wallet.user_id, "badge": wallet.is_public}
 
 
-def transactions(page: Page, wallet_id: str, now: int) -> dict[str, Any]:
+def transactions(page: Page, wallet_id: str, now: Milliseconds) -> dict[str, Any]:
     """Return a page of a journal, newest first; entries before `archived_before` are archived.
 
     TTL removes them some minutes later, so they may still be here, or in neither place.
     """
     journal = {
         "transactions": [_transaction(entry, wallet_id) for entry in page.entries],
-        "archived_before": to_iso8601(now - HOT_SECONDS * 1000),
+        "archived_before": to_iso8601(now - to_milliseconds(HOT_SECONDS)),
     }
     return journal | ({"cursor": page.cursor} if page.cursor else {})
 
@@ -47,7 +48,7 @@ def _transaction(entry: Entry, wallet_id: str) -> dict[str, Any]:
         "at": to_iso8601(entry.at),
         "to": posting.target,
     }
-    if posting.kind is Kind.TRANSFER:
+    if posting.kind is PostingKind.TRANSFER:
         transaction["from"] = posting.source
     # Only the wallet that used a nonce sees it.
     return transaction | ({"nonce": posting.nonce} if wallet_id == posting.asker else {})

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chalicelib.storage.items import Item, Key, number, text
+from chalicelib.units import Milliseconds
 
 PARTITION = "WALLET#"
 OWNERS = "OWNER#"
@@ -25,14 +26,14 @@ HOT_SECONDS = 2 * 86_400
 """The time that an entry is kept in the table."""
 
 
-class Kind(StrEnum):
+class PostingKind(StrEnum):
     """The kind of a posting."""
 
     DEPOSIT = "deposit"
     TRANSFER = "transfer"
 
 
-class Outcome(StrEnum):
+class PostingOutcome(StrEnum):
     """The outcome of a posting: money moved, or the reason why it did not."""
 
     DONE = "done"
@@ -53,8 +54,8 @@ class Posting:
     source: str = ""
 
     @property
-    def kind(self) -> Kind:
-        return Kind.TRANSFER if self.source else Kind.DEPOSIT
+    def kind(self) -> PostingKind:
+        return PostingKind.TRANSFER if self.source else PostingKind.DEPOSIT
 
     @property
     def asker(self) -> str:
@@ -78,13 +79,12 @@ class Entry:
     """A posting in the journal of a wallet.
 
     `entry_id` is a ULID, the same in both wallets' journals; the entries of a wallet are committed
-    in the order of their ids. `at` is milliseconds since 1970, by the clock of the process that
-    posted it.
+    in the order of their ids. `at` is the time by the clock of the process that posted it.
     """
 
     entry_id: str
     posting: Posting
-    at: int
+    at: Milliseconds
 
     @classmethod
     def of(cls, item: Item) -> Entry:
@@ -125,7 +125,7 @@ class Answer:
     """
 
     entry: Entry
-    outcome: Outcome = Outcome.DONE
+    outcome: PostingOutcome = PostingOutcome.DONE
     balance: int = 0
 
     @classmethod
@@ -138,7 +138,7 @@ class Answer:
             return None
         return cls(
             Entry(text(item, "entry"), posting, number(item, "at")),
-            Outcome(text(item, "outcome")),
+            PostingOutcome(text(item, "outcome")),
             number(item, "balance"),
         )
 
@@ -154,7 +154,7 @@ class Answer:
             "at": self.entry.at,
             "outcome": str(self.outcome),
         }
-        return item if self.outcome is Outcome.DONE else item | {"balance": self.balance}
+        return item if self.outcome is PostingOutcome.DONE else item | {"balance": self.balance}
 
 
 def wallet(wallet_id: str) -> Key:

@@ -72,7 +72,7 @@ def look(folder: Path) -> Look:
     return Look(begun, time.monotonic(), *row)
 
 
-def left(folder: Path) -> Left:
+def count_left(folder: Path) -> Left:
     """Return the numbers of items left to fold and to remove. Raises `sqlite3.Error`."""
     with closing(_open(folder)) as file:
         file.create_function("milliseconds", 1, milliseconds)

@@ -130,7 +130,7 @@ class _Lives:
         """Return the first life that an operation may belong to."""
         return bisect_right(self._ended, operation.invoked)
 
-    def begun(self, number: int) -> float:
+    def beginning(self, number: int) -> float:
         """Return the beginning of a life: no hit answered earlier belongs to it."""
         return self._begun[number - 1] if number else float("-inf")
 
@@ -202,7 +202,7 @@ class _Badge:
 
     def _most(self, operation: Operation) -> int:
         """Return the most hits that an answer may show: all but those of earlier lives."""
-        begun = self._lives.begun(self._lives.least(operation))
+        begun = self._lives.beginning(self._lives.least(operation))
         earlier = bisect_left(self._answered, begun)
         attempted = bisect_left(self._attempted, operation.completed) - operation.attempted
         return attempted - earlier

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from chaos.checker import history, logs
-from chaos.checker.db_probe import DbProbe, annotated, left, look
+from chaos.checker.db_probe import DbProbe, annotated, count_left, look
 from chaos.checker.history import Kind, Operation, Outcome, Recorder
 from chaos.driver import fault_plan
 from chaos.driver.attacker import Attacker, Waits, waits
@@ -150,7 +150,7 @@ class Machine:
 
         def folded() -> bool:
             self._read_all(recorder, Kind.READ, "while they are folded")
-            return not any(left(self._disk.folder))
+            return not any(count_left(self._disk.folder))
 
         self._wait(folded)
         self._read_all(recorder, Kind.FINAL, "folded")
@@ -180,7 +180,7 @@ class Machine:
             time.sleep(POLL_SECONDS)
         folder = self._disk.folder
         raise TimeoutError(
-            f"not at rest after {PATIENCE_SECONDS:.0f} s: {look(folder)}, {left(folder)}"
+            f"not at rest after {PATIENCE_SECONDS:.0f} s: {look(folder)}, {count_left(folder)}"
         )
 
     def _read_all(self, recorder: Recorder, kind: Kind, note: str) -> None:

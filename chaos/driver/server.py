@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -17,14 +16,13 @@ from pathlib import Path
 from typing import IO
 
 from chaos.faults import crash_injection
-from simulation.environment import ROOT
+from simulation.server_process import NotStartedError, ServerProcess, start
 
 HOST = "127.0.0.1"
 PORTS = range(20_000, 30_000)
 """Ports below those that the system gives to clients; otherwise a client could connect to itself
 while the server is down."""
 PATIENCE_SECONDS = 60.0
-POLL_SECONDS = 0.02
 CRASH_SECONDS = 3.0
 """The time that a thread has to begin the transaction at which the process ends itself."""
 SETTINGS = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "3"}
@@ -57,7 +55,7 @@ class Server:
         self.starts = 0
         self._clock, self._logs = clock, logs
         self._crash_file = clock.with_name("crash")
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[str] | None = None
         self._logging = threading.Thread()
 
     @property
@@ -68,13 +66,10 @@ class Server:
 
     def start(self) -> None:
         """Start the server, and wait until it answers. Raises `DiedError`."""
-        self._begin()
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not self._answers():
-            self.check()
-            if time.monotonic() > deadline:
-                raise DiedError(f"no answer for {PATIENCE_SECONDS:.0f} s after a start")
-            time.sleep(POLL_SECONDS)
+        try:
+            ServerProcess(self._begin())
+        except NotStartedError as error:
+            raise DiedError(f"{error}: {self._last_log()}") from error
 
     def start_and_kill(self, seconds: float) -> None:
         """Kill the server during its start or just after it."""
@@ -82,19 +77,15 @@ class Server:
         time.sleep(seconds)
         self.kill()
 
-    def _begin(self) -> None:
+    def _begin(self) -> subprocess.Popen[str]:
         self.starts += 1
-        own = {"HOST": HOST, "PORT": str(self.port), "DATA": str(self.data)}
-        self._process = subprocess.Popen(  # noqa: S603  our own arguments
-            [sys.executable, "-m", "chaos.driver.launch", str(self._clock), str(self._crash_file)],
-            cwd=ROOT,
-            env=os.environ | own | SETTINGS,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        log = (self._logs / f"server-{self.starts:03}.log").open("wb")
+        program = ("chaos.driver.launch", str(self._clock), str(self._crash_file))
+        settings = {"PORT": str(self.port), **SETTINGS}
+        self._process = start(self.data, program, settings)
+        log = (self._logs / f"server-{self.starts:03}.log").open("w", encoding="utf-8")
         self._logging = threading.Thread(target=_copy, args=[self._process.stderr, log])
         self._logging.start()
+        return self._process
 
     def check(self) -> None:
         """Check that the server runs. Raises `DiedError`."""
@@ -148,19 +139,12 @@ class Server:
             raise ConnectionError(f"{answer.status}: {body!r}")
         return body
 
-    def _answers(self) -> bool:
-        try:
-            self.get("/healthz")
-        except OSError:
-            return False
-        return True
-
     def _last_log(self) -> str:
         log = self._logs / f"server-{self.starts:03}.log"
         return log.read_text(errors="replace")[-1_000:] if log.exists() else ""
 
 
-def _copy(stderr: IO[bytes], log: IO[bytes]) -> None:
+def _copy(stderr: IO[str], log: IO[str]) -> None:
     """Copy the server's log until it ends, by a pipe, because its own files may have a quota."""
     with stderr, log:
         shutil.copyfileobj(stderr, log)

@@ -143,7 +143,8 @@ class Owner:
 
 
 def _badge(case: Case) -> str:
-    return unquote(str((case.path_parameters or {}).get("badge_id", "")))
+    given = {"badge_id": (case.query or {}).get("id", ""), **(case.path_parameters or {})}
+    return unquote(str(given["badge_id"]))
 
 
 @schemathesis.hook

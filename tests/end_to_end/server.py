@@ -4,51 +4,30 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
-import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import Popen
 from types import MappingProxyType
-from typing import IO, Any
-from urllib.parse import quote, urlsplit
+from typing import Any
+from urllib.parse import quote
 
-ROOT = Path(__file__).parent.parent.parent
+from simulation import server_process
+from simulation.server_process import NotStartedError, ServerProcess, killed
+
 PATIENCE_SECONDS = 30.0
 """The limit for steps that take a second or less on an idle machine."""
 
 
-def start(folder: Path, *command: str, **settings: str) -> subprocess.Popen[str]:
+def start(folder: Path, *command: str, **settings: str) -> Popen[str]:
     """Start the process without waiting for it."""
-    environment = {**os.environ, "PORT": "0", "DATA": str(folder), **settings}
-    return subprocess.Popen(  # noqa: S603  our own words
-        [sys.executable, "-m", "vumi", *command],
-        cwd=ROOT,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    return server_process.start(folder, ("vumi", *command), settings)
 
 
-class Server:
+class Server(ServerProcess):
     """A running server."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        assert process.stdout is not None
-        self.greeting = process.stdout.readline()
-        found = re.search(r"http://\S+", self.greeting)
-        assert found, f"no URL in {self.greeting!r}: {_rest(process.stderr)}"
-        self.url = found.group()
-        address = urlsplit(self.url)
-        assert address.hostname is not None
-        assert address.port is not None
-        self.host, self.port = address.hostname, address.port
 
     def request(
         self,
@@ -90,13 +69,10 @@ class Server:
 
 @contextmanager
 def running(folder: Path, **settings: str) -> Iterator[Server]:
-    process = start(folder, **settings)
-    try:
-        yield Server(process)
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def _rest(stream: IO[str] | None) -> str:
-    return stream.read() if stream is not None else ""
+    with killed(start(folder, **settings)) as process:
+        try:
+            server = Server(process)
+        except NotStartedError as error:
+            error.add_note(process.communicate()[1])
+            raise
+        yield server

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from chaos.checker import history
-from tests.end_to_end.server import ROOT
+from simulation.environment import ROOT
 
 
 def chaos(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -20,7 +20,7 @@ import yaml
 from bench.cost import deployed as deploying
 from bench.cost import simulate_events
 from bench.cost.__main__ import BEGIN
-from bench.cost.bill import PRICES, Bill, Prices, interpolated, per_view, together
+from bench.cost.bill import PRICES, Bill, Prices, add_usages, interpolated, per_view
 from bench.cost.deployed import Deployed
 from bench.cost.event_tables import EVENT_SERVICES
 from bench.cost.event_usage import CountedEvents, Rush
@@ -557,7 +557,7 @@ def test_runs_are_billed_in_total_and_by_view(bill: Bill) -> None:
     usage = bill.usage([Invocation(PUT, 1, (write,)), Invocation(FOLD, 1, (write, write))])
     assert (usage["write_unit"], usage["lambda_request"]) == (9, 2)
     assert per_view(usage, 2)["write_unit"] == 4.5
-    assert together(usage, {"write_unit": 1.0})["write_unit"] == 10
+    assert add_usages(usage, {"write_unit": 1.0})["write_unit"] == 10
 
 
 @pytest.mark.parametrize(("at", "ms"), [(0, 1), (5, 2), (10, 3), (15, 4), (20, 5), (40, 9)])

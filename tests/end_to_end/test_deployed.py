@@ -1,6 +1,6 @@
 """Both deployments to AWS, run on an emulator, and the resources that they create.
 
-|The emulator runs the REST API and its authorizer, the functions from the real zip, the event
+The emulator runs the REST API and its authorizer, the functions from the real zip, the event
 source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
 of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
 (`test_policies.py` compares requests with policies), throttling, API Gateway's own errors, alarms
@@ -23,7 +23,7 @@ import pytest
 from ulid import ULID
 
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.events.event import Event, Kind, Target
+from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from chalicelib.storage.items import Key
@@ -261,7 +261,7 @@ def sweep(aws: Emulator, stage: str) -> None:
 def forget_message_of_event(aws: Emulator, table: str) -> None:
     """Store only the item of an event, as if its message was lost."""
     soon = int(datetime.now(UTC).timestamp() * 1000) + 500
-    event = Event("swept", soon, soon, Target(Kind.LOG), '"hello"', "swept")
+    event = Event("swept", soon, soon, Target(TargetKind.LOG), '"hello"', "swept")
     aws.client("dynamodb").put_item(TableName=table, Item=encode_item(event.new_item()))
 
 

@@ -16,11 +16,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from chalicelib.http import tokens
-from tests.end_to_end.server import ROOT, Server, running
+from simulation.environment import ROOT
+from tests.end_to_end.server import Server, running
+from tests.profile import cases
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
 TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
+MAX_EXAMPLES = 100
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 """The user whose wallet the description's example opens."""
 
@@ -29,8 +32,9 @@ def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[
     """Run schemathesis against a new server; the requests are the same in every run."""
     st = Path(sys.executable).with_name("st").absolute()
     address = f"http://{server.host}:{server.port}/openapi.json"
+    options = ["--phases", phases, "--max-examples", f"{cases(MAX_EXAMPLES)}", "--no-color", *more]
     return subprocess.run(  # noqa: S603  our own words
-        [st, "--config-file", CONFIG, "run", address, "--phases", phases, "--no-color", *more],
+        [st, "--config-file", CONFIG, "run", address, *options],
         cwd=ROOT,
         env={
             **os.environ,
@@ -81,8 +85,11 @@ def kind_of_path(url: str) -> str:
             "badges|views",
             {
                 ("POST", "/api/v1/badges", 201),
+                ("GET", "/api/v1/badges/", 200),
                 ("PATCH", "/api/v1/badges/", 200),
                 ("DELETE", "/api/v1/badges/", 204),
+                ("GET", "/api/v1/badges", 200),
+                ("PATCH", "/api/v1/badges", 200),
                 ("GET", "/api/v1/views", 200),
             },
         ),

@@ -1,6 +1,6 @@
 """The IAM policy of each function: it allows exactly what the function does.
 
-|The handlers run over moto through all their paths. The tests compare their requests to AWS with
+The handlers run over moto through all their paths. The tests compare their requests to AWS with
 the policies in both directions: a missing right fails a path, and an unused right fails the
 comparison.
 """
@@ -40,7 +40,7 @@ from chalicelib.aws.dynamodb_writes import transaction_item
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.events.claims import Leases
-from chalicelib.events.event import Event, Kind, Status, Target, key, message
+from chalicelib.events.event import Event, Status, Target, TargetKind, key, message
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.http import tokens
@@ -281,17 +281,17 @@ class Aws:
         return body.get("message", body) if isinstance(body, dict) else body
 
     def own(self, method: str, badge_id: str, secret: str = "", **fields: Any) -> Any:
-        """Return the response to an owner. A new owner has no secret."""
-        path = "/api/v1/badges" if method == "POST" else "/api/v1/badges/{badge_id}"
-        body = {"id": badge_id, **fields} if method == "POST" else fields
-        return self._answer(
-            {
-                **events.http_event(None, method, path),
-                "pathParameters": {"badge_id": badge_id},
-                "headers": {"Authorization": f"Bearer {secret}"},
-                "body": json.dumps(body),
-            }
+        """Return the response to an owner, who gives the id in the path, and then in the query."""
+        path, more = "/api/v1/badges", {"headers": {"Authorization": f"Bearer {secret}"}}
+        if method == "POST":
+            body = json.dumps({"id": badge_id, **fields})
+            return self._answer(events.http_event(None, method, path) | more | {"body": body})
+        by_path = events.http_event(None, method, f"{path}/{{badge_id}}")
+        self._answer(
+            by_path | more | {"pathParameters": {"badge_id": badge_id}, "body": json.dumps(fields)}
         )
+        by_query = events.http_event({"id": [badge_id]}, method, path)
+        return self._answer(by_query | more | {"body": json.dumps(fields)})
 
     def _answer(self, event: dict[str, Any]) -> Any:
         self.routes.add((event["httpMethod"], event["resource"]))
@@ -477,6 +477,7 @@ def own_on_every_path(aws: Aws) -> None:
     assert aws.own("PATCH", "my own", "another", base=1)["error"]["code"] == "wrong_secret"
     assert aws.own("PATCH", "my own", secret, base=1, frozen=True) == {"id": "my own"}
     assert aws.own("PATCH", "my own", secret, rename="renamed") == {"id": "renamed"}
+    assert aws.own("GET", "renamed", secret)["names"] == ["my own", "renamed"]
     assert aws.ask(id="renamed") == aws.ask("/api/v1/views", id="my own", peek="1") == "1"
     aws.now += 86_400
     aws.put(*views(2, "renamed", age=-86_400), *views(2, "renamed", age=-86_400, hot=True))
@@ -559,7 +560,7 @@ def sweep_on_every_path(aws: Aws) -> None:
     first = aws.sweep()
     assert first["overdue"] == 0
     assert first["sent"] > 4
-    missed = Event("missed", int(NOW * 1000) - 90_000, 0, Target(Kind.LOG), '""', "missed")
+    missed = Event("missed", int(NOW * 1000) - 90_000, 0, Target(TargetKind.LOG), '""', "missed")
     aws.table.write(Put(missed.new_item()))
     assert aws.sweep() == {"sent": 1, "overdue": 1}
     assert aws.sweep() == {"sent": 0, "overdue": 0}

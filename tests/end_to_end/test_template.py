@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -26,7 +27,7 @@ from chalicelib import telemetry
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.http import authorization
-from chalicelib.settings import Settings
+from chalicelib.settings import Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
@@ -38,6 +39,7 @@ from simulation import aws_events as events
 from simulation.aws_events import entry_record
 
 STAGES = ["prod", "dev"]
+USER_ID = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 MAX_BYTES = 400_000
 """Lambda unpacks the package at a cold start; boto3 alone would be about 15 MB."""
 
@@ -302,7 +304,9 @@ TARGETS = {
 """The settings of targets, which are checked when an event is created and when it is delivered."""
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
-API_SETTINGS = {**TABLE_NAME, "VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}, **TIMERS_QUEUE_URL}
+TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
+VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
+API_SETTINGS = TABLE_NAME | VIEWS_QUEUE_URL | TIMERS_QUEUE_URL | TARGETS | TOKENS
 SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
 RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 
@@ -310,10 +314,10 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 @pytest.mark.parametrize(
     ("function", "role", "timeout", "settings"),
     [
-        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | TARGETS),
+        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS),
         ("put_views", "PutViewsRole", 20, TABLE_NAME),
         ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
-        ("authorize", "AuthorizeRole", 5, {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}),
+        ("authorize", "AuthorizeRole", 5, TOKENS),
         ("sweep_timers", "SweepTimersRole", 60, SWEEP_SETTINGS),
         ("distribute_timers", "DistributeTimersRole", 20, TIMERS_QUEUE_URL),
         (
@@ -366,6 +370,27 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         TARGETS, ""
     )
     assert Settings.from_environment(from_parameters) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("value", "is_allowed"),
+    [
+        ("", True),
+        ("a" * 64, True),
+        (f"{'a' * 64}={USER_ID}, {'b' * 64}", True),
+        ("a" * 63, False),
+        ("A" * 64, False),
+        ("a" * 64 + "b" * 64, False),
+        (f"{'a' * 64}=someone", False),
+    ],
+)
+def test_malformed_digests_of_tokens_are_not_deployed(
+    packages: dict[str, Path], value: str, *, is_allowed: bool
+) -> None:
+    pattern = read(packages["prod"])["Parameters"]["ApiTokenDigests"]["AllowedPattern"]
+    assert (re.fullmatch(pattern, value) is not None) is is_allowed
+    with nullcontext() if is_allowed else pytest.raises(SettingsError):
+        Settings.from_environment({"API_TOKEN_DIGESTS": value})
 
 
 def test_the_stack_does_not_show_secrets(packages: dict[str, Path]) -> None:

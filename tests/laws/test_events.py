@@ -1,6 +1,6 @@
 """The laws of events over generated histories.
 
-|An accepted event is delivered or ends in ERROR. No event is delivered before its time, after its
+An accepted event is delivered or ends in ERROR. No event is delivered before its time, after its
 success or its cancellation, or by two workers concurrently. Its record has its attempts in their
 order. The sweep finds an event without a message within minutes. Once there are no faults, no event
 is late, whatever the clocks did.
@@ -29,6 +29,7 @@ from simulation.aws_table import create_table
 from simulation.events_world import GONE, OK, REFUSED, EventsWorld
 from simulation.faults import Fault
 from simulation.tables import sqlite_table
+from tests.profile import cases
 from vumi.workers.events import ProcessClaims
 
 FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
@@ -220,8 +221,8 @@ class AnyHistoryOnOneMachine(AnyHistory):
 
 
 TestEvents = AnyHistory.TestCase
-TestEvents.settings = settings(max_examples=60, stateful_step_count=60)
+TestEvents.settings = settings(max_examples=cases(60), stateful_step_count=60)
 TestEventsOnOneMachine = AnyHistoryOnOneMachine.TestCase
 TestEventsOnOneMachine.settings = TestEvents.settings
 TestEventsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
-TestEventsOnDynamoDB.settings = settings(max_examples=4, stateful_step_count=40)
+TestEventsOnDynamoDB.settings = settings(max_examples=cases(4), stateful_step_count=40)

@@ -1,6 +1,6 @@
 """The laws of wallets over generated histories.
 
-|The sum of balances is the sum of deposits, no balance is negative or too large, and each balance
+The sum of balances is the sum of deposits, no balance is negative or too large, and each balance
 is the sum of its journal. A posting that was answered was applied once, another one at most once,
 and a retry has the answer, however late. A refusal is final for its nonce and moves no money.
 Entries that left the journals are in the archive: both together are the whole history. A reader who
@@ -33,13 +33,14 @@ from simulation.wallets_world import (
     NOBODY,
     START,
     Books,
+    ClientAnswer,
     Reader,
-    Told,
     WalletsWorld,
     answer_of,
     entries_of,
 )
 from tests.laws.test_events import FAULTS, faults, on_dynamodb, on_sqlite
+from tests.profile import cases
 
 USERS = ["user-a", "user-b", "user-c"]
 amounts = st.integers(1, 12) | st.sampled_from(
@@ -161,9 +162,9 @@ class AnyHistoryOnDynamoDB(AnyHistory):
 
 
 TestWallets = AnyHistory.TestCase
-TestWallets.settings = settings(max_examples=150, stateful_step_count=40)
+TestWallets.settings = settings(max_examples=cases(150), stateful_step_count=40)
 TestWalletsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
-TestWalletsOnDynamoDB.settings = settings(max_examples=3, stateful_step_count=20)
+TestWalletsOnDynamoDB.settings = settings(max_examples=cases(3), stateful_step_count=20)
 
 
 def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
         for deposit in deposits:
             ledgers[1].post(deposit)
 
-        def client(seed: int) -> list[tuple[Posting, Told]]:
+        def client(seed: int) -> list[tuple[Posting, ClientAnswer]]:
             mine = Random(seed).choices([*transfers, *deposits, refused], k=100)  # noqa: S311
             return [(posting, until_answered(ledgers[seed % 3], posting)) for posting in mine]
 
@@ -199,7 +200,7 @@ def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
 
         with ThreadPoolExecutor(10) as pool:
             reading = pool.map(reader, ids[:2])
-            answers = [answer for told in pool.map(client, range(8)) for answer in told]
+            answers = [answer for answered in pool.map(client, range(8)) for answer in answered]
             readers = [one for found in reading for one in found]
         books = Books.of(table, ids)
         for one in readers:
@@ -207,12 +208,12 @@ def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:
     books.check()
     assert sum(books.balances.values()) == 3_000
     books.check_asked([*deposits, *transfers, refused])
-    told = [(nonce(one), answer) for one, answer in answers if isinstance(answer, Answer)]
-    books.check_told([answer for _, answer in told])
-    assert len(set(told)) == len({key for key, _ in told}), "a nonce has one answer"
+    answered = [(nonce(one), answer) for one, answer in answers if isinstance(answer, Answer)]
+    books.check_answers([answer for _, answer in answered])
+    assert len(set(answered)) == len({key for key, _ in answered}), "a nonce has one answer"
 
 
-def until_answered(ledger: Ledger, posting: Posting) -> Told:
+def until_answered(ledger: Ledger, posting: Posting) -> ClientAnswer:
     """Repeat a request until it has an answer, because others may be faster."""
     while True:
         with suppress(Unavailable):

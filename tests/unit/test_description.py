@@ -211,7 +211,9 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
         ("getViews", "200 429"),
         ("getHistory", "200 400 429 500 503"),
         ("claimBadge", "201 400 409 413 429 500 503"),
+        ("getBadge", "200 400 401 403 404 429 500 503"),
         ("deleteBadge", "204 400 401 403 404 429 500 503"),
+        ("deleteBadgeByQuery", "204 400 401 403 404 429 500 503"),
         ("makeEvent", "200 201 400 401 403 409 413 429 500 503"),
         ("echoAtTime", "200 201 400 401 403 409 413 415 429 500 503"),
         ("getEvent", "200 401 403 404 429 500 503"),
@@ -246,7 +248,11 @@ def test_every_code_of_an_error_is_described_and_no_other() -> None:
     ]
     described = {code for schema in schemas for code in schema.get("enum") or [schema["const"]]}
     raised = {error.code for error in subclasses(ClientError) if error is not MethodNotAllowedError}
-    refused = {str(outcome) for outcome in wallet.Outcome if outcome is not wallet.Outcome.DONE}
+    refused = {
+        str(outcome)
+        for outcome in wallet.PostingOutcome
+        if outcome is not wallet.PostingOutcome.DONE
+    }
     assert described == raised | refused | SERVER_CODES
 
 
@@ -280,7 +286,7 @@ def test_requests_have_the_fields_of_the_code() -> None:
 def test_responses_have_the_fields_of_the_code() -> None:
     """Each schema has every field that a response can have, and requires those that all have."""
     attempt = event.Attempt(1, 2, 500, "status 500")
-    log = event.Target(event.Kind.LOG)
+    log = event.Target(event.TargetKind.LOG)
     most_event = event.Event("e", 5, 1, log, "{}", "", claim="worker", attempts=(attempt,))
     least_event = event.Event("e", 5, 1, log, "", "", event.Status.SUCCESS)
     most, least = serializers.to_json(most_event), serializers.to_json(least_event)
@@ -303,7 +309,7 @@ def test_responses_have_the_fields_of_the_code() -> None:
     assert SCHEMAS["Event"]["properties"]["claim"]["properties"].keys() == most["claim"].keys()
 
 
-WALLET_SERIALIZERS = (wallet_serializers.balance, wallet_serializers.own)
+WALLET_SERIALIZERS = (wallet_serializers.balance, wallet_serializers.to_json)
 
 
 def journal_page(page: journal.Page) -> dict[str, Any]:

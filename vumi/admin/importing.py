@@ -16,6 +16,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed
+from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.summary import Summary
 from vumi.admin.counts_file import ImportedCount
@@ -49,7 +50,7 @@ class Import:
 
     table: Table
     map_parallel: MapParallel
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
     replace: bool = False
     dry_run: bool = False
     patience: Retry = PATIENCE

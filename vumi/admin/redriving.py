@@ -13,6 +13,7 @@ from chalicelib.events import delivery, schedule
 from chalicelib.events.event import PARTITION, Status, batches
 from chalicelib.events.sweep import between
 from chalicelib.storage.ports import Queue, Table
+from chalicelib.units import Seconds, to_milliseconds
 
 
 class RedriveOutcome(Enum):
@@ -34,11 +35,11 @@ class Redriven:
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """The job that redrives events; `clock` is seconds since 1970."""
+    """The job that redrives events."""
 
     table: Table
     queue: Queue
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
 
     def run(self, event_ids: Sequence[str] = ()) -> Iterator[Redriven]:
         """Redrive these events, or all failed events. Raises `StorageError`.
@@ -62,7 +63,7 @@ class Redrive:
         except schedule.UnknownEventError:
             return Redriven(event_id, RedriveOutcome.UNKNOWN)
         if event.status is not Status.ERROR or not delivery.redrive(
-            self.table, self.queue, event, int(self.clock() * 1000)
+            self.table, self.queue, event, to_milliseconds(self.clock())
         ):
             return Redriven(event_id, RedriveOutcome.NOT_FAILED)
         return Redriven(event_id, RedriveOutcome.REDRIVEN, event.last_error)

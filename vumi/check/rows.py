@@ -24,7 +24,7 @@ from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
-from chalicelib.wallets.wallet import Entry, Outcome
+from chalicelib.wallets.wallet import Entry, PostingOutcome
 from vumi.storage.table import row_of
 
 COLUMNS = ("ttl", "batch", "due")
@@ -172,7 +172,7 @@ def _check_entry(item: Item) -> None:
 def _check_nonce(item: Item) -> None:
     _match(wallets.ID, text(item, "entry"), "id of an entry")
     _match(DIGEST, text(item, "request"), "digest of a request")
-    Outcome(text(item, "outcome"))
+    PostingOutcome(text(item, "outcome"))
     if "ttl" in item:
         raise ValueError("it has a ttl, but a nonce is kept forever")
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chalicelib.storage.items import Item, number, text
-from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Outcome, Posting
+from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Posting, PostingOutcome
 from vumi.check.report import Finding, all_wrong, note, ok
 from vumi.check.rows import WrongItemError, decode
 from vumi.storage.archive import FOLDER
@@ -58,7 +58,7 @@ class Wallets:
             self.users[text(item, "PK").partition("#")[2]] = text(item, "wallet")
         elif kind == "entry":
             self._add_entry(item)
-        elif kind == "nonce" and item["outcome"] == Outcome.DONE:
+        elif kind == "nonce" and item["outcome"] == PostingOutcome.DONE:
             key = text(item, "PK").removeprefix(PARTITION), text(item, "SK").removeprefix(NONCE)
             row = (*key, text(item, "entry"), text(item, "request"))
             self._file.execute("INSERT INTO nonces VALUES (?, ?, ?, ?)", row)

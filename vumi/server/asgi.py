@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
+from chalicelib.units import Seconds
 from vumi.server import framing
 from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
@@ -33,7 +34,7 @@ class BodyTooSlowError(ClientError):
     status = 408
     code = "too_slow"
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: Seconds) -> None:
         super().__init__(f"the body did not come within {seconds:g} s: send the request again")
 
 
@@ -44,7 +45,7 @@ class Application:
         self,
         answer: Answer,
         connections: Connections | None = None,
-        body_seconds: float = BODY_SECONDS,
+        body_seconds: Seconds = BODY_SECONDS,
     ) -> None:
         self._answer = answer
         self.connections = connections or Connections()

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
 
 from chalicelib import telemetry
 from chalicelib.http import errors
 from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import StorageError
+from vumi.storage.commits import InOneCommit
 from vumi.storage.database import Corrupt
 
 MAX_REQUESTS = 100
@@ -26,17 +26,9 @@ THREADS = 40
 """Requests that are answered alone concurrently."""
 HEALTH = "/healthz"
 
-Result = TypeVar("Result")
-
-
-class Together(Protocol):
-    """A function that calls another, whose writes share one commit. Raises `StorageError`."""
-
-    def __call__(self, function: Callable[[], Result], /) -> Result: ...
-
 
 class CommonCommits:
-    """The answers to requests by `route`, up to 100 of them in one commit of `together`.
+    """The answers to requests by `route`, up to 100 of them in one commit of `in_one_commit`.
 
     A request that may wait for the network is answered alone, on a thread. So is each request of a
     failed common commit. A commit takes `turn`, which workers that compute much take too.
@@ -45,11 +37,11 @@ class CommonCommits:
     def __init__(
         self,
         route: Callable[[Request], Response],
-        together: Together,
+        in_one_commit: InOneCommit,
         turn: AbstractContextManager[object],
     ) -> None:
         self._route = route
-        self._together = together
+        self._in_one_commit = in_one_commit
         self._turn = turn
         self._waiting: deque[tuple[Request, asyncio.Future[Response | None]]] = deque()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
@@ -85,7 +77,7 @@ class CommonCommits:
         """Answer requests in one commit; return None for each if the commit failed."""
         try:
             with self._turn:
-                return self._together(lambda: [self._route(request) for request in requests])
+                return self._in_one_commit(lambda: [self._route(request) for request in requests])
         except Exception as error:  # noqa: BLE001  otherwise no request would be answered after it
             if not isinstance(error, StorageError):
                 telemetry.event(logging.ERROR, "common_commit_failed")
@@ -94,7 +86,7 @@ class CommonCommits:
     def _answer_alone(self, request: Request) -> Response:
         """Answer a request whose common commit failed."""
         try:
-            return self._together(lambda: self._route(request))
+            return self._in_one_commit(lambda: self._route(request))
         except StorageError as error:
             if isinstance(error, Corrupt) and request.path == HEALTH:
                 # The route would answer 200, because reads continue.

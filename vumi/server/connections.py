@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
 
+from chalicelib.units import Seconds
 from vumi.server.sockets import Accepted, Peer
 
 HOST_BITS = 64
@@ -43,8 +44,8 @@ class Limits:
     `share`: the number of open connections of one address, or of one IPv6 network of /64.
     """
 
-    head_seconds: float = 10.0
-    unread_seconds: float = 60.0
+    head_seconds: Seconds = 10.0
+    unread_seconds: Seconds = 60.0
     connections: int = 1_000
     share: int = 200
 
@@ -55,11 +56,11 @@ class Connection:
 
     holder: str
     phase: Phase
-    since: float
-    unread_since: float | None = None
+    since: Seconds
+    unread_since: Seconds | None = None
 
     @property
-    def order(self) -> tuple[bool, Phase, float]:
+    def order(self) -> tuple[bool, Phase, Seconds]:
         """Return the order in which connections are closed, the first one first."""
         return self.phase is Phase.IDLE and self.unread_since is None, self.phase, self.since
 
@@ -73,7 +74,7 @@ class Connections:
 
     limits: Limits = field(default_factory=Limits)
     is_proxy: Callable[[str], bool] = lambda _: False
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], Seconds] = time.monotonic
     _open: dict[Peer, Connection] = field(default_factory=dict)
 
     def enter(self, peer: Peer, phase: Phase) -> None:
@@ -85,7 +86,7 @@ class Connections:
         else:
             connection.phase, connection.since = phase, now
 
-    def update(self, seen: Mapping[Peer, Accepted], began: float) -> None:
+    def update(self, seen: Mapping[Peer, Accepted], began: Seconds) -> None:
         """Note which connections are open; `began` is when the look at them began."""
         for peer in [peer for peer, one in self._open.items() if one.since < began]:
             if peer not in seen:
@@ -106,7 +107,7 @@ class Connections:
         closing.update(self._too_many(closing))
         return closing
 
-    def _is_overdue(self, one: Connection, now: float) -> bool:
+    def _is_overdue(self, one: Connection, now: Seconds) -> bool:
         if one.unread_since is not None and now - one.unread_since > self.limits.unread_seconds:
             return True
         return one.phase is Phase.HEAD and now - one.since > self.limits.head_seconds

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from chalicelib import telemetry
+from chalicelib.units import Seconds
 from vumi.server import sockets
 from vumi.server.connections import Connections
 from vumi.server.sockets import Accepted, Peer
@@ -26,7 +27,7 @@ class Guard:
         connections: Connections,
         addresses: Sequence[Peer],
         accepted: Callable[[Sequence[Peer]], Iterable[Accepted | None]] = sockets.accepted,
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        sleep: Callable[[Seconds], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self._connections = connections
         self._addresses = addresses

@@ -17,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from chalicelib.units import Seconds
+
 Peer: TypeAlias = tuple[str, int]
 """The address and the port of a client."""
 
@@ -58,7 +60,7 @@ def accepted(addresses: Sequence[Peer]) -> Iterator[Accepted | None]:
             yield None
 
 
-def limit(addresses: Sequence[Peer], unread_seconds: float) -> None:
+def limit(addresses: Sequence[Peer], unread_seconds: Seconds) -> None:
     """Bound the memory of connections, and the time that a client may take to receive data.
 
     Accepted sockets inherit it from the sockets that listen. Source: tcp(7), `TCP_USER_TIMEOUT`,

@@ -13,6 +13,7 @@ from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
+from chalicelib.units import Seconds
 from vumi.server.asgi import Application
 from vumi.server.framing import MAX_HEAD_BYTES
 from vumi.server.guard import Guard
@@ -43,7 +44,7 @@ class WebServer:
         application: Application,
         host: str,
         port: int,
-        drain_seconds: float = DRAIN_SECONDS,
+        drain_seconds: Seconds = DRAIN_SECONDS,
     ) -> None:
         self._application = application
         self._drain_seconds = drain_seconds

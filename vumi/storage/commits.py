@@ -10,13 +10,19 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
 Result = TypeVar("Result")
 Job: TypeAlias = Callable[[sqlite3.Connection], Result]
 
 LOCKED_MILLISECONDS = 100
 """The wait for another program that still locks the file after a full wait."""
+
+
+class InOneCommit(Protocol):
+    """A function that calls another, whose writes share one commit. Raises `StorageError`."""
+
+    def __call__(self, function: Callable[[], Result], /) -> Result: ...
 
 
 class Ticket(Generic[Result]):

@@ -17,6 +17,7 @@ from chalicelib import telemetry
 from chalicelib.storage import ports
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import NotSent, check_delay
+from chalicelib.units import Seconds
 from vumi.storage.database import Database
 
 DEAD_LETTERS = "-dead-letters"
@@ -25,13 +26,13 @@ DEAD_LETTERS = "-dead-letters"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A received message. Times are seconds since 1970; `receives` includes this receive."""
+    """A received message; `receives` includes this receive."""
 
     id: int
     body: str
-    sent_at: float
+    sent_at: Seconds
     receives: int
-    first_received_at: float
+    first_received_at: Seconds
 
 
 class SqliteQueue:
@@ -41,9 +42,9 @@ class SqliteQueue:
         self,
         database: Database,
         name: str,
-        clock: Callable[[], float],
+        clock: Callable[[], Seconds],
         *,
-        visibility_timeout: float = 30.0,
+        visibility_timeout: Seconds = 30.0,
         max_receives: int = 10,
     ) -> None:
         self.name = name
@@ -58,7 +59,7 @@ class SqliteQueue:
         """Return another queue of the same file, with the same clock."""
         return SqliteQueue(self._database, name, self._clock)
 
-    def send(self, body: str, *, delay: float = 0.0) -> None:
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
         self._send([ports.Message(body, delay)])
 
     def send_all(self, messages: Sequence[ports.Message]) -> None:
@@ -145,7 +146,7 @@ class SqliteQueue:
         )
         return [body for (body,) in rows]
 
-    def next_visible(self) -> float | None:
+    def next_visible(self) -> Seconds | None:
         """Return when the next message becomes or became visible; None without a message."""
         [(at,)] = self._database.read(
             "SELECT min(visible_at) FROM messages WHERE queue = ?", (self.name,)
@@ -164,20 +165,20 @@ class SqliteQueue:
         [(found,)] = self._database.read("SELECT count(*) FROM messages WHERE queue = ?", (queue,))
         return int(found)
 
-    def _give_up(self, connection: sqlite3.Connection, now: float) -> int:
+    def _give_up(self, connection: sqlite3.Connection, now: Seconds) -> int:
         return connection.execute(
             "UPDATE messages SET queue = ? WHERE queue = ? AND visible_at <= ? AND receives >= ?",
             (self.name + DEAD_LETTERS, self.name, now, self._max_receives),
         ).rowcount
 
     def _receive(
-        self, connection: sqlite3.Connection, now: float, limit: int
+        self, connection: sqlite3.Connection, now: Seconds, limit: int
     ) -> tuple[int, list[Message]]:
         if now < self._latest:
             self._follow_clock(connection, now)
         return self._give_up(connection, now), self._take(connection, now, limit)
 
-    def _take(self, connection: sqlite3.Connection, now: float, limit: int) -> list[Message]:
+    def _take(self, connection: sqlite3.Connection, now: Seconds, limit: int) -> list[Message]:
         rows = connection.execute(
             "SELECT id, body, sent_at, receives + 1, coalesce(first_received_at, ?) FROM messages"
             " WHERE queue = ? AND visible_at <= ? ORDER BY visible_at, id LIMIT ?",
@@ -194,7 +195,7 @@ class SqliteQueue:
         )
         return messages
 
-    def _follow_clock(self, connection: sqlite3.Connection, now: float) -> None:
+    def _follow_clock(self, connection: sqlite3.Connection, now: Seconds) -> None:
         """Restart the waits that were timed before the clock was set back, in full from now."""
         connection.execute(
             "UPDATE messages SET visible_at = ? + visible_at - timed_at, timed_at = ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -20,6 +20,7 @@ from chalicelib.storage.writes import (
     Write,
     check_transaction,
 )
+from chalicelib.units import Milliseconds, Seconds
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 
@@ -40,7 +41,7 @@ class SqliteTable:
         return _item(*rows[0]) if rows else None
 
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
-        return [item for key in keys if (item := self.get(key)) is not None]
+        return _fetch_all(self._database.read, keys)
 
     def query(  # noqa: PLR0913  the parts of a query
         self,
@@ -74,8 +75,8 @@ class SqliteTable:
         batch: str,
         *,
         limit: int,
-        first: int = 0,
-        last: int = MAX_DUE,
+        first: Milliseconds = 0,
+        last: Milliseconds = MAX_DUE,
         after: Due | None = None,
     ) -> list[Due]:
         at = (after.due, *after.key) if after else (first - 1, "", "")
@@ -119,7 +120,8 @@ def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
 
     The statements are few, because the threads of the web server take the interpreter at each.
     """
-    before = _fetch_all(connection, [write.key for write in writes if _needs_item(write)])
+    needed = [write.key for write in writes if _needs_item(write)]
+    before = {key_of(item): item for item in _fetch_all(connection.execute, needed)}
     failed = {
         place: before.get(write.key)
         for place, write in enumerate(writes)
@@ -142,17 +144,19 @@ def _needs_item(write: Write) -> bool:
     return isinstance(write, Update) or write.condition is not None
 
 
-def _fetch_all(connection: sqlite3.Connection, keys: Sequence[Key]) -> dict[Key, Item]:
-    """Return the items that there are under keys, as a transaction sees them."""
+def _fetch_all(
+    read: Callable[[str, Sequence[object]], Iterable[Sequence[str]]], keys: Sequence[Key]
+) -> list[Item]:
+    """Return the items that there are under keys, in the order of the keys."""
     if not keys:
-        return {}
-    rows = connection.execute(_fetch_sql(len(keys)), [part for key in keys for part in key])
-    return {Key(row[0], row[1]): _item(*row) for row in rows}
+        return []
+    rows = read(_fetch_sql(len(keys)), [part for key in keys for part in key])
+    return [_item(*row) for row in rows]
 
 
 @cache
 def _fetch_sql(keys: int) -> str:
-    """Return a query by so many keys; SQLite looks each of them up in the index."""
+    """Return a query by so many keys; SQLite looks each up in the index, because of CROSS JOIN."""
     given = ", ".join(["(?, ?)"] * keys)
     return (
         f"WITH asked (pk, sk) AS (VALUES {given})"  # noqa: S608  placeholders alone
@@ -162,7 +166,7 @@ def _fetch_sql(keys: int) -> str:
 
 def fetch(connection: sqlite3.Connection, key: Key) -> Item | None:
     """Return the item under a key as a transaction sees it, or None."""
-    return _fetch_all(connection, [key]).get(key)
+    return next(iter(_fetch_all(connection.execute, [key])), None)
 
 
 def updated(write: Update, before: Item | None) -> Item:
@@ -211,18 +215,18 @@ class Change:
     """A removal by TTL, as it is stored in the change log."""
 
     sequence: int
-    removed_at: float
+    removed_at: Seconds
     item: Item
 
 
-def any_expired(database: Database, now: float) -> bool:
+def any_expired(database: Database, now: Seconds) -> bool:
     """Return whether there is an expired item."""
     return bool(database.read("SELECT 1 FROM items WHERE ttl < ? LIMIT 1", (now,)))
 
 
 def remove_expired(
     connection: sqlite3.Connection,
-    now: float,
+    now: Seconds,
     limit: int,
     may_go: Callable[[Key], bool],
     is_consumed: Callable[[Key], bool],

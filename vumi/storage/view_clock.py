@@ -9,29 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chalicelib.units import Seconds
 from chalicelib.views.view import milliseconds, ulid_in
 from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 
 
 class ViewClock:
-    """The clock, in seconds since 1970, never earlier than the latest time in the file.
+    """The clock, never earlier than the latest time in the file.
 
     `queue` has the views that were taken and are not stored yet.
     """
 
-    def __init__(self, database: Database, queue: SqliteQueue, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, database: Database, queue: SqliteQueue, clock: Callable[[], Seconds]
+    ) -> None:
         self._database = database
         self._clock = clock
         [(highest,)] = database.read("SELECT highest FROM clock")
         waiting = filter(None, map(ulid_in, queue.bodies()))
         self._highest = max([float(highest), *(milliseconds(ulid) / 1000 for ulid in waiting)])
 
-    def __call__(self) -> float:
+    def __call__(self) -> Seconds:
         self._highest = max(self._highest, self._clock())
         return self._highest
 
-    def keep(self) -> float:
+    def keep(self) -> Seconds:
         """Write the time to the file, in the current commit if there is one, and return it.
 
         No time that the commit has used is later.

@@ -8,9 +8,11 @@ from functools import partial
 from typing import TypeAlias
 
 from chalicelib.storage.items import text
+from chalicelib.units import Seconds
+from vumi.storage.commits import InOneCommit
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog
-from vumi.workers.messages import IDLE_SECONDS, InOneCommit
+from vumi.workers.messages import IDLE_SECONDS
 
 HandleChanges: TypeAlias = Callable[[Sequence[Change]], Collection[Change]]
 """A function that handles changes and returns those to deliver again."""
@@ -29,7 +31,7 @@ class ChangeDelivery:
 
     Changes of items whose sort keys do not begin with `sort` are skipped, as the filter of a
     Lambda event source does. The writes of the handler and the checkpoint are one commit of
-    `in_one_commit`, if it is given. `stopwatch`, in seconds, measures a batch, and the next batch
+    `in_one_commit`, if it is given. `stopwatch` measures a batch, and the next batch
     has as many changes as fit into `STEP_SECONDS`, because changes of one badge cost far less than
     others.
     """
@@ -42,7 +44,7 @@ class ChangeDelivery:
         *,
         sort: str = "",
         in_one_commit: InOneCommit = lambda function: function(),
-        stopwatch: Callable[[], float] = time.perf_counter,
+        stopwatch: Callable[[], Seconds] = time.perf_counter,
     ) -> None:
         self._in_one_commit = in_one_commit
         self._log = ChangeLog(database, consumer)
@@ -51,8 +53,8 @@ class ChangeDelivery:
         self._stopwatch = stopwatch
         self._batch_changes = MIN_BATCH_CHANGES
 
-    def step(self) -> float:
-        """Deliver one batch; return how many seconds may pass until the next.
+    def step(self) -> Seconds:
+        """Deliver one batch; return the time that may pass until the next.
 
         All changes from the lowest failed one on are delivered again.
         """
@@ -65,12 +67,12 @@ class ChangeDelivery:
             self._adapt(self._stopwatch() - began)
         return rest
 
-    def _adapt(self, seconds: float) -> None:
+    def _adapt(self, seconds: Seconds) -> None:
         """Choose the size of the next batch by the time of one, at most twice its size."""
         fitting = int(self._batch_changes * STEP_SECONDS / max(seconds, STEP_SECONDS / 2))
         self._batch_changes = min(max(fitting, MIN_BATCH_CHANGES), MAX_BATCH_CHANGES)
 
-    def _deliver(self, changes: Sequence[Change]) -> float:
+    def _deliver(self, changes: Sequence[Change]) -> Seconds:
         chosen = [one for one in changes if text(one.item, "SK").startswith(self._sort)]
         failed = [change.sequence for change in self._handle(chosen)] if chosen else []
         lowest = min(failed, default=changes[-1].sequence + 1)

@@ -20,6 +20,7 @@ from chalicelib.events.sweep import group_in
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.messages import handle_messages, log_malformed_message, parse_records
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from vumi.storage.queue import Message, SqliteQueue
 from vumi.workers.messages import IDLE_SECONDS, seconds_until_visible
 
@@ -45,12 +46,12 @@ class ProcessClaims:
     def release(self, claim: str) -> None:
         self._held.discard(claim)
 
-    def held_until(self, event: Event, now: int) -> int:
-        return now + LEASE_SECONDS * 1000 if event.claim in self._held else 0
+    def held_until(self, event: Event, now: Milliseconds) -> Milliseconds:
+        return now + to_milliseconds(LEASE_SECONDS) if event.claim in self._held else 0
 
 
-def sweep_step(resources: Resources) -> float:
-    """Sweep; return how many seconds may pass until the next sweep."""
+def sweep_step(resources: Resources) -> Seconds:
+    """Sweep; return the time that may pass until the next sweep."""
     sweep_events(resources)
     return SWEEP_SECONDS
 
@@ -74,7 +75,7 @@ class EventWorker:
         self._free = threads
         self._attempted: deque[tuple[Message, DeliveryTask]] = deque()
 
-    def step(self) -> float:
+    def step(self) -> Seconds:
         """Settle ended attempts, and begin one for each free thread."""
         self._settle(self._take_attempted())
         if not self._free:

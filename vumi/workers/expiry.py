@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from chalicelib.storage.items import Key, number
+from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views.view import milliseconds, ulid_in
 from chalicelib.wallets.wallet import ENTRY
@@ -32,7 +33,7 @@ class Expiry:
         self,
         database: Database,
         queue: SqliteQueue,
-        clock: Callable[[], float],
+        clock: Callable[[], Seconds],
         on_removal: Callable[[], None],
     ) -> None:
         self._database = database
@@ -40,8 +41,8 @@ class Expiry:
         self._clock = clock
         self._on_removal = on_removal
 
-    def step(self) -> float:
-        """Remove one batch; return how many seconds may pass until the next."""
+    def step(self) -> Seconds:
+        """Remove one batch; return the time that may pass until the next."""
         now = self._clock()
         if not any_expired(self._database, now):
             return EXPIRY_SECONDS
@@ -51,7 +52,7 @@ class Expiry:
         self._on_removal()
         return 0.0
 
-    def _remove(self, now: float) -> int:
+    def _remove(self, now: Seconds) -> int:
         return self._database.write(
             lambda connection: remove_expired(
                 connection, now, BATCH_REMOVALS, self._may_go(connection), _is_consumed
@@ -63,7 +64,7 @@ class Expiry:
         waiting = set(map(ulid_in, self._queue.bodies()))
 
         @cache
-        def watermark(partition: str) -> int:
+        def watermark(partition: str) -> Milliseconds:
             return number(fetch(connection, Key(partition, keys.SUMMARY)) or {}, "watermark")
 
         def may_go(key: Key) -> bool:

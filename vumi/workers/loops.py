@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from chalicelib import telemetry
+from chalicelib.units import Seconds
 from vumi.storage.database import Corrupt
 
 AFTER_ERROR_SECONDS = 1.0
@@ -16,7 +17,7 @@ AFTER_CORRUPT_SECONDS = 60.0
 
 
 class Loop:
-    """A thread that repeats `step`, which returns how many seconds may pass until it is due again.
+    """A thread that repeats `step`, which returns the time that may pass until it is due again.
 
     A woken loop lingers before the step, so that a burst is handled in one batch, as by the batch
     window of a Lambda event source. It holds `lock` during each step. Log lines and metrics of the
@@ -26,8 +27,8 @@ class Loop:
     def __init__(
         self,
         name: str,
-        step: Callable[[], float],
-        linger: float = 0.0,
+        step: Callable[[], Seconds],
+        linger: Seconds = 0.0,
         lock: AbstractContextManager[object] | None = None,
     ) -> None:
         self._step = step
@@ -60,7 +61,7 @@ class Loop:
             if rest and self._woken.wait(rest):
                 self._stopping.wait(self._linger)
 
-    def _once(self) -> float:
+    def _once(self) -> Seconds:
         try:
             with self._lock:
                 return self._step()

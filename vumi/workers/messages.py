@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
+from chalicelib.units import Seconds
+from vumi.storage.commits import InOneCommit
 from vumi.storage.queue import Message, SqliteQueue
 
-Result = TypeVar("Result")
 HandleMessages: TypeAlias = Callable[[Mapping[int, str]], Collection[int]]
 """A function that handles bodies by the ids of messages, and returns the ids to deliver again."""
 
@@ -18,12 +19,6 @@ LINGER_SECONDS = 0.05
 """The time that a message may wait for others to share its batch."""
 IDLE_SECONDS = 5.0
 """The longest rest of a loop, because another program may send a message and wake no loop."""
-
-
-class InOneCommit(Protocol):
-    """A function that calls another, whose writes share one commit. Raises `StorageError`."""
-
-    def __call__(self, function: Callable[[], Result], /) -> Result: ...
 
 
 class MessageDelivery:
@@ -37,7 +32,7 @@ class MessageDelivery:
         self,
         queue: SqliteQueue,
         handle: HandleMessages,
-        clock: Callable[[], float],
+        clock: Callable[[], Seconds],
         in_one_commit: InOneCommit,
     ) -> None:
         self._queue = queue
@@ -45,8 +40,8 @@ class MessageDelivery:
         self._clock = clock
         self._in_one_commit = in_one_commit
 
-    def step(self) -> float:
-        """Deliver one batch; return how many seconds may pass until the next.
+    def step(self) -> Seconds:
+        """Deliver one batch; return the time that may pass until the next.
 
         A failed message is delivered again after its visibility timeout.
         """
@@ -62,8 +57,10 @@ class MessageDelivery:
         self._queue.delete(message for message in messages if message.id not in failed)
 
 
-def seconds_until_visible(queue: SqliteQueue, clock: Callable[[], float], least: float) -> float:
-    """Return how many seconds may pass until a queue has a message to deliver."""
+def seconds_until_visible(
+    queue: SqliteQueue, clock: Callable[[], Seconds], least: Seconds
+) -> Seconds:
+    """Return the time that may pass until a queue has a message to deliver."""
     visible = queue.next_visible()
     if visible is None:
         return IDLE_SECONDS

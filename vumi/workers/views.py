@@ -64,11 +64,11 @@ class ViewWorker:
         """
         with self._queue.keeping() as views:
             result = function()
-        if views and (failed := self._failed(views)):
+        if views and (failed := self._try_to_store(views)):
             self._queue.queue.add_received(view.to_message() for view in views if view in failed)
         return result
 
-    def _failed(self, views: Sequence[View]) -> set[View]:
+    def _try_to_store(self, views: Sequence[View]) -> set[View]:
         """Store views; return those to deliver again."""
         try:
             return self._store(views)

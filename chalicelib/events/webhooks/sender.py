@@ -28,6 +28,7 @@ from chalicelib.events.webhooks.urls import (
 )
 from chalicelib.lazy import lazy
 from chalicelib.settings import Settings, SettingsError
+from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     import ssl
@@ -44,7 +45,7 @@ MAX_ADDRESSES = 4
 """The maximum number of addresses of a name that are tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_ERROR_CHARACTERS = 200
-MAX_RETRY_AFTER = 86_400
+MAX_RETRY_AFTER_SECONDS = 86_400
 MAX_DIGITS = 9
 """Longer numbers of seconds are replaced by the maximum."""
 
@@ -63,7 +64,7 @@ class PostOutcome:
 
     status: int | None
     error: str = ""
-    retry_after: float | None = None
+    retry_after: Seconds | None = None
 
     @property
     def delivered(self) -> bool:
@@ -80,11 +81,11 @@ class PostOutcome:
 class Deadline:
     """The end of the time for one POST, on a monotonic clock."""
 
-    at: float
-    monotonic: Callable[[], float]
+    at: Seconds
+    monotonic: Callable[[], Seconds]
 
-    def left(self) -> float:
-        """Return the seconds until the deadline. Raises `TimeoutError` after it."""
+    def seconds_left(self) -> Seconds:
+        """Return the time until the deadline. Raises `TimeoutError` after it."""
         left = self.at - self.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -103,17 +104,17 @@ def system_trust() -> ssl.SSLContext:
 class Sender:
     """The sender of webhooks, which raises no errors of the network.
 
-    `clock` is seconds since 1970. `seconds` is the time for one whole POST: resolving, connecting,
-    sending and reading. Redirects are not followed, and no proxy is used.
+    `seconds` is the time for one whole POST: resolving, connecting, sending and reading. Redirects
+    are not followed, and no proxy is used.
     """
 
     signer: Signer
     allowed: Allowed
     resolver: Resolver = socket.getaddrinfo
-    clock: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
+    clock: Callable[[], Seconds] = time.time
+    monotonic: Callable[[], Seconds] = time.monotonic
     trust: Callable[[], ssl.SSLContext] = system_trust
-    seconds: float = SEND_SECONDS
+    seconds: Seconds = SEND_SECONDS
 
     def post(
         self, url: str, webhook_id: str, body: bytes, content_type: str = "application/json"
@@ -142,7 +143,7 @@ class Sender:
     def _exchange(self, raw: str, headers: dict[str, str], body: bytes) -> tuple[int, str]:
         deadline = Deadline(self.monotonic() + self.seconds, self.monotonic)
         url = check_url(raw, self.allowed)
-        addresses = permitted(url, self.allowed, self.resolver, deadline.left())
+        addresses = permitted(url, self.allowed, self.resolver, deadline.seconds_left())
         with (
             _connect(addresses, url.port, deadline) as plain,
             self._secure(plain, url, deadline) as wire,
@@ -154,7 +155,7 @@ class Sender:
         if url.scheme == "http":
             return plain
         context = self.trust()
-        plain.settimeout(deadline.left())
+        plain.settimeout(deadline.seconds_left())
         return context.wrap_socket(plain, server_hostname=url.host)
 
     def _describe_error(self, failure: OSError) -> str:
@@ -203,14 +204,14 @@ def _connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> soc
     tried = addresses[:MAX_ADDRESSES]
     for left, address in zip(range(len(tried), 0, -1), tried, strict=True):
         try:
-            return _dial(address, port, deadline.left() / left)
+            return _dial(address, port, deadline.seconds_left() / left)
         except OSError:
             if left == 1:
                 raise
     raise Unreachable("the name has no address")
 
 
-def _dial(address: Address, port: int, seconds: float) -> socket.socket:
+def _dial(address: Address, port: int, seconds: Seconds) -> socket.socket:
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6  # noqa: PLR2004
     connection = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -239,7 +240,7 @@ def _send(wire: socket.socket, request: bytes, deadline: Deadline) -> None:
     """Send a request by the deadline; `SSLSocket.sendall` restarts its timeout at each part."""
     left = memoryview(request)
     while left:
-        wire.settimeout(deadline.left())
+        wire.settimeout(deadline.seconds_left())
         left = left[wire.send(left) :]
 
 
@@ -269,7 +270,7 @@ class _Answer(io.RawIOBase):
         room = memoryview(buffer)[: self._left]
         if not room:
             raise MalformedAnswer(f"the answer is longer than {MAX_ANSWER_BYTES // 1024} KiB")
-        self._wire.settimeout(self._deadline.left())
+        self._wire.settimeout(self._deadline.seconds_left())
         received = self._wire.recv_into(room)
         self._left -= received
         return received
@@ -297,18 +298,18 @@ def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
     return response.status, response.headers.get("Retry-After", "")
 
 
-def seconds_to_wait(retry_after: str, now: float) -> float | None:
+def seconds_to_wait(retry_after: str, now: Seconds) -> Seconds | None:
     """Parse the header `Retry-After` as seconds from now, 0 to 86,400; None if it is malformed.
 
     It has a number of seconds or an HTTP date (RFC 9110, 10.2.3 and 5.6.7).
     """
     given = retry_after.strip()
     if given.isascii() and given.isdecimal():
-        seconds = int(given) if len(given) <= MAX_DIGITS else MAX_RETRY_AFTER
-        return float(min(seconds, MAX_RETRY_AFTER))
+        seconds = int(given) if len(given) <= MAX_DIGITS else MAX_RETRY_AFTER_SECONDS
+        return float(min(seconds, MAX_RETRY_AFTER_SECONDS))
     try:
         moment = email_utils.parsedate_to_datetime(given)
         wait = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now
     except (ValueError, OverflowError):
         return None
-    return min(max(wait, 0.0), float(MAX_RETRY_AFTER))
+    return min(max(wait, 0.0), float(MAX_RETRY_AFTER_SECONDS))

@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from secrets import token_bytes
 
+from chalicelib.units import WholeSeconds
+
 PREFIX = "whsec_"
 MIN_BYTES = 24
 MAX_BYTES = 64
@@ -46,11 +48,10 @@ class Signer:
             _decode_secret(number, secret) for number, secret in enumerate(secrets, 1)
         )
 
-    def headers(self, webhook_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    def headers(self, webhook_id: str, timestamp: WholeSeconds, body: bytes) -> dict[str, str]:
         """Return `webhook-id`, `webhook-timestamp`, and `webhook-signature`, one part per secret.
 
-        `timestamp` is in seconds since 1970. Each attempt of an event has the same id. Raises
-        `BadWebhookIdError`.
+        Each attempt of an event has the same id. Raises `BadWebhookIdError`.
         """
         if not ID.fullmatch(webhook_id):
             raise BadWebhookIdError(

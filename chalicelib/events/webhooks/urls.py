@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from chalicelib.events.webhooks.addresses import Address, Allowed, is_public
 from chalicelib.http.errors import BadRequestError
+from chalicelib.units import Seconds
 
 MAX_URL_CHARACTERS = 2048
 MAX_NAME_CHARACTERS = 253
@@ -191,7 +192,7 @@ def permitted(
     url: Url,
     allowed: Allowed,
     resolver: Resolver = socket.getaddrinfo,
-    seconds: float = DNS_SECONDS,
+    seconds: Seconds = DNS_SECONDS,
 ) -> tuple[Address, ...]:
     """Return the addresses of a URL if all of them may be called.
 
@@ -204,7 +205,7 @@ def permitted(
 
 
 def resolve(
-    url: Url, resolver: Resolver = socket.getaddrinfo, seconds: float = DNS_SECONDS
+    url: Url, resolver: Resolver = socket.getaddrinfo, seconds: Seconds = DNS_SECONDS
 ) -> tuple[Address, ...]:
     """Resolve a name to its distinct addresses. Raises `Unreachable`.
 

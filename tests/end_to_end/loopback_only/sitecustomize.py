@@ -1,6 +1,6 @@
 """The module that blocks the network: Python imports it at its start from PYTHONPATH.
 
-|No name resolves, and only loopback addresses can be connected to.
+No name resolves, and only loopback addresses can be connected to.
 """
 
 from __future__ import annotations

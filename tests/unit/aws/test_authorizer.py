@@ -13,7 +13,7 @@ from chalice.app import AuthRequest
 
 from app import app
 from chalicelib.aws import resources
-from chalicelib.aws.authorizer import SECONDS_KEPT, authorize
+from chalicelib.aws.authorizer import CACHED_SECONDS, authorize
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
 from simulation.resources import GivenResources
@@ -133,7 +133,7 @@ def test_every_route_of_events_and_wallets_except_badges_has_it() -> None:
 
 def test_an_answer_is_cached_for_five_minutes() -> None:
     [handler] = [one for one in app.builtin_auth_handlers if one.name == "authorize"]
-    assert handler.ttl_seconds == SECONDS_KEPT == 300
+    assert handler.ttl_seconds == CACHED_SECONDS == 300
 
 
 def test_it_reads_the_event_of_chalice() -> None:

@@ -11,13 +11,16 @@ import pytest
 from chalice.app import Chalice
 
 from app import app as product
+from chalicelib import telemetry
 from chalicelib.api import TABLE
 from chalicelib.aws import callers, chalice_routes, resources
+from chalicelib.aws.resources import AwsResources
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from simulation import aws_events as events
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
@@ -116,14 +119,19 @@ def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
     }
 
 
-def test_a_malformed_setting_is_an_internal_error_in_the_same_form(
-    app: Chalice, monkeypatch: pytest.MonkeyPatch
+def test_a_malformed_setting_is_an_internal_error_and_the_log_names_it(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
+    answer = product(event("/healthz"), None)
+    badge = product(event("/api/v1/views", multiValueQueryStringParameters={"id": ["a"]}), None)
     resources.use(None)
-    monkeypatch.setenv("GRACE_SECONDS", "ten minutes")
-    answer = app(event("/names", "POST"), None)
     assert answer["statusCode"] == 500
     assert json.loads(answer["body"])["error"]["code"] == "internal"
+    assert json.loads(badge["body"])["isError"]
+    assert [line.message for line in caplog.records] == ["request_failed", "badge_failed"]
+    for record in caplog.records:
+        assert "GRACE_SECONDS must be a whole number" in telemetry.JsonFormatter().format(record)
 
 
 def status(app: Chalice, path: str, context: dict[str, str] | None) -> int:
@@ -148,6 +156,24 @@ def test_a_route_of_tokens_needs_the_role_that_the_authorizer_names(
     app: Chalice, context: dict[str, str] | None, statuses: list[int]
 ) -> None:
     assert [status(app, path, context) for path in ("/tokens", "/operators")] == statuses
+
+
+def test_an_owner_gives_an_id_in_the_path_or_in_the_query() -> None:
+    resources.use(GivenResources(MemoryTable()))
+    path = "/api/v1/badges"
+    claimed = product(event(path, "POST", body='{"id": "a/b"}'), None)
+    headers = {"Authorization": f"Bearer {json.loads(claimed['body'])['secret']}"}
+    in_path = event(
+        f"{path}/{{badge_id}}",
+        path=f"{path}/a%2Fb",
+        pathParameters={"badge_id": "a%2Fb"},
+        headers=headers,
+    )
+    in_query = event(path, multiValueQueryStringParameters={"id": ["a/b"]}, headers=headers)
+    answers = [product(made, None) for made in (in_path, in_query)]
+    resources.use(None)
+    assert [answer["statusCode"] for answer in answers] == [200, 200]
+    assert answers[0]["body"] == answers[1]["body"]
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:

@@ -21,8 +21,10 @@ from chalicelib.aws.consumers import (
     put_views,
     sweep_timers,
 )
+from chalicelib.aws.resources import AwsResources
 from chalicelib.events import schedule
 from chalicelib.events.event import Status, message
+from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.writes import Write
 from chalicelib.views import keys
@@ -31,7 +33,7 @@ from simulation import aws_events as events
 from simulation.archives import FakeArchive
 from simulation.aws_events import entry_record, marker_record
 from simulation.clocks import NOON, ulid_of
-from simulation.logs import counting_metrics, told
+from simulation.logs import counting_metrics, logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -118,7 +120,7 @@ def test_only_a_malformed_message_is_returned(
     assert put(bad="{", m=view().to_message()) == again("bad")
     assert shown(world.table) == 1
     assert counted["put_views"]["malformed"] == 1
-    assert told(caplog) == [(logging.ERROR, "malformed_message", {"message_id": "bad"})]
+    assert logged_events(caplog) == [(logging.ERROR, "malformed_message", {"message_id": "bad"})]
 
 
 @pytest.mark.parametrize("body", ["", "[]", '{"event": 7}', "not JSON", None])
@@ -176,7 +178,7 @@ def test_the_badge_of_a_removed_marker_is_folded_and_other_records_are_skipped(
         "fold_lag_seconds": round(AFTER_GRACE) - 1_767_225_600,
     }
     logged = (logging.ERROR, "malformed_stream_record", {"record": malformed})
-    assert told(caplog) == [logged, logged]
+    assert logged_events(caplog) == [logged, logged]
 
 
 def test_badges_that_are_not_folded_are_returned_from_the_lowest_sequence_number(
@@ -224,7 +226,9 @@ def test_a_malformed_record_is_archived_completely_with_the_entries(
     assert json.loads(gzip.decompress(world.archive.objects[entries]))["nonce"] == "n2"
     sums = counted["archive_entries"]
     assert (sums["malformed"], sums["entries_archived"]) == (1, 1)
-    assert told(caplog) == [(logging.ERROR, "malformed_stream_record", {"record": malformed})]
+    assert logged_events(caplog) == [
+        (logging.ERROR, "malformed_stream_record", {"record": malformed})
+    ]
 
 
 def test_if_a_malformed_record_can_not_be_archived_its_whole_batch_is_returned(
@@ -248,6 +252,26 @@ def test_without_entries_no_archive_is_needed(monkeypatch: pytest.MonkeyPatch) -
 
 
 # ---- all
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize(
+    ("consumer", "event"),
+    [
+        (put_views, events.sqs_event({"m": view().to_message()})),
+        (fold_views, events.stream_event([marker_record(1, BADGE, MARK)])),
+        (sweep_timers, events.tick()),
+        (distribute_timers, events.sqs_event({"m": json.dumps({"events": [["a", AT]]})})),
+        (fire_timers, events.sqs_event({"m": message("a")})),
+        (archive_entries, events.stream_event([entry(1)])),
+    ],
+)
+def test_a_malformed_setting_fails_the_invocation_and_is_named(
+    consumer: Callable[..., object], event: dict[str, Any]
+) -> None:
+    resources.use(AwsResources({"GRACE_SECONDS": "ten minutes"}))
+    with pytest.raises(SettingsError, match="GRACE_SECONDS must be a whole number"):
+        consumer(event, None)
 
 
 @dataclass(frozen=True)

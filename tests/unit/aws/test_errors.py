@@ -16,7 +16,7 @@ from botocore.exceptions import (
     SSLError,
 )
 
-from chalicelib.aws.errors import code_of, meaning, translated
+from chalicelib.aws.errors import code_of, meaning, translate_errors
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.ports import NotStored
 from chalicelib.storage.writes import ConditionFailed
@@ -89,7 +89,7 @@ def test_an_error_has_the_message_of_aws() -> None:
     error = client_error("ThrottlingException")
     with (
         pytest.raises(Unavailable, match="the message of ThrottlingException") as raised,
-        translated(),
+        translate_errors(),
     ):
         raise error
     assert raised.value.__cause__ is error
@@ -106,7 +106,7 @@ def test_an_error_has_the_message_of_aws() -> None:
     ],
 )
 def test_an_unreachable_service_is_unavailable(error: BotoCoreError) -> None:
-    with pytest.raises(Unavailable), translated():
+    with pytest.raises(Unavailable), translate_errors():
         raise error
 
 
@@ -115,7 +115,7 @@ def test_an_unreachable_service_is_unavailable(error: BotoCoreError) -> None:
     [NoCredentialsError(), NoRegionError(), ParamValidationError(report="Key is missing")],
 )
 def test_a_call_that_could_not_be_made_is_refused(error: BotoCoreError) -> None:
-    with pytest.raises(Refused), translated():
+    with pytest.raises(Refused), translate_errors():
         raise error
 
 
@@ -124,6 +124,6 @@ def test_a_call_that_could_not_be_made_is_refused(error: BotoCoreError) -> None:
     [Unavailable("x"), Refused("x"), NotStored([], "x"), ConditionFailed({0: None}), KeyError("x")],
 )
 def test_another_error_is_raised_unchanged(error: Exception) -> None:
-    with pytest.raises(type(error)) as raised, translated():
+    with pytest.raises(type(error)) as raised, translate_errors():
         raise error
     assert raised.value is error

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from chalicelib.aws import callers, http_api, resources
+from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request
 from chalicelib.settings import Settings
@@ -131,6 +132,23 @@ def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
 def test_a_query_with_too_many_parameters_is_refused() -> None:
     made = event("/api/v1/views", rawQueryString="&" * 100)
     assert refusal(http_api.handler(made, None)) == (400, "bad_request")
+
+
+def test_a_malformed_setting_is_an_internal_error() -> None:
+    resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
+    assert refusal(http_api.handler(event("/healthz"), None)) == (500, "internal")
+
+
+def test_an_owner_of_an_id_with_a_slash_gives_it_in_the_query() -> None:
+    """An HTTP API decodes the path, so that the id would be two segments there."""
+    path = "/api/v1/badges"
+    claimed = http_api.handler(event(path, "POST", body='{"id": "a/b"}'), None)
+    headers = {"authorization": f"Bearer {json.loads(claimed['body'])['secret']}"}
+    for method, status in (("GET", 200), ("DELETE", 204)):
+        made = event(path, method, rawQueryString="id=a%2Fb", headers=headers)
+        assert http_api.handler(made, None)["statusCode"] == status
+    decoded = event(f"{path}/a/b", headers=headers)
+    assert refusal(http_api.handler(decoded, None)) == (404, "not_found")
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import pytest
 
 from chalicelib.events import schedule
 from chalicelib.events.consumers import deliver, distribute, sweep_events
-from chalicelib.events.event import Event, Kind, Status, Target, message
-from chalicelib.events.sweep import CURSOR, Swept
+from chalicelib.events.event import Event, Status, Target, TargetKind, message
+from chalicelib.events.sweep import CURSOR, SweepResult
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.ports import Message
 from simulation.clocks import NOON
-from simulation.logs import counting_metrics, told
+from simulation.logs import counting_metrics, logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -89,7 +89,7 @@ def test_messages_of_finished_and_unknown_events_are_deleted(world: World) -> No
 def test_an_event_with_two_messages_in_a_batch_is_delivered_once(world: World) -> None:
     orders = FakeQueue()
     world.event_queues = {"orders": orders}
-    accept(world, "a", target=Target(Kind.QUEUE, "orders"))
+    accept(world, "a", target=Target(TargetKind.QUEUE, "orders"))
     assert deliver(["a", "a"], world) == set()
     assert len(orders.bodies) == 1
 
@@ -110,7 +110,7 @@ def test_only_unexpected_faults_are_logged_as_errors(
     accept(world, "a")
     world.table = FaultyTable(world.table, before_write=raising(failure))
     deliver(["a"], world)
-    assert told(caplog) == [said]
+    assert logged_events(caplog) == [said]
 
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no"), OSError("a bug")])
@@ -134,7 +134,7 @@ def test_only_the_event_that_fails_at_a_step_is_delivered_again(
 def test_the_message_of_a_failed_attempt_is_deleted_and_the_schedule_repeats_it(
     world: World,
 ) -> None:
-    accept(world, "a", target=Target(Kind.URL, "https://example.com/"))
+    accept(world, "a", target=Target(TargetKind.URL, "https://example.com/"))
     assert deliver(["a"], world) == set()
     event = schedule.read(world.table, "a")
     assert (event.status, event.tries) == (Status.ACTIVE, 1)
@@ -145,7 +145,7 @@ def test_the_message_of_a_failed_attempt_is_deleted_and_the_schedule_repeats_it(
 
 def test_malformed_webhook_settings_fail_no_event_to_the_log(world: World) -> None:
     accept(world, "a")
-    accept(world, "b", target=Target(Kind.URL, "https://example.com/"))
+    accept(world, "b", target=Target(TargetKind.URL, "https://example.com/"))
 
     class Wrong(World):
         @property
@@ -168,7 +168,7 @@ def test_no_event_waits_for_the_receiver_of_another(world: World) -> None:
     receiver = Meeting(barrier=threading.Barrier(len(names), timeout=30))
     world.event_queues = {"orders": receiver}
     for name in names:
-        accept(world, name, target=Target(Kind.QUEUE, "orders"))
+        accept(world, name, target=Target(TargetKind.QUEUE, "orders"))
     assert deliver(names, world) == set()
 
 
@@ -185,14 +185,14 @@ def test_a_group_that_the_queue_refuses_is_delivered_again(
     world.delivery_queue.failure = Unavailable("no queue")
     assert distribute([(("a", AT),)], world) == [(("a", AT),)]
     logged = (logging.WARNING, "events_not_distributed", {"reason": "no queue"})
-    assert told(caplog) == [logged]
+    assert logged_events(caplog) == [logged]
 
 
 def test_a_sweep_returns_the_number_of_events(world: World, counted: dict[str, int]) -> None:
-    assert sweep_events(world) == Swept(sent=0, overdue=0)
+    assert sweep_events(world) == SweepResult(sent=0, overdue=0)
     accept(world, "overdue", AT - 120_000)
     accept(world, "ahead", AT + 300_001)
-    assert sweep_events(world) == Swept(sent=1, overdue=1)
+    assert sweep_events(world) == SweepResult(sent=1, overdue=1)
     assert counted == {"events_swept": 0, "events_overdue": 1}
     assert world.table.get(CURSOR) == {"PK": "TIMER", "SK": "SWEEP", "swept": AT + 300_000}
 

@@ -24,7 +24,7 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Update, Write
-from simulation.logs import told
+from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
@@ -224,7 +224,7 @@ def test_a_failed_event_is_logged_with_its_id_and_attempts(
 ) -> None:
     failed_event(world)
     fields = {"event_id": "e", "tries": 1}
-    assert told(caplog) == [(logging.WARNING, "event_failed", fields)]
+    assert logged_events(caplog) == [(logging.WARNING, "event_failed", fields)]
 
 
 def test_every_attempt_is_counted_by_its_outcome(
@@ -404,7 +404,7 @@ def test_a_worker_with_too_little_time_left_does_not_begin(
     world.now += (LEASE_SECONDS - DELIVERY_SECONDS) * 1000 + 1
     fire(world.firing, claimed)
     assert world.delivered == []
-    assert told(caplog) == [(logging.WARNING, "claim_too_late", {"event_id": "e"})]
+    assert logged_events(caplog) == [(logging.WARNING, "claim_too_late", {"event_id": "e"})]
     world.now -= 1
     fire(world.firing, claimed)
     assert len(world.delivered) == 1
@@ -442,7 +442,7 @@ def test_an_outcome_after_the_next_claim_changes_and_counts_nothing(
     assert event.claim != world.delivered[0].claim
     assert world.queue.bodies == []
     assert counted(caplog) == []
-    assert told(caplog) == [(logging.WARNING, "claim_lost", {"event_id": "e"})]
+    assert logged_events(caplog) == [(logging.WARNING, "claim_lost", {"event_id": "e"})]
 
 
 def test_an_event_that_is_cancelled_between_two_attempts_stays_cancelled(world: World) -> None:

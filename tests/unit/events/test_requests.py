@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.events.event import ID, Event, Kind, Status, Target
+from chalicelib.events.event import ID, Event, Status, Target, TargetKind
 from chalicelib.events.requests import (
     MAX_AHEAD_SECONDS,
     MAX_PAYLOAD_BYTES,
     MAX_TEXT_CHARACTERS,
+    RequestedEvent,
     UnsupportedTypeError,
-    Wanted,
     check_text,
     read_echo,
     read_event,
@@ -34,7 +34,7 @@ NO_TIME = "at: give a time with its zone, such as 2026-11-21T10:00:00Z"
 NO_TARGET = 'target: give {"url": …}, {"queue": …} or {"log": true}'
 
 
-def event(body: str | bytes | None = None, /, **fields: Any) -> Wanted:
+def event(body: str | bytes | None = None, /, **fields: Any) -> RequestedEvent:
     """Read a request for an event, by default due now and with the log as its target."""
     whole: dict[str, Any] = {"target": {"log": True}, **fields}
     if whole.keys().isdisjoint({"at", "delay"}):
@@ -45,7 +45,7 @@ def event(body: str | bytes | None = None, /, **fields: Any) -> Wanted:
     )
 
 
-def timer(body: str | None = None, /, **fields: Any) -> Wanted:
+def timer(body: str | None = None, /, **fields: Any) -> RequestedEvent:
     whole = {"hours": 0, "minutes": 0, "seconds": 0, "url": "https://example.com/", **fields}
     return read_timer((json.dumps(whole) if body is None else body).encode(), AT)
 
@@ -249,11 +249,11 @@ def test_any_at_is_a_time_within_bounds_or_refused_by_name(at: object) -> None:
 @pytest.mark.parametrize(
     ("target", "meant"),
     [
-        ({"log": True}, Target(Kind.LOG)),
-        ({"queue": "mails"}, Target(Kind.QUEUE, "mails")),
+        ({"log": True}, Target(TargetKind.LOG)),
+        ({"queue": "mails"}, Target(TargetKind.QUEUE, "mails")),
         (
             {"url": "anything: it is checked later"},
-            Target(Kind.URL, "anything: it is checked later"),
+            Target(TargetKind.URL, "anything: it is checked later"),
         ),
     ],
 )
@@ -345,7 +345,7 @@ def test_a_number_outside_of_json_is_refused(number: str) -> None:
 def test_an_event_is_new_and_active() -> None:
     wanted = event(delay=5, id="e")
     assert wanted.event(AT) == Event(
-        "e", AT + 5_000, AT, Target(Kind.LOG), "", wanted.digest, next_at=AT + 5_000
+        "e", AT + 5_000, AT, Target(TargetKind.LOG), "", wanted.digest, next_at=AT + 5_000
     )
     assert wanted.event(AT).status is Status.ACTIVE
 
@@ -389,7 +389,7 @@ def test_different_requests_are_distinguished() -> None:
 def test_a_timer_takes_the_sum_of_its_parts(parts: dict[str, float], seconds: int) -> None:
     wanted = timer(None, **parts)
     assert wanted.at == AT + seconds * 1000
-    assert wanted.target == Target(Kind.URL, "https://example.com/")
+    assert wanted.target == Target(TargetKind.URL, "https://example.com/")
     assert wanted.payload == ""
 
 
@@ -449,7 +449,7 @@ def test_the_time_of_an_echo_is_seconds_or_now(ts: str | None, milliseconds: int
     wanted = read_echo(b"hello", ts, AT)
     assert (wanted.at, wanted.target, wanted.payload) == (
         milliseconds,
-        Target(Kind.LOG),
+        Target(TargetKind.LOG),
         '"hello"',
     )
 

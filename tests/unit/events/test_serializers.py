@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.badges.badge import Badge
 from chalicelib.events import serializers
-from chalicelib.events.event import Attempt, Kind, Status, Target
+from chalicelib.events.event import Attempt, Status, Target, TargetKind
 from simulation.scheduled_events import AT, an_event
 
 NOON = "2026-03-14T12:00:00.000Z"
@@ -78,7 +78,11 @@ def test_attempts_are_in_order_and_the_last_error_is_separate() -> None:
 
 @pytest.mark.parametrize(
     "target",
-    [Target(Kind.LOG), Target(Kind.QUEUE, "mails"), Target(Kind.URL, "https://example.com/")],
+    [
+        Target(TargetKind.LOG),
+        Target(TargetKind.QUEUE, "mails"),
+        Target(TargetKind.URL, "https://example.com/"),
+    ],
 )
 def test_a_target_is_shown_as_it_was_requested(target: Target) -> None:
     shown = serializers.to_json(replace(an_event(), target=target))["target"]

@@ -30,7 +30,7 @@ from chalicelib.events.sweep import (
     OVERDUE_SECONDS,
     RESCUE_SECONDS,
     SKEW_SECONDS,
-    Swept,
+    SweepResult,
     distribute,
     group_in,
     sweep,
@@ -40,7 +40,7 @@ from chalicelib.storage.items import Due
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import MAX_DELAY_SECONDS, Message, Table
 from chalicelib.storage.writes import Update, Write
-from simulation.logs import told
+from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
@@ -219,7 +219,7 @@ def test_a_cursor_that_is_slightly_ahead_stays(table: Table) -> None:
 def test_setting_the_cursor_back_is_logged(table: Table, caplog: pytest.LogCaptureFixture) -> None:
     swept(table, AT + 60 * MINUTE)
     swept(table, AT)
-    assert told(caplog) == [(logging.WARNING, "sweep_cursor_ahead", {"seconds": 3600})]
+    assert logged_events(caplog) == [(logging.WARNING, "sweep_cursor_ahead", {"seconds": 3600})]
 
 
 def test_setting_the_cursor_back_changes_no_event_that_no_rescue_has_moved(table: Table) -> None:
@@ -258,7 +258,7 @@ def test_finished_and_distant_events_are_not_read(table: Table) -> None:
 def test_a_sweep_logs_the_number_of_events(table: Table) -> None:
     swept(table, AT)
     accept(table, AT, AT + AHEAD + 1)
-    assert sweep(table, FakeQueue(), AT + 2 * MINUTE) == Swept(sent=2, overdue=1)
+    assert sweep(table, FakeQueue(), AT + 2 * MINUTE) == SweepResult(sent=2, overdue=1)
 
 
 def test_a_sweep_warns_only_of_overdue_events(
@@ -278,7 +278,7 @@ def test_events_are_sent_in_groups() -> None:
     table = MemoryTable()
     accept(table, *range(AT, AT + 8 * GROUP + 850))
     queue = FakeQueue()
-    assert sweep(table, queue, AT) == Swept(sent=8 * GROUP + 850, overdue=0)
+    assert sweep(table, queue, AT) == SweepResult(sent=8 * GROUP + 850, overdue=0)
     assert len(sent(queue)) == 8 * GROUP + 850
     assert max(len(json.loads(body)["events"]) for body in queue.bodies) == GROUP
 
@@ -450,6 +450,6 @@ def test_overdue_events_are_moved_in_parallel_up_to_the_limit(table: Table) -> N
         return done
 
     found = sweep(table, FakeQueue(), AT + 2 * MINUTE, each)
-    assert found == Swept(150, 150)
+    assert found == SweepResult(150, 150)
     assert sum(groups) == 150
     assert max(groups) <= GROUP

@@ -12,7 +12,7 @@ import pytest
 
 from chalicelib import telemetry
 from chalicelib.events.delivery import DeliveryResult
-from chalicelib.events.event import Event, Kind, Target
+from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.events.targets import NO_SECRET, TargetSender
 from chalicelib.events.webhooks.sender import PostOutcome, Sender
 from chalicelib.settings import SettingsError
@@ -35,14 +35,14 @@ class FakeSender:
         return self.outcome
 
 
-def event(kind: Kind, address: str = "", payload: str = "") -> Event:
+def event(kind: TargetKind, address: str = "", payload: str = "") -> Event:
     return Event("e", AT, AT, Target(kind, address), payload, "digest")
 
 
 def posted(outcome: PostOutcome, payload: str = "") -> tuple[DeliveryResult, Sequence[Any]]:
     sender = FakeSender(outcome)
     deliver = TargetSender(lambda _: None, lambda: cast("Sender", sender))
-    delivery = deliver(event(Kind.URL, URL, payload))
+    delivery = deliver(event(TargetKind.URL, URL, payload))
     [what] = sender.posted
     return delivery, what
 
@@ -75,7 +75,7 @@ def test_a_failed_post_is_reported(outcome: PostOutcome, delivery: DeliveryResul
 
 
 def test_without_a_secret_nothing_is_posted() -> None:
-    assert TargetSender(lambda _: None, lambda: None)(event(Kind.URL, URL)) == DeliveryResult(
+    assert TargetSender(lambda _: None, lambda: None)(event(TargetKind.URL, URL)) == DeliveryResult(
         error=NO_SECRET
     )
 
@@ -85,29 +85,29 @@ def test_a_malformed_webhook_setting_fails_only_webhooks() -> None:
         raise SettingsError("WEBHOOK_ALLOW must be networks")
 
     deliver = TargetSender(lambda _: None, sender)
-    assert deliver(event(Kind.LOG)) == DeliveryResult()
+    assert deliver(event(TargetKind.LOG)) == DeliveryResult()
     said = "nothing can be sent: WEBHOOK_ALLOW must be networks"
-    assert deliver(event(Kind.URL, URL)) == DeliveryResult(error=said)
+    assert deliver(event(TargetKind.URL, URL)) == DeliveryResult(error=said)
 
 
 def test_a_queue_gets_the_payload() -> None:
     queue = FakeQueue()
     deliver = TargetSender({"orders": queue}.get, lambda: None)
-    assert deliver(event(Kind.QUEUE, "orders", '{"a":1}')) == DeliveryResult()
-    assert deliver(event(Kind.QUEUE, "orders")) == DeliveryResult()
+    assert deliver(event(TargetKind.QUEUE, "orders", '{"a":1}')) == DeliveryResult()
+    assert deliver(event(TargetKind.QUEUE, "orders")) == DeliveryResult()
     assert queue.bodies == ['{"a":1}', '{"id": "e"}']
 
 
 def test_a_failed_queue_is_reported_briefly() -> None:
     deliver = TargetSender(lambda _: FakeQueue(Refused("x" * 1000)), lambda: None)
-    delivery = deliver(event(Kind.QUEUE, "orders"))
+    delivery = deliver(event(TargetKind.QUEUE, "orders"))
     assert delivery.error.startswith("the queue does not take it: xxx")
     assert len(delivery.error) == 200
     assert not delivery.is_final
 
 
 def test_a_queue_that_is_no_longer_listed_is_reported() -> None:
-    delivery = TargetSender(lambda _: None, lambda: None)(event(Kind.QUEUE, "orders"))
+    delivery = TargetSender(lambda _: None, lambda: None)(event(TargetKind.QUEUE, "orders"))
     assert delivery == DeliveryResult(error="EVENT_QUEUES has no queue orders")
 
 
@@ -119,7 +119,7 @@ def test_the_log_gets_the_payload(
 ) -> None:
     with caplog.at_level(logging.INFO, logger=telemetry.log.name):
         assert (
-            TargetSender(lambda _: None, lambda: None)(event(Kind.LOG, payload=payload))
+            TargetSender(lambda _: None, lambda: None)(event(TargetKind.LOG, payload=payload))
             == DeliveryResult()
         )
     [record] = caplog.records

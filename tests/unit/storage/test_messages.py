@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from chalicelib.storage.messages import MalformedError, handle_messages, parse_records
-from simulation.logs import counting_metrics, told
+from simulation.logs import counting_metrics, logged_events
 
 
 def number(body: object) -> int:
@@ -36,7 +36,7 @@ def test_malformed_messages_are_logged_counted_and_returned(
     with counting_metrics() as counted:
         assert handle_messages({1: "x", 2: "5", 3: "y"}, number, lambda _: ()) == [1, 3]
     assert counted == {"vu-mi": {"malformed": 2}}
-    assert told(caplog) == [
+    assert logged_events(caplog) == [
         (logging.ERROR, "malformed_message", {"message_id": message_id}) for message_id in (1, 3)
     ]
     errors = [record.exc_info for record in caplog.records if record.levelno == logging.ERROR]

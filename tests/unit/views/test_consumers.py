@@ -16,7 +16,7 @@ from chalicelib.views import keys
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.view import View
 from simulation.clocks import NOON, Clock
-from simulation.logs import counting_metrics, told
+from simulation.logs import counting_metrics, logged_events
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
@@ -75,7 +75,7 @@ def test_views_are_put_counted_or_returned_by_their_age(
     young, old, waits = view(), view(AT_NOON - 900_000), view(AT_NOON - 600_000)
     assert store_views([young, old, waits], world) == {waits}
     assert counted == {"views_put": 2, "views_waiting": 1, "views_folded_early": 0}
-    assert told(caplog) == []
+    assert logged_events(caplog) == []
     assert (shown(table), summary(table)["count"]) == (2, 1)
 
 
@@ -100,7 +100,7 @@ def test_a_view_that_is_not_stored_is_returned_and_logged_with_its_reason(
     bad, good = view(hot=True), view(badge_id="b", hot=True)
     assert store_views([bad, good], world) == {bad}
     assert (counted["views_put"], counted["views_waiting"]) == (1, 0)
-    assert told(caplog) == [
+    assert logged_events(caplog) == [
         (logging.WARNING, "view_not_stored", {"reason": "no right to USER#octocat"})
     ]
 
@@ -135,7 +135,7 @@ def test_a_badge_that_can_not_be_folded_early_delays_no_view(
     assert shown(table) == 1
     assert counted["views_folded_early"] == 0
     reason = {"badge": BADGE, "reason": repr(failure)}
-    assert told(caplog) == [(logging.WARNING, "badge_not_folded", reason)]
+    assert logged_events(caplog) == [(logging.WARNING, "badge_not_folded", reason)]
 
 
 def test_the_removal_of_a_marker_folds_its_badge_up_to_its_mark(
@@ -191,7 +191,7 @@ def test_a_badge_that_is_not_folded_has_its_marker_put_again_and_is_not_returned
     assert marker["ttl"] == int(AFTER_GRACE) + 600
     assert table.get(keys.marker("hubot", MARK)) is None
     reason = {"badge": BADGE, "reason": repr(failure)}
-    assert told(caplog) == [(logging.ERROR, "badge_not_folded", reason)]
+    assert logged_events(caplog) == [(logging.ERROR, "badge_not_folded", reason)]
     world.table = table
     assert fold_badges([removal()], world) == []
     assert summary(table)["count"] == 1
@@ -207,7 +207,7 @@ def test_a_fold_whose_grace_is_not_over_is_postponed(
     assert (counted["views_folded"], counted["folds_postponed"]) == (1, 1)
     assert (table.get(keys.marker(BADGE, MARK)) or {})["ttl"] == int(AFTER_GRACE) - 1 + 600
     assert (summary(table)["count"], shown(table)) == (1, 2)
-    assert told(caplog) == []
+    assert logged_events(caplog) == []
     world.clock.now = AFTER_GRACE + 600
     assert fold_badges([removal()], world) == []
     assert summary(table)["count"] == 2

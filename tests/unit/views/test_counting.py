@@ -243,14 +243,14 @@ def test_a_fold_between_the_two_reads_shows_neither_more_nor_less(table: SqliteT
 # ---- the view that is taken
 
 
-def taken(table: SqliteTable, now: float) -> View:
+def make_view(table: SqliteTable, now: float) -> View:
     return counting.read(table, BADGE).view(WINDOWS, now)
 
 
 def test_a_view_has_the_time_of_the_clock(table: SqliteTable) -> None:
-    one = taken(table, NOON + 0.25)
+    one = make_view(table, NOON + 0.25)
     assert (one.badge_id, one.milliseconds) == (BADGE, AT_NOON + 250)
-    assert one.ulid != taken(table, NOON + 0.25).ulid
+    assert one.ulid != make_view(table, NOON + 0.25).ulid
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_view_is_later_than_the_watermark_that_its_visitor_read(
 ) -> None:
     """Both in milliseconds after noon, where the clock is."""
     put_summary(table, watermark=AT_NOON + watermark)
-    assert taken(table, NOON).milliseconds == AT_NOON + at
+    assert make_view(table, NOON).milliseconds == AT_NOON + at
 
 
 def test_a_view_of_another_name_is_one_of_the_badge(table: SqliteTable) -> None:
@@ -288,7 +288,7 @@ def test_a_view_is_the_first_if_no_live_one_is_of_its_window(
     """The window begins at noon and ends 300,000 ms later."""
     put_views(table, *(AT_NOON + after for after in newest))
     for now in (NOON, NOON + 299.999):
-        assert taken(table, now).first is first
+        assert make_view(table, now).first is first
 
 
 @pytest.mark.parametrize(("after", "first"), [(0, False), (300_000, True)])
@@ -297,20 +297,20 @@ def test_the_lowest_ulid_of_a_window_is_in_it_and_that_of_the_next_is_not(
 ) -> None:
     place = keys.view(BADGE, earliest(AT_NOON + after))
     table.write(Put({"PK": place.pk, "SK": place.sk, "ttl": 1}))
-    assert taken(table, NOON).first is first
+    assert make_view(table, NOON).first is first
 
 
 def test_a_folded_view_of_the_window_makes_no_view_a_later_one(table: SqliteTable) -> None:
     """Its marker is gone; after a reset, the watermark is ahead of the clock."""
     put_views(table, AT_NOON)
     put_summary(table, watermark=AT_NOON + 5_000)
-    assert taken(table, NOON + 1).first
+    assert make_view(table, NOON + 1).first
 
 
 def test_the_window_of_a_view_is_that_of_its_own_time_not_of_the_clock(table: SqliteTable) -> None:
     put_summary(table, watermark=AT_NOON + 299_999)
     put_views(table, AT_NOON + 300_000)
-    one = taken(table, NOON)
+    one = make_view(table, NOON)
     assert (one.milliseconds, one.first) == (AT_NOON + 300_000, False)
 
 
@@ -318,7 +318,7 @@ def test_the_window_of_a_view_is_that_of_its_own_time_not_of_the_clock(table: Sq
 def test_a_badge_with_1000_live_views_is_hot(table: SqliteTable, live: int, *, hot: bool) -> None:
     many(table, live)
     assert HOT == 1_000
-    assert taken(table, NOON).hot is hot
+    assert make_view(table, NOON).hot is hot
 
 
 @pytest.mark.parametrize(("until", "hot"), [(1, True), (0, False), (-1, False)])
@@ -326,7 +326,7 @@ def test_a_badge_stays_hot_until_its_hour_is_over(
     table: SqliteTable, until: int, *, hot: bool
 ) -> None:
     put_summary(table, hot=int(NOON) + until)
-    assert taken(table, NOON).hot is hot
+    assert make_view(table, NOON).hot is hot
 
 
 @pytest.mark.parametrize("after", [899.999, 900.0])
@@ -337,7 +337,7 @@ def test_a_fold_is_requested_if_more_than_a_page_of_views_is_older_than_its_grac
     """All are of the window that ends 300 s after noon, and its grace 900 s after noon."""
     put_summary(table, count=1)
     many(table, PAGE - 1 + more)
-    assert taken(table, NOON + after).fold is (after == 900.0 and more == 1)
+    assert make_view(table, NOON + after).fold is (after == 900.0 and more == 1)
 
 
 @pytest.mark.parametrize(("oldest", "fold"), [(300_000, True), (300_001, False)])
@@ -347,17 +347,17 @@ def test_the_oldest_view_of_the_page_tells_whether_a_fold_is_overdue(
     """A fold 900 s after noon counts the views up to 300,000 ms after noon."""
     put_summary(table, count=1)
     many(table, PAGE, AT_NOON + oldest - 1)
-    assert taken(table, NOON + 900).fold is fold
+    assert make_view(table, NOON + 900).fold is fold
 
 
 def test_a_badge_that_becomes_hot_is_folded_as_well(table: SqliteTable) -> None:
     many(table, HOT - 1)
-    assert not taken(table, NOON).fold
+    assert not make_view(table, NOON).fold
     many(table, HOT)
-    assert taken(table, NOON).fold
+    assert make_view(table, NOON).fold
     many(table, HOT + 1)
     assert fold(table, NOON + 900) == HOT + 1
-    assert not taken(table, NOON + 900).fold
+    assert not make_view(table, NOON + 900).fold
 
 
 # ---- taking it

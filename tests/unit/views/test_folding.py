@@ -12,6 +12,7 @@ from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.items import Item, number
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
+from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.folding import MAX_VIEWS, TRIES, Folder
 from chalicelib.views.summary import read
@@ -38,8 +39,9 @@ from simulation.views import (
 )
 
 TODAY = "2026-03-14"
-MARK = AT_NOON + 300_000
+MARK: WholeSeconds = int(NOON) + 300
 """The end of the window that begins at noon."""
+AT_MARK = to_milliseconds(MARK)
 AFTER_GRACE = NOON + 900
 """The end of its grace."""
 MIDNIGHT = AT_NOON + 12 * HOUR * 1000
@@ -50,7 +52,7 @@ def table() -> Table:
     return MemoryTable()
 
 
-def fold_at(table: Table, now: float, mark: int = MARK, badge_id: str = BADGE) -> int:
+def fold_at(table: Table, now: Seconds, mark: WholeSeconds = MARK, badge_id: str = BADGE) -> int:
     return Folder(table, WINDOWS, lambda: now).fold(badge_id, mark)
 
 
@@ -69,7 +71,7 @@ def test_a_fold_counts_the_views_of_a_window_and_moves_the_watermark() -> None:
     assert fold_at(table, AFTER_GRACE) == 3
     assert summary(table) == {
         "count": 3,
-        "watermark": MARK,
+        "watermark": AT_MARK,
         "today": {"day": TODAY, "h12": 3},
         "version": 1,
         "created": int(AFTER_GRACE),
@@ -102,7 +104,7 @@ def test_a_fold_adds_to_the_count_and_keeps_other_attributes(table: MemoryTable)
         "hot": 5,
         "version": 4,
         "created": 9,
-        "watermark": MARK,
+        "watermark": AT_MARK,
         "today": {"day": TODAY, "h11": 1, "h12": 3},
     }
 
@@ -121,15 +123,15 @@ def test_a_fold_of_one_day_is_one_write_of_one_item(table: MemoryTable) -> None:
 def test_views_up_to_the_mark_are_folded_and_later_ones_stay_live(
     table: MemoryTable, place: int, counted: int
 ) -> None:
-    put_views(table, MARK + place)
+    put_views(table, AT_MARK + place)
     assert fold_at(table, AFTER_GRACE + 9_000) == counted
     assert shown(table) == 1
 
 
 def test_a_view_after_the_watermark_is_left_to_its_own_fold(table: MemoryTable) -> None:
-    put_views(table, MARK, MARK + 1, MARK + 300_000)
+    put_views(table, AT_MARK, AT_MARK + 1, AT_MARK + 300_000)
     assert fold_at(table, AFTER_GRACE + 300) == 1
-    assert fold_at(table, AFTER_GRACE + 300, MARK + 300_000) == 2
+    assert fold_at(table, AFTER_GRACE + 300, MARK + 300) == 2
     assert summary(table)["count"] == 3
 
 
@@ -139,23 +141,23 @@ def test_no_view_is_folded_before_its_grace_is_over(
 ) -> None:
     """TTL's clock, or a later mark, may ask for it: a young view might still be put."""
     put_views(table, AT_NOON + 1)
-    for mark in (MARK, MARK + 86_400_000):
+    for mark in (MARK, MARK + DAY):
         assert fold_at(table, now, mark) == (counted if mark == MARK else 0)
-    assert summary(table).get("watermark", 0) == (MARK if counted else 0)
+    assert summary(table).get("watermark", 0) == (AT_MARK if counted else 0)
 
 
 def test_a_fold_moves_the_watermark_no_further_than_its_grace(table: MemoryTable) -> None:
     put_views(table, AT_NOON)
-    assert fold_at(table, AFTER_GRACE, MARK + 86_400_000) == 1
-    assert summary(table)["watermark"] == MARK
-    assert store(table, view(MARK + 300_000), now=AFTER_GRACE) == {}
+    assert fold_at(table, AFTER_GRACE, MARK + DAY) == 1
+    assert summary(table)["watermark"] == AT_MARK
+    assert store(table, view(AT_MARK + 300_000), now=AFTER_GRACE) == {}
     assert shown(table) == 2
 
 
 def test_fold_all_folds_every_view_that_is_older_than_the_grace(table: MemoryTable) -> None:
-    put_views(table, AT_NOON - 86_400_000, AT_NOON, MARK + 1)
+    put_views(table, AT_NOON - 86_400_000, AT_NOON, AT_MARK + 1)
     assert fold(table, AFTER_GRACE) == 2
-    assert summary(table)["watermark"] == MARK
+    assert summary(table)["watermark"] == AT_MARK
     assert fold(table, AFTER_GRACE + 300) == 1
 
 
@@ -168,7 +170,7 @@ def test_a_fold_without_views_writes_nothing(table: MemoryTable, watermark: int)
 
 
 def test_a_fold_up_to_the_watermark_reads_no_view(table: MemoryTable) -> None:
-    put_summary(table, watermark=MARK)
+    put_summary(table, watermark=AT_MARK)
     put_views(table, AT_NOON)
     reads: list[str] = []
     assert fold_at(FaultyTable(table, before_read=reads.append), AFTER_GRACE) == 0
@@ -191,7 +193,7 @@ def test_more_views_than_one_step_reads_are_folded_in_steps(table: MemoryTable) 
     assert fold_at(watched, AFTER_GRACE) == MAX_VIEWS + 5
     counts = [write.values["count"] for (write,) in watched.written if isinstance(write, Update)]
     assert counts == [MAX_VIEWS + 4, MAX_VIEWS + 5]
-    assert summary(table)["watermark"] == MARK
+    assert summary(table)["watermark"] == AT_MARK
     assert shown(table) == MAX_VIEWS + 5
 
 
@@ -268,7 +270,7 @@ def test_a_late_view_of_a_finished_day_is_counted_in_the_day_after_it(table: Mem
     """A view was counted at once after midnight, before the window before it was folded."""
     put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6)
     put_views(table, MIDNIGHT - 1, MIDNIGHT + 1)
-    assert fold_at(table, NOON + DAY, MIDNIGHT + 300_000) == 2
+    assert fold_at(table, NOON + DAY, MIDNIGHT // 1000 + 300) == 2
     assert days(table) == {}
     assert summary(table)["today"] == {"day": "2026-03-15", "h00": 3}
 
@@ -287,7 +289,7 @@ def test_views_up_to_the_reset_are_not_folded(table: MemoryTable, reset: int, co
 def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() -> None:
     table = MemoryTable()
     put_summary(table, "mona", alias=BADGE, watermark=AT_NOON, reset=AT_NOON, version=1)
-    put_summary(table, count=7, watermark=MARK + 9, today={"day": TODAY, "h11": 7}, version=4)
+    put_summary(table, count=7, watermark=AT_MARK + 9, today={"day": TODAY, "h11": 7}, version=4)
     put_views(table, AT_NOON, AT_NOON + 1, AT_NOON + 2, badge_id="mona")
     watched = FaultyTable(table)
     assert fold_at(watched, AFTER_GRACE, badge_id="mona") == 2
@@ -296,11 +298,11 @@ def test_a_view_under_another_name_is_moved_to_the_badge_in_one_transaction() ->
     assert badge.pop("created") == name.pop("created") == int(AFTER_GRACE)
     assert badge == {
         "count": 9,
-        "watermark": MARK + 9,
+        "watermark": AT_MARK + 9,
         "today": {"day": TODAY, "h11": 7, "h12": 2},
         "version": 5,
     }
-    assert name == {"alias": BADGE, "watermark": MARK, "reset": AT_NOON, "version": 2}
+    assert name == {"alias": BADGE, "watermark": AT_MARK, "reset": AT_NOON, "version": 2}
     assert shown(table, "mona") == 9
     assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
 
@@ -312,9 +314,9 @@ def test_a_view_under_an_alias_from_before_the_reset_is_not_counted(
     put_summary(table, reset=AT_NOON + 1, version=4)
     put_views(table, AT_NOON, AT_NOON + 1, badge_id="mona")
     assert fold_at(table, AFTER_GRACE, badge_id="mona") == 0
-    assert (summary(table)["version"], summary(table, "mona")["watermark"]) == (4, MARK)
-    put_views(table, MARK + 1, badge_id="mona")
-    assert fold_at(table, AFTER_GRACE + 300, MARK + 300_000, badge_id="mona") == 1
+    assert (summary(table)["version"], summary(table, "mona")["watermark"]) == (4, AT_MARK)
+    put_views(table, AT_MARK + 1, badge_id="mona")
+    assert fold_at(table, AFTER_GRACE + 300, MARK + 300, badge_id="mona") == 1
     assert summary(table)["count"] == 1
 
 
@@ -445,7 +447,7 @@ def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: MemoryTable
         (AFTER_GRACE + 9_999, True),
     ):
         clock.now = now
-        assert folder.is_over(MARK // 1000) is is_over
+        assert folder.is_over(MARK) is is_over
 
 
 @pytest.mark.parametrize(
@@ -454,8 +456,8 @@ def test_the_grace_of_a_window_is_over_a_grace_after_its_mark(table: MemoryTable
 def test_a_postponed_fold_has_its_marker_put_again_for_a_grace(
     table: MemoryTable, now: float, ttl: float
 ) -> None:
-    Folder(table, WINDOWS, lambda: now).postpone(BADGE, MARK // 1000)
-    place = keys.marker(BADGE, MARK // 1000)
+    Folder(table, WINDOWS, lambda: now).postpone(BADGE, MARK)
+    place = keys.marker(BADGE, MARK)
     assert table.get(place) == {
         "PK": place.pk,
         "SK": place.sk,

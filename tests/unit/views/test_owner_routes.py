@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chalicelib import telemetry
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.http import tokens
+from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
@@ -34,6 +35,7 @@ from tests.unit import http_requests
 from tests.unit.http_requests import Answer
 
 BADGES = "/api/v1/badges"
+BY_PATH, BY_QUERY = f"{BADGES}/{{}}", f"{BADGES}?id={{}}"
 JSON = "application/json"
 
 
@@ -57,18 +59,22 @@ class Api:
     def table(self, table: Table) -> None:
         self.resources.table = table
 
-    def call(
+    def call(  # noqa: PLR0913, PLR0917  what a request has
         self,
         method: str,
         badge_id: str | None,
         body: bytes,
         authorization: str = "",
         kind: str = JSON,
+        form: str = BY_PATH,
     ) -> Answer:
-        path = BADGES if badge_id is None else f"{BADGES}/{quote(badge_id, safe='')}"
+        path = BADGES if badge_id is None else form.format(quote(badge_id, safe=""))
         return http_requests.ask(
             self.resources, method, path, body, kind=kind, authorization=authorization
         )
+
+    def get(self, token: str, badge_id: str = "octocat", form: str = BY_PATH) -> Answer:
+        return self.call("GET", badge_id, b"", f"Bearer {token}", form=form)
 
     def post(self, body: str, kind: str = JSON) -> Answer:
         return self.call("POST", None, body.encode(), kind=kind)
@@ -239,11 +245,79 @@ def test_a_deletion_answers_204_and_again_until_somebody_else_has_the_badge(api:
 @pytest.mark.parametrize(
     "badge_id", ["owner/name", "a b", "100%", "a%2Fb", "日本語", "?&=#+", "x" * 200]
 )
-def test_a_path_may_have_any_id(api: Api, badge_id: str) -> None:
-    secret = api.claim(badge_id)
-    assert api.patch(secret, badge_id, base=5).body == {"id": badge_id}
-    assert api.look(badge_id, peek="1") == "5"
-    assert api.delete(secret, badge_id).status == 204
+@pytest.mark.parametrize("form", [BY_PATH, BY_QUERY])
+def test_a_path_and_a_query_may_have_any_id(api: Api, badge_id: str, form: str) -> None:
+    authorization = f"Bearer {api.claim(badge_id)}"
+    changed = api.call("PATCH", badge_id, b'{"base": 5}', authorization, form=form)
+    assert changed.body == {"id": badge_id}
+    shown = api.call("GET", badge_id, b"", authorization, form=form)
+    assert (shown.body["id"], shown.body["base"]) == (badge_id, 5)
+    assert api.call("DELETE", badge_id, b"", authorization, form=form).status == 204
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (BADGES, "give an id: ?id=owner/name"),
+        (f"{BADGES}?id=", "the id is empty: give one like owner/name"),
+        (f"{BADGES}?id=octocat&id=octocat", "give one id, not 2"),
+        (f"{BADGES}/octocat?id=octocat", "give one id, not 2"),
+    ],
+)
+def test_a_request_has_one_id(api: Api, method: str, target: str, says: str) -> None:
+    authorization = f"Bearer {api.claim()}"
+    answer = http_requests.ask(
+        api.resources, method, target, b'{"base": 5}', authorization=authorization
+    )
+    assert (answer.refusal, answer.says) == ((400, "bad_request"), says)
+    assert api.look(peek="1") == "0"
+
+
+def test_an_owner_sees_what_is_set_and_no_view_is_counted(api: Api) -> None:
+    secret = api.claim(base=7)
+    api.look()
+    api.deliver()
+    api.patch(secret, rename="mona", frozen=True)
+    for name in ("octocat", "mona"):
+        answer = api.get(secret, name)
+        assert answer.status == 200
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.body == {
+            "id": "mona",
+            "names": ["mona", "octocat"],
+            "base": 7,
+            "count": 8,
+            "frozen": True,
+            "created": "2026-03-14T12:00:00.000Z",
+        }
+    api.patch(secret, rename="octocat", frozen=False, base=0)
+    shown = api.get(secret).body
+    assert (shown["id"], shown["names"]) == ("octocat", ["mona", "octocat"])
+    assert (shown["base"], shown["count"], shown["frozen"]) == (0, 1, False)
+    assert api.queue.bodies == []
+
+
+def test_an_operator_sees_every_badge_and_changes_none(api: Api) -> None:
+    user, users_token = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "a user's"
+    digests = [tokens.digest(token) for token in ("an operator's", users_token)]
+    api.resources.settings = Settings(
+        api_token_digests=frozenset(digests), token_users={digests[1]: user}
+    )
+    api.claim(base=7)
+    assert api.get("an operator's").body["base"] == 7
+    assert api.get(users_token).refusal == (403, "wrong_secret")
+    assert api.get("an operator's", "nobody's").refusal == (404, "not_claimed")
+    assert api.patch("an operator's", base=8).refusal == (403, "wrong_secret")
+    assert api.delete("an operator's").refusal == (403, "wrong_secret")
+
+
+def test_a_deleted_badge_is_not_shown(api: Api) -> None:
+    secret = api.claim()
+    assert api.delete(secret).status == 204
+    answer = api.get(secret)
+    assert (answer.refusal, answer.says) == ((404, "not_claimed"), "octocat was deleted")
+    assert api.patch(secret, base=1).says == "octocat was deleted"
 
 
 def test_the_scheme_bearer_may_be_in_any_case_before_any_spaces(api: Api) -> None:
@@ -373,7 +447,7 @@ def test_an_id_in_the_path_that_is_none_is_refused(api: Api, method: str, badge_
     assert answer.refusal == (400, "bad_request")
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 @pytest.mark.parametrize(
     "authorization", ["", "Bearer", "Bearer ", "Bearer   ", "Basic {}", "{}", "Token {}"]
 )
@@ -389,7 +463,7 @@ def test_without_a_secret_the_answer_is_401_and_says_how_to_give_it(
     assert api.look(peek="1") == "0"
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 @pytest.mark.parametrize(
     "wrong", [lambda secret: secret[:-1], tokens.digest, lambda _: "ü", lambda _: "\ud800"]
 )
@@ -405,7 +479,7 @@ def test_with_another_secret_the_answer_is_403(
     assert api.look(peek="1") == "0"
 
 
-@pytest.mark.parametrize("method", ["PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 def test_a_badge_that_nobody_claimed_is_404(api: Api, method: str) -> None:
     answer = api.call(method, "octocat", b'{"base": 5}', "Bearer any")
     assert answer.refusal == (404, "not_claimed")
@@ -473,6 +547,7 @@ def test_no_log_line_has_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptur
     whole = api.table
     secret = api.claim()
     api.patch(secret, base=5, reset=True, frozen=False, rename="mona")
+    assert api.get(secret).status == 200
     api.patch(secret, base="wrong")
     api.patch(secret + "x", base=5)
     api.patch(secret, rename="octocat", base=1)
@@ -483,7 +558,7 @@ def test_no_log_line_has_a_secret_or_a_digest(api: Api, caplog: pytest.LogCaptur
         assert api.patch(secret, base=5).status == 503
         api.table = whole
     assert api.delete(secret).status == 204
-    assert api.patch(secret, base=5).status == 404
+    assert api.patch(secret, base=5).status == api.get(secret).status == 404
     lines = [telemetry.JsonFormatter().format(record) for record in caplog.records]
     assert sum("request_failed" in line for line in lines) == 2 * 3
     for told in (secret, tokens.digest(secret)):

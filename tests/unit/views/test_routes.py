@@ -15,7 +15,7 @@ from chalicelib.views import keys
 from chalicelib.views.view import View
 from chalicelib.views.view_queue import ViewMessages
 from simulation.clocks import NOON
-from simulation.logs import told
+from simulation.logs import logged_events
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -46,7 +46,7 @@ def queue_of(resources: GivenResources) -> FakeQueue:
     return resources.views_queue.queue
 
 
-def taken(resources: GivenResources) -> View:
+def view_in_queue(resources: GivenResources) -> View:
     """Return the one view that is in the queue."""
     [body] = queue_of(resources).bodies
     return View.from_message(body)
@@ -70,7 +70,7 @@ def test_head_is_answered_by_both_paths_and_counts_nothing(
 
 def test_the_first_view_of_a_badge_asks_for_a_marker(resources: GivenResources) -> None:
     assert ask(resources) == "0"
-    one = taken(resources)
+    one = view_in_queue(resources)
     assert one == View(BADGE, one.ulid, first=True, hot=False, fold=False)
     assert one.milliseconds == AT_NOON
 
@@ -80,7 +80,7 @@ def test_a_view_follows_the_summary_that_its_visitor_read(resources: GivenResour
     put_summary(resources.table, count=5, watermark=AT_NOON + 4_000, hot=int(NOON) + 1)
     put_views(resources.table, AT_NOON + 4_001)
     assert ask(resources) == "6"
-    one = taken(resources)
+    one = view_in_queue(resources)
     assert one == View(BADGE, one.ulid, first=False, hot=True)
     assert one.milliseconds == AT_NOON + 4_001
 
@@ -88,7 +88,11 @@ def test_a_view_follows_the_summary_that_its_visitor_read(resources: GivenResour
 def test_a_view_asks_for_a_fold_that_is_overdue(resources: GivenResources) -> None:
     put_views(resources.table, *range(AT_NOON - 1_000_000, AT_NOON - 1_000_000 + HOT_VIEWS))
     assert ask(resources) == str(HOT_VIEWS)
-    assert (taken(resources).fold, taken(resources).hot, taken(resources).first) == (
+    assert (
+        view_in_queue(resources).fold,
+        view_in_queue(resources).hot,
+        view_in_queue(resources).first,
+    ) == (
         True,
         True,
         True,
@@ -99,7 +103,7 @@ def test_the_settings_say_how_long_a_window_is(resources: GivenResources) -> Non
     resources.settings = Settings(view_window_seconds=1, grace_seconds=2)
     put_views(resources.table, AT_NOON - 1)
     ask(resources)
-    assert taken(resources).first
+    assert view_in_queue(resources).first
 
 
 @pytest.mark.parametrize(("live", "hot"), [(69, False), (70, True)])
@@ -109,7 +113,7 @@ def test_the_settings_say_from_how_many_live_views_on_a_badge_is_hot(
     resources.settings = Settings(hot_views=70)
     put_views(resources.table, *range(AT_NOON - live, AT_NOON))
     ask(resources)
-    assert (taken(resources).hot, taken(resources).fold) == (hot, hot)
+    assert (view_in_queue(resources).hot, view_in_queue(resources).fold) == (hot, hot)
 
 
 def test_a_frozen_badge_takes_no_view_and_shows_its_live_ones(resources: GivenResources) -> None:
@@ -132,9 +136,9 @@ def test_a_view_without_a_read_has_the_time_of_the_clock_and_a_marker(
 ) -> None:
     resources.table = unreadable(resources.table)
     assert ask(resources) == "count unavailable, view taken"
-    assert taken(resources) == View(BADGE, taken(resources).ulid, first=True)
-    assert taken(resources).milliseconds == AT_NOON
-    assert told(caplog) == [(logging.ERROR, "count_not_read", {"badge": BADGE})]
+    assert view_in_queue(resources) == View(BADGE, view_in_queue(resources).ulid, first=True)
+    assert view_in_queue(resources).milliseconds == AT_NOON
+    assert logged_events(caplog) == [(logging.ERROR, "count_not_read", {"badge": BADGE})]
 
 
 def counts(caplog: pytest.LogCaptureFixture) -> dict[str, Any]:

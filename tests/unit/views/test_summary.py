@@ -9,6 +9,7 @@ import pytest
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Put, Update
+from chalicelib.units import to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.summary import Day, Hour, Summary, hour_of, read
 from simulation.clocks import NOON
@@ -111,7 +112,7 @@ def test_hours_and_days_are_in_utc_from_the_first_to_the_last_millisecond(
 ) -> None:
     midnight = datetime(2026, 3, 14, tzinfo=UTC).timestamp()
     with in_time_zone("Pacific/Auckland"):
-        assert hour_of((midnight + second) * 1000) == hour
+        assert hour_of(to_milliseconds(midnight + second)) == hour
 
 
 def test_views_of_an_earlier_day_are_in_the_first_hour_of_the_day_they_are_added_to() -> None:
@@ -159,7 +160,7 @@ def test_a_write_removes_the_named_attributes_and_the_ttl_of_a_tombstone(
 
 def test_counted_views_are_added_to_the_count_and_to_the_day(table: SqliteTable) -> None:
     before = stored(table, count=40, base=7, today={"day": TODAY, "h11": 1, "h12": 2}, version=1)
-    write(table, before.counted(NOON, {**in_hour(3), YESTERDAY: 1}, watermark=99))
+    write(table, before.add_views(NOON, {**in_hour(3), YESTERDAY: 1}, watermark=99))
     assert summary(table) == {
         "count": 40 + 4,
         "base": 7,
@@ -173,7 +174,7 @@ def test_counted_views_are_added_to_the_count_and_to_the_day(table: SqliteTable)
 def test_the_first_view_begins_a_day(table: SqliteTable) -> None:
     new = read(table, BADGE)
     assert new.finished_day(in_hour(1)) is None
-    write(table, new.counted(NOON, in_hour(1)))
+    write(table, new.add_views(NOON, in_hour(1)))
     assert summary(table)["today"] == {"day": TODAY, "h12": 1}
 
 
@@ -181,7 +182,7 @@ def test_views_of_a_new_day_finish_the_day_before(table: SqliteTable) -> None:
     """The finished day is stored as the summary has it, of the life and version it has."""
     before = stored(table, count=9, today={"day": TODAY, "h12": 2}, version=6, reset=3)
     write(table, before.finished_day(in_hour(5, TOMORROW)))
-    write(table, before.counted(NOON, in_hour(5, TOMORROW)))
+    write(table, before.add_views(NOON, in_hour(5, TOMORROW)))
     assert days(table) == {TODAY: {"views": 2, "h12": 2, "version": 6, "reset": 3}}
     after = summary(table)
     assert (after["count"], after["today"]) == (14, {"day": "2026-03-15", "h00": 5})

@@ -28,7 +28,7 @@ from chalicelib.wallets.archive import (
 from chalicelib.wallets.wallet import Entry, Posting
 from simulation.archives import FakeArchive
 from simulation.clocks import NOON, ulid_of
-from simulation.logs import counting_metrics, told
+from simulation.logs import counting_metrics, logged_events
 from simulation.resources import GivenResources
 
 ALICE, BOB = ulid_of(NOON, "A" * 16), ulid_of(NOON, "B" * 16)
@@ -63,7 +63,7 @@ def test_a_line_has_every_field_of_an_entry() -> None:
 
 
 def test_both_wallets_of_a_transfer_have_a_line_of_their_own() -> None:
-    told = {
+    line = {
         "id": ID,
         "kind": "transfer",
         "amount": "5",
@@ -73,7 +73,7 @@ def test_both_wallets_of_a_transfer_have_a_line_of_their_own() -> None:
         "at": "2026-03-14T12:00:00.007Z",
     }
     for wallet in (ALICE, BOB):
-        assert json.loads(removal(wallet=wallet).line) == told | {"wallet": wallet}
+        assert json.loads(removal(wallet=wallet).line) == line | {"wallet": wallet}
 
 
 def item(**changed: Value | None) -> Item:
@@ -239,7 +239,7 @@ def test_the_entries_of_a_day_that_can_not_be_archived_are_delivered_again(
         assert archive_entries(batch, resources) == batch[1:3]
     assert nonces(kept) == ["n8", "n11"]
     assert counted["vu-mi"]["entries_archived"] == 2
-    [(level, name, fields)] = told(caplog)
+    [(level, name, fields)] = logged_events(caplog)
     assert (level, name, fields["reason"]) == (
         logging.WARNING,
         "entries_not_archived",

@@ -14,7 +14,7 @@ from chalicelib.storage.writes import Delete, Put
 from chalicelib.wallets import journal
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.journal import PAGE, Page
-from chalicelib.wallets.wallet import Answer, Entry, Outcome, Posting
+from chalicelib.wallets.wallet import Answer, Entry, Posting, PostingOutcome
 from simulation.clocks import NOON, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable
@@ -71,7 +71,7 @@ def test_pages_have_each_entry_once_newest_first(table: Table, count: int) -> No
 def test_refused_postings_are_left_out(table: Table) -> None:
     fill(table, [entry(0), entry(2)])
     table.put_all([Answer(entry(number)).item for number in (0, 2)])
-    table.write(Put(Answer(entry(1), Outcome.BALANCE_LIMIT, 3).item))
+    table.write(Put(Answer(entry(1), PostingOutcome.BALANCE_LIMIT, 3).item))
     table.write(Put({"PK": wallets.wallet(A).pk, "SK": wallets.SORT, "balance": 4}))
     assert ids(journal.read(table, A)) == [entry(2).entry_id, entry(0).entry_id]
 

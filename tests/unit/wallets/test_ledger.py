@@ -27,7 +27,15 @@ from chalicelib.wallets.ledger import (
     UnknownWalletError,
     later_id,
 )
-from chalicelib.wallets.wallet import HOT_SECONDS, Answer, Entry, Outcome, Posting, nonce, wallet
+from chalicelib.wallets.wallet import (
+    HOT_SECONDS,
+    Answer,
+    Entry,
+    Posting,
+    PostingOutcome,
+    nonce,
+    wallet,
+)
 from simulation.clocks import NOON, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
@@ -175,7 +183,7 @@ def test_a_wallet_can_transfer_its_balance_and_no_more(bank: Bank) -> None:
     with pytest.raises(RefusedError, match="has 100 millionths") as refused:
         bank.transfer(101)
     answer = refused.value.answer
-    assert (answer.outcome, answer.balance) == (Outcome.INSUFFICIENT_FUNDS, 100)
+    assert (answer.outcome, answer.balance) == (PostingOutcome.INSUFFICIENT_FUNDS, 100)
     bank.transfer(100, "transfer-2")
     assert bank.balances == (0, 100)
 
@@ -192,12 +200,12 @@ def test_a_balance_has_a_maximum(bank: Bank) -> None:
     bank.deposit(MAX_BALANCE)
     with pytest.raises(RefusedError, match=f"this has {MAX_BALANCE}") as refused:
         bank.deposit(1, "deposit-2")
-    assert refused.value.answer.outcome is Outcome.BALANCE_LIMIT
+    assert refused.value.answer.outcome is PostingOutcome.BALANCE_LIMIT
     bank.deposit(1, "deposit-3", to=bank.b)
     with pytest.raises(RefusedError) as refused:
         bank.transfer(MAX_BALANCE)
     answer = refused.value.answer
-    assert (answer.outcome, answer.balance) == (Outcome.BALANCE_LIMIT, 1)
+    assert (answer.outcome, answer.balance) == (PostingOutcome.BALANCE_LIMIT, 1)
     assert bank.balances == (MAX_BALANCE, 1)
 
 
@@ -207,7 +215,7 @@ def test_a_lack_of_funds_is_reported_before_a_full_target(bank: Bank) -> None:
     with pytest.raises(RefusedError) as refused:
         bank.transfer(6)
     answer = refused.value.answer
-    assert (answer.outcome, answer.balance) == (Outcome.INSUFFICIENT_FUNDS, 5)
+    assert (answer.outcome, answer.balance) == (PostingOutcome.INSUFFICIENT_FUNDS, 5)
 
 
 def test_a_missing_wallet_is_named_and_keeps_no_nonce(bank: Bank) -> None:

@@ -25,7 +25,7 @@ def test_a_balance_is_a_text_so_that_no_json_parser_rounds_it() -> None:
 
 @pytest.mark.parametrize("is_public", [True, False])
 def test_the_owner_sees_whether_a_wallet_has_a_badge(*, is_public: bool) -> None:
-    assert serializers.own(Wallet("a", "eva", 5, is_public)) == {
+    assert serializers.to_json(Wallet("a", "eva", 5, is_public)) == {
         "id": "a",
         "balance": "5",
         "user_id": "eva",

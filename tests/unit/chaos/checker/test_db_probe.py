@@ -80,4 +80,4 @@ def test_views_after_the_watermarks_and_markers_are_left(tmp_path: Path) -> None
             table.put_all([{"PK": pk, "SK": sk}])
         pk, sk = keys.summary("a")
         table.put_all([{"PK": pk, "SK": sk, "watermark": 1_000}, marker_item("a", 300, 900)])
-        assert db_probe.left(tmp_path) == (2, 4)
+        assert db_probe.count_left(tmp_path) == (2, 4)

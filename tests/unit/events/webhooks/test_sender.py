@@ -363,13 +363,13 @@ def deadline(seconds: float = SOON) -> Deadline:
 def test_nothing_is_left_when_the_deadline_is_reached() -> None:
     clock = FakeTime(now=100.0)
     ten = Deadline(110.0, clock.monotonic)
-    assert ten.left() == 10.0
+    assert ten.seconds_left() == 10.0
     clock.sleep(9.5)
-    assert ten.left() == 0.5
+    assert ten.seconds_left() == 0.5
     for _ in range(2):
         clock.sleep(0.5)
         with pytest.raises(TimeoutError):
-            ten.left()
+            ten.seconds_left()
 
 
 def silent(connection: socket.socket) -> None:

@@ -14,7 +14,7 @@ from chalicelib.concurrency import map_parallel
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Table
 from chalicelib.views import counting, keys, owner
-from chalicelib.views.owner import Change, Owned
+from chalicelib.views.owner import BadgeChange, OwnedBadge
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
@@ -54,7 +54,7 @@ def visit(table: Table, badge_id: str) -> None:
     assert store(table, one) == {}
 
 
-def claimed(table: Table, badge_id: str, base: int = 0) -> Owned:
+def claimed(table: Table, badge_id: str, base: int = 0) -> OwnedBadge:
     secret = owner.claim(table, badge_id, base, NOON).secret
     return owner.authenticate(table, badge_id, secret)
 
@@ -99,8 +99,10 @@ def test_another_base_is_kept_unless_replaced(
     assert shown(table, "a") == (1000 if replace else 5)
 
 
-@pytest.mark.parametrize("change", [Change(base=0), Change(reset=True)], ids=["base 0", "reset"])
-def test_a_base_that_an_owner_set_to_0_is_kept(table: Table, change: Change) -> None:
+@pytest.mark.parametrize(
+    "change", [BadgeChange(base=0), BadgeChange(reset=True)], ids=["base 0", "reset"]
+)
+def test_a_base_that_an_owner_set_to_0_is_kept(table: Table, change: BadgeChange) -> None:
     imported(table, rows(a=0))
     owned = claimed(table, "a")
     owner.change(table, owned, change, NOON)
@@ -118,7 +120,7 @@ def test_a_claimed_badge_without_a_base_gets_its_count(table: Table) -> None:
 
 def test_a_renamed_badge_gets_its_count_where_it_is(table: Table) -> None:
     owned = claimed(table, "old")
-    owner.change(table, owned, Change(name="new"), NOON)
+    owner.change(table, owned, BadgeChange(name="new"), NOON)
     assert imported(table, rows(new=1000)) == [ImportOutcome.IMPORTED]
     assert (shown(table, "old"), shown(table, "new")) == (1000, 1000)
 
@@ -154,14 +156,14 @@ def test_more_badges_than_a_batch_keep_their_order(each: Any) -> None:
 
 def test_a_base_that_is_set_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = once(lambda: owner.change(table, owned, Change(base=3), NOON))
+    change = once(lambda: owner.change(table, owned, BadgeChange(base=3), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 3
 
 
 def test_a_reset_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = once(lambda: owner.change(table, owned, Change(reset=True), NOON))
+    change = once(lambda: owner.change(table, owned, BadgeChange(reset=True), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
 
@@ -175,7 +177,7 @@ def test_a_badge_that_is_deleted_during_the_import_is_seen(table: Table) -> None
 
 def test_a_name_that_is_given_during_the_import_is_followed(table: Table) -> None:
     owned = claimed(table, "old")
-    change = once(lambda: owner.change(table, owned, Change(name="new"), NOON))
+    change = once(lambda: owner.change(table, owned, BadgeChange(name="new"), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(new=9)) == [
         ImportOutcome.IMPORTED
     ]

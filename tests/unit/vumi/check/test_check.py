@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.events.event import Event, Kind, Target
+from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.writes import Put
 from chalicelib.views import keys
@@ -104,7 +104,7 @@ def folder(tmp_path: Path) -> Path:
         queue.send(view("waiting").to_message())
         for consumer in ("fold_views", "archive_entries"):
             ChangeLog(database, consumer)
-        event = Event("launch", 1, 1, Target(Kind.LOG), '"ho"', "d")
+        event = Event("launch", 1, 1, Target(TargetKind.LOG), '"ho"', "d")
         key = keys.day("a/b", "2027-01-14")
         day: Item = {"PK": key.pk, "SK": key.sk, "views": 2, "h08": 2, "version": 1, "reset": 0}
         table.write(Put(event.new_item()), Put(day), Put({"PK": key.pk, "SK": "VIEWS", **SUMMARY}))

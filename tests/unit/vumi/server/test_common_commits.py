@@ -37,7 +37,7 @@ class Storage:
     answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)
     on_answer: Callable[[Request], object] = lambda _: None
 
-    def together(self, function: Callable[[], Result], /) -> Result:
+    def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         self.number += 1
         if self.error and not self.late:
             raise self.error
@@ -68,7 +68,7 @@ class Storage:
 def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Result]]) -> Result:
     async def asked() -> Result:
         storage.loop_thread = threading.current_thread()
-        commits = CommonCommits(storage.route, storage.together, storage)
+        commits = CommonCommits(storage.route, storage.in_one_commit, storage)
         try:
             return await ask(commits)
         finally:

@@ -231,8 +231,8 @@ def test_a_file_is_correct_if_the_owner_resets_after_the_clock_is_set_back(
         assert ahead.folded == 3
     clock.now -= DAY
     with process(tmp_path / "data", clock) as right:
-        reset = owner.Change(reset=True)
-        owned = owner.Owned("a", SECRET, ("a",))
+        reset = owner.BadgeChange(reset=True)
+        owned = owner.OwnedBadge("a", SECRET, ("a",))
         owner.change(right.resources.table, owned, reset, right.resources.view_clock())
         assert [right.visit() for _ in range(2)] == [0, 1]
         backup.make(tmp_path / "data", tmp_path / "one")

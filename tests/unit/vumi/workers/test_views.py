@@ -17,7 +17,7 @@ from chalicelib.views import keys
 from chalicelib.views.view import View
 from chalicelib.views.windows import marker_item
 from simulation.clocks import NOON, Clock
-from simulation.logs import told
+from simulation.logs import logged_events
 from simulation.standalone import standalone
 from simulation.views import AT_NOON, BADGE, put_views, shown, summary, view
 from vumi.storage.database import Database
@@ -121,7 +121,7 @@ def test_after_an_unexpected_error_all_views_of_the_commit_become_messages(
 
     assert commit(YOUNG, WAITS) == "answered"
 
-    assert told(caplog) == [(logging.ERROR, "views_not_stored", {"views": 2})]
+    assert logged_events(caplog) == [(logging.ERROR, "views_not_stored", {"views": 2})]
     clock.now += VISIBILITY
     bodies = [message.body for message in queue.queue.receive(10)]
     assert [View.from_message(body) for body in bodies] == [YOUNG, WAITS]
@@ -189,7 +189,9 @@ def test_the_badge_of_a_removed_marker_is_folded_despite_a_malformed_one(
     assert worker.fold([malformed, marker(2)]) == []
     assert summary(table)["count"] == 1
     assert database.read("SELECT highest FROM clock") == [(NOON + 900,)]
-    assert told(caplog) == [(logging.ERROR, "malformed_stream_record", {"record": malformed})]
+    assert logged_events(caplog) == [
+        (logging.ERROR, "malformed_stream_record", {"record": malformed})
+    ]
 
 
 def test_the_changes_of_badges_that_can_not_be_folded_are_delivered_again(

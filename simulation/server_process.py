@@ -1,0 +1,72 @@
+"""`python -m vumi` as a process, which tests, bench and chaos start, kill and start again."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from simulation.environment import ROOT
+
+START_SECONDS = 60.0
+"""The limit for a start, which takes a second on an idle machine."""
+
+
+class NotStartedError(Exception):
+    """The server ended before it answered, or did not answer in time."""
+
+
+def start(
+    folder: Path,
+    program: Sequence[str],
+    settings: Mapping[str, str],
+    stderr: int | None = subprocess.PIPE,
+) -> subprocess.Popen[str]:
+    """Start a program, a module and its arguments, over a folder, without waiting for it."""
+    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
+    return subprocess.Popen(  # noqa: S603  a module of this project
+        [sys.executable, "-m", *program],
+        cwd=ROOT,
+        env={**os.environ, **own, **settings},
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        encoding="utf-8",
+        errors="replace",
+    )
+
+
+@contextmanager
+def killed(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """Kill the process at the end of the block."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+class ServerProcess:
+    """A server that answers, and its address. Raises `NotStartedError`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.greeting = _read_greeting(process)
+        found = re.search(r"http://([^:/]+):(\d+)/", self.greeting)
+        if not found:
+            raise NotStartedError(f"python -m vumi does not answer, it printed {self.greeting!r}")
+        self.url, self.host, self.port = found[0], found[1], int(found[2])
+
+
+def _read_greeting(process: subprocess.Popen[str]) -> str:
+    """Return the first line, which a server prints when it accepts requests."""
+    watchdog = threading.Timer(START_SECONDS, process.kill)
+    watchdog.start()
+    try:
+        return process.stdout.readline() if process.stdout else ""
+    finally:
+        watchdog.cancel()
