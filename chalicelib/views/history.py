@@ -40,8 +40,8 @@ class By(StrEnum):
     def buckets(self, days: int, current: datetime) -> list[datetime]:
         """Return the start of each bucket, the oldest first, up to the current one."""
         amount = days if self is By.DAY else days * HOURS_OF_DAY
-        last = self.start(current)
-        return [last - before * self.length for before in reversed(range(amount))]
+        last, length = self.start(current), self.length
+        return [last - before * length for before in reversed(range(amount))]
 
     def start(self, moment: datetime) -> datetime:
         """Return the start of the bucket of a time."""
@@ -50,7 +50,7 @@ class By(StrEnum):
 
     def label(self, start: datetime) -> str:
         """Format the start of a bucket: 2026-11-21 or 2026-11-21T08:00Z."""
-        return f"{start:%Y-%m-%d}" if self is By.DAY else f"{start:%Y-%m-%dT%H:00Z}"
+        return start.isoformat()[:10] if self is By.DAY else f"{start.isoformat()[:16]}Z"
 
 
 @dataclass(frozen=True, slots=True)
