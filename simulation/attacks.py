@@ -23,7 +23,7 @@ SOURCE = "127.0.0.2"
 """The attacker's address, which is not that of the visitors."""
 CROWD = 1_005
 SILENCE_SECONDS = 2.0
-STEP_SECONDS = 0.25
+STEP_SECONDS = 0.5
 COMBINING = "a" + "\u0316\u0301" * 40_000
 BODY_BYTES = 262_144
 

@@ -38,6 +38,17 @@ class BodyTooSlowError(ClientError):
         super().__init__(f"the body did not come within {seconds:g} s: send the request again")
 
 
+class TooManyBodiesError(ClientError):
+    """One address sends too many bodies concurrently."""
+
+    status = 429
+    code = "too_many_requests"
+    headers: Mapping[str, str] = {"Retry-After": errors.RETRY_SECONDS}
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"your address sends more than {most} bodies: send one after another")
+
+
 class Application:
     """The ASGI application, which answers requests by `answer`, and tells `connections` of them."""
 
@@ -64,14 +75,16 @@ class Application:
     async def _respond(self, scope: Scope, receive: Receive, peer: Peer) -> Response:
         self.connections.enter(peer, Phase.BODY)
         try:
-            body = await self._body(receive) if framing.check(scope) else b""
+            body = await self._body(receive, peer) if framing.check(scope) else b""
             self.connections.enter(peer, Phase.ANSWER)
             return await self._answer(_request(scope, body))
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)
 
-    async def _body(self, receive: Receive) -> bytes:
-        """Return the body of a request. Raises `BodyTooSlowError`."""
+    async def _body(self, receive: Receive, peer: Peer) -> bytes:
+        """Return the body of a request. Raises `BodyTooSlowError` and `TooManyBodiesError`."""
+        if not self.connections.may_send_body(peer):
+            raise TooManyBodiesError(self.connections.limits.bodies)
         try:
             async with asyncio.timeout(self._body_seconds):
                 return await _whole(receive)

@@ -14,7 +14,7 @@ from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.messages import Request, Response
 from tests import event_loop
 from vumi.server.asgi import Application
-from vumi.server.connections import Connections, Phase
+from vumi.server.connections import Connections, Limits, Phase
 from vumi.server.sockets import Peer
 
 HOST = (b"host", b"h")
@@ -162,6 +162,18 @@ def test_a_refused_head_is_answered_with_json_and_its_body_is_not_read() -> None
     assert refused.error == {"code": "too_large", "message": message}
 
 
+def test_a_body_that_is_one_too_many_is_not_read() -> None:
+    connections = Connections(Limits(bodies=0))
+    length = (b"content-length", b"1")
+
+    refused = exchange("POST", headers=[HOST, length], connections=connections)
+
+    assert (refused.asked, refused.status) == (None, 429)
+    assert refused.error["code"] == "too_many_requests"
+    assert refused.headers[b"Retry-After"] == b"1"
+    assert exchange("POST", headers=[HOST], connections=connections).status == 200
+
+
 def test_a_response_has_its_headers_and_the_length_of_its_body() -> None:
     answered = exchange(response=Response(418, {"X-Shape": "round"}, b"short"))
 
@@ -189,6 +201,7 @@ class Phases(Connections):
 
     def enter(self, peer: Peer, phase: Phase) -> None:
         self.seen.append((peer, phase))
+        super().enter(peer, phase)
 
 
 @pytest.mark.parametrize(
