@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
+
+from simulation.logs import logging_put_back
 from tests import profile
 
 os.environ.update(
@@ -13,3 +17,10 @@ os.environ.update(
 )
 
 profile.register()
+
+
+@pytest.fixture(autouse=True)
+def _restore_logging() -> Iterator[None]:
+    """Keep a test's log levels and handlers from the next test."""
+    with logging_put_back():
+        yield

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import resource
 import signal
 import sys
 import time
@@ -23,10 +24,12 @@ from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
 from vumi.engine import AlreadyRunningError, Engine
+from vumi.first_token import show_token
 from vumi.server.asgi import Application
 from vumi.server.common_commits import CommonCommits
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
+from vumi.storage.private_files import UMASK
 
 if TYPE_CHECKING:
     from vumi.cli import commands
@@ -42,6 +45,7 @@ def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> 
 
     It is 0 for success, 1 for failure and 2 for an unknown command. The server uses `clock`.
     """
+    _protect_files()
     given = _parse(arguments) if arguments else argparse.Namespace(run=partial(_serve, clock=clock))
     telemetry.write_to(sys.stderr, with_metrics=False)
     try:
@@ -54,6 +58,13 @@ def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> 
     except OSError as error:
         return _fail(_explain(error, settings))
     return 0
+
+
+def _protect_files() -> None:
+    """Make every new file for this user only, and no core file, which would have all requests."""
+    os.umask(UMASK)
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -99,7 +110,7 @@ def _greet(settings: StandaloneSettings, port: int, new_token: str) -> None:
     badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
     print(f"Markdown, once it is reachable from outside: ![views]({badge})", flush=True)  # noqa: T201
     if new_token:
-        print(f"Token for events and wallets, shown this once: {new_token}", flush=True)  # noqa: T201
+        show_token(new_token, sys.stdout, settings.folder)
 
 
 def _explain(error: OSError, settings: StandaloneSettings) -> str:

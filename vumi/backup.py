@@ -1,32 +1,43 @@
 """The backup: a copy of the data folder, made while vu-mi runs or not.
 
 The file is copied before the archive, so an entry that moves to the archive meanwhile is in one of
-them.
+them. The target may be in a folder in which other users can write, such as `/tmp`: names of
+unfinished backups are random, and nothing of another user is followed, written or removed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import token_hex
+from urllib.parse import quote
 
 from vumi import secrets
 from vumi.check import check
 from vumi.check.report import FindingKind
+from vumi.check.rights import LOCK, refuse_foreign_entries
 from vumi.storage import archive
-from vumi.storage.archive import sync_folder
 from vumi.storage.database import FILE, to_storage_error
+from vumi.storage.private_files import (
+    UnsafeFileError,
+    empty_folder,
+    is_private,
+    new_file,
+    new_folder,
+    open_file,
+    open_folder,
+    others_may_rename,
+)
 from vumi.storage.read_only import open_read_only
 
-LOCK = "vu-mi.lock"
-"""The lock file of a folder on which vu-mi has run."""
-FOLDER_MODE = 0o700
-"""The mode of a backup, which contains the webhook secret."""
+RANDOM_BYTES = 16
 
 
 class BackupError(Exception):
@@ -39,6 +50,15 @@ class Backup:
 
     target: Path
     objects: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Unfinished:
+    """The folder of a new backup, open, and the open folder in which it has a random name."""
+
+    path: Path
+    opened: int
+    parent: int
 
 
 def make(
@@ -56,17 +76,18 @@ def make(
     """
     target = target.absolute()
     _check_target(folder, target, replace=replace)
-    unfinished = target.with_name(f".{target.name}.part")
     try:
-        with _lock_folder(unfinished):
-            _copy_file(folder / FILE, unfinished / FILE)
+        refuse_foreign_entries(folder)
+        with _make_unfinished(target) as unfinished:
+            _copy_database(folder / FILE, unfinished)
             on_file_copied()
-            _copy_secrets(folder / secrets.FILE, unfinished / secrets.FILE)
-            objects = _copy_archive(folder / archive.FOLDER, unfinished / archive.FOLDER)
-            sync_folder(unfinished)
-            _check(unfinished)
-            _replace(unfinished, target)
-    except OSError as error:
+            if (folder / secrets.FILE).exists():
+                _copy(folder / secrets.FILE, unfinished.opened)
+            objects = _copy_archive(folder / archive.FOLDER, unfinished.opened)
+            os.fsync(unfinished.opened)
+            _check(unfinished.path)
+            _rename(unfinished, target, replace=replace)
+    except (OSError, UnsafeFileError) as error:
         raise BackupError(f"the backup {target} failed: {error}") from error
     except sqlite3.Error as error:
         raise BackupError(f"the backup {target} failed: {to_storage_error(error)}") from error
@@ -76,7 +97,9 @@ def make(
 def _check_target(folder: Path, target: Path, *, replace: bool) -> None:
     if target.resolve() == folder.resolve() or target.resolve() in folder.resolve().parents:
         raise BackupError(f"{target} contains DATA itself; give another folder")
-    if not target.exists() and not target.is_symlink():
+    if target.is_symlink():
+        raise BackupError(f"{target} is a symbolic link; give another name")
+    if not target.exists():
         return
     if not replace:
         raise BackupError(f"{target} exists; give another name, or --replace to replace it")
@@ -85,78 +108,92 @@ def _check_target(folder: Path, target: Path, *, replace: bool) -> None:
 
 
 @contextmanager
-def _lock_folder(unfinished: Path) -> Iterator[None]:
-    """Lock the folder of a new backup, and remove it if the backup fails."""
-    unfinished.mkdir(mode=FOLDER_MODE, exist_ok=True)
-    opened = os.open(unfinished, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        try:
+def _make_unfinished(target: Path) -> Iterator[_Unfinished]:
+    """Make and lock the folder of a new backup, and remove it if the backup fails."""
+    with open_folder(target.parent) as parent:
+        _remove_left(target.name, "part", parent)
+        path = target.with_name(f".{target.name}.{token_hex(RANDOM_BYTES)}.part")
+        with new_folder(path.name, parent) as opened:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BackupError(
-                f"another backup is writing {unfinished}; wait until it ends"
-            ) from None
-        _empty(unfinished)
-        try:
-            yield
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
-    finally:
-        os.close(opened)
+            try:
+                yield _Unfinished(path, opened, parent)
+            except BaseException:
+                _remove(path.name, opened, parent)
+                raise
 
 
-def _empty(folder: Path) -> None:
-    """Remove the files that a killed backup left."""
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+def _remove_left(name: str, suffix: str, parent: int) -> None:
+    """Remove what killed backups of this name left, unless another user may have put it there."""
+    if others_may_rename(parent):
+        return
+    pattern = re.compile(rf"\.{re.escape(name)}\.[0-9a-f]{{{2 * RANDOM_BYTES}}}\.{suffix}")
+    for left in filter(pattern.fullmatch, os.listdir(parent)):
+        with suppress(OSError), open_folder(left, parent) as opened:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if a backup is writing it
+            if is_private(opened):
+                _remove(left, opened, parent)
 
 
-def _copy_file(source: Path, copy: Path) -> None:
+def _remove(name: str, opened: int, parent: int) -> None:
+    """Remove an open folder; another folder that has its name by now keeps what it contains."""
+    empty_folder(opened)
+    with suppress(OSError):
+        os.rmdir(name, dir_fd=parent)
+
+
+def _copy_database(source: Path, unfinished: _Unfinished) -> None:
     """Copy all pages with SQLite's backup, in one step; writers continue in the WAL.
 
     `VACUUM INTO` would rebuild every index, which takes processor time from visitors. In several
     steps, the backup would restart after each write. Source: sqlite.org, "Using the SQLite Online
     Backup API".
+
+    SQLite opens files by their paths alone. It gets a random name that exists only in the open
+    folder, and may not make a file, so it fails if another user has replaced the folder.
     """
-    with open_read_only(source) as connection, closing(sqlite3.connect(copy)) as made:
-        made.execute("PRAGMA synchronous = OFF")
-        connection.backup(made)
-        made.execute("PRAGMA journal_mode = DELETE")
-    _sync_file(copy)
+    name = token_hex(RANDOM_BYTES)
+    made = new_file(name, unfinished.opened)
+    with closing(os.fdopen(made, "wb")):
+        uri = f"file:{quote(str(unfinished.path / name))}?mode=rw"
+        with open_read_only(source) as connection, closing(sqlite3.connect(uri, uri=True)) as copy:
+            copy.execute("PRAGMA synchronous = OFF")
+            connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        os.fsync(made)
+    os.rename(name, FILE, src_dir_fd=unfinished.opened, dst_dir_fd=unfinished.opened)
 
 
-def _copy_secrets(source: Path, copy: Path) -> None:
-    if source.exists():
-        copy.touch(mode=secrets.FILE_MODE)
-        _copy(source, copy)
+def _copy_archive(source: Path, to: int) -> int:
+    """Copy the archive, if there is one; return the number of its objects."""
+    if not source.exists():
+        return 0
+    with new_folder(source.name, to) as copy:
+        return _copy_objects(source, copy)
 
 
-def _copy_archive(source: Path, copy: Path) -> int:
+def _copy_objects(source: Path, to: int) -> int:
     """Copy the finished objects, which never change; a hidden name means unfinished."""
     objects = 0
-    for folder, _, names in os.walk(source):
-        to = copy / Path(folder).relative_to(source)
-        to.mkdir()
-        for name in names:
-            if not name.startswith("."):
-                _copy(Path(folder) / name, to / name)
-                objects += 1
-        sync_folder(to)
+    for path in source.iterdir():
+        if path.name.startswith("."):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            objects += _copy_archive(path, to)
+        else:
+            _copy(path, to)
+            objects += 1
+    os.fsync(to)
     return objects
 
 
-def _copy(source: Path, copy: Path) -> None:
-    shutil.copyfile(source, copy)
-    _sync_file(copy)
-
-
-def _sync_file(path: Path) -> None:
-    with path.open("rb") as opened:
-        os.fsync(opened.fileno())
+def _copy(source: Path, to: int) -> None:
+    with (
+        os.fdopen(open_file(source, os.O_RDONLY), "rb") as original,
+        os.fdopen(new_file(source.name, to), "wb") as copy,
+    ):
+        shutil.copyfileobj(original, copy)
+        copy.flush()
+        os.fsync(copy.fileno())
 
 
 def _check(unfinished: Path) -> None:
@@ -170,12 +207,26 @@ def _check(unfinished: Path) -> None:
         )
 
 
-def _replace(unfinished: Path, target: Path) -> None:
+def _rename(unfinished: _Unfinished, target: Path, *, replace: bool) -> None:
     """Rename the new backup, then remove the older one."""
-    before = target.with_name(f".{target.name}.before")
-    shutil.rmtree(before, ignore_errors=True)
-    if target.exists():
-        target.rename(before)
-    unfinished.rename(target)
-    sync_folder(target.parent)
-    shutil.rmtree(before, ignore_errors=True)
+    name, parent = target.name, unfinished.parent
+    if replace and target.exists():
+        before = f".{name}.{token_hex(RANDOM_BYTES)}.before"
+        with open_folder(name, parent) as older:
+            os.rename(name, before, src_dir_fd=parent, dst_dir_fd=parent)
+            _put_in_place(unfinished, name)
+            _remove(before, older, parent)
+    else:
+        _put_in_place(unfinished, name)
+    _remove_left(name, "before", parent)
+
+
+def _put_in_place(unfinished: _Unfinished, name: str) -> None:
+    parent = unfinished.parent
+    os.rename(unfinished.path.name, name, src_dir_fd=parent, dst_dir_fd=parent)
+    os.fsync(parent)
+    found = os.stat(name, dir_fd=parent, follow_symlinks=False)
+    if not os.path.samestat(found, os.fstat(unfinished.opened)):
+        raise BackupError(
+            f"another user has replaced {name}; give a folder in which only you can write"
+        )

@@ -16,12 +16,14 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
-from vumi.backup import LOCK
+from vumi.check import rights
+from vumi.check.rights import LOCK
 from vumi.fair_lock import FairLock
 from vumi.resources import StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
+from vumi.storage.private_files import FILE_MODE, FOLDER_MODE, open_file
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
@@ -61,8 +63,8 @@ class AlreadyRunningError(Exception):
 class Engine:
     """The file of one machine, the resources of its requests, and the loops that work on it.
 
-    Raises `AlreadyRunningError`, `SettingsError`, `OSError` if the folder can't be made, and a
-    `StorageError` if the file can't be opened.
+    Raises `AlreadyRunningError`, `SettingsError`, `UnsafeFileError` if another user controls the
+    folder, `OSError` if it can't be made, and a `StorageError` if the file can't be opened.
     """
 
     resources: StandaloneResources
@@ -71,7 +73,8 @@ class Engine:
         self, folder: Path, settings: Settings, clock: Callable[[], Seconds] = time.time
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        rights.refuse_foreign(folder)
         self._folder, self._settings, self._clock = folder, settings, clock
         self._lock = _lock(folder)
         self._database = Database(folder / FILE)
@@ -96,6 +99,7 @@ class Engine:
         Return the token if it was generated now, because it can't be shown later. Raises `OSError`
         and `SettingsError`.
         """
+        rights.warn_of_others(self._folder)
         settings, new_token = secrets.prepare(self._settings, self._folder)
         self.resources = StandaloneResources(
             settings=settings,
@@ -169,11 +173,11 @@ class Engine:
 
 def _lock(folder: Path) -> IO[str]:
     """Lock the folder until the process ends: two engines would deliver each message twice."""
-    lock = (folder / LOCK).open("a+")
+    lock = os.fdopen(open_file(folder / LOCK, os.O_RDWR | os.O_CREAT), "r+")
+    os.fchmod(lock.fileno(), FILE_MODE)  # whoever can open a file can also lock it
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        lock.seek(0)
         process = lock.read().strip()
         lock.close()
         raise AlreadyRunningError(

@@ -1,6 +1,7 @@
 """Runs of the lambdas, and the usage of each: requests, units, messages, bytes of its log.
 
-moto simulates DynamoDB, and a `Meter` watches it. A `Mailbox` keeps the messages to SQS.
+moto simulates DynamoDB, and a `Meter` watches it; long simulations use a `MeteredTable` in memory
+instead. A `Mailbox` keeps the messages to SQS.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from botocore.awsrequest import AWSResponse
 from moto import mock_aws
 
 from app import app
-from bench.cost.metering import Meter, Request
+from bench.cost.metered_table import MeteredTable
+from bench.cost.metering import Meter, Request, RequestMeter
 from bench.handlers import Shelf, handlers_over
 from chalicelib import telemetry
 from chalicelib.aws.authorizer import authorize
@@ -37,11 +39,12 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import MapParallel
 from chalicelib.http import tokens
 from chalicelib.settings import Settings
-from chalicelib.storage.ports import Archive
+from chalicelib.storage.ports import Archive, Table
 from chalicelib.views import keys
 from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_table import create_table
 from simulation.environment import ENVIRONMENT
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 
 API, PUT, FOLD = "api_handler", "put_views", "fold_views"
@@ -100,7 +103,7 @@ class Design:
     """A way to count: its handlers, the lines that Lambda logs, and the handlers' clients.
 
     `summary` is the sort key of a badge's count. `expires` is the prefix of the sort keys of items
-    whose removal by TTL runs the fold.
+    whose removal by TTL runs the fold. `has_port` is true if the handlers use a `Table`.
     """
 
     name: str
@@ -110,6 +113,7 @@ class Design:
     platform_lines: tuple[str, ...]
     dynamodb: Any
     sqs: Any
+    has_port: bool = True
 
     @classmethod
     def vu_mi(cls) -> Design:
@@ -135,7 +139,7 @@ class Design:
         handlers = {API: module.app, PUT: module.put_views, FOLD: module.fold_by_get_and_put}
         items = COUNT_OF_THE_ORIGINAL, keys.VIEW
         clients = module.table.meta.client, module.queue
-        return cls("original", *items, handlers, PLATFORM_LINES, *clients)
+        return cls("original", *items, handlers, PLATFORM_LINES, *clients, has_port=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +214,8 @@ class Runner:
 
     design: Design
     function_names: Mapping[str, str]
-    table: DynamoTable
-    meter: Meter
+    table: Table
+    meter: RequestMeter
     mailbox: Mailbox
     shelf: Shelf
     log: io.StringIO
@@ -240,21 +244,32 @@ class Runner:
 
 @contextmanager
 def running(
-    design_of: Callable[[], Design], function_names: Mapping[str, str], clock: Callable[[], float]
+    design_of: Callable[[], Design],
+    function_names: Mapping[str, str],
+    clock: Callable[[], float],
+    *,
+    on_moto: bool = False,
 ) -> Iterator[Runner]:
-    """Run a design on simulated AWS, with an empty table."""
-    name = ENVIRONMENT["TABLE_NAME"]
+    """Run a design on simulated AWS, with an empty table in memory or on moto.
+
+    The original's design has no port for a table, so its table is always on moto.
+    """
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
         weigher = aws_client("dynamodb")
-        create_table(weigher, name)
-        design, meter, mailbox, log = design_of(), Meter(weigher), Mailbox(), io.StringIO()
-        shelf = Shelf()
-        stack.enter_context(meter.watching(design.dynamodb))
+        create_table(weigher, ENVIRONMENT["TABLE_NAME"])
+        design, mailbox, shelf, log = design_of(), Mailbox(), Shelf(), io.StringIO()
+        resources = given_on_aws(design, map, shelf, clock)
+        table: Table = DynamoTable(weigher, ENVIRONMENT["TABLE_NAME"])
+        meter: RequestMeter
+        if on_moto or not design.has_port:
+            meter = stack.enter_context(Meter(weigher).watching(design.dynamodb))
+        else:
+            table = MemoryTable()
+            resources.table = meter = MeteredTable(table)
         stack.enter_context(mailbox.receiving(design.sqs))
-        stack.enter_context(handlers_over(given_on_aws(design, map, shelf, clock)))
+        stack.enter_context(handlers_over(resources))
         telemetry.write_to(log, with_metrics=True)
-        table = DynamoTable(weigher, name)
         yield Runner(design, function_names, table, meter, mailbox, shelf, log)
 
 

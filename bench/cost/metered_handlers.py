@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from app import app
 from bench import aws_events as events
 from bench.cost.invocations import Handler, check
 from bench.cost.metered_table import MeteredTable
-from bench.cost.metering import Request
+from bench.cost.metering import Request, RequestMeter
 from bench.handlers import handlers_over
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.settings import HOT_VIEWS, Settings
@@ -42,13 +42,6 @@ class Sent:
 
     def send_all(self, messages: Sequence[ports.Message]) -> None:
         self.bodies += [message.body for message in messages]
-
-
-class RequestMeter(Protocol):
-    """A meter of the requests to a table."""
-
-    def take(self) -> Requests:
-        """Return the requests since the last call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,34 +1,43 @@
 """A table in memory that counts units by DynamoDB's rules, for long simulations.
 
 moto with a `Meter` evaluates DynamoDB's expressions, and takes milliseconds per request. This table
-is over the SQLite engine, and applies the rules of `metering` at the port. A test checks that both
-count the same.
+applies the rules of `metering` at the port. Tests check that both count the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bench.cost.metering import TRANSACTIONAL, Request, Written, item_bytes, read_units, write_units
-from chalicelib.aws.attribute_values import encode_item
+from bench.cost.metering import (
+    TRANSACTIONAL,
+    Index,
+    Request,
+    Written,
+    index_write_units,
+    item_bytes,
+    read_units,
+    write_units,
+)
+from chalicelib.aws.attribute_values import AttributeValue, encode_item
 from chalicelib.storage.items import Due, Item, Key, text
-from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Put, Write
+from chalicelib.storage.ports import MAX_DUE, Table
+from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write
+from chalicelib.units import Milliseconds
 
 PAGE_BYTES = 1_048_576
 """The most of a Query's page (DynamoDB API reference); each page is rounded by itself."""
+DUE = Index("due", ("batch", "due"), ("batch", "due", "PK", "SK"))
+"""The index of events. A test checks that a `Meter` finds the same in the template."""
+OPERATIONS = {Put: "PutItem", Update: "UpdateItem", Delete: "DeleteItem"}
 
 
 class MeteredTable:
-    """A `Table` over another; `take` returns the requests since the last call.
-
-    It has no indexes, because no view is in one. It gets an item's size when the item is written.
-    """
+    """A `Table` over another; `take` returns the requests since the last call."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self._requests: list[Request] = []
-        self._sizes: dict[str, int] = {}
+        self._sizes: dict[Key, int] = {}
 
     def take(self) -> tuple[Request, ...]:
         """Return the requests since the last call, in their order."""
@@ -71,11 +80,29 @@ class MeteredTable:
         items = self._table.query(
             partition, limit=limit, first=first, last=last, attributes=("SK",)
         )
-        self._read("Query", (self._sizes[partition + text(item, "SK")] for item in items))
+        self._read("Query", (self._known_size(Key(partition, text(item, "SK"))) for item in items))
         return len(items)
 
-    def query_due(self, batch: str, **how: object) -> list[Due]:
-        raise NotImplementedError("no view is due")
+    def _known_size(self, key: Key) -> int:
+        """Return the size of an item; it is computed once for an item that was not written here."""
+        size = self._sizes.get(key)
+        return self._weigh(key, self._table.get(key)) if size is None else size
+
+    def query_due(
+        self,
+        batch: str,
+        *,
+        limit: int,
+        first: Milliseconds = 0,
+        last: Milliseconds = MAX_DUE,
+        after: Due | None = None,
+    ) -> list[Due]:
+        found = self._table.query_due(batch, limit=limit, first=first, last=last, after=after)
+        sizes = (
+            _size({"batch": batch, "due": due, "PK": key.pk, "SK": key.sk}) for due, key in found
+        )
+        self._read("Query", sizes, consistent=False)
+        return found
 
     def write(self, *writes: Write) -> None:
         before = [self._table.get(write.key) for write in writes]
@@ -87,8 +114,8 @@ class MeteredTable:
         self._record(writes, before, [self._table.get(write.key) for write in writes])
 
     def _weigh(self, key: Key, item: Item | None) -> int:
-        """Return the size of an item that was just written."""
-        self._sizes[key.pk + key.sk] = size = _size(item)
+        """Return the size of an item, and remember it."""
+        self._sizes[key] = size = _size(item)
         return size
 
     def put_all(self, items: Sequence[Item]) -> None:
@@ -100,14 +127,14 @@ class MeteredTable:
                 Request("BatchWriteItem", 0.0, self._units(1, writes, before, items))
             )
 
-    def _read(self, operation: str, sizes: Iterable[int]) -> None:
+    def _read(self, operation: str, sizes: Iterable[int], *, consistent: bool = True) -> None:
         """Count the units of a read: pages of 1 MB, each rounded up."""
         pages = [0]
         for size in sizes:
             if pages[-1] >= PAGE_BYTES:
                 pages.append(0)
             pages[-1] += size
-        units = sum(read_units(page, consistent=True) for page in pages)
+        units = sum(read_units(page, consistent=consistent) for page in pages)
         self._requests.append(Request(operation, units))
 
     def _record(
@@ -117,7 +144,7 @@ class MeteredTable:
         after: Sequence[Item | None],
     ) -> None:
         times = TRANSACTIONAL if len(writes) > 1 else 1
-        operation = "TransactWriteItems" if len(writes) > 1 else "UpdateItem"
+        operation = "TransactWriteItems" if len(writes) > 1 else OPERATIONS[type(writes[0])]
         units = self._units(times, writes, before, after)
         self._requests.append(Request(operation, 0.0, units))
 
@@ -129,9 +156,17 @@ class MeteredTable:
         after: Sequence[Item | None],
     ) -> tuple[Written, ...]:
         return tuple(
-            Written(w.key, times * write_units(_size(one), self._weigh(w.key, other)))
-            for w, one, other in zip(writes, before, after, strict=True)
+            Written(
+                write.key,
+                times * write_units(_size(one), self._weigh(write.key, other)),
+                times * index_write_units(_entry(one), _entry(other)),
+            )
+            for write, one, other in zip(writes, before, after, strict=True)
         )
+
+
+def _entry(item: Item | None) -> dict[str, AttributeValue]:
+    return DUE.entry(encode_item(item or {}))
 
 
 def _size(item: Item | None) -> int:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from chalicelib.aws.attribute_values import AttributeValue
 from chalicelib.storage.items import Key
@@ -151,6 +151,13 @@ class Request:
         return sum(write.units + write.index_units for write in self.written)
 
 
+class RequestMeter(Protocol):
+    """A meter of the requests to a table."""
+
+    def take(self) -> tuple[Request, ...]:
+        """Return the requests since the last call, in their order."""
+
+
 class _Item(NamedTuple):
     """The key of a written item, and its table."""
 
@@ -172,7 +179,7 @@ class Meter:
         self._under_way = Lock()
 
     @contextmanager
-    def watching(self, client: Any) -> Iterator[None]:
+    def watching(self, client: Any) -> Iterator[Meter]:
         """Count all requests of a client, or of a resource's client, meanwhile.
 
         The meter handles each call first, so it gets values in their wire form.
@@ -182,14 +189,13 @@ class Meter:
         events.register_first("after-call.dynamodb", self._after)
         events.register_first("after-call-error.dynamodb", self._fail)
         try:
-            yield
+            yield self
         finally:
             events.unregister("before-call.dynamodb", self._before)
             events.unregister("after-call.dynamodb", self._after)
             events.unregister("after-call-error.dynamodb", self._fail)
 
     def take(self) -> tuple[Request, ...]:
-        """Return the requests since the last call, in their order."""
         requests, self._requests = tuple(self._requests), []
         return requests
 

@@ -123,10 +123,12 @@ class EventRun:
 
 
 @contextmanager
-def event_run_of(deployed: Deployed) -> Iterator[EventRun]:
+def event_run_of(deployed: Deployed, *, on_moto: bool = False) -> Iterator[EventRun]:
     """Run a stack without events, in which the last minute's sweep found nothing."""
     agenda = Agenda()
-    with running(Design.vu_mi, deployed.function_names, lambda: agenda.now) as runner:
+    with running(
+        Design.vu_mi, deployed.function_names, lambda: agenda.now, on_moto=on_moto
+    ) as runner:
         swept = (agenda.now - MINUTE + AHEAD_SECONDS) * 1000
         runner.table.put_all([{"PK": CURSOR.pk, "SK": CURSOR.sk, "swept": int(swept)}])
         yield EventRun(runner, deployed, agenda)

@@ -158,11 +158,15 @@ class Badge:
 
 @contextmanager
 def badge_of(
-    design_of: Callable[[], Design], deployed: Deployed, lag: Lag = MINUTES
+    design_of: Callable[[], Design],
+    deployed: Deployed,
+    lag: Lag = MINUTES,
+    *,
+    on_moto: bool = False,
 ) -> Iterator[Badge]:
     """Make a new badge of a design."""
     agenda = Agenda()
-    with running(design_of, deployed.function_names, lambda: agenda.now) as runner:
+    with running(design_of, deployed.function_names, lambda: agenda.now, on_moto=on_moto) as runner:
         yield Badge(runner, deployed, agenda, lag)
 
 

@@ -50,19 +50,12 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key, number
 from simulation.environment import ENVIRONMENT
-from simulation.logs import logging_put_back
 from simulation.report import END, put_into
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "COST.md"
 NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
 PARTITION = f"USER#{BADGE_ID}"
-
-
-@pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    with logging_put_back():
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +199,21 @@ def test_a_get_costs_a_unit_however_many_folded_views_there_are(badge: Badge, fo
     assert operations_of(badge.get_with(53)) == [("Query", 1)]
 
 
-def test_the_metered_table_gives_the_same_cost_for_folded_views() -> None:
+def test_a_metered_table_in_memory_counts_the_same_as_a_meter_on_moto(deployed: Deployed) -> None:
+    """Views are stored and folded; events are swept, and attempted again after a failure."""
+    runs: list[list[Invocation]] = []
+    for on_moto in (False, True):
+        with badge_of(Design.vu_mi, deployed, on_moto=on_moto) as badge:
+            runs.append([*badge.take(views=20, seconds=1_000), badge.get_with(100)])
+        for life in (simulate_events.far_ahead, simulate_events.failed_once):
+            with event_run_of(deployed, on_moto=on_moto) as timers:
+                life(timers, QUEUE)
+                runs[-1] += [run for own in timers.invocations.values() for run in own]
+    in_memory, moto_s = runs
+    assert [units_of(run) for run in in_memory] == [units_of(run) for run in moto_s]
+
+
+def test_a_get_of_folded_views_in_a_file_costs_a_unit() -> None:
     assert [sum(r.read_units for r in get_with_folded(folded)) for folded in (0, 100, 2_000)] == [
         1,
         1,
@@ -288,7 +295,7 @@ def test_an_event_due_soon_is_one_request_and_one_run(timers: EventRun) -> None:
 
 
 def test_an_event_far_ahead_is_swept_and_distributed_too(timers: EventRun) -> None:
-    """The sweep costs a message more, and half a unit to see that no event comes after it."""
+    """The sweep costs a message more than one that finds nothing."""
     timers.sweep()
     [idle] = timers.invocations.pop(SWEEP)
     simulate_events.far_ahead(timers, LOG)
@@ -301,9 +308,7 @@ def test_an_event_far_ahead_is_swept_and_distributed_too(timers: EventRun) -> No
     accept, sweep, distribute, fire = runs
     assert [run.sends for run in runs] == [0, 1, 1, 0]
     assert units_of(accept) == [("PutItem", 0, 1, 1)]
-    assert sum(r.read_units for r in sweep.requests) == 0.5 + sum(
-        r.read_units for r in idle.requests
-    )
+    assert sum(r.read_units for r in sweep.requests) == sum(r.read_units for r in idle.requests)
     assert distribute.requests == ()
     assert units_of(fire) == [READ, CLAIMED, MOVED]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TypeAlias
 
-import pytest
 from moto import mock_aws
 
 from bench.cost.hot import MANY, MOST_LIVE, VISITORS, Hour, lived
@@ -20,16 +19,9 @@ from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.views import counting
 from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_table import create_table
-from simulation.logs import logging_put_back
 from simulation.resources import GivenResources
 
 MachineOn: TypeAlias = Callable[[Callable[[], float], int], AbstractContextManager[Machine]]
-
-
-@pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    with logging_put_back():
-        yield
 
 
 def test_a_hot_badge_stays_bounded_and_exact_and_loses_nothing() -> None:

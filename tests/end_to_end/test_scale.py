@@ -54,12 +54,6 @@ SECONDS_UNTIL_FOLD = WINDOWS.window + WINDOWS.grace
 """Seconds until all views of a window that begins can be folded."""
 
 
-@pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    with logging_put_back():
-        yield
-
-
 @pytest.fixture(scope="module")
 def model() -> Iterator[Model]:
     with logging_put_back():

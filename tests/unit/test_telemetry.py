@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,17 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib import telemetry
-from simulation.logs import logging_put_back
 
 MAX_DIMENSIONS = 30
 MAX_METRICS = 100
 
 
 @pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    with logging_put_back():
-        telemetry.begin("fold_views", None)
-        yield
+def _begin_request() -> None:
+    telemetry.begin("fold_views", None)
 
 
 @pytest.fixture

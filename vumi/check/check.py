@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from chalicelib.storage.errors import Refused
-from vumi.check import consistency, rows
+from vumi.check import consistency, rights, rows
 from vumi.check import wallets as wallet_checks
 from vumi.check.consistency import Badges
 from vumi.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
@@ -32,7 +32,7 @@ LARGE_WAL_BYTES = 256 * 2**20
 
 def check(folder: Path) -> list[Finding]:
     """Check a data folder that has a file."""
-    return [*check_content(folder), *_check_disk(folder / FILE)]
+    return [*rights.check(folder), *check_content(folder), *_check_disk(folder / FILE)]
 
 
 def check_content(folder: Path, read: Read = open_read_only) -> list[Finding]:

@@ -19,13 +19,14 @@ from chalicelib.views.windows import Windows
 from vumi import backup, secrets
 from vumi.admin import command, counts_file, folding, redrive_command, redriving
 from vumi.admin.importing import Import
-from vumi.check import check
+from vumi.check import check, rights
 from vumi.check.report import FindingKind
 from vumi.cli.folding import badge_ids
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, WAY_BACK, Database
+from vumi.storage.private_files import UnsafeFileError
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
 from vumi.storage.view_clock import ViewClock
@@ -57,6 +58,7 @@ REPORTED_ERRORS = (
     NoFileError,
     NoQueueError,
     CheckFailedError,
+    UnsafeFileError,
     backup.BackupError,
     command.InterruptedImportError,
     counts_file.CountsFileError,
@@ -189,5 +191,7 @@ def _find_file(settings: StandaloneSettings) -> Path:
 @contextmanager
 def _open_file(settings: StandaloneSettings) -> Iterator[Database]:
     """Open the file, which must exist: a new file would mean that DATA is wrong."""
-    with closing(Database(_find_file(settings))) as database:
+    path = _find_file(settings)
+    rights.refuse_foreign_entries(settings.folder)
+    with closing(Database(path)) as database:
         yield database

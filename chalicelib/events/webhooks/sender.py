@@ -279,8 +279,7 @@ class _Answer(io.RawIOBase):
 def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
     """Read the status of an answer and its `Retry-After`, or "".
 
-    The body is read to its end, so that the receiver can finish its work, but errors in it are
-    ignored. Raises `MalformedAnswer` and `OSError`.
+    The head alone is the answer. Raises `MalformedAnswer` and `OSError`.
     """
     answer = cast("socket.socket", _Answer(wire, deadline))
     try:
@@ -293,9 +292,18 @@ def read_answer(wire: socket.socket, deadline: Deadline) -> tuple[int, str]:
         raise
     except http_client.HTTPException:
         raise MalformedAnswer("the answer is not HTTP") from None
-    with suppress(OSError, http_client.HTTPException, MalformedAnswer):
-        response.read(MAX_ANSWER_BYTES)
+    _read_body(response)
     return response.status, response.headers.get("Retry-After", "")
+
+
+def _read_body(response: http_client.HTTPResponse) -> None:
+    """Read a body to its end, so that the receiver can finish its work.
+
+    Its content and its errors are ignored, because the head is the answer. `_Answer` limits
+    its bytes and its time. `HTTPResponse` raises many kinds of errors for a malformed chunk.
+    """
+    with suppress(Exception):
+        response.read(MAX_ANSWER_BYTES)
 
 
 def seconds_to_wait(retry_after: str, now: Seconds) -> Seconds | None:

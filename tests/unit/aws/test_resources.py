@@ -16,7 +16,6 @@ from chalicelib.aws.s3 import S3Archive
 from chalicelib.concurrency import map_parallel
 from chalicelib.settings import SettingsError
 from chalicelib.views.view_queue import ViewMessages
-from simulation.logs import logging_put_back
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 
@@ -26,8 +25,7 @@ URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-views"
 @pytest.fixture(autouse=True)
 def _remove_given_resources() -> Iterator[None]:
     resources.use(None)
-    with logging_put_back():
-        yield
+    yield
     resources.use(None)
 
 
