@@ -15,7 +15,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test lint types tests unit format bench cost scale chaos laws mutants clean
+.PHONY: help run check test lint types tests unit format lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold secrets restore
 
 help: ## list the targets
@@ -30,10 +30,15 @@ check: lint types ## check style, layers and types, and run the affected unit te
 
 test: lint types tests ## check style, layers and types, and run all tests: [PROFILE=full]
 
+# bandit reads the programs that users run and that deploy; tests and evidence get no input of strangers.
+SHIPPED := app.py chalicelib vumi deploy
+
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SHIPPED)
+	$(BIN)/pip-licenses >/dev/null
 
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
@@ -50,6 +55,17 @@ unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/pyt
 format: $(VENV)/dev.stamp ## format the code and fix its style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
+OF_DEV := --constraints requirements-dev.txt
+
+lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS=--upgrade]
+	$(LOCK) --group dev -o requirements-dev.txt
+	$(LOCK) --group lambda $(OF_DEV) -o requirements.txt
+	$(LOCK) --group standalone $(OF_DEV) -o requirements-standalone.txt
+	$(LOCK) --group mutants $(OF_DEV) -o requirements-mutants.txt
+	$(LOCK) --group emulator -o requirements-emulator.txt
 
 bench: $(VENV)/dev.stamp ## measure the speed, and print tables
 	$(BIN)/python -m bench
@@ -71,7 +87,7 @@ mutants: $(VENV)/mutants.stamp ## mutate the exact modules, and list mutants tha
 	$(VENV)/mutants/bin/mutmut run $(if $(AT_ONCE),--max-children $(AT_ONCE)) $(if $(OF),'$(subst /,.,$(OF:.py=)).*')
 	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
 
-package: $(VENV)/dev.stamp ## create the template and the zip of one stack: STAGE=prod
+package: $(VENV)/dev.stamp ## create the template, the zip and the bills of materials: STAGE=prod
 	$(BIN)/python -m deploy package --stage $(STAGE) --out $(BUILT)
 
 deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
@@ -120,22 +136,29 @@ $(VENV)/made.stamp:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/run.stamp: requirements.txt requirements-local.txt constraints.txt | $(VENV)/made.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-local.txt
+# pip compares every file with the hashes of the lock. Wheels alone, because building a source would
+# install build tools without hashes; WHEELS= allows it on a platform for which there is no wheel.
+WHEELS := --only-binary :all:
+INSTALL := python -m pip install --quiet --disable-pip-version-check --require-hashes $(WHEELS)
+
+$(VENV)/run.stamp: requirements-standalone.txt | $(VENV)/made.stamp
+	$(BIN)/$(INSTALL) -r requirements-standalone.txt
 	@touch $@
 
 # After run.stamp, so that make -j never runs two pips in one environment.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
+	$(BIN)/$(INSTALL) -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(VENV)/emulator
-	$(VENV)/emulator/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-emulator.txt
+	$(VENV)/emulator/bin/$(INSTALL) -r requirements-emulator.txt
+	$(BIN)/pip-licenses --python $(VENV)/emulator/bin/python >/dev/null
 	@touch $@
 
 # mutmut runs the tests in its own process, so its environment has their dependencies too.
 $(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(VENV)/mutants
-	$(VENV)/mutants/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-mutants.txt
+	$(VENV)/mutants/bin/$(INSTALL) -r requirements-mutants.txt
+	$(BIN)/pip-licenses --python $(VENV)/mutants/bin/python >/dev/null
 	@touch $@

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from chalicelib.events import routes as events
-from chalicelib.http import page
+from chalicelib.http import page, responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route, RouteTable
 from chalicelib.lazy import lazy
@@ -24,7 +24,7 @@ DESCRIPTION_HEADERS = {
     "Content-Type": "application/json",
     "Cache-Control": f"public, max-age={page.CACHED_SECONDS}",
     "Access-Control-Allow-Origin": "*",
-    "X-Content-Type-Options": "nosniff",
+    **responses.NOSNIFF,
 }
 
 

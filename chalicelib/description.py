@@ -15,7 +15,7 @@ from typing import Any
 
 from chalicelib.events import description as events
 from chalicelib.http import description as shared
-from chalicelib.http import errors
+from chalicelib.http import errors, guards
 from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.views import description as views
@@ -36,7 +36,12 @@ INFO = {
     " the parser refuses malformed heads without a body.\n\n"
     "A query has at most 100 parameters. On one machine, a head of more than 16 KiB is 431"
     " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
-    " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.",
+    " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.\n\n"
+    "One machine may limit each client address (an IPv6 address by its /64): new ids, claims and"
+    " requests. Over a limit, a badge says so and counts nothing, and any other route returns 429"
+    " `too_many_requests` with `Retry-After`. A page of another site can read badges, but its"
+    " visitors' browsers can't change anything: 403 `cross_site`. If the operator has set"
+    " `HSTS_SECONDS`, responses have `Strict-Transport-Security`.",
     "license": {"name": "MIT", "identifier": "MIT"},
     "version": VERSION,
 }
@@ -151,6 +156,8 @@ def _usual_refusals(
             yield errors.BadRequestError
     if operation.body:
         yield shared.TOO_LARGE
+    if route.writes and not route.from_any_site:
+        yield guards.CrossSiteError
     if route.authentication is not Authentication.NONE:
         yield from (errors.UnauthorizedError, errors.ForbiddenError)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks.sender import Sender
+    from chalicelib.limits import Limits
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.view_queue import ViewQueue
@@ -23,7 +24,7 @@ class Resources(Protocol):
     """Everything outside the process that routes and consumers use.
 
     `view_clock` is the clock of views, which on one machine never goes back. `map_parallel` works
-    on the independent parts of a batch.
+    on the independent parts of a batch. `limits` limits clients on one machine, and nobody on AWS.
     """
 
     @property
@@ -34,6 +35,8 @@ class Resources(Protocol):
     def view_clock(self) -> Callable[[], Seconds]: ...
     @property
     def map_parallel(self) -> MapParallel: ...
+    @property
+    def limits(self) -> Limits: ...
     @property
     def table(self) -> Table: ...
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ RETRY_SECONDS = (5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400)
 """Seconds between the attempts of an event: nine attempts within 32 hours."""
 MAX_RETRY_SECONDS = 7 * 86_400
 MAX_RETENTION_SECONDS = 366 * 86_400
+MAX_HSTS_SECONDS = 2 * 365 * 86_400
 HOT_VIEWS = 1_000
 """From this number of live views on, new views are not stored, because each visitor reads them."""
 DIGEST = re.compile("[0-9a-f]{64}")
@@ -40,6 +42,8 @@ class Settings:
     `event_queues`: the queues that events may be sent to: a URL by name.
     `archive_bucket`: the bucket that keeps the journals of wallets forever.
     `retry_seconds`: the waits after the first failed attempt of an event, the second, ….
+    `ids`: the ids that are counted, as patterns of `fnmatch`; none means all ids.
+    `hsts_seconds`: the time for which browsers must use HTTPS; 0 means that they need not.
     """
 
     table_name: str = ""
@@ -57,6 +61,8 @@ class Settings:
     event_queues: Mapping[str, str] = field(default_factory=dict)
     archive_bucket: str = ""
     retry_seconds: tuple[WholeSeconds, ...] = RETRY_SECONDS
+    ids: tuple[str, ...] = ()
+    hsts_seconds: WholeSeconds = 0
 
     @classmethod
     def from_environment(
@@ -85,6 +91,8 @@ class Settings:
             event_queues=_parse_queues(environment),
             archive_bucket=environment.get("ARCHIVE_BUCKET", ""),
             retry_seconds=_parse_waits(environment),
+            ids=tuple(map(_to_fnmatch, _split(environment, "IDS"))),
+            hsts_seconds=whole_number(environment, "HSTS_SECONDS", 0, 0, MAX_HSTS_SECONDS),
         )
         settings._check_retention()
         return settings
@@ -102,6 +110,11 @@ class Settings:
 def _split(environment: Mapping[str, str], name: str) -> list[str]:
     """Split a setting at its commas."""
     return [part.strip() for part in environment.get(name, "").split(",") if part.strip()]
+
+
+def _to_fnmatch(pattern: str) -> str:
+    """Return a pattern of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
+    return unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
 
 
 def _parse_token_users(environment: Mapping[str, str]) -> dict[str, str]:

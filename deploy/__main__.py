@@ -88,10 +88,10 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _package(given: argparse.Namespace) -> None:
-    """Create the template and the zip of one stack."""
+    """Create the template, the zip and the bills of materials of one stack."""
     package.package(given.stage, given.out)
     size = (given.out / "deployment.zip").stat().st_size
-    print(f"{given.out}: sam.yaml and deployment.zip, {size / 1000:.0f} KB")
+    print(f"{given.out}: sam.yaml, *.cdx.json and deployment.zip, {size / 1000:.0f} KB")
     if not bytecode.is_made():
         print(NO_COMPILED_FILES)
 

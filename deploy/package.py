@@ -1,4 +1,7 @@
-"""The package: a template and a zip, the same bytes for the same sources and version of Python."""
+"""The package: a template, a zip and bills of materials.
+
+They have the same bytes for the same sources and version of Python.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import yaml
 
-from deploy import bytecode, template
+from deploy import bytecode, sbom, template
 from deploy.stage import Folder, forget_names
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
@@ -24,10 +27,11 @@ SAMPLE_REGION = "us-east-1"
 """Chalice needs a region. The package does not depend on it."""
 
 PIP_ENVIRONMENT = {
-    "PIP_CONSTRAINT": str(template.ROOT / "constraints.txt"),
+    "PIP_REQUIRE_HASHES": "1",
+    "PIP_ONLY_BINARY": ":all:",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-"""The environment that makes pip pin indirect dependencies too."""
+"""The environment that makes pip refuse files without a hash, and sources, which it would build."""
 
 
 class PackagingError(Exception):
@@ -35,7 +39,7 @@ class PackagingError(Exception):
 
 
 def package(stage: str, out: Path) -> None:
-    """Write `sam.yaml` and `deployment.zip` into a folder. Raises `PackagingError`."""
+    """Write the template, the zip and the bills into a folder. Raises `PackagingError`."""
     out.mkdir(parents=True, exist_ok=True)
     work = out / "work"
     shutil.rmtree(work, ignore_errors=True)
@@ -45,6 +49,8 @@ def package(stage: str, out: Path) -> None:
     normalize(made / "deployment.zip", out / "deployment.zip")
     packaged = yaml.safe_load((made / "sam.yaml").read_text())
     (out / "sam.yaml").write_text(template.dump(template.for_stage(packaged, stage)))
+    (out / "deployment.cdx.json").write_text(sbom.describe_package(out / "deployment.zip"))
+    (out / "standalone.cdx.json").write_text(sbom.describe_standalone())
     shutil.rmtree(work)
 
 

@@ -17,6 +17,8 @@ ROOT = Path(__file__).parent.parent
 RESOURCES = ROOT / ".chalice" / "resources.yaml"
 PROTECTED_STAGE = "prod"
 """The stage whose table stays when its stack is deleted."""
+PROTECTIONS = ("DeletionProtectionEnabled", "VersioningConfiguration")
+"""The properties that keep data. A bucket with earlier versions of objects can't be deleted."""
 SUB_REFERENCE = re.compile(r"\$\{([A-Za-z0-9:.]+)\}")
 """A reference in the text of an `Fn::Sub`."""
 
@@ -52,7 +54,7 @@ def for_stage(template: Template, stage: str) -> Template:
 
 
 def make_disposable(template: Template) -> Template:
-    """Return the template without deletion protection and retention of its data."""
+    """Return the template without deletion protection, versions and retention of its data."""
     resources = {
         name: _make_disposable(resource) for name, resource in template["Resources"].items()
     }
@@ -61,7 +63,8 @@ def make_disposable(template: Template) -> Template:
 
 def _make_disposable(resource: Template) -> Template:
     properties = dict(resource.get("Properties", {}))
-    properties.pop("DeletionProtectionEnabled", None)
+    for protection in PROTECTIONS:
+        properties.pop(protection, None)
     kept = {key: value for key, value in resource.items() if not key.endswith("Policy")}
     return {**kept, "Properties": properties} if properties else kept
 

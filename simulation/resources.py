@@ -10,6 +10,7 @@ from typing import Any
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
+from chalicelib.limits import Limits, NoLimits
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.units import Seconds
@@ -31,6 +32,7 @@ class GivenResources:
     settings: Settings = field(default_factory=Settings)
     clock: Callable[[], Seconds] = time.time
     map_parallel: MapParallel = map
+    limits: Limits = field(default_factory=NoLimits)
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
     event_queues: Mapping[str, Queue] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from simulation.environment import ROOT
+from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
 START_SECONDS = 60.0
 """The limit for a start, which takes a second on an idle machine."""
@@ -27,8 +27,11 @@ def start(
     settings: Mapping[str, str],
     stderr: int | None = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
-    """Start a program, a module and its arguments, over a folder, without waiting for it."""
-    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder)}
+    """Start a program, a module and its arguments, over a folder, without waiting for it.
+
+    All requests come from one address, so that client is not limited unless the settings say so.
+    """
+    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder), **NO_CLIENT_LIMITS}
     return subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
         cwd=ROOT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from chalicelib.limits import NoLimits
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
 from simulation.resources import MISSING
@@ -26,6 +27,7 @@ def standalone(
         clock=clock,
         view_clock=ViewClock(database, views_queue.queue, clock),
         map_parallel=database.map_in_commits,
+        limits=NoLimits(),
         table=SqliteTable(database),
         views_queue=views_queue,
         delivery_queue=MISSING,

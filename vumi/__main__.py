@@ -26,7 +26,9 @@ from chalicelib.units import Seconds
 from vumi.engine import AlreadyRunningError, Engine
 from vumi.first_token import show_token
 from vumi.server.asgi import Application
+from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
+from vumi.server.connections import Connections
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 from vumi.storage.private_files import UMASK
@@ -78,14 +80,17 @@ def _serve(
     settings: StandaloneSettings, _: argparse.Namespace, *, clock: Callable[[], Seconds]
 ) -> None:
     """Serve badges until SIGINT or SIGTERM."""
-    engine = Engine(settings.folder, settings.product, clock)
+    limits = ClientLimits(settings.client_rates, time.monotonic)
+    engine = Engine(settings.folder, settings.product, clock, limits)
     try:
         commits = CommonCommits(
             lambda request: dispatch(TABLE, request, engine.resources),
             engine.in_one_commit,
             engine.fair_lock,
         )
-        server = WebServer(Application(commits.answer), settings.host, settings.port)
+        connections = Connections(is_proxy=settings.proxies.trusts)
+        application = Application(commits.answer, connections, proxies=settings.proxies)
+        server = WebServer(application, settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()

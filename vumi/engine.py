@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from chalicelib.events.webhooks.sender import sender_of
+from chalicelib.limits import Limits, NoLimits
 from chalicelib.settings import Settings
 from chalicelib.units import Seconds
 from chalicelib.views import keys
@@ -52,6 +53,7 @@ DELIVERY_THREADS = 128
 """Events that are delivered concurrently: fewer receivers that hang delay no other event."""
 DELIVERY_VISIBILITY_SECONDS = 90
 """Longer than a delivery may take, so that its message is not delivered again meanwhile."""
+NO_LIMITS = NoLimits()
 ARCHIVE_SECONDS = 10.0
 """The time that an entry may wait for others to share its object."""
 
@@ -70,12 +72,16 @@ class Engine:
     resources: StandaloneResources
 
     def __init__(
-        self, folder: Path, settings: Settings, clock: Callable[[], Seconds] = time.time
+        self,
+        folder: Path,
+        settings: Settings,
+        clock: Callable[[], Seconds] = time.time,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         rights.refuse_foreign(folder)
-        self._folder, self._settings, self._clock = folder, settings, clock
+        self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits
         self._lock = _lock(folder)
         self._database = Database(folder / FILE)
         self.table = SqliteTable(self._database)
@@ -106,6 +112,7 @@ class Engine:
             clock=self._clock,
             view_clock=ViewClock(self._database, self.queue, self._clock),
             map_parallel=self._database.map_in_commits,
+            limits=self._limits,
             table=self.table,
             views_queue=self._view_queue,
             delivery_queue=self._deliveries,

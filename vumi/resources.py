@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
+from chalicelib.limits import Limits
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.units import Seconds
@@ -28,6 +29,7 @@ class StandaloneResources:
     clock: Callable[[], Seconds]
     view_clock: ViewClock
     map_parallel: MapParallel
+    limits: Limits
     table: SqliteTable
     views_queue: ViewQueue
     delivery_queue: SqliteQueue

@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from app import app
@@ -21,11 +19,8 @@ from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
 from chalicelib.views.view_queue import ViewMessages
+from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
-from vumi.storage.database import Database
-from vumi.storage.table import SqliteTable
-
-MEMORY = next((place for place in (Path("/dev/shm"),) if place.is_dir()), None)  # noqa: S108
 
 Requests: TypeAlias = tuple[Request, ...]
 """The requests of one handler run to the table."""
@@ -69,19 +64,13 @@ class Machine:
 
 @contextmanager
 def machine_of(clock: Callable[[], float], hot_views: int = HOT_VIEWS) -> Iterator[Machine]:
-    """Make a `Machine` with an empty table, in a file system in memory if there is one.
-
-    A badge with `hot_views` live views is hot.
-    """
-    with TemporaryDirectory(dir=MEMORY) as folder:
-        database = Database(Path(folder) / "table.sqlite3")
-        table, queue = SqliteTable(database), Sent()
-        metered = MeteredTable(table)
-        settings = Settings(hot_views=hot_views)
-        with handlers_over(
-            GivenResources(
-                table=metered, views_queue=ViewMessages(queue), settings=settings, clock=clock
-            )
-        ):
-            yield Machine(table, metered, queue.bodies)
-        database.close()
+    """Make a `Machine` with an empty table; a badge with `hot_views` live views is hot."""
+    table, queue = MemoryTable(), Sent()
+    metered = MeteredTable(table)
+    settings = Settings(hot_views=hot_views)
+    with handlers_over(
+        GivenResources(
+            table=metered, views_queue=ViewMessages(queue), settings=settings, clock=clock
+        )
+    ):
+        yield Machine(table, metered, queue.bodies)

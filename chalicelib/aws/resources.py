@@ -12,6 +12,7 @@ from chalicelib import telemetry
 from chalicelib.aws.cold_start import uncollected
 from chalicelib.concurrency import map_parallel
 from chalicelib.lazy import lazy
+from chalicelib.limits import NoLimits
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings, required
 from chalicelib.views.view_queue import ViewMessages, ViewQueue
@@ -42,6 +43,7 @@ class AwsResources:
 
     clock = view_clock = staticmethod(time.time)
     map_parallel = staticmethod(map_parallel)
+    limits = NoLimits()
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment

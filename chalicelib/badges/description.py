@@ -83,8 +83,18 @@ HEADERS = {
 }
 
 
-def _response(name: str, description: str, content: Json) -> Component:
-    response = {"description": description, "headers": HEADERS, "content": content}
+IMAGE_HEADERS = {
+    **HEADERS,
+    "Content-Security-Policy": header(
+        "Isolated",
+        "An image that is opened as a page runs no script and loads nothing.",
+        {"const": responses.SVG_HEADERS["Content-Security-Policy"]},
+    ),
+}
+
+
+def _response(name: str, description: str, headers: Json, content: Json) -> Component:
+    response = {"description": description, "headers": headers, "content": content}
     return Component("responses", name, response)
 
 
@@ -95,9 +105,10 @@ EXAMPLES = {
 JSON_BADGE = _response(
     "Badge",
     "A badge, for an error too: then it has `isError`.",
+    HEADERS,
     json_content(SHIELDS_BADGE, **EXAMPLES),
 )
-IMAGE = _response("Picture", "An image, for an error too.", {"image/svg+xml": {}})
+IMAGE = _response("Picture", "An image, for an error too.", IMAGE_HEADERS, {"image/svg+xml": {}})
 
 
 def badge_operations(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge
 from chalicelib.http import responses
 from chalicelib.http.messages import Response
+from chalicelib.http.routing import FailureHandler
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -19,9 +21,13 @@ HEADERS = {
     "Pragma": "no-cache",
     "Expires": "Thu, 01 Jan 1970 00:00:00 GMT",
     "Access-Control-Allow-Origin": "*",
-    "X-Content-Type-Options": "nosniff",
+    **responses.NOSNIFF,
 }
 """The headers of every badge. Without them, GitHub's image proxy keeps a badge for a year."""
+SVG_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+}
+"""The headers of every image. One that is opened as a page has no script and loads nothing."""
 
 
 def badge_json(badge: Badge) -> Response:
@@ -34,7 +40,17 @@ def badge_svg(badge: Badge) -> Response:
     return image(svg.draw(badge))
 
 
+def json_failure(draw: Callable[[Exception], Badge]) -> FailureHandler:
+    """Return the handler that answers a failure with a badge as JSON."""
+    return lambda failure, _: badge_json(draw(failure))
+
+
+def svg_failure(draw: Callable[[Exception], Badge]) -> FailureHandler:
+    """Return the handler that answers a failure with a badge as an SVG image."""
+    return lambda failure, _: badge_svg(draw(failure))
+
+
 def image(document: str) -> Response:
     """Return an SVG document."""
-    headers = {"Content-Type": "image/svg+xml;charset=utf-8", **HEADERS}
+    headers = {"Content-Type": "image/svg+xml;charset=utf-8", **HEADERS, **SVG_HEADERS}
     return Response(200, headers, document.encode())

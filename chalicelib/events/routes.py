@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
 from chalicelib.badges.options import parse
-from chalicelib.badges.responses import badge_json, badge_svg
+from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError, NotFoundError
 from chalicelib.http.messages import Request, Response
@@ -97,14 +97,15 @@ def get_badge_svg(request: Request, resources: Resources) -> Response:
 
 
 def _badge(request: Request, resources: Resources) -> Badge:
-    try:
-        options = parse(request.query)
-        found = schedule.read(resources.table, request.path_parameters["event_id"])
-        return serializers.badge(found, _now(resources), options)
-    except NotFoundError:
+    options = parse(request.query)
+    found = schedule.read(resources.table, request.path_parameters["event_id"])
+    return serializers.badge(found, _now(resources), options)
+
+
+def _draw_failure(failure: Exception) -> Badge:
+    if isinstance(failure, NotFoundError):
         return Badge.error(LABEL, "no such event")
-    except Exception as failure:  # noqa: BLE001  a badge is drawn whatever happens
-        return Badge.error(LABEL, explain(failure))
+    return Badge.error(LABEL, explain(failure))
 
 
 def _schedule(
@@ -136,6 +137,18 @@ ROUTES = (
     Route("GET", "/api/v1/events/{event_id}", get_event, OPERATOR),
     Route("DELETE", "/api/v1/events/{event_id}", delete_event, OPERATOR),
     Route("POST", "/echoAtTime", post_echo, OPERATOR),
-    Route("GET", "/api/v1/events/{event_id}/badge", get_badge, with_head=True),
-    Route("GET", "/api/v1/events/{event_id}/badge.svg", get_badge_svg, with_head=True),
+    Route(
+        "GET",
+        "/api/v1/events/{event_id}/badge",
+        get_badge,
+        with_head=True,
+        on_failure=json_failure(_draw_failure),
+    ),
+    Route(
+        "GET",
+        "/api/v1/events/{event_id}/badge.svg",
+        get_badge_svg,
+        with_head=True,
+        on_failure=svg_failure(_draw_failure),
+    ),
 )

@@ -44,7 +44,8 @@ TOO_MANY_REQUESTS = Refusal(
     "TooManyRequests",
     429,
     ["too_many_requests"],
-    "On AWS: there are more requests than the API serves. This one counted nothing.",
+    "On AWS: there are more requests than the API serves. On one machine: there are more from the"
+    " client's address than the operator allows. This one counted and changed nothing.",
     RETRY_AFTER,
 )
 INTERNAL = Refusal("Internal", 500, ["internal"], "A fault of the server. The log has it.")
@@ -65,6 +66,12 @@ PAGE = {
             "description": "Allows the page's own style and script, by hash.",
             "schema": {"type": "string"},
         },
+        "Permissions-Policy": header(
+            "Permissions", "The page uses none of these.", {"const": page.PERMISSIONS}
+        ),
+        "Cross-Origin-Opener-Policy": header(
+            "Opener", "No page of another site reaches it.", {"const": "same-origin"}
+        ),
     },
     "content": {"text/html": {}},
 }

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chalicelib import telemetry
-from chalicelib.http import authorization, errors, tokens
-from chalicelib.http.errors import MethodNotAllowedError, NotFoundError
+from chalicelib.http import authorization, errors, guards, tokens
+from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
+from chalicelib.limits import Action
+from chalicelib.settings import SettingsError
 
 if TYPE_CHECKING:
     from chalicelib.resources import Resources
@@ -27,21 +29,39 @@ def dispatch(
     telemetry.begin("api_handler", context)
     try:
         route, request = _resolve(table, request)
+    except ClientError as refusal:
+        return _for_https(errors.to_response(refusal), resources)
+    try:
+        guards.check_limit(Action.REQUEST, request, resources)
         if route.authentication is not Authentication.NONE and request.caller is None:
             caller = tokens.authenticate(request.headers, resources.settings)
             request = replace(request, caller=caller)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
-        return errors.to_response(failure)
+        return _for_https(route.on_failure(failure, request), resources)
     return handle(route, request, resources)
 
 
 def handle(route: Route, request: Request, resources: Resources) -> Response:
     """Call the handler of a route if the caller may; every failure becomes a response."""
     try:
+        guards.check_site(route, request)
         authorization.check(route.authentication, request)
-        return route.handler(request, resources)
+        response = route.handler(request, resources)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
-        return errors.to_response(failure)
+        response = route.on_failure(failure, request)
+    return _for_https(response, resources)
+
+
+def _for_https(response: Response, resources: Resources) -> Response:
+    """Tell browsers to use only HTTPS from now on, if the operator wants that (RFC 6797)."""
+    try:
+        seconds = resources.settings.hsts_seconds
+    except SettingsError:  # the response says that it failed
+        seconds = 0
+    if not seconds:
+        return response
+    headers = {**response.headers, "Strict-Transport-Security": f"max-age={seconds}"}
+    return replace(response, headers=headers)
 
 
 def _resolve(table: RouteTable, request: Request) -> tuple[Route, Request]:

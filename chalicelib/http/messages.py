@@ -27,7 +27,8 @@ class Request:
     """An HTTP request after its route was found.
 
     `path` and `path_parameters` are percent-decoded. The names of `headers` are in lower case.
-    `caller` is None on a route without authentication.
+    `caller` is None on a route without authentication. `client` is the address of the client, or
+    empty where no client is limited. Nothing may store or log it.
     """
 
     method: str
@@ -37,6 +38,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     caller: Caller | None = None
+    client: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

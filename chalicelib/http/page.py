@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
@@ -22,6 +23,23 @@ FILE = Path(__file__).with_name("page.html")
 CACHED_SECONDS = 300
 """The time for which a cache may keep the page. After it, everybody sees a new version."""
 
+PERMISSIONS = ", ".join(
+    f"{feature}=()"
+    for feature in (
+        "accelerometer",
+        "camera",
+        "display-capture",
+        "geolocation",
+        "gyroscope",
+        "magnetometer",
+        "microphone",
+        "midi",
+        "payment",
+        "usb",
+    )
+)
+"""Features of a browser that neither the page nor anything in it may use."""
+
 
 def get_page(_: Request, __: Resources) -> Response:
     """Answer the page, which can run and load nothing but its own content and badges."""
@@ -30,8 +48,10 @@ def get_page(_: Request, __: Resources) -> Response:
         "Content-Type": "text/html;charset=utf-8",
         "Cache-Control": f"public, max-age={CACHED_SECONDS}",
         "Content-Security-Policy": policy(page),
+        "Permissions-Policy": PERMISSIONS,
+        "Cross-Origin-Opener-Policy": "same-origin",
         "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
+        **responses.NOSNIFF,
     }
     return Response(200, headers, page.encode())
 

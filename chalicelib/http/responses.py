@@ -9,6 +9,8 @@ from typing import Any
 from chalicelib.http.messages import Response
 
 NOT_STORED = {"Cache-Control": "no-store"}
+NOSNIFF = {"X-Content-Type-Options": "nosniff"}
+"""Browsers must not take a response for another type than its own (Fetch standard)."""
 
 
 def json(
@@ -16,7 +18,8 @@ def json(
 ) -> Response:
     """Return a JSON response, which no cache may keep unless `headers` say so."""
     text = json_codec.dumps(body, separators=(",", ":"))
-    return Response(status, {"Content-Type": "application/json", **headers}, text.encode())
+    types = {"Content-Type": "application/json", **NOSNIFF}
+    return Response(status, {**types, **headers}, text.encode())
 
 
 def no_content() -> Response:

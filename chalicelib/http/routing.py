@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
 
+from chalicelib.http import errors
+
 if TYPE_CHECKING:
     from chalicelib.http.messages import Request, Response
     from chalicelib.resources import Resources
 
 Handler: TypeAlias = "Callable[[Request, Resources], Response]"
+FailureHandler: TypeAlias = "Callable[[Exception, Request], Response]"
+WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
+
+
+def _to_error(failure: Exception, _: Request) -> Response:
+    return errors.to_response(failure)
 
 
 class Authentication(Enum):
@@ -30,7 +38,9 @@ class Route:
     """A method and a path template, and the function that answers.
 
     `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment.
-    A route for GET answers HEAD as well if `with_head` is set.
+    A route for GET answers HEAD as well if `with_head` is set. `on_failure` answers an exception
+    that is being handled, which a route of badges draws. A page of another site may change
+    something through its visitors' browsers only if `from_any_site` is set.
     """
 
     method: str
@@ -38,6 +48,13 @@ class Route:
     handler: Handler
     authentication: Authentication = Authentication.NONE
     with_head: bool = False
+    on_failure: FailureHandler = _to_error
+    from_any_site: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Return whether a request may change something other than a count."""
+        return self.method in WRITING_METHODS
 
     @property
     def methods(self) -> list[str]:

@@ -47,11 +47,13 @@ class Count:
     """The views of a badge: those in its summary, and those after the watermark.
 
     `newest` has the ULIDs of the newest live views, newest first: one page, or all `live` views.
+    `is_new` is true if the id has neither a summary nor a view.
     """
 
     summary: Summary
     live: int
     newest: Sequence[str]
+    is_new: bool = False
 
     @property
     def shown(self) -> int:
@@ -108,7 +110,7 @@ def read(table: Table, badge_id: str) -> Count:
     if live == len(views) and len(page) == limit:
         rest = MAX_LIVE - live + 1
         live += table.count(partition, first=first, last=views[-1], limit=rest) - 1
-    return Count(summary, live, [sk.removeprefix(keys.VIEW) for sk in newest])
+    return Count(summary, live, [sk.removeprefix(keys.VIEW) for sk in newest], is_new=not page)
 
 
 def page_size(badge_id: str) -> int:

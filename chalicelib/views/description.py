@@ -15,7 +15,7 @@ from chalicelib.badges.description import (
     badge_operations,
     options_of,
 )
-from chalicelib.http.description import MOMENT, NO_CONTROL_CHARACTERS
+from chalicelib.http.description import MOMENT
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
     Component,
@@ -41,12 +41,23 @@ from chalicelib.views.chart import Look
 from chalicelib.views.history import By
 from chalicelib.views.summary import HOURS_OF_DAY
 
-ID = schema("Id", string(NO_CONTROL_CHARACTERS, minLength=1, maxLength=ids.MAX_CHARACTERS))
+ID_CHARACTERS = re.compile(
+    r"[^\u0000-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb]*"
+)
+"""No control and no format characters (Unicode category Cf).
+
+Some format characters above U+FFFF are missing, because no escape is the same in ECMAScript and in
+Python.
+"""
+ID = schema("Id", string(ID_CHARACTERS, minLength=1, maxLength=ids.MAX_CHARACTERS))
 ID_PARAMETER = query_parameter(
     "id",
     ID,
-    "The badge. Any text without control characters, percent-encoded as UTF-8. Two spellings of one"
-    " Unicode text are one id (NFC). Letters of different case are different ids.",
+    "The badge. Any text without control characters and format characters (Unicode category Cf:"
+    " bidirectional controls, zero-width characters), percent-encoded as UTF-8. Two spellings of"
+    " one Unicode text are one id (NFC). Letters of different case are different ids. An operator"
+    " may list the ids that are counted (`IDS`); a badge of another id is an error.",
     required=True,
     allowEmptyValue=False,
     example="owner/name",
@@ -142,6 +153,7 @@ HISTORY = Section(
             "Returns every bucket up to the present one, without gaps.",
             (ID_PARAMETER, DAYS, BY),
             responses={200: success(schema("History", {"oneOf": HISTORIES}))},
+            refusals=(ids.NotCountedError,),
         ),
         "GET /api/v1/views/history.svg": always_drawn(
             "getHistorySvg", "", (ID_PARAMETER, DAYS, CHART_COLOR, WIDTH, HEIGHT)
@@ -238,7 +250,7 @@ def owner_operations(
             parameters,
             body=json_content(CHANGE, {"base": 1200}),
             responses={200: success(CHANGED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, owner.TakenError),
+            refusals=(*OF_SECRET, owner.TakenError, ids.NotCountedError),
             security=SECRET,
         ),
         f"DELETE {path}": Operation(
@@ -261,7 +273,9 @@ OWNER = Section(
             "claimBadge",
             "Without `digest`, the response has a new secret, and no other response has it: if the"
             " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"
-            " their own and may send the same claim again, which has the same response.",
+            " their own and may send the same claim again, which has the same response. A claim is"
+            f" void after {owner.CLAIM_SECONDS // 86_400} days if its badge has neither views nor"
+            " settings: then somebody else may claim the id.",
             body=json_content(CLAIM, {"id": "owner/name", "base": 1200}),
             responses={
                 201: success(
@@ -269,7 +283,7 @@ OWNER = Section(
                     links=OWNER_LINKS | VIEW_LINKS,
                 )
             },
-            refusals=(owner.TakenError,),
+            refusals=(owner.TakenError, ids.NotCountedError),
         ),
         **owner_operations("/api/v1/badges/{badge_id}"),
         **owner_operations("/api/v1/badges", "ByQuery", (ID_PARAMETER,)),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import explain
 from chalicelib.badges.responses import image
 from chalicelib.http import responses
+from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Query, Request, Response
 from chalicelib.http.query import one, shown
 from chalicelib.http.routing import Route
@@ -32,7 +34,7 @@ WIDTHS, HEIGHTS = range(200, 1201), range(80, 401)
 
 def get_history(request: Request, resources: Resources) -> Response:
     """Answer the views of each of the last `days` days, or with `by=hour` of each hour."""
-    badge_id = ids.parse(request.query.get("id", ()))
+    badge_id = _id(request, resources)
     by = one(request.query, "by", _by, default=history.By.DAY)
     found = _read(badge_id, request.query, by, resources)
     return responses.json(history.to_json(badge_id, found))
@@ -40,14 +42,23 @@ def get_history(request: Request, resources: Resources) -> Response:
 
 def get_history_svg(request: Request, resources: Resources) -> Response:
     """Draw the history by day; an error is drawn too, with the status of a badge."""
+    look = _look(request.query)
+    badge_id = _id(request, resources)
+    found = _read(badge_id, request.query, history.By.DAY, resources)
+    return image(chart.draw(found, look))
+
+
+def _draw_failure(failure: Exception, request: Request) -> Response:
     look = chart.Look()
-    try:
+    with suppress(BadRequestError):
         look = _look(request.query)
-        badge_id = ids.parse(request.query.get("id", ()))
-        found = _read(badge_id, request.query, history.By.DAY, resources)
-        return image(chart.draw(found, look))
-    except Exception as failure:  # noqa: BLE001  a chart is drawn whatever happens
-        return image(chart.draw_error(explain(failure), look))
+    return image(chart.draw_error(explain(failure), look))
+
+
+def _id(request: Request, resources: Resources) -> str:
+    badge_id = ids.parse(request.query.get("id", ()))
+    ids.check_counted(badge_id, resources.settings)
+    return badge_id
 
 
 def _read(badge_id: str, query: Query, by: history.By, resources: Resources) -> history.History:
@@ -82,5 +93,11 @@ def _whole(known: range, given: str, where: str = "") -> int:
 
 ROUTES = (
     Route("GET", "/api/v1/views/history", get_history, with_head=True),
-    Route("GET", "/api/v1/views/history.svg", get_history_svg, with_head=True),
+    Route(
+        "GET",
+        "/api/v1/views/history.svg",
+        get_history_svg,
+        with_head=True,
+        on_failure=_draw_failure,
+    ),
 )

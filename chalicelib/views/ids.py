@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
-from chalicelib.http.errors import BadRequestError
+from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.query import check_characters
+from chalicelib.settings import Settings
 
 MAX_CHARACTERS = 200
 MAX_COMPOSED = 4
 """The most characters that NFC composes to one (Unicode Standard Annex #15)."""
+FORMAT = "Cf"
+"""The Unicode category of characters that show nothing, or turn the direction of others."""
 
 
 class BadIdError(BadRequestError):
     """An id is missing or malformed. The message says what to give, and fits on a badge."""
+
+
+class NotCountedError(ClientError):
+    """The operator of this server counts other ids (`IDS`)."""
+
+    status = 403
+    code = "not_counted"
 
 
 def parse(given: Sequence[str]) -> str:
@@ -40,9 +51,19 @@ def normalise(raw: str) -> str:
         check_characters(badge_id, "the id")
     except ValueError as wrong:
         raise BadIdError(str(wrong)) from None
+    for character in badge_id:
+        if unicodedata.category(character) == FORMAT:
+            point = f"U+{ord(character):04X}"
+            raise BadIdError(f"the id has {point}, a character that is not shown: leave it out")
     return badge_id
 
 
 def _check_length(given: str, most: int) -> None:
     if len(given) > most:
         raise BadIdError(f"the id has {len(given)} characters: give at most {MAX_CHARACTERS}")
+
+
+def check_counted(badge_id: str, settings: Settings) -> None:
+    """Raise `NotCountedError` for an id that the operator does not count."""
+    if settings.ids and not any(fnmatchcase(badge_id, pattern) for pattern in settings.ids):
+        raise NotCountedError("this id is not counted here: the operator must add it to IDS")

@@ -8,6 +8,11 @@ before. So a view belongs to the life of its id at the time in its ULID, wheneve
 delivered.
 
 A renamed badge keeps its partition. Its new name is a summary with an `alias`.
+
+A claim is void after a week if its badge has neither views nor settings. Nothing removes it: it
+stands until somebody else claims the id, in a write that requires the state that was read. So an
+owner's request that comes before that write keeps the claim. A view counts for its id, whoever owns
+it, and no claim removes views.
 """
 
 from __future__ import annotations
@@ -40,6 +45,8 @@ from chalicelib.views.summary import Summary, hour_of, read
 SECRET_BYTES = 24
 MAX_NAMES = 20
 """The maximum number of names of a badge, with its earlier names."""
+CLAIM_SECONDS = 7 * 86_400
+"""After this time, a claim without views and settings is void."""
 TRIES = 10
 """A try fails if another write changed the badge."""
 AHEAD_MILLISECONDS = 5_000
@@ -135,8 +142,8 @@ def claim(
     """Give a badge to an owner.
 
     With the digest of a secret that the owner chose, the claim may be repeated and has the same
-    answer. Without one, a secret is generated, which can't be retrieved later. Raises `TakenError`
-    and `StorageError`.
+    answer. Without one, a secret is generated, which can't be retrieved later. A void claim of
+    another owner is replaced. Raises `TakenError` and `StorageError`.
     """
     secret = "" if secret_digest else secrets.token_urlsafe(SECRET_BYTES)
     own_digest = secret_digest or digest(secret)
@@ -144,11 +151,15 @@ def claim(
         owner = table.get(keys.owner(badge_id))
         if owner and hmac.compare_digest(text(owner, "digest"), own_digest):
             return ClaimedBadge(badge_id, secret)
-        summary = _read_unused(table, badge_id)
+        summary = _read_unviewed(table, badge_id)
+        owned = OwnedBadge.of(badge_id, owner) if owner else None
+        if owned and not _is_void(owned, summary, now):
+            raise _taken_error(badge_id)
+        free = owned.as_read if owned else attr("SK").missing()
         try:
             table.write(
                 summary.update(now, {"base": base} if base else {}, remove=("deleted",)),
-                Put(_owner_item(badge_id, own_digest, now), attr("SK").missing()),
+                Put(_owner_item(badge_id, own_digest, now), free),
             )
         except ConditionFailed:
             continue
@@ -322,12 +333,30 @@ def _owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
 
 def _read_unused(table: Table, badge_id: str) -> Summary:
     """Return the summary of an id without views and owner. Raises `TakenError`."""
+    if table.get(keys.owner(badge_id)) is not None:
+        raise _taken_error(badge_id)
+    return _read_unviewed(table, badge_id)
+
+
+def _read_unviewed(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id without views, of no other badge. Raises `TakenError`."""
     summary = read(table, badge_id)
-    if not (summary.alias or summary.count or summary.base):
-        count = counting.read(table, badge_id)
-        if not count.live and table.get(keys.owner(badge_id)) is None:
-            return summary
-    raise TakenError(f"{badge_id} has an owner or views already")
+    if summary.alias or summary.count or summary.base or counting.read(table, badge_id).live:
+        raise _taken_error(badge_id)
+    return summary
+
+
+def _is_void(owned: OwnedBadge, summary: Summary, now: Seconds) -> bool:
+    """Return whether the claim of a badge without views and base is void.
+
+    A badge that its owner has reset may have had views.
+    """
+    is_set = owned.aliases or summary.frozen or summary.reset > owned.created * 1000
+    return not is_set and owned.created + CLAIM_SECONDS <= now
+
+
+def _taken_error(badge_id: str) -> TakenError:
+    return TakenError(f"{badge_id} has an owner or views already")
 
 
 def _unclaimed_error(badge_id: str) -> NotClaimedError:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.options import MAX_BASE
-from chalicelib.http import responses, tokens
+from chalicelib.http import guards, responses, tokens
 from chalicelib.http.bodies import read_fields
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
 from chalicelib.http.times import to_iso8601
 from chalicelib.lazy import lazy
+from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.settings import DIGEST
 from chalicelib.views import counting, ids
@@ -31,8 +32,10 @@ def post_badge(request: Request, resources: Resources) -> Response:
     """Claim an id that has no views; answer its secret, unless the owner chose one."""
     fields = read_fields(request.body, CLAIM, MAX_BODY_BYTES)
     badge_id = _id(fields.get("id"), "id")
+    ids.check_counted(badge_id, resources.settings)
     own_digest = _digest(fields["digest"]) if "digest" in fields else ""
     base = _base(fields.get("base", 0))
+    guards.check_limit(Action.CLAIM, request, resources)
     claimed = owner.claim(resources.table, badge_id, base, resources.view_clock(), own_digest)
     secret = {"secret": claimed.secret} if claimed.secret else {}
     return responses.json({"id": badge_id, **secret}, 201)
@@ -60,6 +63,8 @@ def patch_badge(request: Request, resources: Resources) -> Response:
     """Set the base, reset, freeze, rename."""
     owned = _authenticate(request, resources)
     wanted = _read_change(request.body)
+    if wanted.name is not None:
+        ids.check_counted(wanted.name, resources.settings)
     owner.change(resources.table, owned, wanted, resources.view_clock())
     return responses.json({"id": wanted.name or owned.names[-1]})
 

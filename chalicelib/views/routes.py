@@ -7,10 +7,11 @@ import logging
 from chalicelib import telemetry
 from chalicelib.badges.badge import Badge, explain
 from chalicelib.badges.options import Options, parse
-from chalicelib.badges.responses import badge_json, badge_svg
-from chalicelib.http import responses
+from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
+from chalicelib.http import guards, responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
+from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
@@ -44,17 +45,15 @@ def get_health(_: Request, resources: Resources) -> Response:
 
 
 def _answer(request: Request, resources: Resources) -> Badge:
-    try:
-        options = parse(request.query)
-        badge_id = ids.parse(request.query.get("id", ()))
-        is_visit = request.method == "GET" and not options.peek
-        return _show_and_take(badge_id, options, resources, is_visit=is_visit)
-    except Exception as failure:  # noqa: BLE001  a badge is drawn whatever happens
-        return Badge.error(LABEL, explain(failure, unavailable=NOT_COUNTED, internal=NOT_COUNTED))
+    options = parse(request.query)
+    badge_id = ids.parse(request.query.get("id", ()))
+    ids.check_counted(badge_id, resources.settings)
+    is_visit = request.method == "GET" and not options.peek
+    return _show_and_take(badge_id, options, request, resources, is_visit=is_visit)
 
 
 def _show_and_take(
-    badge_id: str, options: Options, resources: Resources, *, is_visit: bool
+    badge_id: str, options: Options, request: Request, resources: Resources, *, is_visit: bool
 ) -> Badge:
     windows = Windows.of(resources.settings)
     try:
@@ -66,9 +65,15 @@ def _show_and_take(
         _take(View(badge_id, new_ulid(to_milliseconds(resources.view_clock()))), resources, windows)
         return Badge.error(LABEL, "count unavailable, view taken")
     if is_visit and not count.summary.frozen:
+        if count.is_new:
+            guards.check_limit(Action.NEW_ID, request, resources)
         view = count.view(windows, resources.view_clock(), resources.settings.hot_views)
         _take(view, resources, windows)
     return Badge.of(LABEL, options.message(count.shown), COLOR, options)
+
+
+def _draw_failure(failure: Exception) -> Badge:
+    return Badge.error(LABEL, explain(failure, unavailable=NOT_COUNTED, internal=NOT_COUNTED))
 
 
 def _take(view: View, resources: Resources, windows: Windows) -> None:
@@ -79,9 +84,10 @@ def _take(view: View, resources: Resources, windows: Windows) -> None:
     telemetry.count(views_taken=1, stored_directly=int(not queued))
 
 
+JSON_FAILURE, SVG_FAILURE = json_failure(_draw_failure), svg_failure(_draw_failure)
 ROUTES = (
-    Route("GET", "/api/v1/views", get_views, with_head=True),
-    Route("GET", "/v1/api/views", get_views, with_head=True),
-    Route("GET", "/api/v1/views.svg", get_views_svg, with_head=True),
+    Route("GET", "/api/v1/views", get_views, with_head=True, on_failure=JSON_FAILURE),
+    Route("GET", "/v1/api/views", get_views, with_head=True, on_failure=JSON_FAILURE),
+    Route("GET", "/api/v1/views.svg", get_views_svg, with_head=True, on_failure=SVG_FAILURE),
     Route("GET", "/healthz", get_health),
 )

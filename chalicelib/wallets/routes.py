@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
 from chalicelib.badges.options import parse
-from chalicelib.badges.responses import badge_json, badge_svg
+from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
 from chalicelib.http import responses
 from chalicelib.http.authorization import OF_A_USER, caller_of
 from chalicelib.http.errors import ForbiddenError, NotFoundError
@@ -97,16 +97,15 @@ def get_badge_svg(request: Request, resources: Resources) -> Response:
 
 def _badge(request: Request, resources: Resources) -> Badge:
     """Draw a balance; a private wallet has the same badge as a wallet that does not exist."""
-    try:
-        options = parse(request.query)
-        found = opening.read(resources.table, request.path_parameters["wallet_id"])
-    except NotFoundError:
-        return Badge.error(LABEL, NO_BADGE)
-    except Exception as failure:  # noqa: BLE001  a badge is drawn whatever happens
-        return Badge.error(LABEL, explain(failure))
+    options = parse(request.query)
+    found = opening.read(resources.table, request.path_parameters["wallet_id"])
     if not found.is_public:
         return Badge.error(LABEL, NO_BADGE)
     return serializers.badge(found, options)
+
+
+def _draw_failure(failure: Exception) -> Badge:
+    return Badge.error(LABEL, NO_BADGE if isinstance(failure, NotFoundError) else explain(failure))
 
 
 def _post(posting: wallet.Posting, resources: Resources) -> Response:
@@ -143,6 +142,18 @@ ROUTES = (
     Route("GET", f"{WALLET}/transactions", get_transactions, TOKEN),
     Route("PUT", f"{WALLET}/deposit", put_deposit, OPERATOR),
     Route("PUT", f"{WALLET}/transfer/{{target_id}}", put_transfer, TOKEN),
-    Route("GET", f"{WALLET}/badge", get_badge, with_head=True),
-    Route("GET", f"{WALLET}/badge.svg", get_badge_svg, with_head=True),
+    Route(
+        "GET",
+        f"{WALLET}/badge",
+        get_badge,
+        with_head=True,
+        on_failure=json_failure(_draw_failure),
+    ),
+    Route(
+        "GET",
+        f"{WALLET}/badge.svg",
+        get_badge_svg,
+        with_head=True,
+        on_failure=svg_failure(_draw_failure),
+    ),
 )

@@ -11,7 +11,7 @@ from deploy.package import package
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the folder of each stage with its `sam.yaml` and `deployment.zip`."""
+    """Return the folder of each stage, with the files of its package."""
     made = {stage: tmp_path_factory.mktemp(stage) for stage in ("prod", "dev")}
     for stage, folder in made.items():
         package(stage, folder)

@@ -21,7 +21,7 @@ import boto3
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
 EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
-DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile", "constraints.txt")
+DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile")
 """The files that the targets need; the copy leaves out the project's own stages."""
 PATIENCE_SECONDS = 60.0
 """The limit for steps that take a second or two on an idle machine."""

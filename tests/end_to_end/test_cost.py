@@ -213,7 +213,7 @@ def test_a_metered_table_in_memory_counts_the_same_as_a_meter_on_moto(deployed: 
     assert [units_of(run) for run in in_memory] == [units_of(run) for run in moto_s]
 
 
-def test_a_get_of_folded_views_in_a_file_costs_a_unit() -> None:
+def test_a_get_of_folded_views_costs_a_unit() -> None:
     assert [sum(r.read_units for r in get_with_folded(folded)) for folded in (0, 100, 2_000)] == [
         1,
         1,

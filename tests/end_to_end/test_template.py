@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
+import io
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache
+from importlib import metadata
 from itertools import product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -19,6 +25,7 @@ from zipfile import ZipFile
 import pytest
 import yaml
 from cfnlint.api import lint_file  # type: ignore[import-untyped]
+from packaging.utils import canonicalize_name
 from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]
 from samtranslator.translator.translator import Translator  # type: ignore[import-untyped]
 
@@ -90,29 +97,75 @@ def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
 
 # ---- the package
 
+FILES = {"sam.yaml", "deployment.zip", "deployment.cdx.json", "standalone.cdx.json"}
+
+
+def copy_sources(folder: Path) -> None:
+    """Copy all that `python -m deploy package` reads."""
+    for source in (template.ROOT / "app.py", *template.ROOT.glob("requirements*.txt")):
+        shutil.copy(source, folder)
+    for name in ("chalicelib", "vumi", "deploy", ".chalice"):
+        shutil.copytree(template.ROOT / name, folder / name)
+
+
+def run_package(
+    folder: Path, settings: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `python -m deploy package` on a copy of the sources."""
+    return subprocess.run(
+        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
+        cwd=folder,
+        env={**os.environ, **(settings or {})},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
 
 def test_a_package_from_another_machine_or_after_chalice_deploy_has_the_same_bytes(
     packages: dict[str, Path], tmp_path: Path
 ) -> None:
     """The names of another stack's table must not be in a package that has its own table."""
-    for name in ("app.py", "requirements.txt", "constraints.txt"):
-        shutil.copy(template.ROOT / name, tmp_path)
-    for name in ("chalicelib", "vumi", "deploy", ".chalice"):
-        shutil.copytree(template.ROOT / name, tmp_path / name)
+    copy_sources(tmp_path)
     arn = "arn:aws:dynamodb:us-east-1:123456789012:table/other/stream/label"
     write_names("dev", OUTPUTS | {"TableStreamArn": arn}, Folder(tmp_path / ".chalice"))
-    subprocess.run(
-        [sys.executable, "-m", "deploy", "package", "--stage", "dev", "--out", "made"],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
-    for name in ("sam.yaml", "deployment.zip"):
+    assert run_package(tmp_path).returncode == 0
+    for name in FILES:
         again = (tmp_path / "made" / name).read_bytes()
         assert again == (packages["dev"] / name).read_bytes()
 
 
 OUTPUTS = dict.fromkeys(SETTINGS.values(), "of another stack")
+
+
+@pytest.mark.parametrize(
+    ("replacement", "error"),
+    [(f"--hash=sha256:{'0' * 64}", "DO NOT MATCH THE HASHES"), ("", "Hashes are required")],
+    ids=["another hash", "no hash"],
+)
+def test_a_dependency_that_is_not_the_locked_one_is_not_packaged(
+    tmp_path: Path, replacement: str, error: str
+) -> None:
+    copy_sources(tmp_path)
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(re.sub(r"--hash=\S+", replacement, lock.read_text()).replace(" \\\n", " "))
+    finished = run_package(tmp_path)
+    assert finished.returncode == 1
+    assert error in finished.stderr
+    assert not (tmp_path / "made" / "deployment.zip").exists()
+
+
+def test_a_dependency_without_a_wheel_is_not_built(tmp_path: Path) -> None:
+    """A build would run code of packages that have no hash in the lock."""
+    copy_sources(tmp_path)
+    with tarfile.open(tmp_path / "sdist-1.0.tar.gz", "w:gz") as made:
+        for name in ("PKG-INFO", "setup.py"):
+            made.addfile(tarfile.TarInfo(f"sdist-1.0/{name}"), io.BytesIO())
+    digest = hashlib.sha256((tmp_path / "sdist-1.0.tar.gz").read_bytes()).hexdigest()
+    (tmp_path / "requirements.txt").write_text(f"sdist==1.0 --hash=sha256:{digest}\n")
+    finished = run_package(tmp_path, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)})
+    assert finished.returncode == 1
+    assert "Could not satisfy the requirement: sdist==1.0" in finished.stderr
 
 
 def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
@@ -122,7 +175,7 @@ def test_every_stage_has_the_same_zip(packages: dict[str, Path]) -> None:
 
 def test_packaging_leaves_no_other_files(packages: dict[str, Path]) -> None:
     for folder in packages.values():
-        assert {path.name for path in folder.iterdir()} == {"sam.yaml", "deployment.zip"}
+        assert {path.name for path in folder.iterdir()} == FILES
 
 
 def test_the_zip_is_small(packages: dict[str, Path]) -> None:
@@ -138,6 +191,20 @@ def test_the_zip_has_the_app_the_runtime_of_chalice_and_the_requirements(
     tops = {name.split("/")[0] for name in names(packages["prod"])}
     modules = {name for name in tops if not name.endswith(".dist-info")}
     assert modules == {"app.py", "chalice", "chalicelib", "ulid", *older}
+
+
+def test_the_bill_of_the_package_has_what_is_in_the_zip_and_in_the_runtime(
+    packages: dict[str, Path],
+) -> None:
+    """Chalice copies its own runtime into the zip, without its metadata."""
+    bill = json.loads((packages["prod"] / "deployment.cdx.json").read_text())
+    listed = {(part["name"], part.get("version")) for part in bill["components"]}
+    zipped = metadata.distributions(path=[str(packages["prod"] / "deployment.zip")])
+    packed = {(canonicalize_name(part.name), part.version) for part in zipped}
+    runtime = {("boto3", None), ("botocore", None), ("python", "3.13")}
+    assert listed == packed | runtime | {("chalice", metadata.version("chalice"))}
+    digest = hashlib.sha256((packages["prod"] / "deployment.zip").read_bytes()).hexdigest()
+    assert bill["metadata"]["component"]["hashes"] == [{"alg": "SHA-256", "content": digest}]
 
 
 def test_the_zip_has_the_sources_as_they_are(packages: dict[str, Path]) -> None:
@@ -304,9 +371,10 @@ TARGETS = {
 """The settings of targets, which are checked when an event is created and when it is delivered."""
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
+IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
 TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
-API_SETTINGS = TABLE_NAME | VIEWS_QUEUE_URL | TIMERS_QUEUE_URL | TARGETS | TOKENS
+API_SETTINGS = TABLE_NAME | VIEWS_QUEUE_URL | TIMERS_QUEUE_URL | TARGETS | TOKENS | IDS
 SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
 RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 
@@ -366,9 +434,7 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         for setting, value in function["Environment"]["Variables"].items()
         if value.get("Ref") in given
     }
-    assert from_parameters == {"API_TOKEN_DIGESTS": "", "RETRY_SECONDS": ""} | dict.fromkeys(
-        TARGETS, ""
-    )
+    assert from_parameters == dict.fromkeys(["RETRY_SECONDS", *TARGETS, *TOKENS, *IDS], "")
     assert Settings.from_environment(from_parameters) == Settings()
 
 
@@ -630,6 +696,7 @@ Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """Namespace, name, and the dimensions, each with the name that its value refers to."""
 
 
+@cache
 def counted() -> set[tuple[str, str]]:
     """Return the metrics that each function counts: the keywords of `telemetry.count(...)`."""
     found = set()
@@ -862,9 +929,8 @@ def test_only_the_data_of_prod_outlives_its_stack(
     for stage, stack in stacks.items():
         kept = {name for name, part in stack.items() if part.get("DeletionPolicy") == "Retain"}
         protected = stack["Table"]["Properties"].get("DeletionProtectionEnabled", False)
-        expected = (
-            ({"Table", "ViewsDeadLetters", "Archive"}, True) if stage == "prod" else (set(), False)
-        )
+        data = {"Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"}
+        expected = (data, True) if stage == "prod" else (set(), False)
         assert (kept, protected) == expected
 
 

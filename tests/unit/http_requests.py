@@ -66,15 +66,22 @@ def ask(  # noqa: PLR0913  what a request has
     *,
     kind: str = "application/json",
     authorization: str = "",
+    client: str = "",
+    **more: str,
 ) -> Answer:
-    """Send a request to its route; a body that is not bytes is sent as JSON."""
+    """Send a request to its route; a body that is not bytes is sent as JSON.
+
+    `more` are headers, with underscores for hyphens.
+    """
     path, _, raw_query = target.partition("?")
-    headers = {"content-type": kind, "authorization": authorization}
+    named = {name.replace("_", "-"): value for name, value in more.items()}
+    headers = {"content-type": kind, "authorization": authorization, **named}
     request = Request(
         method,
         path,
         query=query.parse(raw_query),
         headers={name: value for name, value in headers.items() if value},
         body=body if isinstance(body, bytes) else json.dumps(body).encode(),
+        client=client,
     )
     return Answer(dispatch(TABLE, request, resources))

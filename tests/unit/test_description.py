@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,8 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.http.openapi import Component
 from chalicelib.http.query import check_characters
 from chalicelib.http.times import to_iso8601
-from chalicelib.views import owner_routes
+from chalicelib.views import ids, owner_routes
+from chalicelib.views.description import ID_CHARACTERS
 from chalicelib.wallets import journal, wallet
 from chalicelib.wallets import requests as wallet_requests
 from chalicelib.wallets import serializers as wallet_serializers
@@ -209,8 +211,8 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
     ("name", "statuses"),
     [
         ("getViews", "200 429"),
-        ("getHistory", "200 400 429 500 503"),
-        ("claimBadge", "201 400 409 413 429 500 503"),
+        ("getHistory", "200 400 403 429 500 503"),
+        ("claimBadge", "201 400 403 409 413 429 500 503"),
         ("getBadge", "200 400 401 403 404 429 500 503"),
         ("deleteBadge", "204 400 401 403 404 429 500 503"),
         ("deleteBadgeByQuery", "204 400 401 403 404 429 500 503"),
@@ -344,6 +346,29 @@ def test_the_patterns_are_those_of_the_code() -> None:
         assert is_allowed == can_be_shown(character)
 
 
+def test_the_pattern_of_an_id_refuses_what_the_code_refuses() -> None:
+    """Above U+FFFF it refuses nothing. Newer versions of Unicode may have more characters."""
+    assert SCHEMAS["Id"]["pattern"] == f"^{ID_CHARACTERS.pattern}$"
+    assert ID_CHARACTERS.fullmatch("caf\u00e9 \u65e5\u672c \U0001f440")
+    for character in map(chr, range(0xD800)):
+        allowed = can_be_shown(character) and unicodedata.category(character) != ids.FORMAT
+        assert (ID_CHARACTERS.fullmatch(character) is not None) == allowed
+
+
+@pytest.mark.parametrize("name", ["claimBadge", "changeBadge", "changeBadgeByQuery", "getHistory"])
+def test_routes_that_take_a_new_id_say_that_the_operator_may_not_count_it(name: str) -> None:
+    [codes] = find("code", OPERATIONS[name]["responses"]["403"])
+    assert "not_counted" in (codes.get("enum") or [codes["const"]])
+
+
+def test_writing_routes_refuse_pages_of_other_sites() -> None:
+    for item in PATHS.values():
+        for method in METHODS & item.keys():
+            codes = [*find("code", item[method]["responses"].get("403", {}))]
+            refuses = any("cross_site" in (one.get("enum") or [one["const"]]) for one in codes)
+            assert refuses == (method != "get")
+
+
 def can_be_shown(character: str) -> bool:
     try:
         check_characters(character, "it")
@@ -353,7 +378,7 @@ def can_be_shown(character: str) -> bool:
 
 
 def test_the_headers_are_those_of_the_responses() -> None:
-    for path in ("/", "/openapi.json", "/api/v1/views"):
+    for path in ("/", "/openapi.json", "/api/v1/views", "/api/v1/views.svg"):
         described = PATHS[path]["get"]["responses"]["200"]["headers"]
         headers = get(path).headers
         for name, header in described.items():

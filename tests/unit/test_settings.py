@@ -218,6 +218,25 @@ def test_a_wait_out_of_bounds_is_refused(wrong: str) -> None:
     )
 
 
+def test_all_ids_are_counted_by_default_and_browsers_need_no_https() -> None:
+    settings = Settings.from_environment({"IDS": "", "HSTS_SECONDS": ""})
+    assert (settings.ids, settings.hsts_seconds) == ((), 0)
+
+
+def test_patterns_of_ids_are_split_at_commas_and_only_a_star_has_a_meaning() -> None:
+    settings = Settings.from_environment({"IDS": " owner/*, a b ,[x]?!, cafe\u0301 "})
+    assert settings.ids == ("owner/*", "a b", "[[]x][?]!", "caf\u00e9")
+
+
+@pytest.mark.parametrize("given_value", ["-1", "63072001", "1.5", "a year"])
+def test_a_time_for_https_out_of_bounds_is_refused(given_value: str) -> None:
+    assert Settings.from_environment({"HSTS_SECONDS": "63072000"}).hsts_seconds == 63_072_000
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({"HSTS_SECONDS": given_value})
+    message = f"HSTS_SECONDS must be a whole number from 0 to 63072000, not {given_value!r}"
+    assert str(refusal.value) == message
+
+
 def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_made() -> None:
     secret = signing.new_secret()
     assert sender_of(Settings()) is None

@@ -16,10 +16,14 @@ from chalicelib.units import Seconds
 from vumi.server import framing
 from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
+from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import Peer, to_peer
 
 BODY_SECONDS = 30.0
 """A body must be complete after this time, so that its connection is free for others."""
+NO_PROXIES = TrustedProxies()
+NO_ADDRESS: Peer = ("", 0)
+"""The client of a Unix socket."""
 WITHOUT_LENGTH = {204, 304}
 """Statuses of responses that have no body (RFC 9110, section 8.6)."""
 
@@ -57,14 +61,16 @@ class Application:
         answer: Answer,
         connections: Connections | None = None,
         body_seconds: Seconds = BODY_SECONDS,
+        proxies: TrustedProxies = NO_PROXIES,
     ) -> None:
         self._answer = answer
         self.connections = connections or Connections()
         self._body_seconds = body_seconds
+        self._proxies = proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        peer = to_peer(*scope["client"])
+        peer = to_peer(*(scope["client"] or NO_ADDRESS))
         try:
             response = await self._respond(scope, receive, peer)
             await send(_start(response))
@@ -77,7 +83,9 @@ class Application:
         try:
             body = await self._body(receive, peer) if framing.check(scope) else b""
             self.connections.enter(peer, Phase.ANSWER)
-            return await self._answer(_request(scope, body))
+            headers = _headers(scope["headers"])
+            client = self._proxies.client_of(peer[0], headers.get("x-forwarded-for", ""))
+            return await self._answer(_request(scope, headers, body, client))
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)
 
@@ -113,13 +121,14 @@ def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _request(scope: Scope, body: bytes) -> Request:
+def _request(scope: Scope, headers: Mapping[str, str], body: bytes, client: str) -> Request:
     return Request(
         scope["method"],
         scope["raw_path"].decode(),
         query=query.parse(scope["query_string"].decode()),
-        headers=_headers(scope["headers"]),
+        headers=headers,
         body=body,
+        client=client,
     )
 
 

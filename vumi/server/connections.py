@@ -7,7 +7,6 @@ and the application refuses a body that is not.
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,10 +14,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, auto
 
 from chalicelib.units import Seconds
+from vumi.server.client_limits import network_of
 from vumi.server.sockets import Accepted, Peer
-
-HOST_BITS = 64
-"""The bits of an IPv6 address that a client chooses freely: it gets a network of /64."""
 
 
 class Phase(IntEnum):
@@ -145,7 +142,4 @@ class Connections:
 
     def _holder(self, host: str) -> str:
         """Return the address or network whose share a client uses; empty for a proxy."""
-        if self.is_proxy(host):
-            return ""
-        address = ipaddress.ip_address(host)
-        return host if address.version == 4 else str(int(address) >> HOST_BITS)  # noqa: PLR2004
+        return "" if self.is_proxy(host) else network_of(host)

@@ -127,6 +127,7 @@ def test_the_standalone_stack_has_the_storage_and_the_alarms_that_need_no_functi
         "DistributionQueue",
         "TimersDeadLetters",
         "Archive",
+        "ArchivePolicy",
         "AlarmTopic",
         "AlarmSubscription",
         "DeadLettersAlarm",
@@ -197,6 +198,9 @@ def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
 
 # ---- other stages than prod
 
+KEPT = ["Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"]
+"""The resources that survive the deletion of the stack of prod."""
+
 
 def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
     """It also keeps the archive and the dead letters, which are uncounted views."""
@@ -207,7 +211,7 @@ def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
         for name, part in whole["Resources"].items()
         if "DeletionPolicy" in part
     }
-    assert kept == dict.fromkeys(["Table", "ViewsDeadLetters", "Archive"], ("Retain", "Retain"))
+    assert kept == dict.fromkeys(KEPT, ("Retain", "Retain"))
     assert whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"] is True
 
 
@@ -217,16 +221,46 @@ def test_any_other_stage_is_deleted_completely_with_its_stack(name: str) -> None
     whole = template.for_stage(given, name)
     assert given == template.load()
     written = json.dumps(whole)
-    for word in ("Retain", "DeletionPolicy", "UpdateReplacePolicy", "DeletionProtectionEnabled"):
+    for word in (
+        "Retain",
+        "DeletionPolicy",
+        "UpdateReplacePolicy",
+        "DeletionProtectionEnabled",
+        "VersioningConfiguration",
+    ):
         assert f'"{word}' not in written
+
+
+def test_prod_keeps_earlier_versions_of_archived_objects() -> None:
+    archive = template.for_stage(template.load(), "prod")["Resources"]["Archive"]["Properties"]
+    assert archive["VersioningConfiguration"] == {"Status": "Enabled"}
+
+
+@pytest.mark.parametrize("name", ["prod", "dev"])
+def test_the_archive_refuses_plain_http(name: str) -> None:
+    """The condition is that of "Enforcing encryption of data in transit" in the guide of S3."""
+    resources = template.for_stage(template.load(), name)["Resources"]
+    policy = resources["ArchivePolicy"]["Properties"]
+    assert policy["Bucket"] == {"Ref": "Archive"}
+    [statement] = policy["PolicyDocument"]["Statement"]
+    arn = "arn:aws:s3:::archive"
+    assert resolve(statement, {"Archive.Arn": arn}) == {
+        "Sid": "RefusePlainHttp",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [arn, f"{arn}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
 
 
 def test_any_other_stage_differs_from_prod_by_the_protection_of_its_data_alone() -> None:
     whole = template.load()
-    for name in ("Table", "ViewsDeadLetters", "Archive"):
+    for name in KEPT:
         del whole["Resources"][name]["DeletionPolicy"]
         del whole["Resources"][name]["UpdateReplacePolicy"]
     del whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"]
+    del whole["Resources"]["Archive"]["Properties"]["VersioningConfiguration"]
     assert template.for_stage(template.load(), "dev") == whole
 
 

@@ -60,6 +60,10 @@ def test_it_is_html_that_a_cache_may_store_for_minutes() -> None:
     assert response.headers["Cache-Control"] == "public, max-age=300"
     assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert response.headers["Referrer-Policy"] == "no-referrer"
+    assert response.headers["Cross-Origin-Opener-Policy"] == "same-origin"
+    features = response.headers["Permissions-Policy"].split(", ")
+    assert {"camera=()", "geolocation=()", "microphone=()", "payment=()"} <= set(features)
+    assert all(re.fullmatch(r"[a-z-]+=\(\)", feature) for feature in features)
     assert response.body == page.FILE.read_bytes()
 
 

@@ -29,6 +29,12 @@ def test_a_badge_is_always_200_and_allows_any_origin() -> None:
     assert types == ["application/json", "image/svg+xml;charset=utf-8"]
 
 
+def test_an_image_that_is_opened_as_a_page_runs_no_script_and_loads_nothing() -> None:
+    policy = badge_svg(BADGE).headers["Content-Security-Policy"]
+    assert policy == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    assert "Content-Security-Policy" not in badge_json(BADGE).headers
+
+
 def test_no_cache_stores_a_badge() -> None:
     """GitHub's image proxy and browsers each obey some of these words."""
     for response in badges():
@@ -41,7 +47,11 @@ def test_no_cache_stores_a_badge() -> None:
 
 @pytest.mark.parametrize("status", [200, 201])
 def test_json_has_a_status_and_is_not_cached(status: int) -> None:
-    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    headers = {
+        "Content-Type": "application/json",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+    }
     response = responses.json({"status": "\ud800ü"}, status)
     assert response == Response(status, headers, b'{"status":"\\ud800\\u00fc"}')
 

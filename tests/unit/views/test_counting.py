@@ -60,7 +60,7 @@ def many(table: SqliteTable, amount: int, at: int = AT_NOON) -> None:
 
 
 def test_a_new_badge_shows_0(table: SqliteTable) -> None:
-    assert read(table) == (Count(Summary(BADGE), live=0, newest=[]), ["query"])
+    assert read(table) == (Count(Summary(BADGE), live=0, newest=[], is_new=True), ["query"])
     assert shown(table) == 0
 
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
@@ -47,9 +48,12 @@ class World:
 
     table: Failing = field(default_factory=lambda: Failing(MemoryTable()))
     queue: FakeQueue = field(default_factory=FakeQueue)
+    settings: Settings = field(default_factory=Settings)
 
     def ask(self, path: str, method: str = "GET", /, **query: str | list[str]) -> Answer:
-        resources = GivenResources(self.table, ViewMessages(self.queue), clock=lambda: NOW)
+        resources = GivenResources(
+            self.table, ViewMessages(self.queue), settings=self.settings, clock=lambda: NOW
+        )
         target = f"{path}?{urlencode(query, doseq=True)}"
         return http_requests.ask(resources, method, target)
 
@@ -190,6 +194,15 @@ def test_a_missing_or_wrong_id_is_refused(world: World) -> None:
     }
     assert wrong.body["error"]["code"] == "bad_request"
     assert world.title() == "give an id: ?id=owner/name"
+
+
+def test_an_id_that_the_operator_does_not_count_has_no_history(world: World) -> None:
+    fill(world.table)
+    world.settings = Settings(ids=("owner/*",))
+    answer = world.ask(JSON, id="a/b")
+    assert answer.refusal == (403, "not_counted")
+    assert world.title(id="a/b") == answer.says
+    assert world.ask(JSON, id="owner/name").status == 200
 
 
 @pytest.mark.parametrize("failure", [Unavailable("throttled"), Refused("no such table")])

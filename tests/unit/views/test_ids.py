@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.settings import Settings
 from chalicelib.views import ids
-from chalicelib.views.ids import BadIdError
+from chalicelib.views.ids import BadIdError, NotCountedError
 
 LONGEST_MESSAGE = 80
 """The longest message that fits on a page."""
@@ -26,7 +27,7 @@ LONGEST_MESSAGE = 80
         "USER#x",
         "VIEW#x",
         "日本",
-        "👩‍💻",
+        "👩💻",
         " ",
         "0",
     ],
@@ -84,6 +85,61 @@ def test_a_long_id_is_refused_before_it_is_normalised() -> None:
 def test_a_control_character_is_refused(character: str) -> None:
     with pytest.raises(BadIdError, match="a control character"):
         ids.parse([f"a{character}b"])
+
+
+@pytest.mark.parametrize(
+    ("character", "named"),
+    [
+        ("\u202e", "U+202E"),
+        ("\u2066", "U+2066"),
+        ("\u200b", "U+200B"),
+        ("\u200c", "U+200C"),
+        ("\u200d", "U+200D"),
+        ("\ufeff", "U+FEFF"),
+        ("\u00ad", "U+00AD"),
+        ("\U000e0041", "U+E0041"),
+    ],
+)
+def test_a_character_that_shows_nothing_is_refused_by_its_code_point(
+    character: str, named: str
+) -> None:
+    """Otherwise two ids would look the same, or one like another."""
+    with pytest.raises(BadIdError) as refusal:
+        ids.parse([f"octo{character}cat"])
+    message = f"the id has {named}, a character that is not shown: leave it out"
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize(
+    ("patterns", "counted", "others"),
+    [
+        ("", ["any/thing", "*"], []),
+        ("*", ["any/thing", "x"], []),
+        ("octocat", ["octocat"], ["octocats", "Octocat", "an octocat", "octocat/x"]),
+        ("owner/*,other/name", ["owner/", "owner/a/b", "other/name"], ["owner", "other/names"]),
+        ("*/docs", ["a/docs", "a/b/docs"], ["docs", "a/docs/b"]),
+        ("a*b*c", ["abc", "a-b-b-c"], ["acb", "ab"]),
+        ("[ab]?", ["[ab]?"], ["a?", "ab", "[ab]x"]),
+        ("a*", ["a\u2028b"], ["ba"]),
+        ("cafe\u0301/*", ["caf\u00e9/x"], []),
+    ],
+)
+def test_the_operator_lists_the_ids_that_are_counted(
+    patterns: str, counted: list[str], others: list[str]
+) -> None:
+    settings = Settings.from_environment({"IDS": patterns})
+    for badge_id in counted:
+        ids.check_counted(badge_id, settings)
+    for badge_id in others:
+        with pytest.raises(NotCountedError) as refusal:
+            ids.check_counted(badge_id, settings)
+        assert len(str(refusal.value)) <= LONGEST_MESSAGE
+
+
+def test_a_pattern_of_many_stars_is_checked_without_trying_all_ways() -> None:
+    settings = Settings.from_environment({"IDS": "*a" * 50 + "*b"})
+    with pytest.raises(NotCountedError):
+        ids.check_counted("a" * 200, settings)
 
 
 def test_half_a_surrogate_pair_is_refused() -> None:

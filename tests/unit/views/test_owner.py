@@ -165,7 +165,7 @@ def test_a_badge_claimed_without_a_base_shows_0(table: Table) -> None:
         {"SK": "VIEWS", "count": 1},
         {"SK": "VIEWS", "base": 1},
         {"SK": "VIEWS", "alias": "another"},
-        {"SK": "OWNER", "digest": "somebody's"},
+        {"SK": "OWNER", "digest": "somebody's", "created": int(NOON)},
     ],
     ids=["live view", "count", "imported base", "name of another", "owner"],
 )
@@ -263,6 +263,122 @@ def test_a_claim_that_the_table_tried_twice_still_answers_the_secret_it_made(
     secret = owner.claim(retried, BADGE, 5, NOON).secret
     assert owner.authenticate(table, BADGE, secret).badge_id == BADGE
     assert len(retried.written) == 1
+
+
+WEEK = owner.CLAIM_SECONDS
+
+
+def test_a_void_claim_is_replaced_and_its_secret_no_longer_valid(table: Table) -> None:
+    first = claim(table)
+    with pytest.raises(TakenError):
+        claim(table, now=NOON + WEEK - 1)
+    second = claim(table, base=7, now=NOON + WEEK)
+    assert owner.authenticate(table, BADGE, second).digest == tokens.digest(second)
+    with pytest.raises(WrongSecretError):
+        owner.authenticate(table, BADGE, first)
+    assert shown(table) == 7
+
+
+def test_a_void_claim_is_valid_until_somebody_else_claims_the_id(table: Table) -> None:
+    owned = claimed(table)
+    change(table, owned, BadgeChange(base=3), now=NOON + 9 * WEEK)
+    with pytest.raises(TakenError):
+        claim(table, now=NOON + 10 * WEEK)
+
+
+def test_a_new_claim_is_void_a_week_after_itself(table: Table) -> None:
+    claim(table)
+    claim(table, now=NOON + 3 * WEEK)
+    with pytest.raises(TakenError):
+        claim(table, now=NOON + 4 * WEEK - 1)
+    assert claim(table, now=NOON + 4 * WEEK)
+
+
+def test_a_claim_after_a_deletion_is_void_a_week_after_itself_too(table: Table) -> None:
+    delete(table, claimed(table))
+    claim(table, now=LATER)
+    assert claim(table, now=LATER + WEEK)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        BadgeChange(base=1),
+        BadgeChange(frozen=True),
+        BadgeChange(name="mona"),
+        BadgeChange(reset=True),
+    ],
+    ids=["base", "frozen", "renamed", "reset"],
+)
+def test_a_badge_that_has_a_setting_keeps_its_owner(table: Table, wanted: BadgeChange) -> None:
+    change(table, claimed(table), wanted, now=NOON + 1)
+    with pytest.raises(TakenError):
+        claim(table, now=NOON + 2 * WEEK)
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_a_badge_that_has_a_view_keeps_its_owner(table: Table, *, is_folded: bool) -> None:
+    secret = claim(table)
+    visit(table)
+    if is_folded:
+        fold(table, LATER)
+    with pytest.raises(TakenError):
+        claim(table, now=NOON + 2 * WEEK)
+    assert owner.authenticate(table, BADGE, secret).badge_id == BADGE
+    assert shown(table) == 1
+
+
+@pytest.mark.parametrize(
+    "wanted", [BadgeChange(base=1), BadgeChange(name="mona")], ids=["summary", "owner"]
+)
+def test_a_change_that_overtakes_the_next_claim_keeps_the_badge(
+    table: Table, wanted: BadgeChange
+) -> None:
+    owned = claimed(table)
+    now = NOON + WEEK
+    overtaken = FaultyTable(table, before_write=once(lambda: change(table, owned, wanted, now)))
+    with pytest.raises(TakenError):
+        claim(overtaken, now=now)
+    assert again(table, owned).digest == owned.digest
+
+
+def test_of_two_claims_that_replace_a_void_one_only_the_first_succeeds(table: Table) -> None:
+    claim(table)
+    now, first = NOON + WEEK, list[str]()
+    step = once(lambda: first.append(claim(table, now=now)))
+    with pytest.raises(TakenError):
+        claim(FaultyTable(table, before_write=step), now=now)
+    assert owner.authenticate(table, BADGE, first[0]).badge_id == BADGE
+
+
+def test_a_claim_between_the_reads_of_another_is_not_replaced(table: Table) -> None:
+    """The other one has read the void claim before it, and the summary after it."""
+    claim(table)
+    now, reads, first = NOON + WEEK, list[str](), list[str]()
+
+    def step(kind: str) -> None:
+        reads.append(kind)
+        if len(reads) == 2:
+            first.append(claim(table, now=now))
+
+    with pytest.raises(TakenError):
+        claim(FaultyTable(table, before_read=step), now=now)
+    assert owner.authenticate(table, BADGE, first[0]).badge_id == BADGE
+
+
+def test_a_view_that_overtakes_the_next_claim_counts_for_the_new_owner(table: Table) -> None:
+    claim(table)
+    now = NOON + WEEK
+    step = once(lambda: visit(table, now))
+    secret = claim(FaultyTable(table, before_write=step), now=now)
+    assert owner.authenticate(table, BADGE, secret).badge_id == BADGE
+    assert shown(table) == 1
+
+
+def test_a_rename_onto_a_void_claim_is_refused(table: Table) -> None:
+    claim(table, "mona")
+    with pytest.raises(TakenError):
+        change(table, claimed(table), BadgeChange(name="mona"), now=NOON + 2 * WEEK)
 
 
 def test_a_claim_that_is_always_overtaken_gives_up(table: Table) -> None:

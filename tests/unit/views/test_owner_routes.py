@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from chalicelib import telemetry
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.http import tokens
+from chalicelib.limits import Action
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item
@@ -33,6 +34,7 @@ from simulation.tables import FaultyTable, raising
 from simulation.views import put_summary
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
+from vumi.server.client_limits import ClientLimits, Rate
 
 BADGES = "/api/v1/badges"
 BY_PATH, BY_QUERY = f"{BADGES}/{{}}", f"{BADGES}?id={{}}"
@@ -500,6 +502,35 @@ def test_an_id_that_is_taken_is_409(api: Api) -> None:
         answer = api.patch(secret, rename=name, base=9)
         assert answer.refusal == (409, "taken")
     assert api.look(peek="1") == "0"
+
+
+def test_a_client_that_claims_too_much_must_wait_and_a_malformed_claim_is_not_counted(
+    api: Api,
+) -> None:
+    api.resources.limits = ClientLimits({Action.CLAIM: Rate(1, 90)}, lambda: NOON)
+
+    def claim(body: object) -> Answer:
+        return http_requests.ask(api.resources, "POST", BADGES, body, client="192.0.2.1")
+
+    assert claim({"id": ""}).refusal == (400, "bad_request")
+    assert claim({"id": "octocat"}).status == 201
+    refused = claim({"id": "mona"})
+    assert refused.refusal == (429, "too_many_requests")
+    assert refused.headers["Retry-After"] == "90"
+    assert refused.says == "too many claims from your address: try again in 90 s"
+    assert api.table.get(keys.owner("mona")) is None
+
+
+def test_an_id_that_the_operator_does_not_count_is_not_claimed(api: Api) -> None:
+    """Also not by a rename. The owner of a badge that was counted before can still delete it."""
+    secret = api.claim()
+    api.resources.settings = Settings(ids=("owner/*",))
+    assert api.post('{"id": "mona"}').refusal == (403, "not_counted")
+    assert api.patch(secret, rename="mona").refusal == (403, "not_counted")
+    assert api.table.get(keys.owner("mona")) is None
+    assert api.patch(secret, rename="owner/x").status == 200
+    assert api.look("owner/x") == "0"
+    assert api.delete(secret).status == 204
 
 
 # what fails

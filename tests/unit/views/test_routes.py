@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from chalicelib import telemetry
+from chalicelib.limits import Action
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Table
@@ -22,6 +24,8 @@ from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, raising
 from simulation.views import AT_NOON, BADGE, put_summary, put_views, shown
 from tests.unit import http_requests
+from tests.unit.http_requests import Answer
+from vumi.server.client_limits import ClientLimits, Rate
 
 
 def unreadable(table: Table) -> FaultyTable:
@@ -121,6 +125,71 @@ def test_a_frozen_badge_takes_no_view_and_shows_its_live_ones(resources: GivenRe
     put_views(resources.table, AT_NOON)
     assert ask(resources) == "6"
     assert queue_of(resources).bodies == []
+
+
+def test_a_client_that_creates_too_many_badges_gets_one_that_says_so_and_stores_nothing(
+    resources: GivenResources,
+) -> None:
+    resources.limits = ClientLimits({Action.NEW_ID: Rate(1, 60)}, lambda: NOON)
+
+    def visit(badge_id: str, kind: str = "", method: str = "GET") -> Answer:
+        path = f"/api/v1/views{kind}?id={badge_id}"
+        return http_requests.ask(resources, method, path, client="192.0.2.1")
+
+    assert visit("first").body["message"] == "0"
+    refused = visit("second")
+    assert refused.body == {
+        "schemaVersion": 1,
+        "label": "views",
+        "message": "too many new badges from your address: try again in 60 s",
+        "color": "red",
+        "isError": True,
+    }
+    assert refused.status == 200
+    assert "no-store" in refused.headers["Cache-Control"]
+    assert "too many new badges" in visit("third", ".svg").text
+    assert ask(resources, query="&peek=1") == "0"
+    assert visit("second", method="HEAD").status == 200
+    assert [View.from_message(body).badge_id for body in queue_of(resources).bodies] == ["first"]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        lambda table: put_views(table, AT_NOON),
+        lambda table: put_summary(table, count=5, version=1),
+        lambda table: put_summary(table, base=5, version=1),
+    ],
+    ids=["views", "folded", "claimed"],
+)
+def test_a_view_of_a_known_id_is_never_refused(
+    resources: GivenResources, known: Callable[[Table], object]
+) -> None:
+    resources.limits = ClientLimits({Action.NEW_ID: Rate(1, 60)}, lambda: NOON)
+    known(resources.table)
+    for _ in range(3):
+        http_requests.ask(resources, "GET", f"/api/v1/views?id={BADGE}", client="192.0.2.1")
+    assert len(queue_of(resources).bodies) == 3
+
+
+@pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views", "/api/v1/views.svg"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_id_that_the_operator_does_not_count_has_a_badge_that_says_so(
+    resources: GivenResources, path: str, method: str
+) -> None:
+    """Its count is not read, so a badge that was counted before shows nothing either."""
+    resources.settings = Settings(ids=("owner/*",))
+    resources.table = FaultyTable(resources.table, before_read=raising(AssertionError()))
+    answer = http_requests.ask(resources, method, f"{path}?id={BADGE}")
+    assert answer.status == 200
+    assert "this id is not counted here: the operator must add it to IDS" in answer.text
+    assert queue_of(resources).bodies == []
+
+
+def test_an_id_that_the_operator_lists_is_counted(resources: GivenResources) -> None:
+    resources.settings = Settings(ids=("owner/*", BADGE))
+    assert ask(resources) == "0"
+    assert view_in_queue(resources).badge_id == BADGE
 
 
 def test_a_peek_that_cannot_read_the_count_takes_no_view(resources: GivenResources) -> None:

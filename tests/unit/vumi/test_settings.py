@@ -1,21 +1,32 @@
-"""The settings of one machine: the address to listen on and the data folder."""
+"""The settings of one machine: its address, its data folder, and the limits of clients."""
 
 from __future__ import annotations
 
+import re
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
 
+from chalicelib.limits import Action
 from chalicelib.settings import Settings, SettingsError
 from vumi.__main__ import address
-from vumi.settings import StandaloneSettings
+from vumi.server.client_limits import Rate
+from vumi.server.proxies import TrustedProxies
+from vumi.settings import LIMITS, StandaloneSettings
+
+ROOT = Path(__file__).parents[3]
+SETTING = re.compile("[A-Z_]+")
 
 
 def test_without_any_setting_it_listens_to_this_machine_only() -> None:
     settings = StandaloneSettings.from_environment({})
 
     product = Settings(retention_seconds=3_600)
-    assert settings == StandaloneSettings("127.0.0.1", 8000, Path("data"), product)
+    rates = {Action.NEW_ID: Rate(300, 60), Action.CLAIM: Rate(30, 60)}
+    assert settings == StandaloneSettings(
+        "127.0.0.1", 8000, Path("data"), product, rates, TrustedProxies()
+    )
 
 
 def test_every_setting_is_read() -> None:
@@ -26,12 +37,36 @@ def test_every_setting_is_read() -> None:
         "VIEW_WINDOW_SECONDS": "60",
         "GRACE_SECONDS": "120",
         "RETENTION_SECONDS": "7200",
+        "CLIENT_NEW_IDS_PER_MINUTE": "7",
+        "CLIENT_CLAIMS_PER_MINUTE": "0",
+        "CLIENT_REQUESTS_PER_SECOND": "1000000",
+        "TRUSTED_PROXIES": "10.0.0.0/8, unix",
     }
 
     settings = StandaloneSettings.from_environment(environment)
 
     product = Settings(view_window_seconds=60, grace_seconds=120, retention_seconds=7_200)
-    assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product)
+    rates = {Action.NEW_ID: Rate(7, 60), Action.REQUEST: Rate(1_000_000, 1)}
+    proxies = TrustedProxies((IPv4Network("10.0.0.0/8"),), unix=True)
+    assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product, rates, proxies)
+
+
+def test_the_readme_lists_every_setting() -> None:
+    """And the defaults of the limits."""
+
+    class Environment(dict[str, str]):
+        def get(self, name: str, default: str = "") -> str:  # type: ignore[override]
+            self[name] = default
+            return default
+
+    asked = Environment()
+    StandaloneSettings.from_environment(asked)
+    text = (ROOT / "README.md").read_text().partition("\n## Settings\n")[2].partition("\n## ")[0]
+    rows = [row.split("|")[1:3] for row in text.splitlines() if row.startswith("| `")]
+    listed = {name: default.strip() for names, default in rows for name in SETTING.findall(names)}
+    assert asked.keys() == listed.keys()
+    for name, default, _ in LIMITS.values():
+        assert listed[name] == f"`{default}`"
 
 
 def test_an_empty_host_or_folder_is_the_default() -> None:
@@ -49,6 +84,17 @@ def test_a_port_within_bounds_is_accepted(given: str, port: int) -> None:
 def test_any_other_port_is_refused_by_name(given: str) -> None:
     with pytest.raises(SettingsError, match="PORT must be a whole number from 0 to 65535"):
         StandaloneSettings.from_environment({"PORT": given})
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["CLIENT_NEW_IDS_PER_MINUTE", "CLIENT_CLAIMS_PER_MINUTE", "CLIENT_REQUESTS_PER_SECOND"],
+)
+@pytest.mark.parametrize("given", ["-1", "1000001", "1.5", "none"])
+def test_any_other_limit_is_refused_by_name(name: str, given: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        StandaloneSettings.from_environment({name: given})
+    assert str(refusal.value) == f"{name} must be a whole number from 0 to 1000000, not {given!r}"
 
 
 def test_a_wrong_setting_of_every_engine_is_refused_by_name() -> None:

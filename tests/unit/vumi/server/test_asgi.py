@@ -13,11 +13,13 @@ import pytest
 from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.messages import Request, Response
 from tests import event_loop
-from vumi.server.asgi import Application
+from vumi.server.asgi import NO_PROXIES, Application
 from vumi.server.connections import Connections, Limits, Phase
+from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import Peer
 
 HOST = (b"host", b"h")
+PEER = ("192.0.2.1", 1_024)
 EMPTY = Response()
 
 
@@ -54,6 +56,8 @@ def exchange(  # noqa: PLR0913  the parts of a request
     headers: Iterable[tuple[bytes, bytes]] = (HOST,),
     parts: Iterable[bytes | None] = (),
     version: str = "1.1",
+    client: tuple[str, int] | None = PEER,
+    proxies: TrustedProxies = NO_PROXIES,
     response: Response | Exception = EMPTY,
     body_seconds: float = 10.0,
     connections: Connections | None = None,
@@ -81,14 +85,15 @@ def exchange(  # noqa: PLR0913  the parts of a request
         exchange.sent.append(message)
 
     scope = {
-        "client": ["192.0.2.1", "1024"],
         "method": method,
         "raw_path": path,
         "query_string": query,
         "headers": list(headers),
         "http_version": version,
+        "client": client,
     }
-    event_loop.run(Application(answer, connections, body_seconds)(scope, receive, send))
+    application = Application(answer, connections, body_seconds, proxies)
+    event_loop.run(application(scope, receive, send))
     return exchange
 
 
@@ -218,4 +223,28 @@ def test_the_connections_know_of_the_phases_of_a_request(
     connections = Phases()
     exchange("POST", headers=headers, parts=parts, connections=connections)
 
-    assert connections.seen == [(("192.0.2.1", 1024), phase) for phase in phases]
+    assert connections.seen == [(PEER, phase) for phase in phases]
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded", "trusted", "expected"),
+    [
+        (("192.0.2.1", 5), b"203.0.113.9", "", "192.0.2.1"),
+        (("192.0.2.1", 5), b"198.51.100.7, 203.0.113.9", "192.0.2.0/24", "203.0.113.9"),
+        (("", 0), b"203.0.113.9", "unix", "203.0.113.9"),
+        (None, b"203.0.113.9", "", ""),
+    ],
+)
+def test_the_client_is_the_peer_or_the_address_that_a_trusted_proxy_names(
+    client: tuple[str, int] | None, forwarded: bytes, trusted: str, expected: str
+) -> None:
+    headers = [HOST, (b"x-forwarded-for", forwarded)]
+    proxies = TrustedProxies.parse(trusted)
+    assert exchange(headers=headers, client=client, proxies=proxies).request.client == expected
+
+
+def test_a_repeated_header_of_proxies_is_one_list() -> None:
+    named = [(b"x-forwarded-for", b"203.0.113.9"), (b"x-forwarded-for", b"10.0.0.2")]
+    proxies = TrustedProxies.parse("10.0.0.0/8")
+    asked = exchange(headers=[HOST, *named], client=("10.0.0.1", 5), proxies=proxies).request
+    assert asked.client == "203.0.113.9"

@@ -1,0 +1,77 @@
+"""The checks of a request that protect others: the site that sent it, and its client's limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from chalicelib.http.errors import ClientError
+from chalicelib.limits import Action
+
+if TYPE_CHECKING:
+    from chalicelib.http.messages import Request
+    from chalicelib.http.routing import Route
+    from chalicelib.resources import Resources
+
+OWN_SITE = {"same-origin", "none"}
+"""Values of `Sec-Fetch-Site`: a page of this server, or the user's own act, such as a bookmark."""
+LIMITED = {
+    Action.NEW_ID: "too many new badges",
+    Action.CLAIM: "too many claims",
+    Action.REQUEST: "too many requests",
+}
+
+
+class CrossSiteError(ClientError):
+    """A page of another site sent the request, through the browser of somebody who visits it."""
+
+    status = 403
+    code = "cross_site"
+
+
+class TooManyRequestsError(ClientError):
+    """The client's address has done this too often. The header says when to try again."""
+
+    status = 429
+    code = "too_many_requests"
+
+    def __init__(self, action: Action, seconds: int) -> None:
+        super().__init__(f"{LIMITED[action]} from your address: try again in {seconds} s")
+        self.headers = {"Retry-After": str(seconds)}
+
+
+def check_limit(action: Action, request: Request, resources: Resources) -> None:
+    """Count an action of a request's client. Raises `TooManyRequestsError`."""
+    if wait := resources.limits.wait(action, request.client):
+        raise TooManyRequestsError(action, math.ceil(wait))
+
+
+def check_site(route: Route, request: Request) -> None:
+    """Raise `CrossSiteError` if a browser sends a change for a page of another site.
+
+    A request that is no browser's has neither header. Sources: W3C, "Fetch Metadata Request
+    Headers"; Fetch standard, "`Origin` header".
+    """
+    if route.writes and not route.from_any_site and not _is_from_own_site(request.headers):
+        raise CrossSiteError(
+            "a page of another site sent this: send it from this server's own site, or with no"
+            " browser"
+        )
+
+
+def _is_from_own_site(headers: Mapping[str, str]) -> bool:
+    if (site := headers.get("sec-fetch-site")) is not None:
+        return site in OWN_SITE
+    if (origin := headers.get("origin")) is None:
+        return True
+    return _host(origin) == headers.get("host", "").lower()
+
+
+def _host(origin: str) -> str:
+    """Return the host and the port of an origin, or a text that no host is equal to."""
+    try:
+        return urlsplit(origin).netloc.lower() or "no host"
+    except ValueError:
+        return "no host"

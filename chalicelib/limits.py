@@ -1,0 +1,33 @@
+"""The port of the limits per client: how often an address may do what costs others."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Protocol
+
+from chalicelib.units import Seconds
+
+
+class Action(Enum):
+    """An action of a client that a limit counts."""
+
+    NEW_ID = auto()
+    """The first view of an id, which creates a badge."""
+    CLAIM = auto()
+    """A request to own a badge."""
+    REQUEST = auto()
+    """Any request."""
+
+
+class Limits(Protocol):
+    """The limits of an engine. A client is the text of an address; nobody limits an empty one."""
+
+    def wait(self, action: Action, client: str) -> Seconds:
+        """Count an action and return 0, or return the time until the client may do it."""
+
+
+class NoLimits:
+    """The limits of an engine that limits no client."""
+
+    def wait(self, action: Action, client: str) -> Seconds:  # noqa: ARG002  the port's
+        return 0.0

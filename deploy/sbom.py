@@ -1,0 +1,122 @@
+"""The bills of materials: the packages that run on AWS and on one machine, in CycloneDX's JSON.
+
+They have no time and no random number, so the same locks give the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from cyclonedx.contrib.license.factories import LicenseFactory
+from cyclonedx.model import ExternalReference, ExternalReferenceType, HashAlgorithm, HashType, XsUri
+from cyclonedx.model.bom import Bom
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+
+from chalicelib.description import VERSION
+from deploy import locks, template
+from deploy.locks import LockedPackage
+
+LICENSES = LicenseFactory()
+LAMBDA_PACKAGES = ("boto3", "botocore")
+"""The packages of Lambda's runtime that the functions import. AWS chooses their versions."""
+
+
+def describe_package(package: Path) -> str:
+    """Return the bill of a zip: the packages in it, and those of Lambda's runtime."""
+    chalice = [part for part in _read("requirements-dev.txt") if part.name == "chalice"]
+    digest = hashlib.sha256(package.read_bytes()).hexdigest()
+    return _write(
+        _project([_hash(digest)]),
+        [*_read("requirements.txt"), *chalice],
+        [*map(_provided_package, LAMBDA_PACKAGES), _runtime()],
+    )
+
+
+def describe_standalone() -> str:
+    """Return the bill of the program on one machine."""
+    return _write(_project(), _read("requirements-standalone.txt"))
+
+
+def _read(lock: str) -> list[LockedPackage]:
+    return [part for part in locks.read(template.ROOT / lock) if part.is_installed()]
+
+
+def _write(
+    project: Component, packages: Sequence[LockedPackage], provided: Sequence[Component] = ()
+) -> str:
+    components = {part.name: _component(part) for part in packages}
+    bom = Bom(components=[*components.values(), *provided])
+    bom.metadata.component = project
+    owners = {locks.PROJECT: project, **components}
+    for name, owner in owners.items():
+        needed = [components[part.name] for part in packages if name in part.needed_by]
+        bom.register_dependency(owner, [*needed, *provided] if owner is project else needed)
+    return _without_time_and_number(JsonV1Dot6(bom).output_as_string())
+
+
+def _without_time_and_number(written: str) -> str:
+    """Return the bill without its time and serial number, which the standard does not require."""
+    bill = json.loads(written)
+    del bill["serialNumber"], bill["metadata"]["timestamp"]
+    return json.dumps(bill, indent=2, sort_keys=True) + "\n"
+
+
+def _project(hashes: Iterable[HashType] = ()) -> Component:
+    return Component(
+        type=ComponentType.APPLICATION,
+        name=locks.PROJECT,
+        version=VERSION,
+        bom_ref=locks.PROJECT,
+        licenses=[LICENSES.make_from_string("MIT")],
+        hashes=hashes,
+    )
+
+
+def _component(package: LockedPackage) -> Component:
+    """Return a package with the hashes of all files of its release: pip chooses one of them."""
+    url = PackageURL("pypi", name=package.name, version=package.version)
+    files = ExternalReference(
+        type=ExternalReferenceType.DISTRIBUTION,
+        url=XsUri(str(url)),
+        hashes=map(_hash, package.hashes),
+    )
+    return Component(
+        name=package.name,
+        version=package.version,
+        bom_ref=str(url),
+        purl=url,
+        licenses=[LICENSES.make_from_string(_license_of(package.name))],
+        external_references=[files],
+    )
+
+
+def _license_of(package: str) -> str:
+    described = metadata.metadata(package)
+    return described["License-Expression" if "License-Expression" in described else "License"]
+
+
+def _provided_package(name: str) -> Component:
+    url = PackageURL("pypi", name=name)
+    described = "Part of Lambda's runtime. AWS chooses its version."
+    return Component(name=name, bom_ref=str(url), purl=url, description=described)
+
+
+def _runtime() -> Component:
+    """Return the Python of the functions."""
+    version = template.load()["Resources"]["APIHandler"]["Properties"]["Runtime"]
+    return Component(
+        type=ComponentType.PLATFORM,
+        name="python",
+        version=version.removeprefix("python"),
+        bom_ref="python",
+    )
+
+
+def _hash(sha256: str) -> HashType:
+    return HashType(alg=HashAlgorithm.SHA_256, content=sha256)

@@ -1,0 +1,214 @@
+"""The guards: pages of other sites change nothing, and a client waits when it asks too often."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chalicelib.api import TABLE
+from chalicelib.http import errors
+from chalicelib.http.dispatch import dispatch, handle
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import Authentication, Route, RouteTable
+from chalicelib.limits import Action, NoLimits
+from chalicelib.resources import Resources
+from chalicelib.settings import Settings
+from simulation.resources import GivenResources
+from tests.unit import http_requests
+from vumi.server.client_limits import ClientLimits, Rate
+
+HOST = "views.example.com"
+CLIENT = "192.0.2.1"
+
+
+def answer(_: Request, __: Resources) -> Response:
+    return Response(204)
+
+
+def draw(failure: Exception, request: Request) -> Response:
+    return Response(200, body=f"{request.path}: {failure}".encode())
+
+
+PATH = "/{name}"
+ROUTES = RouteTable(
+    (
+        Route("GET", PATH, answer, on_failure=draw),
+        *(Route(method, PATH, answer) for method in ("POST", "PUT", "PATCH", "DELETE")),
+        Route("POST", "/any", answer, from_any_site=True),
+        Route("GET", "/tokens", answer, Authentication.TOKEN),
+    )
+)
+
+
+def ask(
+    method: str = "POST", path: str = "/x", resources: Resources | None = None, **headers: str
+) -> Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = Request(method, path, headers={"host": HOST, **named}, client=CLIENT)
+    return dispatch(ROUTES, request, resources or GivenResources())
+
+
+def refusal(response: Response) -> tuple[int, str]:
+    return response.status, json.loads(response.body)["error"]["code"]
+
+
+# ---- sites
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "", "Same-Origin", "new-word"])
+def test_a_browser_that_names_another_site_changes_nothing(method: str, site: str) -> None:
+    response = ask(method, sec_fetch_site=site, origin=f"https://{HOST}")
+    assert refusal(response) == (403, "cross_site")
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_a_browser_on_the_own_site_is_believed_whatever_a_proxy_made_of_the_host(
+    site: str,
+) -> None:
+    assert ask(sec_fetch_site=site, origin="https://another.example").status == 204
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "https://evil.example",
+        f"https://{HOST}.evil.example",
+        f"https://{HOST}:8443",
+        f"https://evil.example/{HOST}",
+        f"https://user@{HOST}",
+        "https://[",
+        HOST,
+    ],
+)
+def test_an_older_browser_with_another_origin_changes_nothing(origin: str) -> None:
+    assert refusal(ask(origin=origin)) == (403, "cross_site")
+    assert refusal(ask(origin=origin, host="")) == (403, "cross_site")
+
+
+@pytest.mark.parametrize(
+    ("origin", "host"),
+    [
+        (f"https://{HOST}", HOST),
+        ("http://VIEWS.example.com", "Views.Example.com"),
+        ("http://127.0.0.1:8000", "127.0.0.1:8000"),
+        ("http://[::1]:8000", "[::1]:8000"),
+    ],
+)
+def test_an_older_browser_on_the_own_site_may_change_something(origin: str, host: str) -> None:
+    assert ask(origin=origin, host=host).status == 204
+
+
+def test_a_program_sends_neither_header_and_a_reader_may_come_from_any_site() -> None:
+    assert ask().status == 204
+    assert ask("GET", sec_fetch_site="cross-site", origin="null").status == 204
+
+
+def test_a_route_may_allow_every_site() -> None:
+    assert ask(path="/any", sec_fetch_site="cross-site").status == 204
+    assert refusal(ask(path="/other", sec_fetch_site="cross-site")) == (403, "cross_site")
+
+
+def test_an_adapter_with_its_own_router_refuses_the_same() -> None:
+    match = ROUTES.find("/x")
+    assert match
+    request = Request("POST", "/x", headers={"sec-fetch-site": "cross-site"})
+    assert refusal(handle(match.routes["POST"], request, GivenResources())) == (403, "cross_site")
+
+
+def test_every_writing_route_of_the_product_refuses_other_sites() -> None:
+    """The refusal comes before the body and the secret are read."""
+    writing = [route for route in TABLE.routes if route.method not in {"GET", "HEAD"}]
+    assert len(writing) > 8
+    for route in writing:
+        request = Request(route.method, route.path, headers={"sec-fetch-site": "cross-site"})
+        assert refusal(handle(route, request, GivenResources())) == (403, "cross_site")
+
+
+def test_a_preflight_request_allows_nothing() -> None:
+    """A browser sends it before a request that no form can send."""
+    for path in ("/api/v1/badges", "/api/v1/badges/a", "/api/v1/views", "/api/v1/events"):
+        asked = http_requests.ask(
+            GivenResources(), "OPTIONS", path, origin="https://evil.example",
+            access_control_request_method="POST",
+        )  # fmt: skip
+        assert asked.refusal == (405, "method_not_allowed")
+        assert not [name for name in asked.headers if name.startswith("Access-Control")]
+
+
+# ---- limits
+
+
+def limited(action: Action, seconds: int = 60) -> GivenResources:
+    """Return resources that allow one action per client, at a time that stands still."""
+    return GivenResources(limits=ClientLimits({action: Rate(1, seconds)}, lambda: 1_000.0))
+
+
+def test_a_client_over_the_limit_is_told_when_to_come_again() -> None:
+    resources = limited(Action.REQUEST, 90)
+    assert ask(resources=resources).status == 204
+    response = ask(resources=resources)
+    assert refusal(response) == (429, "too_many_requests")
+    assert response.headers["Retry-After"] == "90"
+    message = json.loads(response.body)["error"]["message"]
+    assert message == "too many requests from your address: try again in 90 s"
+
+
+def test_a_wait_is_rounded_up_to_whole_seconds() -> None:
+    now = 1_000.0
+    limits = ClientLimits({Action.REQUEST: Rate(1, 2)}, lambda: now)
+    ask(resources=GivenResources(limits=limits))
+    now = 1_000.5
+    assert ask(resources=GivenResources(limits=limits)).headers["Retry-After"] == "2"
+    now = 1_002.0
+    assert ask(resources=GivenResources(limits=limits)).status == 204
+
+
+def test_a_route_that_draws_its_failures_draws_the_limit() -> None:
+    resources = limited(Action.REQUEST)
+    assert ask("GET", resources=resources).status == 204
+    response = ask("GET", resources=resources)
+    assert response.status == 200
+    assert response.body == b"/x: too many requests from your address: try again in 60 s"
+
+
+def test_a_request_with_a_wrong_token_is_counted_before_the_token_is_read() -> None:
+    resources = limited(Action.REQUEST)
+    statuses = [ask("GET", "/tokens", resources, authorization="Bearer x").status for _ in range(2)]
+    assert statuses == [403, 429]
+
+
+def test_no_limits_are_the_limits_of_aws() -> None:
+    assert [NoLimits().wait(action, CLIENT) for action in Action] == [0.0] * 3
+
+
+def test_an_address_is_not_in_the_text_of_a_request() -> None:
+    """A log line that has a request can't have its client's address."""
+    assert CLIENT not in repr(Request("GET", "/", client=CLIENT))
+
+
+# ---- HTTPS
+
+
+def test_browsers_are_told_to_use_https_only_if_the_operator_wants_it() -> None:
+    resources = GivenResources(settings=Settings(hsts_seconds=86_400))
+    name = "Strict-Transport-Security"
+    for response in (
+        ask(resources=resources),
+        ask(resources=resources, sec_fetch_site="cross-site"),
+        ask("GET", "/tokens", resources),
+        ask("GET", "/no/route", resources),
+        ask("BREW", resources=resources),
+    ):
+        assert response.headers[name] == "max-age=86400"
+    assert name not in ask().headers
+    assert name not in ask("GET", "/no/route").headers
+
+
+def test_errors_keep_their_own_headers_beside_it() -> None:
+    resources = GivenResources(settings=Settings(hsts_seconds=1))
+    assert ask("BREW", resources=resources).headers["Allow"]
+    assert errors.unavailable("x").headers["X-Content-Type-Options"] == "nosniff"

@@ -1,0 +1,110 @@
+"""The limits per client: token buckets by address, in memory, of a bounded number."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.limits import Action
+from vumi.server.client_limits import MAX_CLIENTS, ClientLimits, Rate, network_of
+
+RATE = Rate(300, 60)
+
+
+class Limited:
+    """Limits of claims, at a time that the test sets."""
+
+    def __init__(self, rate: Rate = RATE) -> None:
+        self.now = 1_000.0
+        self.limits = ClientLimits({Action.CLAIM: rate}, lambda: self.now)
+
+    def claim(self, client: str = "192.0.2.1", times: int = 1) -> list[float]:
+        return [self.limits.wait(Action.CLAIM, client) for _ in range(times)]
+
+
+def test_a_full_bucket_has_its_actions_and_the_next_one_waits() -> None:
+    limited = Limited()
+    assert limited.claim(times=301) == [0.0] * 300 + [0.2]
+
+
+def test_an_action_that_waited_for_its_time_is_allowed_and_only_one() -> None:
+    limited = Limited()
+    limited.claim(times=300)
+    limited.now += 0.2
+    assert limited.claim(times=2) == [0.0, 0.2]
+
+
+def test_a_refused_action_does_not_make_the_next_one_wait_longer() -> None:
+    limited = Limited()
+    assert limited.claim(times=400)[300:] == [0.2] * 100
+
+
+def test_a_bucket_is_full_again_after_its_seconds_and_no_fuller_after_more() -> None:
+    for seconds in (60, 86_400):
+        limited = Limited()
+        limited.claim(times=300)
+        limited.now += seconds
+        assert limited.claim(times=301) == [0.0] * 300 + [0.2]
+
+
+def test_clients_and_actions_have_their_own_buckets() -> None:
+    limited = Limited(Rate(1, 60))
+    assert limited.claim("192.0.2.1", 2) == [0.0, 60.0]
+    assert limited.claim("192.0.2.2", 2) == [0.0, 60.0]
+    assert limited.limits.wait(Action.REQUEST, "192.0.2.1") == 0.0, "not limited"
+
+
+def test_a_client_without_an_address_is_not_limited() -> None:
+    assert Limited(Rate(1, 60)).claim("", 9) == [0.0] * 9
+
+
+def test_the_bucket_that_was_unused_for_the_longest_time_is_dropped() -> None:
+    """So the memory is bounded. A dropped bucket is full when its client comes again."""
+    limited = Limited(Rate(2, 60))
+    clients = [f"10.0.{number >> 8}.{number & 255}" for number in range(MAX_CLIENTS + 1)]
+    oldest, second, *rest = clients
+    for client in (oldest, second, *rest[:-1], oldest, rest[-1]):
+        assert limited.claim(client) == [0.0]
+    assert limited.claim(oldest) == [30.0], "kept, because it was used again"
+    assert limited.claim(second, 3) == [0.0, 0.0, 30.0], "dropped"
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"),
+        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::/64"),
+        ("a name", "a name"),
+    ],
+)
+def test_ipv6_counts_by_its_network_and_mapped_ipv4_as_ipv4(address: str, client: str) -> None:
+    assert network_of(address) == client
+    limited = Limited(Rate(1, 60))
+    assert [*limited.claim(address), *limited.claim(client.replace("/64", "9"))] == [0.0, 60.0]
+
+
+@given(
+    st.integers(1, 50),
+    st.integers(1, 60),
+    st.lists(st.integers(0, 10_000_000), max_size=200),
+)
+def test_in_no_period_more_is_allowed_than_a_full_bucket_and_what_it_gains(
+    actions: int, seconds: int, pauses: list[int]
+) -> None:
+    limited, allowed = Limited(Rate(actions, seconds)), list[float]()
+    for pause in pauses:
+        limited.now += pause / 1_000_000
+        wait = limited.claim()[0]
+        assert wait <= seconds
+        if not wait:
+            allowed.append(limited.now)
+    for first, began in enumerate(allowed):
+        for last, ended in enumerate(allowed[first:], 1):
+            gained = (ended - began + 0.001) * actions / seconds
+            assert last <= actions + gained + 0.001

@@ -1,0 +1,82 @@
+"""The proxies whose `X-Forwarded-For` is believed, and the address of a client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import (
+    IPv4Address,
+    IPv4Network,
+    IPv6Address,
+    IPv6Network,
+    ip_address,
+    ip_network,
+)
+from typing import TypeAlias
+
+from chalicelib.settings import SettingsError
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+UNIX = "unix"
+"""The setting for a peer without an address, which is at a Unix socket."""
+MAX_PROXIES = 10
+"""Addresses of a header that are read. A request has passed fewer proxies."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedProxies:
+    """The networks of trusted proxies; `unix` trusts a peer without an address, too."""
+
+    networks: tuple[Network, ...] = ()
+    unix: bool = False
+
+    @classmethod
+    def parse(cls, setting: str) -> TrustedProxies:
+        """Parse the setting TRUSTED_PROXIES. Raises `SettingsError`."""
+        parts = [part.strip() for part in setting.split(",") if part.strip()]
+        networks = tuple(_parse_network(part) for part in parts if part != UNIX)
+        return cls(networks, UNIX in parts)
+
+    def client_of(self, peer: str, forwarded: str) -> str:
+        """Return the address of the client, or an empty text if nobody knows it.
+
+        `forwarded` is the header. Each proxy appends the address of its own peer, so only the
+        addresses that trusted proxies have appended are believed: from the right, up to the first
+        one that is not trusted. A malformed one ends the search too.
+        """
+        if not (self.networks or self.unix):
+            return peer
+        client = peer
+        for given in reversed(forwarded.rsplit(",", MAX_PROXIES)[-MAX_PROXIES:]):
+            address = _parse_address(given.strip())
+            if address is None or not self.trusts(client):
+                break
+            client = str(address)
+        return client
+
+    def trusts(self, client: str) -> bool:
+        """Return whether an address is a trusted proxy's."""
+        address = _parse_address(client)
+        if address is None:
+            return self.unix and not client
+        return any(address in network for network in self.networks)
+
+
+def _parse_address(given: str) -> Address | None:
+    """Return an address, as IPv4 if it is mapped to IPv6, or None for any other text."""
+    try:
+        address = ip_address(given)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _parse_network(part: str) -> Network:
+    try:
+        return ip_network(part)
+    except ValueError as reason:
+        raise SettingsError(
+            "TRUSTED_PROXIES must be networks like 10.0.0.0/8 or fd00::/8, or unix, separated by"
+            f" commas, not {part!r}: {reason}"
+        ) from None
