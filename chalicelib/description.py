@@ -32,7 +32,11 @@ INFO = {
     ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
     "A path that is not described is 404 `not_found`. A method that is not described is the same on"
     " AWS; one machine returns 405 `method_not_allowed` and lists the methods in `Allow`. Requests"
-    " that are refused before they reach a route have errors of the same form.\n\n"
+    " that are refused before they reach a route have errors of the same form, but on one machine"
+    " the parser refuses malformed heads without a body.\n\n"
+    "A query has at most 100 parameters. On one machine, a head of more than 16 KiB is 431"
+    " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
+    " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.\n\n"
     "One machine may limit each client address (an IPv6 address by its /64): new ids, claims and"
     " requests. Over a limit, a badge says so and counts nothing, and any other route returns 429"
     " `too_many_requests` with `Retry-After`. A page of another site can read badges, but its"

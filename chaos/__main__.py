@@ -97,6 +97,8 @@ def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
         seen.tried,
         seen.log_errors,
         seen.refused_owners,
+        seen.attacks,
+        seen.waits,
         *counted(seen.history),
         check(seen.history),
     )

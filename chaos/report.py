@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from chaos.checker.history import Kind, Operation, Outcome
 from chaos.checker.verdict import Flaw, Verdict
+from chaos.driver.attacker import Waits
 from chaos.driver.fault_plan import Fault
 from chaos.driver.visitors import HUNG
 from chaos.fuzz.bad_input import Tried
@@ -36,6 +37,8 @@ class OneMachine:
     tried: Tried
     log_errors: Sequence[str]
     refused_owners: Sequence[str]
+    attacks: int
+    waits: Waits
     operations: Counter[tuple[Kind, Outcome]]
     notes: Counter[str]
     verdict: Verdict
@@ -94,6 +97,7 @@ def _faults(machine: OneMachine) -> Iterator[tuple[str, int]]:
         yield f"connections {cut}", machine.notes[cut]
     yield "slow clients held", machine.slow_clients
     yield "bad inputs tried", machine.tried.number
+    yield "attacks", machine.attacks
 
 
 def _results(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
@@ -114,8 +118,10 @@ def _results(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
 
 def _notes(machine: OneMachine) -> list[str]:
     answers = machine.tried.answers.most_common()
+    attacked, quiet = (wait * 1000 for wait in (machine.waits.attacked, machine.waits.quiet))
     return [
         f"the disk that got full: {machine.disk}",
+        f"p99 without a fault: {attacked:.0f} ms during attacks, {quiet:.0f} ms otherwise",
         "answers to bad input: " + ", ".join(f"{answer} {n:,}" for answer, n in answers),
     ]
 

@@ -28,6 +28,7 @@ from vumi.first_token import show_token
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
+from vumi.server.connections import Connections
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 from vumi.storage.private_files import UMASK
@@ -87,7 +88,8 @@ def _serve(
             engine.in_one_commit,
             engine.fair_lock,
         )
-        application = Application(commits.answer, proxies=settings.proxies)
+        connections = Connections(is_proxy=settings.proxies.trusts)
+        application = Application(commits.answer, connections, proxies=settings.proxies)
         server = WebServer(application, settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())

@@ -63,10 +63,10 @@ def _load_part(server: Server, part: int) -> Seen:
     requests = [Request(f"/api/v1/views?id=bench%2F{place % IDS}") for place in range(number)]
     load = server.load(requests)
     file = sum(path.stat().st_size for path in server.folder.glob(f"{FILE}*"))
-    return Seen(part * number, _resident(server.process.pid), file, load)
+    return Seen(part * number, resident(server.process.pid), file, load)
 
 
-def _resident(process_id: int) -> int:
+def resident(process_id: int) -> int:
     """Return the bytes of memory of a process. Source: proc(5), `/proc/pid/statm`."""
     pages = int(Path(f"/proc/{process_id}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")

@@ -15,7 +15,7 @@ from chalicelib.api import TABLE
 from chalicelib.aws import resources
 from chalicelib.http import errors, query
 from chalicelib.http.dispatch import dispatch
-from chalicelib.http.errors import ForbiddenError
+from chalicelib.http.errors import ClientError, ForbiddenError
 from chalicelib.http.messages import Caller, Request, Response
 
 Event = Mapping[str, Any]
@@ -28,13 +28,16 @@ def handler(event: Event, context: Any) -> dict[str, Any]:
     """Answer a request; check its token here if there is no Lambda authorizer."""
     try:
         request = to_request(event)
-    except ForbiddenError as refusal:
+    except ClientError as refusal:
         return _to_event(errors.to_response(refusal))
     return _to_event(dispatch(TABLE, request, resources.current(), context))
 
 
 def to_request(event: Event) -> Request:
-    """Return the request of an event. Raises `ForbiddenError` for an unknown role."""
+    """Return the request of an event.
+
+    Raises `ForbiddenError` for an unknown role, `BadRequestError` for a query that is too long.
+    """
     headers = {name.lower(): value for name, value in event["headers"].items()}
     if event.get("cookies"):
         headers["cookie"] = "; ".join(event["cookies"])

@@ -17,7 +17,7 @@ from ulid import ULID
 
 from chalicelib.events.event import ID, Event, Target, TargetKind
 from chalicelib.http.bodies import read_fields
-from chalicelib.http.errors import BadRequestError, ClientError
+from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 MAX_AHEAD_SECONDS = 366 * 86_400
@@ -39,13 +39,6 @@ MAX_SECONDS = 10**11
 ISO = "at: give a time with its zone, such as 2026-11-21T10:00:00Z"
 SINCE_1970 = "give seconds since 1970, such as 1767225600 or 1767225600.5"
 UTF_8 = {"utf-8", "us-ascii"}
-
-
-class TooLargeError(ClientError):
-    """A request has more than fits into an event."""
-
-    status = 413
-    code = "too_large"
 
 
 class UnsupportedTypeError(ClientError):

@@ -6,14 +6,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chalicelib.http.errors import BadRequestError
+from chalicelib.http.errors import BadRequestError, TooLargeError
 
+MAX_BYTES = 262_144
 MAX_DEPTH = 100
 """Levels of JSON. A deeper value might be stored, but not read again where the stack is deeper."""
 
 
-def read_fields(body: bytes, known: set[str]) -> Mapping[str, Any]:
-    """Return the fields of a body, all of them `known`. Raises `BadRequestError`."""
+def read_fields(body: bytes, known: set[str], most: int = MAX_BYTES) -> Mapping[str, Any]:
+    """Return the fields of a body, all of them `known`.
+
+    Raises `BadRequestError`, and `TooLargeError` for a body of more than `most` bytes.
+    """
+    if len(body) > most:
+        raise TooLargeError(f"the body has {len(body)} bytes: give at most {most}")
     try:
         fields = json.loads(body, object_pairs_hook=_once)
     except BadRequestError:

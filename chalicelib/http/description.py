@@ -35,7 +35,10 @@ CACHED = header(
 RETRY_AFTER = {"Retry-After": header("RetryAfter", "Seconds to wait.", integer(1))}
 
 TOO_LARGE = Refusal(
-    "TooLarge", 413, ["too_large"], "The body is larger than 1 MiB on one machine, 10 MB on AWS."
+    "TooLarge",
+    413,
+    ["too_large"],
+    "The body is larger than 256 KiB, or than 16 KiB for the owner of a badge.",
 )
 TOO_MANY_REQUESTS = Refusal(
     "TooManyRequests",

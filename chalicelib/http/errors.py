@@ -33,6 +33,13 @@ class BadRequestError(ClientError, ValueError):
     """A field, an option, a cursor or an id is missing or malformed."""
 
 
+class TooLargeError(ClientError):
+    """A request has more than its route takes."""
+
+    status = 413
+    code = "too_large"
+
+
 class UnauthorizedError(ClientError):
     """The request has no token."""
 

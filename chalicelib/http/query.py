@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Query
 
+MAX_PARAMETERS = 100
 SHOWN = 20
 """Characters of a wrong value in an error message, which must fit on a badge."""
 REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
@@ -20,7 +21,13 @@ Default = TypeVar("Default")
 
 
 def parse(raw: str) -> Query:
-    """Return the parameters of a query as it was sent, without the question mark."""
+    """Return the parameters of a query as it was sent, without the question mark.
+
+    Raises `BadRequestError` for more than `MAX_PARAMETERS`.
+    """
+    number = 1 + raw.count("&")
+    if number > MAX_PARAMETERS:
+        raise BadRequestError(f"the query has {number} parameters: give at most {MAX_PARAMETERS}")
     return parse_qs(raw, keep_blank_values=True)
 
 

@@ -8,14 +8,17 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from chalicelib.storage.items import number, text
+from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
 from chalicelib.views.counting import MAX_LIVE
 from chalicelib.views.summary import HOURS_OF_DAY, Day, Summary
-from chalicelib.views.view import earliest, milliseconds
+from chalicelib.views.view import earliest, latest, milliseconds
+
+LIVE_PAGE = 100
+"""A badge with fewer live views needs one query for them."""
 
 
 class By(StrEnum):
@@ -29,11 +32,15 @@ class By(StrEnum):
         """Return the maximum number of days of a history: 400 items, or 744 buckets."""
         return 400 if self is By.DAY else 31
 
+    @property
+    def length(self) -> timedelta:
+        """Return the length of a bucket."""
+        return timedelta(days=1) if self is By.DAY else timedelta(hours=1)
+
     def buckets(self, days: int, current: datetime) -> list[datetime]:
         """Return the start of each bucket, the oldest first, up to the current one."""
         amount = days if self is By.DAY else days * HOURS_OF_DAY
-        length = timedelta(days=1) if self is By.DAY else timedelta(hours=1)
-        last = self.start(current)
+        last, length = self.start(current), self.length
         return [last - before * length for before in reversed(range(amount))]
 
     def start(self, moment: datetime) -> datetime:
@@ -43,7 +50,7 @@ class By(StrEnum):
 
     def label(self, start: datetime) -> str:
         """Format the start of a bucket: 2026-11-21 or 2026-11-21T08:00Z."""
-        return f"{start:%Y-%m-%d}" if self is By.DAY else f"{start:%Y-%m-%dT%H:00Z}"
+        return start.isoformat()[:10] if self is By.DAY else f"{start.isoformat()[:16]}Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +88,13 @@ def read(table: Table, badge_id: str, days: int, now: Seconds, by: By = By.DAY) 
     later than its watermark. So the history never has a view twice.
     """
     summary = _read_summary(table, badge_id)
-    live = _read_live(table, summary)
+    live = _count_live(table, summary, by)
     # Views may have later times than this clock, because other clocks may be ahead.
     days_counted = [_start_of(summary.today)] if summary.today.day else []
-    current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live[-1:]])
+    current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live])
     starts = by.buckets(days, current)
-    views = _count_by_bucket(table, summary, starts[0], by)
-    views.update(map(by.start, live))
-    first = [_find_first_day(table, summary), *live[:1]]
+    views = _count_by_bucket(table, summary, starts[0], by) + live
+    first = [_find_first_day(table, summary), *live]
     since = min([moment.date() for moment in first if moment], default=None)
     return History(by, days, since, tuple(Bucket(start, views[start]) for start in starts))
 
@@ -161,14 +167,24 @@ def _start_of(day: Day) -> datetime:
     return datetime.fromisoformat(day.day).replace(tzinfo=UTC)
 
 
-def _read_live(table: Table, summary: Summary) -> list[datetime]:
-    """Return the times of the live views, the oldest first."""
-    items = table.query(
-        keys.partition(summary.badge_id),
-        first=keys.VIEW + earliest(summary.watermark + 1),
-        last=keys.SUMMARY,
-        limit=MAX_LIVE,
-        attributes=("SK",),
-    )
-    views = [text(item, "SK") for item in items if item["SK"] != keys.SUMMARY]
-    return [_to_datetime(milliseconds(view.removeprefix(keys.VIEW))) for view in views]
+def _count_live(table: Table, summary: Summary, by: By) -> Counter[datetime]:
+    """Return the number of live views in each bucket; of many views, without reading each."""
+    partition = keys.partition(summary.badge_id)
+    first = keys.VIEW + earliest(summary.watermark + 1)
+    live: Counter[datetime] = Counter()
+    while (rest := MAX_LIVE - live.total()) > 0:
+        page = table.query(
+            partition, first=first, last=keys.SUMMARY, limit=LIVE_PAGE, attributes=("SK",)
+        )
+        starts = [by.start(_time_of(item)) for item in page if item["SK"] != keys.SUMMARY]
+        if len(page) < LIVE_PAGE:
+            return live + Counter(starts)
+        after = round((starts[0] + by.length).timestamp() * 1000)
+        last = keys.VIEW + latest(after - 1)
+        live[starts[0]] = table.count(partition, first=first, last=last, limit=rest)
+        first = keys.VIEW + earliest(after)
+    return live
+
+
+def _time_of(view: Item) -> datetime:
+    return _to_datetime(milliseconds(text(view, "SK").removeprefix(keys.VIEW)))

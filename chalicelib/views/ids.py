@@ -11,6 +11,8 @@ from chalicelib.http.query import check_characters
 from chalicelib.settings import Settings
 
 MAX_CHARACTERS = 200
+MAX_COMPOSED = 4
+"""The most characters that NFC composes to one (Unicode Standard Annex #15)."""
 FORMAT = "Cf"
 """The Unicode category of characters that show nothing, or turn the direction of others."""
 
@@ -36,12 +38,15 @@ def parse(given: Sequence[str]) -> str:
 
 
 def normalise(raw: str) -> str:
-    """Return an id in the form in which it is stored. Raises `BadIdError`."""
+    """Return an id in the form in which it is stored. Raises `BadIdError`.
+
+    The time to normalise many combining characters grows with the square of their number.
+    """
+    _check_length(raw, MAX_CHARACTERS * MAX_COMPOSED)
     badge_id = unicodedata.normalize("NFC", raw)
     if not badge_id:
         raise BadIdError("the id is empty: give one like owner/name")
-    if len(badge_id) > MAX_CHARACTERS:
-        raise BadIdError(f"the id has {len(badge_id)} characters: give at most {MAX_CHARACTERS}")
+    _check_length(badge_id, MAX_CHARACTERS)
     try:
         check_characters(badge_id, "the id")
     except ValueError as wrong:
@@ -51,6 +56,11 @@ def normalise(raw: str) -> str:
             point = f"U+{ord(character):04X}"
             raise BadIdError(f"the id has {point}, a character that is not shown: leave it out")
     return badge_id
+
+
+def _check_length(given: str, most: int) -> None:
+    if len(given) > most:
+        raise BadIdError(f"the id has {len(given)} characters: give at most {MAX_CHARACTERS}")
 
 
 def check_counted(badge_id: str, settings: Settings) -> None:

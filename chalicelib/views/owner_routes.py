@@ -24,11 +24,13 @@ else:
 
 CLAIM = {"id", "base", "digest"}
 CHANGE = {"base", "reset", "frozen", "rename"}
+MAX_BODY_BYTES = 16_384
+"""More than any claim or change has; a claim is read before its caller is known."""
 
 
 def post_badge(request: Request, resources: Resources) -> Response:
     """Claim an id that has no views; answer its secret, unless the owner chose one."""
-    fields = read_fields(request.body, CLAIM)
+    fields = read_fields(request.body, CLAIM, MAX_BODY_BYTES)
     badge_id = _id(fields.get("id"), "id")
     ids.check_counted(badge_id, resources.settings)
     own_digest = _digest(fields["digest"]) if "digest" in fields else ""
@@ -93,7 +95,7 @@ def _badge_id(request: Request) -> str:
 
 
 def _read_change(body: bytes) -> owner.BadgeChange:
-    fields = read_fields(body, CHANGE)
+    fields = read_fields(body, CHANGE, MAX_BODY_BYTES)
     wanted = owner.BadgeChange(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),

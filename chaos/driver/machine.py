@@ -18,6 +18,7 @@ from chaos.checker import history, logs
 from chaos.checker.db_probe import DbProbe, annotated, count_left, look
 from chaos.checker.history import Kind, Operation, Outcome, Recorder
 from chaos.driver import fault_plan
+from chaos.driver.attacker import Attacker, Waits, waits
 from chaos.driver.fault_plan import Fault, Faults
 from chaos.driver.owners import Owners
 from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
@@ -37,6 +38,7 @@ CONNECTIONS = 24
 END_SECONDS = 100_000.0
 """A clock set forward by this is later than every watermark."""
 POLL_SECONDS = 0.1
+VISITS = "visitors.jsonl"
 DISK = "disk"
 """The machine's folder within the run's folder."""
 
@@ -54,6 +56,8 @@ class Survived:
     tried: Tried
     log_errors: Sequence[str]
     refused_owners: Sequence[str]
+    attacks: int
+    waits: Waits
 
 
 class Machine:
@@ -81,15 +85,26 @@ class Machine:
             recorder.close()
             self._server.close()
             seen = annotated(self._operations(), probe.looks)
-            faults, starts, held, tried, refused = done
+            faults, starts, held, tried, refused, attacks = done
             errors = logs.errors(self._folder)
+            visits = history.read(self._folder / VISITS)
             return Survived(
-                seen, seconds, self._disk.name, faults, starts, held, tried, errors, refused
+                seen,
+                seconds,
+                self._disk.name,
+                faults,
+                starts,
+                held,
+                tried,
+                errors,
+                refused,
+                len(attacks) // 2,
+                waits(visits, attacks, self._fault_state.times),
             )
 
     def _under_load(
         self, seconds: float, inputs: int, recorder: Recorder, cleanup: ExitStack
-    ) -> tuple[dict[Fault, int], int, int, Tried, Sequence[str]]:
+    ) -> tuple[dict[Fault, int], int, int, Tried, Sequence[str], Sequence[float]]:
         owners = Owners(HOST, self._server.port, self._seed, OWNED, recorder)
         cleanup.callback(owners.stop)
         deadline = time.monotonic() + seconds
@@ -100,12 +115,14 @@ class Machine:
             seconds,
             CONNECTIONS,
             BADGE_IDS,
-            str(self._folder / "visitors.jsonl"),
+            str(self._folder / VISITS),
         )
         visitors = cleanup.enter_context(visits.start())
         cleanup.callback(_end, visitors)
         slow = SlowClients(HOST, self._server.port, self._seed, BADGE_IDS, recorder)
         cleanup.callback(slow.stop)
+        attacker = Attacker(HOST, self._server.port, self._seed)
+        cleanup.callback(attacker.stop)
         cases = fuzz_cases.cases(self._seed, inputs, BADGE_IDS)
         latest = deadline + seconds + PATIENCE_SECONDS
         bad_input = BadInput(HOST, self._server.port, cases, self._fault_state, latest)
@@ -115,10 +132,12 @@ class Machine:
         if visitors.wait(PATIENCE_SECONDS):
             raise DiedError("the visitors ended early")
         slow.stop()
+        attacker.stop()
         owners.stop()
         bad_input.wait()
         survived = dict(doing.survived)
-        return survived, self._server.starts, slow.held, bad_input.tried, owners.wrong
+        starts, held, tried = self._server.starts, slow.held, bad_input.tried
+        return survived, starts, held, tried, owners.wrong, attacker.times
 
     def _come_to_rest(self, recorder: Recorder) -> None:
         """Read all badges when every view is put, and again when it is folded and removed."""
@@ -179,7 +198,7 @@ class Machine:
         recorder.add(_read(badge_id, Kind.FINAL, invoked, views, "all days together"))
 
     def _operations(self) -> Iterator[Operation]:
-        for name in ("visitors.jsonl", "others.jsonl"):
+        for name in (VISITS, "others.jsonl"):
             yield from history.read(self._folder / name)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 
 class FaultState:
-    """A counter: `changes` grows when a fault begins or ends, so it is odd during a fault."""
+    """A counter: `changes` grows when a fault begins or ends, so it is odd during a fault.
+
+    `times` has the times of the changes.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.changes = 0
+        self.times: list[float] = []
 
     @contextmanager
     def fault(self) -> Iterator[None]:
@@ -30,3 +35,4 @@ class FaultState:
     def _change(self) -> None:
         with self._lock:
             self.changes += 1
+            self.times.append(time.monotonic())

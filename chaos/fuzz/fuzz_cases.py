@@ -293,7 +293,7 @@ def _header(chance: Chance, _: Sequence[str]) -> Case:
 
 
 def _transfer(chance: Chance, _: Sequence[str]) -> Case:
-    """Return right and wrong transfer codings, with a length too, as in request smuggling."""
+    """Return transfer codings, which are refused, with a length too, as in request smuggling."""
     coding = chance.choice(
         ("chunked", "gzip", "chunked, chunked", "identity", "xchunked", "CHUNKED")
     )

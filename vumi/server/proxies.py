@@ -50,12 +50,13 @@ class TrustedProxies:
         client = peer
         for given in reversed(forwarded.rsplit(",", MAX_PROXIES)[-MAX_PROXIES:]):
             address = _parse_address(given.strip())
-            if address is None or not self._trusts(client):
+            if address is None or not self.trusts(client):
                 break
             client = str(address)
         return client
 
-    def _trusts(self, client: str) -> bool:
+    def trusts(self, client: str) -> bool:
+        """Return whether an address is a trusted proxy's."""
         address = _parse_address(client)
         if address is None:
             return self.unix and not client

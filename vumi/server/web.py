@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import resource
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeAlias
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -15,18 +15,25 @@ from granian.server.embed import Server
 
 from chalicelib.units import Seconds
 from vumi.server.asgi import Application
+from vumi.server.framing import MAX_HEAD_BYTES
+from vumi.server.guard import Guard
+from vumi.server.sockets import Peer
 
-CONNECTIONS = 1_000
-"""The maximum number of open connections; others wait to be accepted."""
+ACCEPTED = 4_000
+"""The maximum number of open connections; others wait to be accepted.
+
+The guard closes connections long before, but a client may open thousands between its sweeps.
+"""
+OTHER_FILES = 512
+"""Descriptors for the database, webhooks and the archive."""
+BACKLOG = 1_024
+"""Connections that wait to be accepted. The client of any other tries again after a second."""
 IDLE_SECONDS = 60
 """A connection is closed if no complete head of a request arrives for this long."""
-MAX_HEAD_BYTES = 65_536
 DRAIN_SECONDS = 5.0
 """The time that a stop waits for the current requests."""
 POLL_SECONDS = 0.01
 """The interval at which a starting server is asked whether it accepts connections."""
-
-Address: TypeAlias = tuple[str, int]
 
 
 class WebServer:
@@ -42,7 +49,7 @@ class WebServer:
         self._application = application
         self._drain_seconds = drain_seconds
         self._held = _hold(host, port)
-        self._addresses: list[Address] = [held.getsockname()[:2] for held in self._held]
+        self._addresses: list[Peer] = [held.getsockname()[:2] for held in self._held]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
 
@@ -79,8 +86,10 @@ class WebServer:
             await _until_accepting(address, serving)
         self.close()
         on_ready()
+        guard = asyncio.create_task(Guard(self._application.connections, self._addresses).run())
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
+        guard.cancel()
         for server in servers:
             server.stop()  # type: ignore[no-untyped-call]
         _, unfinished = await asyncio.wait(serving, timeout=self._drain_seconds)
@@ -112,7 +121,17 @@ def _hold(host: str, port: int) -> list[socket.socket]:
     return held
 
 
-def _server(application: Application, address: Address) -> Server:
+def _connections() -> int:
+    """Raise the limit of open files, and return the number of connections that it allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = ACCEPTED + OTHER_FILES
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    if soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(1, allowed - OTHER_FILES)
+
+
+def _server(application: Application, address: Peer) -> Server:
     host, port = address
     return Server(
         application,
@@ -123,13 +142,14 @@ def _server(application: Application, address: Address) -> Server:
         http1_settings=HTTP1Settings(
             header_read_timeout=IDLE_SECONDS * 1000, max_buffer_size=MAX_HEAD_BYTES
         ),
-        backpressure=CONNECTIONS,
+        backlog=BACKLOG,
+        backpressure=_connections(),
         websockets=False,
         log_enabled=False,
     )
 
 
-async def _until_accepting(address: Address, serving: Sequence[asyncio.Task[None]]) -> None:
+async def _until_accepting(address: Peer, serving: Sequence[asyncio.Task[None]]) -> None:
     """Wait until a server accepts connections. Raises the error that ended one of the servers."""
     while True:
         for ended in serving:

@@ -131,6 +131,11 @@ def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
     assert http_api.handler(event("/nowhere"), None)["statusCode"] == 404
 
 
+def test_a_query_with_too_many_parameters_is_refused() -> None:
+    made = event("/api/v1/views", rawQueryString="&" * 100)
+    assert refusal(http_api.handler(made, None)) == (400, "bad_request")
+
+
 def test_a_malformed_setting_is_an_internal_error() -> None:
     resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
     assert refusal(http_api.handler(event("/healthz"), None)) == (500, "internal")

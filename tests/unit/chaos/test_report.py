@@ -9,6 +9,7 @@ import pytest
 
 from chaos.checker.history import Kind, Operation, Outcome
 from chaos.checker.verdict import CLEAN, check
+from chaos.driver.attacker import Waits
 from chaos.driver.fault_plan import Fault
 from chaos.driver.visitors import HUNG
 from chaos.fuzz.bad_input import Tried
@@ -27,6 +28,8 @@ MACHINE = OneMachine(
     tried=Tried(Counter({"200": 6, "closed": 1})),
     log_errors=(),
     refused_owners=(),
+    attacks=8,
+    waits=Waits(quiet=0.02, attacked=0.03),
     operations=Counter(
         {
             (Kind.HIT, Outcome.ACKNOWLEDGED): 3_000,
@@ -55,7 +58,9 @@ def test_the_table_has_the_load_the_faults_and_the_results() -> None:
     assert "| bad inputs tried | 7 |" in rows
     assert "| views in them | 900 |" in rows
     assert "| losses | 0 |" in rows
+    assert "| attacks | 8 |" in rows
     assert "- the disk that got full: a small one" in rows
+    assert "- p99 without a fault: 30 ms during attacks, 20 ms otherwise" in rows
     assert "FAILED" not in text
 
 

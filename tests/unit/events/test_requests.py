@@ -17,7 +17,6 @@ from chalicelib.events.requests import (
     MAX_PAYLOAD_BYTES,
     MAX_TEXT_CHARACTERS,
     RequestedEvent,
-    TooLargeError,
     UnsupportedTypeError,
     check_text,
     read_echo,
@@ -25,7 +24,7 @@ from chalicelib.events.requests import (
     read_timer,
 )
 from chalicelib.http.bodies import MAX_DEPTH
-from chalicelib.http.errors import BadRequestError
+from chalicelib.http.errors import BadRequestError, TooLargeError
 from simulation.scheduled_events import AT
 
 QUEUES = ("orders", "mails")

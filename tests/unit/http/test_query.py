@@ -28,6 +28,12 @@ def test_a_query_is_read_as_browsers_write_it(raw: str, values: dict[str, list[s
     assert query.parse(raw) == values
 
 
+def test_a_query_has_at_most_100_parameters() -> None:
+    assert query.parse("&".join("a" * 100)) == {"a": [""] * 100}
+    with pytest.raises(BadRequestError, match="has 101 parameters: give at most 100"):
+        query.parse("&" * 100)
+
+
 @pytest.mark.parametrize(("given", "read"), [({"n": ["5"]}, 5), ({}, 7), ({"n": [""]}, 7)])
 def test_a_missing_or_empty_parameter_has_its_default(
     given: dict[str, list[str]], read: int

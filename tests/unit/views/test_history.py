@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -260,8 +261,37 @@ def test_a_day_that_is_later_than_the_clock_is_the_last_day(table: Table) -> Non
 @pytest.mark.parametrize(("put", "seen"), [(7_999, 7_999), (8_000, 8_000), (8_100, 8_000)])
 def test_8000_live_views_are_read_and_no_more(table: Table, put: int, seen: int) -> None:
     assert MAX_LIVE == 8_000
-    put_views(table, *([milliseconds(NOW)] * put))
+    yesterday = milliseconds(NOW - timedelta(days=1))
+    put_views(table, *([yesterday] * 3_000), *([milliseconds(NOW)] * (put - 3_000)))
     assert read(table).total == seen
+
+
+class MeteredTable(MemoryTable):
+    """A table that counts the items that its queries return."""
+
+    queried = 0
+
+    def query(self, partition: str, **how: Any) -> list[Item]:
+        found = super().query(partition, **how)
+        self.queried += len(found)
+        return found
+
+
+@pytest.mark.parametrize("by", By)
+def test_many_live_views_are_counted_by_ranges_of_keys(by: By) -> None:
+    """A query that reads each of them takes a tenth of a second, in which no visitor is served."""
+    table = MeteredTable()
+    bounds = TODAY - timedelta(milliseconds=1), TODAY, TODAY + timedelta(hours=1)
+    put_views(table, *(milliseconds(at) for at in bounds for _ in range(500)))
+
+    found = read(table, by=by)
+
+    by_hour = {"2026-11-20T23:00Z": 500, "2026-11-21T00:00Z": 500, "2026-11-21T01:00Z": 500}
+    by_day = {"2026-11-20": 500, "2026-11-21": 1_000}
+    counted = {by.label(bucket.start): bucket.views for bucket in found.buckets if bucket.views}
+    assert counted == (by_hour if by is By.HOUR else by_day)
+    assert (found.total, found.since) == (1_500, date(2026, 11, 20))
+    assert table.queried < 400
 
 
 @pytest.mark.parametrize("at", range(1, 6))

@@ -72,6 +72,15 @@ def test_the_length_is_that_of_the_id_as_stored() -> None:
         ids.parse(["a" * 198 + "\ufb2c"])
 
 
+def test_a_long_id_is_refused_before_it_is_normalised() -> None:
+    """800 characters compose to 200 at most; 80,000 would take 15 s."""
+    four = "\u03b1\u0313\u0300\u0345"
+    assert ids.parse([four * 200]) == "\u1f82" * 200
+    for long in (four * 200 + "a", "a" + "\u0316\u0301" * 40_000):
+        with pytest.raises(BadIdError, match=f"has {len(long)} characters: give at most 200"):
+            ids.parse([long])
+
+
 @pytest.mark.parametrize("character", ["\x00", "\n", "\x1f", "\x7f", "\x85"])
 def test_a_control_character_is_refused(character: str) -> None:
     with pytest.raises(BadIdError, match="a control character"):

@@ -331,7 +331,7 @@ def test_the_scheme_bearer_may_be_in_any_case_before_any_spaces(api: Api) -> Non
 
 # what is refused
 
-NO_OBJECT = ["", " ", "{", "nonsense", "null", "[]", '"id"', "5", "NaN", "[" * 100_000]
+NO_OBJECT = ["", " ", "{", "nonsense", "null", "[]", '"id"', "5", "NaN", "[" * 16_000]
 OBJECT = "the body must be a JSON object"
 ID = "id: give an id, a text of 1 to 200 characters"
 DIGEST = "digest: give the SHA-256 digest of a secret of yours, 64 hex digits in lower case"
@@ -347,6 +347,22 @@ def test_a_body_that_is_no_object_is_refused(api: Api, body: str) -> None:
     answer = api.call("PATCH", "octocat", body.encode(), f"Bearer {secret}")
     assert (answer.refusal, answer.says) == ((400, "bad_request"), OBJECT)
     assert api.owner_item() == before
+
+
+def test_a_body_of_more_than_16_kib_is_refused_before_it_is_read(api: Api) -> None:
+    """Anybody may send one, and JSON of a few hundred KB stops all others for a tenth of a second.
+
+    The longest id with each character escaped fits.
+    """
+    escaped = "\\ud83d\\ude00" * 200
+    assert api.post(f'{{"id": "{escaped}"}}'.ljust(16_384)).status == 201
+    secret = api.claim()
+    for answer in (
+        api.post('{"id": "other"}'.ljust(16_385)),
+        api.call("PATCH", "octocat", b'{"base": 1}'.ljust(16_385), f"Bearer {secret}"),
+    ):
+        assert answer.refusal == (413, "too_large")
+        assert answer.says == "the body has 16385 bytes: give at most 16384"
 
 
 @pytest.mark.parametrize(

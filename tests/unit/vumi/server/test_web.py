@@ -7,6 +7,7 @@ import errno
 import http.client
 import json
 import re
+import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,12 +17,16 @@ from typing import Any
 
 import pytest
 
+from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.messages import Request, Response
-from vumi.server.asgi import MAX_BODY_BYTES, Application
-from vumi.server.web import MAX_HEAD_BYTES, WebServer
+from vumi.server.asgi import Application
+from vumi.server.connections import Connections, Limits
+from vumi.server.framing import MAX_HEAD_BYTES
+from vumi.server.web import WebServer
 
 PATIENCE = 10.0
 """Seconds after which a step counts as hung."""
+LIMITS = Limits()
 LARGE = 12_000_000
 """More bytes than the buffers of a socket take."""
 
@@ -54,9 +59,12 @@ def small() -> Small:
 
 @contextmanager
 def serving(
-    small: Small, host: str = "127.0.0.1", drain_seconds: float = PATIENCE
+    small: Small,
+    host: str = "127.0.0.1",
+    drain_seconds: float = PATIENCE,
+    limits: Limits = LIMITS,
 ) -> Iterator[tuple[WebServer, threading.Thread]]:
-    server = WebServer(Application(small), host, 0, drain_seconds)
+    server = WebServer(Application(small, Connections(limits)), host, 0, drain_seconds)
     ready = threading.Event()
     thread = threading.Thread(target=server.serve, args=(ready.set,))
     thread.start()
@@ -216,19 +224,17 @@ def test_the_server_waits_for_a_body_and_requests_it(small: Small) -> None:
             assert stream.read().endswith(b'"body": "abc"}')
 
 
-def test_a_body_may_come_in_chunks(small: Small) -> None:
-    head = b"POST /a HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
-    with serving(small) as (server, _):
-        assert answer_of(server, head + b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\n").endswith(b'"abc"}')
-
-
 def test_a_body_that_is_too_large_ends_the_connection(small: Small) -> None:
-    length = f"Content-Length: {MAX_BODY_BYTES + 1}\r\n"
+    length = f"Content-Length: {MAX_BYTES + 1}\r\n"
     with serving(small) as (server, _):
         answer = answer_of(server, get("/a", length))
 
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert b'"code":"too_large"' in answer
+
+
+CLOSE = "Connection: close\r\n"
+CHUNKED = CLOSE + "Transfer-Encoding: chunked\r\n"
 
 
 @pytest.mark.parametrize(
@@ -237,18 +243,122 @@ def test_a_body_that_is_too_large_ends_the_connection(small: Small) -> None:
         (b"nonsense\r\n\r\n", b"400"),
         (b"GET /a b HTTP/1.1\r\nHost: h\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nHost : h\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: h\r\nA: a\r\n b\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", b"400"),
+        (get("/", CLOSE + "Host: h\r\n"), b"400"),
         (b"CONNECT h:80 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", b"400"),
+        (b"OPTIONS * HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", b"400"),
+        (get("//x/api/v1/events", CLOSE), b"400"),
+        (get("http://[", CLOSE), b"400"),
+        (get("/\u00fc", CLOSE), b"400"),
         (get("/", "Content-Length: 1\r\nContent-Length: 2\r\n"), b"400"),
-        (get("/", "Connection: close\r\nTransfer-Encoding: chunked\r\n") + b"zz\r\n", b"400"),
-        (get("/", f"A: {'a' * 2 * MAX_HEAD_BYTES}\r\n"), b"431"),
+        (get("/", "Content-Length: +1\r\n"), b"400"),
+        (get("/", "Content-Length: 1, 1\r\n"), b"400"),
+        (get("/", f"{CLOSE}Content-Length: {'9' * 5_000}\r\n"), b"400"),
+        (get("/", f"{CLOSE}Content-Length: {'0' * 5_000}\r\n"), b"400"),
+        (get("/", CHUNKED) + b"1\r\na\r\n0\r\n\r\n", b"400"),
+        (get("/", CHUNKED + "Content-Length: 3\r\n") + b"1\r\na\r\n0\r\n\r\n", b"400"),
+        (get("/", "Content-Length: 3\r\n" + CHUNKED) + b"1\r\na\r\n0\r\n\r\n", b"400"),
+        (get("/", CHUNKED) + b"-5\r\na\r\n0\r\n\r\n", b"400"),
+        (get("/", CHUNKED) + b"\r\n0\r\n\r\n", b"400"),
+        (get("/", f"{CLOSE}A: {' ' * 2 * MAX_HEAD_BYTES}a\r\n"), b"431"),
         (get("/", "".join(f"A{place}: a\r\n" for place in range(200))), b"431"),
-        (get("/" + "a" * 2 * MAX_HEAD_BYTES), b"414 431"),
+        (get("/" + "a" * 8_000, CLOSE), b"200"),
+        (get("/" + "a" * 261_000), b"431"),
     ],
 )
-def test_a_malformed_request_is_refused(small: Small, request_: bytes, status: bytes) -> None:
+def test_a_malformed_request_is_refused(
+    small: Small, request_: bytes, status: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     with serving(small) as (server, _):
-        assert answer_of(server, request_).split()[1] in status.split()
+        assert answer_of(server, request_).split()[1] == status
+    assert not caplog.records
+
+
+def test_nothing_after_a_refused_body_is_read_as_a_request(small: Small) -> None:
+    """A proxy that goes by the length has forwarded these bytes as one request."""
+    smuggled = b"0\r\n\r\n" + get("/smuggled")
+    lengths = f"Content-Length: {len(smuggled)}\r\nTransfer-Encoding: chunked\r\n"
+    with serving(small) as (server, _):
+        answer = answer_of(server, get("/", lengths) + smuggled)
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(("target", "path"), [("http://other/a", "/a"), ("/a#b", "/a")])
+def test_the_parser_cuts_off_the_host_and_the_fragment_of_a_target(
+    small: Small, target: str, path: str
+) -> None:
+    """Servers must accept the first, because clients of a proxy send it (RFC 9112, 3.2.2)."""
+    with serving(small) as (server, _):
+        answer = answer_of(server, get(target, CLOSE))
+
+    assert answer.endswith(f'{{"path": "{path}", "body": ""}}'.encode())
+
+
+def closes(client: socket.socket) -> bool:
+    """Return whether the server closes a connection, with or without a reset."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("sent", [b"", b"GET / HT"])
+def test_a_client_that_never_sends_a_head_is_disconnected(
+    small: Small, host: str, sent: bytes
+) -> None:
+    with (
+        serving(small, host, limits=Limits(head_seconds=0.0)) as (server, _),
+        socket.create_connection((host, server.port), PATIENCE) as client,
+    ):
+        client.sendall(sent)
+        assert closes(client)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "0.0.0.0", "::"])  # noqa: S104
+def test_a_client_that_sent_a_head_stays_connected(small: Small, host: str) -> None:
+    """The guard and the application name the client in the same way."""
+    reached = "::1" if host == "::1" else "127.0.0.1"
+    with serving(small, host, limits=Limits(head_seconds=0.0, share=1)) as (server, _):
+        connection = http.client.HTTPConnection(reached, server.port, timeout=PATIENCE)
+        with closing(connection):
+            connection.request("GET", "/slow")
+            assert small.entered.wait(PATIENCE)
+            with socket.create_connection((reached, server.port), PATIENCE) as other:
+                assert closes(other)
+            small.go_on.set()
+            assert connection.getresponse().status == 200
+
+
+def test_a_client_that_does_not_read_is_disconnected(small: Small) -> None:
+    with (
+        serving(small, limits=Limits(unread_seconds=0.0)) as (server, _),
+        socket.create_connection(("127.0.0.1", server.port), PATIENCE) as deaf,
+    ):
+        deaf.sendall(get("/large"))
+        resets = select.poll()
+        resets.register(deaf, select.POLLERR)
+        assert resets.poll(PATIENCE * 1000)
+
+
+def test_an_address_has_a_share_of_the_connections(small: Small) -> None:
+    with serving(small, limits=Limits(share=1)) as (server, _), ExitStack() as stack:
+
+        def open_one(host: str) -> socket.socket:
+            client = socket.create_connection(("127.0.0.1", server.port), PATIENCE, (host, 0))
+            stack.enter_context(client)
+            client.sendall(get("/a"))
+            assert client.recv(1_000)
+            return client
+
+        other, oldest, newest = map(open_one, ("127.0.0.2", "127.0.0.1", "127.0.0.1"))
+        assert closes(oldest)
+        for client in (other, newest):
+            client.sendall(get("/a"))
+            assert client.recv(1_000)
 
 
 def test_a_stop_ends_serving_and_frees_the_port(small: Small) -> None:

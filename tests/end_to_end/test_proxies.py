@@ -1,0 +1,246 @@
+"""Real nginx and Caddy before the program: requests pass, and none gets past their rules.
+
+Each proxy has a rule that answers 418 to all requests for events. The program would answer 401 to
+them, because they have no token.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
+
+NGINX = """
+daemon off;
+pid {folder}/nginx.pid;
+events {{}}
+http {{
+    access_log off;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    upstream vumi {{ server {upstream}; keepalive 8; }}
+    server {{
+        listen 127.0.0.1:{port};
+        location /api/v1/events {{ return 418; }}
+        location /prefix/api/v1/events {{ return 418; }}
+        location /prefix/ {{ proxy_pass http://vumi/; }}
+        location / {{ proxy_pass http://vumi; }}
+    }}
+}}
+"""
+CADDY = """
+{{
+    admin off
+    auto_https off
+}}
+http://:{port} {{
+    bind 127.0.0.1
+    @events path /api/v1/events* /prefix/api/v1/events*
+    route {{
+        respond @events 418
+        handle_path /prefix/* {{
+            reverse_proxy {upstream}
+        }}
+        reverse_proxy {upstream}
+    }}
+}}
+"""
+
+
+def nginx(folder: Path) -> Sequence[str]:
+    return ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx")]
+
+
+def caddy(folder: Path) -> Sequence[str]:
+    return ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "caddy")]
+
+
+PROXIES: dict[str, tuple[str, Callable[[Path], Sequence[str]]]] = {
+    "nginx": (NGINX, nginx),
+    "caddy": (CADDY, caddy),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("data")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module", params=PROXIES)
+def port(
+    request: pytest.FixtureRequest, server: Server, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
+    """Return the port of a proxy."""
+    name = request.param
+    if shutil.which(name) is None:
+        missing = f"make can't install {name}: apt-get install {name}"
+        (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
+    folder = tmp_path_factory.mktemp(name)
+    configuration, command = PROXIES[name]
+    port = free_port()
+    upstream = f"{server.host}:{server.port}"
+    text = configuration.format(folder=folder, port=port, upstream=upstream)
+    (folder / name).write_text(text)
+    with started(command(folder), folder, port):
+        yield port
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def started(command: Sequence[str], folder: Path, port: int) -> Iterator[None]:
+    """Run a proxy until it accepts connections, and end it afterwards."""
+    home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    log = folder / "log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, env=os.environ | home, stdout=stderr, stderr=stderr)  # noqa: S603  our own words
+    try:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not accepts(port):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+LAST = "GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
+"""A request after which the connection is closed, unless it was closed before."""
+EVENTS = "/api/v1/events"
+
+
+def statuses(port: int, raw: str) -> list[int]:
+    """Return the statuses of all answers on one connection."""
+    with (
+        socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as client,
+        client.makefile("rb") as stream,
+    ):
+        client.sendall((raw + LAST).encode("latin-1"))
+        return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d{3}) ", stream.read())]
+
+
+def get(target: str, *headers: str) -> str:
+    return "".join(f"{line}\r\n" for line in (f"GET {target} HTTP/1.1", "Host: h", *headers, ""))
+
+
+@pytest.mark.parametrize("prefix", ["", "/prefix"])
+def test_requests_pass_on_kept_connections_with_and_without_a_prefix(
+    server: Server, port: int, prefix: str
+) -> None:
+    badge_id = f"proxy {port}/{prefix}"
+    with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)) as connection:
+        for _ in range(3):
+            connection.request("GET", f"{prefix}/api/v1/views?id={quote(badge_id, safe='')}")
+            assert connection.getresponse().read()
+        kept = connection.sock
+        connection.request("POST", f"{prefix}/api/v1/badges", f'{{"id": "{badge_id} 2"}}')
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()[:6]) == (201, b'{"id":')
+        assert kept is not None
+        assert connection.sock is kept
+    assert server.peek(badge_id) == 3
+
+
+def test_the_rule_is_what_keeps_requests_out(server: Server, port: int) -> None:
+    assert statuses(server.port, get(EVENTS)) == [401, 200]
+    assert statuses(port, get(EVENTS)) == [418, 200]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        f"/{EVENTS}",
+        f"//x{EVENTS}",
+        f"///x{EVENTS}",
+        f"/x/..{EVENTS}",
+        f"/./{EVENTS[1:]}",
+        "/api/v1/%65vents",
+        "/api/v1//events",
+        "/api%2Fv1%2Fevents",
+        "/api\\v1\\events",
+        f"{EVENTS}#x",
+        f"/#{EVENTS}",
+        f"/?#{EVENTS}",
+        f"{EVENTS};x",
+        f"{EVENTS}%00",
+        f"{EVENTS}\xa0",
+        f"http://h{EVENTS}",
+        f"http://other{EVENTS}",
+        f"http:{EVENTS}",
+        f"/prefix{EVENTS}",
+        f"/prefix/..{EVENTS}",
+        f"/prefix/%2e%2e{EVENTS}",
+        f"/prefix/..%2f{EVENTS}",
+        f"/prefix/.{EVENTS}",
+        f"/prefix//x{EVENTS}",
+        f"/prefix/%2Fx{EVENTS}",
+        "*",
+        EVENTS[1:],
+    ],
+)
+def test_no_target_reaches_a_route_that_the_rule_did_not_see(port: int, target: str) -> None:
+    answers = statuses(port, get(target))
+    assert answers
+    assert 401 not in answers
+
+
+SMUGGLED = get(EVENTS)
+CHUNKED = "Transfer-Encoding: chunked"
+AFTER = f"0\r\n\r\n{SMUGGLED}"
+"""The end of a body in chunks, and a request after it."""
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ([f"Content-Length: {len(AFTER)}", CHUNKED], AFTER),
+        ([CHUNKED, f"Content-Length: {len(AFTER)}"], AFTER),
+        ([CHUNKED, "Content-Length: 4"], f"{len(SMUGGLED):x}\r\n{SMUGGLED}\r\n0\r\n\r\n"),
+        ([f"Content-Length: {len(AFTER)}", "Transfer-Encoding: xchunked"], AFTER),
+        ([f"Content-Length: {len(AFTER)}", "Transfer-Encoding:\x0bchunked"], AFTER),
+        ([f"Content-Length: {len(AFTER)}", "Transfer-Encoding : chunked"], AFTER),
+        ([f"Content-Length: {len(SMUGGLED)}", "Content-Length: 0"], SMUGGLED),
+        ([f"Content-Length: +{len(SMUGGLED)}"], SMUGGLED),
+        (["Content-Length: -1"], SMUGGLED),
+        ([CHUNKED], f"-1\r\n{SMUGGLED}"),
+        ([CHUNKED], f"\r\n{SMUGGLED}"),
+        ([CHUNKED], f"1;a\n\r\n{AFTER}"),
+        (["A: a\n\r\nB: b"], ""),
+        (["Host: other"], ""),
+    ],
+)
+def test_no_framing_hides_a_request_from_the_rule(port: int, headers: list[str], body: str) -> None:
+    answers = statuses(port, get("/healthz", *headers).replace("GET", "POST", 1) + body)
+    assert answers
+    assert 401 not in answers

@@ -1,0 +1,131 @@
+"""The framing of a request: a head that two programs may read differently is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from chalicelib.http.bodies import MAX_BYTES
+from chalicelib.http.errors import BadRequestError, TooLargeError
+from vumi.server import framing
+from vumi.server.framing import MAX_HEAD_BYTES, HeadTooLargeError
+
+HOST = (b"host", b"h")
+HOST_BYTES = len("host: h\r\n")
+
+
+def check(
+    target: bytes = b"/", headers: Iterable[tuple[bytes, bytes]] = (HOST,), version: str = "1.1"
+) -> int:
+    path, _, query = target.partition(b"?")
+    return framing.check(
+        {
+            "raw_path": path,
+            "query_string": query,
+            "headers": list(headers),
+            "http_version": version,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "target", [b"/", b"/a//b", b"/%2F/", b"/a?b?c=//d", b"/a|{}\\^`", b"/~!", b"/a%20b"]
+)
+def test_a_target_is_one_slash_and_printable_ascii(target: bytes) -> None:
+    assert check(target) == 0
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        b"",
+        b"*",
+        b"a",
+        b"h:80",
+        b"//",
+        b"//x/api/v1/events",
+        b"http://h/",
+        b"/a b",
+        b"/a\n",
+        b"/a\x7f",
+        b"/?a b",
+        b"/?a\n",
+        "/\u00fc".encode(),
+        "/?id=\u00fc".encode(),
+    ],
+)
+def test_any_other_target_is_refused(target: bytes) -> None:
+    with pytest.raises(BadRequestError, match="the target must be a path"):
+        check(target)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "version"),
+    [([], "1.1"), ([b""], "1.1"), ([b"a", b"b"], "1.1"), ([b"a", b"a"], "1.1"), ([b"a"] * 2, "1")],
+)
+def test_any_other_number_of_hosts_is_refused(hosts: list[bytes], version: str) -> None:
+    """The server replaces a missing `Host` with an empty one."""
+    with pytest.raises(BadRequestError, match="send one Host header"):
+        check(headers=[(b"host", host) for host in hosts], version=version)
+
+
+def test_http_1_0_needs_no_host() -> None:
+    assert check(headers=[(b"host", b"")], version="1") == 0
+
+
+@pytest.mark.parametrize("length", [(), ((b"content-length", b"1"),)])
+@pytest.mark.parametrize("coding", [b"chunked", b"gzip, chunked", b""])
+def test_a_transfer_coding_is_refused(
+    coding: bytes, length: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    """Also alone, because the parser drops a `Content-Length` beside it."""
+    with pytest.raises(BadRequestError, match="send the body with Content-Length"):
+        check(headers=[HOST, *length, (b"transfer-encoding", coding)])
+
+
+@pytest.mark.parametrize(
+    ("length", "read"), [(b"0", 0), (b"7", 7), (b"007", 7), (b"%d" % MAX_BYTES, MAX_BYTES)]
+)
+def test_a_length_is_a_number(length: bytes, read: int) -> None:
+    assert check(headers=[HOST, (b"content-length", length)]) == read
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [b""],
+        [b"+1"],
+        [b"-1"],
+        [b"1_0"],
+        [b"0x1"],
+        [b"1, 1"],
+        [b"1"] * 2,
+        [b"9" * 19],
+        [b"9" * 5_000],
+    ],
+)
+def test_any_other_length_is_refused(lengths: list[bytes]) -> None:
+    """Python refuses to read 5,000 digits, with an error that was once logged."""
+    with pytest.raises(BadRequestError, match="Content-Length: send it once, as a number"):
+        check(headers=[HOST, *((b"content-length", length) for length in lengths)])
+
+
+@pytest.mark.parametrize("length", [MAX_BYTES + 1, 10**17])
+def test_a_body_has_a_maximum(length: int) -> None:
+    with pytest.raises(TooLargeError, match=f"has {length} bytes: give at most 262144"):
+        check(headers=[HOST, (b"content-length", b"%d" % length)])
+
+
+@pytest.mark.parametrize("part", ["path", "query", "header"])
+def test_a_head_has_a_maximum(part: str) -> None:
+    def sized(size: int) -> int:
+        if part == "header":
+            filler = b"a" * (size - HOST_BYTES - len("/") - len("a: \r\n"))
+            return check(headers=[HOST, (b"a", filler)])
+        target = b"/" if part == "path" else b"/?"
+        return check(target + b"a" * (size - HOST_BYTES - len("/")))
+
+    assert sized(MAX_HEAD_BYTES) == 0
+    with pytest.raises(HeadTooLargeError, match="the head has 16385 bytes: give at most 16384"):
+        sized(MAX_HEAD_BYTES + 1)

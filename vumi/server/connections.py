@@ -1,0 +1,145 @@
+"""The open connections of clients, and the choice of those to close.
+
+Each phase of a request has an absolute deadline, so a client that sends or reads one byte now and
+then gains nothing. The server itself closes a connection whose next head is not complete in time,
+and the application refuses a body that is not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, auto
+
+from chalicelib.units import Seconds
+from vumi.server.client_limits import network_of
+from vumi.server.sockets import Accepted, Peer
+
+
+class Phase(IntEnum):
+    """The phase of a connection; a lower one is closed before a higher one."""
+
+    HEAD = auto()
+    """No request has arrived yet."""
+    BODY = auto()
+    """A body has not arrived completely."""
+    IDLE = auto()
+    """The last request was answered."""
+    ANSWER = auto()
+    """A request is being answered. Its connection is closed only if its client does not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of connections.
+
+    `head_seconds`: the time until the first request.
+    `unread_seconds`: the time in which answers must be received completely.
+    `connections`: the number of open connections.
+    `share`: the number of open connections of one address, or of one IPv6 network of /64.
+    `bodies`: the number of bodies that it sends concurrently, because each takes memory.
+    """
+
+    head_seconds: Seconds = 10.0
+    unread_seconds: Seconds = 60.0
+    connections: int = 1_000
+    share: int = 200
+    bodies: int = 50
+
+
+@dataclass(slots=True)
+class Connection:
+    """A connection in a phase since a time; `unread_since` is when its client stopped reading."""
+
+    holder: str
+    phase: Phase
+    since: Seconds
+    unread_since: Seconds | None = None
+
+    @property
+    def order(self) -> tuple[bool, Phase, Seconds]:
+        """Return the order in which connections are closed, the first one first."""
+        return self.phase is Phase.IDLE and self.unread_since is None, self.phase, self.since
+
+
+@dataclass(slots=True)
+class Connections:
+    """The phases of connections: the application tells of requests, the guard of all others.
+
+    Connections of a proxy have no share, because their clients are others.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    is_proxy: Callable[[str], bool] = lambda _: False
+    clock: Callable[[], Seconds] = time.monotonic
+    _open: dict[Peer, Connection] = field(default_factory=dict)
+    _bodies: Counter[str] = field(default_factory=Counter)
+
+    def may_send_body(self, peer: Peer) -> bool:
+        """Return whether the body of a connection in the phase BODY is not one too many."""
+        holder = self._open[peer].holder
+        return not holder or self._bodies[holder] <= self.limits.bodies
+
+    def enter(self, peer: Peer, phase: Phase) -> None:
+        """Note that the request of a connection has reached a phase."""
+        before = self._open.pop(peer, None)
+        holder = before.holder if before else self._holder(peer[0])
+        unread_since = before.unread_since if before else None
+        self._open[peer] = Connection(holder, phase, self.clock(), unread_since)
+        self._count_body(before, -1)
+        self._count_body(self._open[peer], 1)
+
+    def update(self, seen: Mapping[Peer, Accepted], began: Seconds) -> None:
+        """Note which connections are open; `began` is when the look at them began."""
+        for peer in [peer for peer, one in self._open.items() if one.since < began]:
+            if peer not in seen:
+                self._count_body(self._open.pop(peer), -1)
+        for peer, accepted in seen.items():
+            if peer not in self._open:
+                self.enter(peer, Phase.HEAD)
+            connection = self._open[peer]
+            if not accepted.unsent:
+                connection.unread_since = None
+            elif connection.unread_since is None:
+                connection.unread_since = self.clock()
+
+    def to_close(self) -> Collection[Peer]:
+        """Return the connections to close: the overdue ones, and those that are too many."""
+        now = self.clock()
+        closing = {peer for peer, one in self._open.items() if self._is_overdue(one, now)}
+        closing.update(self._too_many(closing))
+        return closing
+
+    def _count_body(self, one: Connection | None, number: int) -> None:
+        if one is not None and one.phase is Phase.BODY:
+            self._bodies[one.holder] += number
+            if not self._bodies[one.holder]:
+                del self._bodies[one.holder]
+
+    def _is_overdue(self, one: Connection, now: Seconds) -> bool:
+        if one.unread_since is not None and now - one.unread_since > self.limits.unread_seconds:
+            return True
+        return one.phase is Phase.HEAD and now - one.since > self.limits.head_seconds
+
+    def _too_many(self, closing: Collection[Peer]) -> Iterator[Peer]:
+        """Yield the connections beyond the share of their holder, and beyond the number of all."""
+        left = {peer: one for peer, one in self._open.items() if peer not in closing}
+        if len(left) <= self.limits.share:
+            return
+        total, shares = len(left), Counter(one.holder for one in left.values() if one.holder)
+        closable = [entry for entry in left.items() if entry[1].phase is not Phase.ANSWER]
+        kept: list[Peer] = []
+        for peer, one in sorted(closable, key=lambda entry: entry[1].order):
+            if shares[one.holder] > self.limits.share:
+                shares[one.holder] -= 1
+                total -= 1
+                yield peer
+            else:
+                kept.append(peer)
+        yield from kept[: max(0, total - self.limits.connections)]
+
+    def _holder(self, host: str) -> str:
+        """Return the address or network whose share a client uses; empty for a proxy."""
+        return "" if self.is_proxy(host) else network_of(host)
