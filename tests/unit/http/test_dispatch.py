@@ -110,7 +110,7 @@ def test_a_path_finds_its_route_and_its_parameters_are_decoded_once(
     "path",
     ["/", "", "/names", "/names/", "/names/a/", "//names/a", "/names//of/b", "/Names/a", "*"],
 )
-@pytest.mark.parametrize("token", ["", "Bearer x", f"Bearer {OPERATORS}"])
+@pytest.mark.parametrize("token", ["", "Bearer x", f"Bearer {OPERATORS}"], ids=["no", "x", "op"])
 def test_a_path_without_a_route_is_not_found_whatever_the_token(path: str, token: str) -> None:
     assert refusal(ask(path, token=token)) == (404, "not_found", "there is no such route")
 
