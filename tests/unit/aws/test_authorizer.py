@@ -25,7 +25,7 @@ from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
 from simulation.tokens import store_token
 
-TOKEN, BOOTSTRAP, USERS_TOKEN = (tokens.new_token() for _ in range(3))
+TOKEN, BOOTSTRAP, USERS_TOKEN = (name * 6 for name in ("operator", "bootstrap", "users"))
 DIGEST = tokens.digest(TOKEN)
 SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
