@@ -26,7 +26,7 @@ run: $(VENV)/run.stamp ## serve badges on this machine: [HOST=127.0.0.1 PORT=800
 
 check: lint types ## check style, layers and types, and run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
-		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n auto --maxprocesses 4 -k "not moto" $$tests; fi
+		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; fi
 
 test: lint types tests ## check style, layers and types, and run all tests: [PROFILE=full]
 
@@ -43,8 +43,9 @@ lint: $(VENV)/dev.stamp
 types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
-# Use all cores, at most four; the tests of one file share fixtures.
-PYTEST := $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+# One process more than cores, at most five, because some tests wait. Those of a file share fixtures.
+WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile
 
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE)
