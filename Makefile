@@ -28,7 +28,8 @@ check: lint types ## check style, layers and types, and run the affected unit te
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
 		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; fi
 
-test: lint types tests ## check style, layers and types, and run all tests: [PROFILE=full]
+test: lint ## check style, layers and types, and run all tests: [PROFILE=full]
+	@$(MAKE) --no-print-directory --jobs 2 types tests
 
 # bandit reads the programs that users run and that deploy; tests and evidence get no input of strangers.
 SHIPPED := app.py chalicelib vumi deploy

@@ -86,6 +86,7 @@ class WebServer:
             await _until_accepting(address, serving)
         self.close()
         on_ready()
+        # Its timer also wakes the loop for a signal that arrived just before the loop slept.
         guard = asyncio.create_task(Guard(self._application.connections, self._addresses).run())
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
