@@ -9,6 +9,7 @@ from enum import StrEnum
 from threading import Lock
 
 from chalicelib import telemetry
+from chalicelib.units import Seconds
 
 LOG_SECONDS = 60
 """The shortest time between two lines with one reason."""
@@ -28,14 +29,13 @@ class Reason(StrEnum):
 class RefusalLog:
     """The log of refused tokens: at most one line a minute for each reason, and never a token.
 
-    `clock` is seconds since 1970. A line has the number of refusals since the line before it that
-    have no line of their own.
+    A line has the number of refusals since the line before it that have no line of their own.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], Seconds]) -> None:
         self._clock = clock
         self._lock = Lock()
-        self._logged_at: dict[Reason, float] = {}
+        self._logged_at: dict[Reason, Seconds] = {}
         self._left_out: Counter[Reason] = Counter()
 
     def add(self, reason: Reason) -> None:

@@ -16,6 +16,7 @@ from chalicelib.settings import UUID
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Put
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
 BATCH = "TOKEN"
 """The part of the index `due` that has all tokens, in the order of their creation."""
@@ -33,15 +34,12 @@ class TokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class StoredToken:
-    """A token as it is stored: its digest, its name and its holder.
-
-    `created` is in milliseconds since 1970.
-    """
+    """A token as it is stored: its digest, its name, its holder, and when it was created."""
 
     digest: str
     name: str
     holder: Caller
-    created: int
+    created: Milliseconds
 
     @classmethod
     def of(cls, item: Item) -> StoredToken:
@@ -74,10 +72,10 @@ class StoredToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenStore:
-    """The tokens of a table; `clock` is seconds since 1970. Every method raises `StorageError`."""
+    """The tokens of a table. Every method raises `StorageError`."""
 
     table: Table
-    clock: Callable[[], float]
+    clock: Callable[[], Seconds]
 
     def read_all(self) -> list[StoredToken]:
         """Return all tokens, oldest first; on AWS one of the last second may be missing."""
@@ -122,6 +120,6 @@ class TokenStore:
 
     def _put(self, name: str, holder: Caller) -> str:
         token = tokens.new_token()
-        stored = StoredToken(tokens.digest(token), name, holder, int(self.clock() * 1000))
+        stored = StoredToken(tokens.digest(token), name, holder, to_milliseconds(self.clock()))
         self.table.write(Put(stored.item))
         return token
