@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
@@ -50,12 +50,12 @@ class By(StrEnum):
 
     def label(self, start: datetime) -> str:
         """Format the start of a bucket: 2026-11-21 or 2026-11-21T08:00Z."""
-        return start.isoformat()[:10] if self is By.DAY else f"{start.isoformat()[:16]}Z"
+        day = start.date().isoformat()
+        return day if self is By.DAY else f"{day}T{start.hour:02}:00Z"
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """The views of the day or the hour that begins at `start`."""
+class Bucket(NamedTuple):
+    """The views of the day or the hour that begins at `start`; a tuple, because there are many."""
 
     start: datetime
     views: int

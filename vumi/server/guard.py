@@ -14,7 +14,7 @@ from vumi.server.sockets import Accepted, Peer
 
 SWEEP_SECONDS = 0.5
 SLICE = 50
-"""Descriptors that are looked at in one step: a millisecond in which nothing is answered."""
+"""Descriptors that one step looks at or closes: a millisecond in which nothing is answered."""
 PAUSE_SECONDS = 0.01
 """The time between two steps, in which requests are answered."""
 
@@ -51,9 +51,14 @@ class Guard:
         for place, one in enumerate(self._accepted(self._addresses), 1):
             if one is not None:
                 seen[one.peer] = one
-            if place % SLICE == 0:
-                await self._sleep(PAUSE_SECONDS)
+            await self._pause_after(place)
         self._connections.update(seen, began)
-        for peer in self._connections.to_close():
-            if peer in seen:
-                seen[peer].close()
+        closing = seen.keys() & self._connections.to_close()
+        for place, peer in enumerate(closing, 1):
+            seen[peer].close()
+            await self._pause_after(place)
+
+    async def _pause_after(self, place: int) -> None:
+        """Let requests be answered after each slice."""
+        if place % SLICE == 0:
+            await self._sleep(PAUSE_SECONDS)

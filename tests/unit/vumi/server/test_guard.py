@@ -28,9 +28,10 @@ closed: list[Peer] = []
 
 @dataclass
 class Process:
-    """A process with `descriptors`, of which the last one is a connection; a look may fail."""
+    """A process with `descriptors`, the last ones of which are connections; a look may fail."""
 
     descriptors: int = 1
+    connections: int = 1
     failures: int = 0
     looks: int = 0
     slept: list[float] = field(default_factory=list)
@@ -40,8 +41,9 @@ class Process:
         self.looks += 1
         if self.looks <= self.failures:
             raise MemoryError
-        yield from [None] * (self.descriptors - 1)
-        yield ClosedAccepted(("192.0.2.1", 1_024), 5)
+        yield from [None] * (self.descriptors - self.connections)
+        for place in range(self.connections):
+            yield ClosedAccepted(("192.0.2.1", 1_024 + place), 5)
 
     async def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -70,6 +72,14 @@ def test_a_look_at_many_descriptors_pauses_for_requests() -> None:
     event_loop.run(process.guard(Limits(share=0)).sweep())
     assert process.slept == [PAUSE_SECONDS] * 2
     assert len(closed) == 1
+
+
+def test_closing_many_connections_pauses_for_requests() -> None:
+    many = 2 * SLICE + 1
+    process = Process(descriptors=many, connections=many)
+    event_loop.run(process.guard(Limits(share=0)).sweep())
+    assert process.slept == [PAUSE_SECONDS] * 4
+    assert len(set(closed)) == many
 
 
 def test_it_goes_on_after_a_failure(caplog: pytest.LogCaptureFixture) -> None:
