@@ -183,12 +183,13 @@ def test_a_large_body_is_compressed_for_a_client_that_accepts_gzip(accepted: str
     plain = api_handler.handler(event("/"), None)
     made = event("/", headers={"Accept-Encoding": accepted})
     small = api_handler.handler(made, None)
-    assert gzip.decompress(base64.b64decode(small["body"])).decode() == plain["body"]
+    body = base64.b64decode(small["body"])
+    assert gzip.decompress(body).decode() == plain["body"]
+    assert body[4:8] == bytes(4), "a time would make each response another one"
     assert len(small["body"]) < len(plain["body"]) / 2
     assert small["isBase64Encoded"]
     assert small["headers"] == plain["headers"] | {"Content-Encoding": "gzip"}
     assert plain["headers"]["Vary"] == "Accept-Encoding"
-    assert api_handler.handler(made, None) == small
 
 
 @pytest.mark.parametrize("accepted", ["", "br", "gzip;q=0", "gzip ; q=0.000, br", "identity"])
