@@ -30,10 +30,11 @@ INFO = {
     "description": "Badge routes always return 200 with a badge that can be drawn, for an error"
     " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for"
     ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
-    "A path that is not described is 404 `not_found`. A method that is not described is the same on"
-    " AWS; one machine returns 405 `method_not_allowed` and lists the methods in `Allow`. Requests"
-    " that are refused before they reach a route have errors of the same form, but on one machine"
-    " the parser refuses malformed heads without a body.\n\n"
+    "A path that is not described is 404 `not_found`. A method that is not described is 405"
+    " `method_not_allowed`, and `Allow` lists the methods. On AWS, API Gateway itself refuses some"
+    ' requests, with `{"message"}` and no other header: 401 without a token, 403 for a token that'
+    " is malformed or unknown, 413, 429 and 503. On one machine, the parser refuses malformed heads"
+    " without a body.\n\n"
     "A query has at most 100 parameters. On one machine, a head of more than 16 KiB is 431"
     " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
     " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.\n\n"
