@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy import stage, template
+from deploy import http_api, stage, template
 from deploy.template import UnknownNameError, names_in, resolve
 
 NAMES = {
@@ -190,9 +190,11 @@ def test_every_reference_in_the_file_is_written_in_a_form_that_is_read() -> None
         assert "Fn::ImportValue" not in part
 
 
-def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
-    whole = template.load()
-    assert set(names_in(whole)) <= {*whole["Resources"], *whole["Parameters"]}
+def test_every_name_in_the_files_is_a_resource_or_a_parameter_of_them() -> None:
+    """`.chalice/http_api.yaml` is merged into the template of the one stack."""
+    whole, api = template.load(), http_api.load()
+    known = {*whole["Resources"], *whole["Parameters"], *api["Resources"]}
+    assert set(names_in([whole, api])) <= known
     assert set(conditions_in([whole["Resources"], whole["Outputs"]])) <= set(whole["Conditions"])
 
 
