@@ -26,6 +26,7 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
 from deploy import folding as stack_folding
+from deploy.patience import Patience
 from deploy.restored_content import ContentCheck
 from deploy.restored_table import NotRestoredError, RestoredTables
 from vumi.admin import command, counts_file, folding, redrive_command, token_command
@@ -209,10 +210,8 @@ def _resume(given: argparse.Namespace) -> None:
 
 
 def _make_restore(given: argparse.Namespace, check: Callable[[str], None]) -> restore.Restore:
-    properties = template.for_stage(template.load(), given.stage)["Resources"]["Table"][
-        "Properties"
-    ]
-    tables = RestoredTables(boto3.client("dynamodb"), properties)
+    table = template.for_stage(template.load(), given.stage)["Resources"]["Table"]
+    tables = RestoredTables(boto3.client("dynamodb"), table["Properties"], Patience())
     return restore.Restore(tables, boto3.client("lambda"), given.stage, _stack_name(given), check)
 
 

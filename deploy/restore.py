@@ -77,7 +77,7 @@ class Restore:
                 self.enable_consumers(enabled=True)
             except (BotoCoreError, ClientError, NotRestoredError) as another:
                 raise NotRestoredError(
-                    f"{error or type(error).__name__}; the consumers are stopped and could not be"
+                    f"{error!r}; the consumers are stopped and could not be"
                     f" started: {another}; start them: make resume"
                     f" STAGE={self.stage} STACK={self.stack}"
                 ) from error

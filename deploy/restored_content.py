@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.aws.attribute_values import decode_item
 from chalicelib.views import keys
@@ -23,18 +23,17 @@ from vumi.check.wallets import MALFORMED, Wallets
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
-    from types_boto3_s3 import S3Client
 
 
 @dataclass(frozen=True, slots=True)
 class ContentCheck:
-    """The check of a table's content, with the archive in a bucket.
+    """The check of a table's content, with the archive in a bucket, which `objects` reads.
 
     `report` gets each finding. With `is_accepted`, wrong content is only reported.
     """
 
     tables: DynamoDBClient
-    objects: S3Client
+    objects: Any
     bucket: str
     report: Callable[[Finding], None]
     is_accepted: bool = False
@@ -85,4 +84,4 @@ class ContentCheck:
         for name in (stored["Key"] for page in pages for stored in page.get("Contents", [])):
             if not name.startswith(f"{PREFIX}/{MALFORMED}/"):
                 body = self.objects.get_object(Bucket=self.bucket, Key=name)["Body"]
-                yield from wallets.add_object(name, cast("BinaryIO", body), is_later=is_later)
+                yield from wallets.add_object(name, body, is_later=is_later)

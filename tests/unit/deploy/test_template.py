@@ -190,9 +190,15 @@ def test_every_reference_in_the_file_is_written_in_a_form_that_is_read() -> None
         assert "Fn::ImportValue" not in part
 
 
+def mapping_name(function: str, part: dict[str, Any]) -> str:
+    """Return the name that SAM gives to the event source mapping of a function."""
+    return function + "".join(part.get("Properties", {}).get("Events", {}))
+
+
 def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
     whole = template.load()
-    assert set(names_in(whole)) <= {*whole["Resources"], *whole["Parameters"]}
+    mappings = {mapping_name(name, part) for name, part in whole["Resources"].items()}
+    assert set(names_in(whole)) <= {*whole["Resources"], *whole["Parameters"], *mappings}
     assert set(conditions_in([whole["Resources"], whole["Outputs"]])) <= set(whole["Conditions"])
 
 
@@ -211,7 +217,8 @@ def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
         for name, part in whole["Resources"].items()
         if "DeletionPolicy" in part
     }
-    assert kept == dict.fromkeys(KEPT, ("Retain", "Retain"))
+    others = dict.fromkeys(KEPT[1:], ("RetainExceptOnCreate", "Retain"))
+    assert kept == {KEPT[0]: ("Retain", "Retain"), **others}
     assert whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"] is True
 
 
