@@ -72,10 +72,10 @@ class RestoredTables:
 
         Raises `NotRestoredError` if a table of this name has another origin.
         """
-        if self._find(target) is None and self._begin(source, target, restore_time):
-            self._wait_until_active(target)
-            return
-        self._check_origin(self._wait_until_active(target), source, restore_time)
+        is_new = self._find(target) is None and self._begin(source, target, restore_time)
+        table = self._wait_until_active(target)
+        if not is_new:
+            self._check_origin(table, source, restore_time)
 
     def _begin(self, source: str, target: str, restore_time: datetime) -> bool:
         """Begin a restore; return False if the table is there, after an answer that was lost."""

@@ -177,7 +177,7 @@ class Stack:
         self.lambdas = FakeLambda({f"{STACK}-{function}": True for function in FUNCTIONS})
         self.pauses: list[float] = []
         self.checked: list[str] = []
-        self.check: Callable[[str], None] = self.checked.append
+        self.check: Callable[[str], None] = self.inspect
         self.properties = properties
 
     @property
@@ -185,6 +185,10 @@ class Stack:
         patience = Patience(self.pause)
         tables = RestoredTables(cast("Any", self.tables), self.properties, patience)
         return Restore(tables, cast("Any", self.lambdas), "prod", STACK, self.check)
+
+    def inspect(self, table: str) -> None:
+        assert self.tables.tables[table]["TableStatus"] == "ACTIVE"
+        self.checked.append(table)
 
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
