@@ -31,22 +31,11 @@ def restore(folder: Path, failing: str) -> tuple[subprocess.CompletedProcess[str
     for name, script in (("python", PYTHON), ("aws", AWS)):
         (programs / name).write_text(script)
         (programs / name).chmod(0o755)
-    for source in ("Makefile", *(path.name for path in template.ROOT.glob("requirements*.txt"))):
-        shutil.copy2(template.ROOT / source, folder)
-    stamps = [programs.parent / f"{name}.stamp" for name in ("made", "run", "dev")]
-    for order, stamp in enumerate(stamps):
-        stamp.touch()
-        os.utime(stamp, (order + 2**31, order + 2**31))
-    finished = subprocess.run(
-        [
-            "make",
-            "restore",
-            f"VENV={programs.parent}",
-            f"AWS={programs / 'aws'}",
-            "STAGE=prod",
-            "BUCKET=b",
-            "AT=2026-11-20T10:00:00Z",
-        ],  # fmt: skip
+    shutil.copy2(template.ROOT / "Makefile", folder)
+    _mark_installed(programs.parent, folder)
+    given = (f"VENV={programs.parent}", f"AWS={programs / 'aws'}", "STAGE=prod", "BUCKET=b")
+    finished = subprocess.run(  # noqa: S603  our own words
+        ["make", "restore", *given, "AT=2026-11-20T10:00:00Z"],  # noqa: S607
         cwd=folder,
         env={"PATH": os.environ["PATH"], "FAILING": failing},
         capture_output=True,
@@ -54,6 +43,15 @@ def restore(folder: Path, failing: str) -> tuple[subprocess.CompletedProcess[str
         check=False,
     )
     return finished, (folder / "steps").read_text().split()
+
+
+def _mark_installed(environment: Path, folder: Path) -> None:
+    """Make each file older than those that depend on it, so that nothing is installed."""
+    locks = [folder / name for name in ("requirements-standalone.txt", "requirements-dev.txt")]
+    stamps = [environment / f"{name}.stamp" for name in ("made", "run", "dev")]
+    for age, path in enumerate([*locks, *stamps]):
+        path.touch()
+        os.utime(path, (age, age))
 
 
 def test_the_consumers_start_after_the_deployment_and_the_fold(tmp_path: Path) -> None:
