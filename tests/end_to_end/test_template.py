@@ -846,7 +846,7 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     assert ("ApproximateAgeOfOldestMessage", "ViewsQueue") in seen
     for function in ("FoldViews", "ArchiveEntries"):
         assert {("IteratorAge", function), ("malformed", function)} <= seen
-    assert ("stored_directly", "APIHandler") in seen
+    assert ("stored_directly", "GetViews") in seen
     assert ("folds_postponed", "FoldViews") in seen
     assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
 
