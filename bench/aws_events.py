@@ -7,23 +7,41 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 from uuid import UUID
 
 from ulid import ULID
 
+from chalicelib.http.messages import Caller, Role
 from chalicelib.storage.items import Item
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows, marker_item
 from chalicelib.wallets.wallet import HOT_SECONDS, Entry, Posting
-from simulation.aws_events import item_removal, sqs_event, stream_event
+from simulation.aws_events import (
+    API_DOMAIN,
+    authorizer_event,
+    http_api_event,
+    item_removal,
+    sqs_event,
+    stream_event,
+)
 
 PATH = "/api/v1/views"
 WINDOWS = Windows()
 EVENTS_PATH = "/api/v1/events"
 
 
+HEADERS = {"accept": "*/*", "host": API_DOMAIN, "user-agent": "github-camo"}
+
+
 def get_views(badge_id: str) -> dict[str, Any]:
-    """Return a GET of a badge, as API Gateway's REST API sends it to Lambda."""
+    """Return a GET of a badge, as API Gateway's HTTP API sends it to Lambda."""
+    query = urlencode({"id": badge_id})
+    return http_api_event(PATH, rawQueryString=query, headers=HEADERS)
+
+
+def get_views_by_rest(badge_id: str) -> dict[str, Any]:
+    """Return a GET of a badge, as a REST API sends it to the original's Lambda."""
     return {
         "resource": PATH,
         "path": PATH,
@@ -52,56 +70,35 @@ def get_views(badge_id: str) -> dict[str, Any]:
 
 def post_event(document: Mapping[str, Any], token: str) -> dict[str, Any]:
     """Return a POST of an event, as API Gateway sends it to Lambda after the authorizer."""
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Content-Type": "application/json",
-        "Host": "badges.example",
-    }
-    return {
-        "resource": EVENTS_PATH,
-        "path": EVENTS_PATH,
-        "httpMethod": "POST",
-        "headers": headers,
-        "multiValueHeaders": {name: [value] for name, value in headers.items()},
-        "queryStringParameters": None,
-        "multiValueQueryStringParameters": None,
-        "pathParameters": None,
-        "stageVariables": None,
-        "requestContext": {
-            "resourcePath": EVENTS_PATH,
-            "httpMethod": "POST",
-            "path": f"/api{EVENTS_PATH}",
-            "stage": "api",
-            "identity": {"sourceIp": "192.0.2.1", "userAgent": "curl"},
-            "authorizer": {"principalId": "somebody", "role": "operator", "user": ""},
-        },
-        "body": json.dumps(document),
-        "isBase64Encoded": False,
-    }
+    return _request_of_an_operator(EVENTS_PATH, "POST", token, document)
 
 
-def put_posting(resource: str, names: Mapping[str, str], body: Mapping[str, str]) -> dict[str, Any]:
+def put_posting(path: str, body: Mapping[str, str]) -> dict[str, Any]:
     """Return a PUT of a deposit or a transfer, with a token without a user."""
-    event, path = post_event(body, "token"), resource.format(**names)
-    event |= {"resource": resource, "path": path, "httpMethod": "PUT", "pathParameters": names}
-    event["requestContext"] |= {"resourcePath": resource, "httpMethod": "PUT"}
-    return event
+    return _request_of_an_operator(path, "PUT", "token", body)
 
 
-def get_of_a_wallet(resource: str, wallet_id: str) -> dict[str, Any]:
+def get_of_a_wallet(path: str) -> dict[str, Any]:
     """Return a GET of a wallet's balance or journal."""
-    event = put_posting(resource, {"wallet_id": wallet_id}, {})
-    event["requestContext"] |= {"httpMethod": "GET"}
-    return event | {"httpMethod": "GET", "body": None}
+    return _request_of_an_operator(path, "GET", "token")
+
+
+def _request_of_an_operator(
+    path: str, method: str, token: str, body: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    return http_api_event(
+        path,
+        method,
+        headers={**HEADERS, **headers},
+        authorizer={"lambda": Caller(Role.OPERATOR).fields},
+        **({} if body is None else {"body": json.dumps(body)}),
+    )
 
 
 def authorization(token: str) -> dict[str, Any]:
-    """Return the event that API Gateway sends to an authorizer for a token's first request."""
-    return {
-        "type": "TOKEN",
-        "authorizationToken": f"Bearer {token}",
-        "methodArn": f"arn:aws:execute-api:us-east-1:000000000000:api/api/POST{EVENTS_PATH}",
-    }
+    """Return the event that API Gateway sends to the authorizer for a token's first request."""
+    return authorizer_event(f"Bearer {token}", EVENTS_PATH)
 
 
 def messages(bodies: Sequence[str]) -> dict[str, Any]:

@@ -44,6 +44,7 @@ TABLE = RouteTable(
         *views.ROUTES,
         *history_routes.ROUTES,
         *owner_routes.ROUTES,
+        *views.HEALTH_ROUTES,
         *page.ROUTES,
         Route("GET", "/openapi.json", get_description, with_head=True),
         *events.ROUTES,

@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import yaml
 
-from deploy import bytecode, sbom, template
+from deploy import bytecode, http_api, sbom, template
 from deploy.stage import Folder, forget_names
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
@@ -47,7 +47,7 @@ def package(stage: str, out: Path) -> None:
     _run_chalice(stage, work)
     made = work / "out"
     normalize(made / "deployment.zip", out / "deployment.zip")
-    packaged = yaml.safe_load((made / "sam.yaml").read_text())
+    packaged = http_api.replace_rest_api(yaml.safe_load((made / "sam.yaml").read_text()))
     (out / "sam.yaml").write_text(template.dump(template.for_stage(packaged, stage)))
     (out / "deployment.cdx.json").write_text(sbom.describe_package(out / "deployment.zip"))
     (out / "standalone.cdx.json").write_text(sbom.describe_standalone())

@@ -12,6 +12,7 @@ from chalicelib.views import keys as views_keys
 from chalicelib.wallets.wallet import Entry
 
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi/stream/2026-01-01T00:00:00.000"
+API_DOMAIN = "id.execute-api.us-east-1.amazonaws.com"
 BY_TTL = {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
 
 
@@ -34,6 +35,57 @@ def http_event(
         "requestContext": {"httpMethod": method, "resourcePath": path, "path": path},
         "body": None,
         "isBase64Encoded": False,
+    }
+
+
+def http_api_event(path: str, method: str = "GET", **more: Any) -> dict[str, Any]:
+    """Return an event of an HTTP API; `domain`, `stage` and `authorizer` go into its context.
+
+    Source: the API Gateway developer guide, "Create AWS Lambda proxy integrations for HTTP APIs".
+    """
+    domain, stage = more.pop("domain", API_DOMAIN), more.pop("stage", "$default")
+    authorizer = {"authorizer": more.pop("authorizer")} if "authorizer" in more else {}
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"host": domain},
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "id",
+            **authorizer,
+            "domainName": domain,
+            "domainPrefix": "id",
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": "192.0.2.1",
+                "userAgent": "agent",
+            },
+            "requestId": "JKJaXmPLvHcESHA=",
+            "routeKey": "$default",
+            "stage": stage,
+            "time": "10/Mar/2020:05:16:23 +0000",
+            "timeEpoch": 1583817383220,
+        },
+        "isBase64Encoded": False,
+        **more,
+    }
+
+
+def authorizer_event(authorization: str, path: str = "/api/v1/events") -> dict[str, Any]:
+    """Return the event that an HTTP API sends to its authorizer, payload format 2.0.
+
+    Source: the API Gateway developer guide, "Control access to HTTP APIs with AWS Lambda
+    authorizers".
+    """
+    return http_api_event(path, headers={"authorization": authorization}) | {
+        "type": "REQUEST",
+        "routeArn": f"arn:aws:execute-api:us-east-1:123456789012:id/$default/GET{path}",
+        "identitySource": [authorization],
+        "routeKey": f"GET {path}",
     }
 
 

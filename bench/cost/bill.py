@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from bench.cost.deployed import Deployed
-from bench.cost.invocations import ACCEPT, API, DISTRIBUTE, FIRE, PUT, Invocation
+from bench.cost.invocations import BEHIND_THE_API, DISTRIBUTE, FIRE, PUT, Invocation
 from chalicelib.concurrency import THREADS
 
 PRICES = Path(__file__).parent / "prices.json"
 GB, MB_IN_GB = 2**30, 1_024
+REST, HTTP = "rest_api_request", "http_api_request"
+"""The names of the prices of a request to an API, by its kind."""
 RECEIVED_AT_ONCE = 10
 """The most messages that one request to SQS receives or deletes (SQS API reference)."""
 
@@ -54,6 +56,11 @@ class Bill:
     deployed: Deployed
     design: str
 
+    @property
+    def api_request(self) -> str:
+        """Return the name of the price of a request: the original has a REST API."""
+        return HTTP if self.design == "vu-mi" else REST
+
     def usage(self, invocations: Iterable[Invocation]) -> Usage:
         total: Counter[str] = Counter()
         for invocation in invocations:
@@ -62,7 +69,7 @@ class Bill:
 
     def _usage(self, run: Invocation) -> dict[str, float]:
         return {
-            "rest_api_request": float(run.function in (API, ACCEPT)),
+            self.api_request: float(run.function in BEHIND_THE_API),
             "lambda_request": 1.0,
             f"lambda_{self.deployed.architecture}_gb_second": self.gb_seconds(run),
             "sqs_request": float(run.sends + _polls(run)),

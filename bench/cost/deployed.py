@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from bench.cost.invocations import (
     ACCEPT,
     API,
@@ -17,14 +15,17 @@ from bench.cost.invocations import (
     DISTRIBUTE,
     FIRE,
     FOLD,
+    GET,
     PUT,
     SWEEP,
 )
+from deploy import http_api, template
 from simulation.environment import ROOT
 
 FOLDER = ROOT / ".chalice"
 STACK = "vu-mi-prod"
 LOGICAL_IDS = {
+    GET: "GetViews",
     API: "APIHandler",
     PUT: "PutViews",
     FOLD: "FoldViews",
@@ -70,7 +71,7 @@ class Deployed:
     def read(cls) -> Deployed:
         """Read a stack from the files that deploy it. Raises `RuntimeError` as `of` does."""
         config = json.loads((FOLDER / "config.json").read_text())
-        return cls.of(config, yaml.safe_load((FOLDER / "resources.yaml").read_text()))
+        return cls.of(config, read_template())
 
     @classmethod
     def of(cls, config: Mapping[str, Any], template: Mapping[str, Any]) -> Deployed:
@@ -102,6 +103,13 @@ class Deployed:
             * sum("MetricsConfig" in source for source in _event_sources(resources)),
             dashboards=len(_of_type(resources, DASHBOARD)),
         )
+
+
+def read_template() -> template.Template:
+    """Read the resources of the one stack that Chalice does not make."""
+    read = template.load()
+    read["Resources"] |= http_api.load()["Resources"]
+    return read
 
 
 def _check(resources: Mapping[str, Any]) -> None:

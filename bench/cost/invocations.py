@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, TypeAlias
 from botocore.awsrequest import AWSResponse
 from moto import mock_aws
 
-from app import app
+from bench import aws_events as events
 from bench.cost.metered_table import MeteredTable
 from bench.cost.metering import Meter, Request, RequestMeter
 from bench.handlers import Shelf, handlers_over
 from chalicelib import telemetry
-from chalicelib.aws.authorizer import authorize
+from chalicelib.aws import api_handler, get_views, http_authorizer
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.consumers import (
     archive_entries,
@@ -47,8 +47,9 @@ from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
 
-API, PUT, FOLD = "api_handler", "put_views", "fold_views"
-AUTHORIZE, ACCEPT = "authorize", "api_handler, an event"
+GET, PUT, FOLD = "get_views", "put_views", "fold_views"
+API, AUTHORIZE, ACCEPT = "api_handler", "authorize", "api_handler, an event"
+BEHIND_THE_API = (GET, API, ACCEPT)
 PUT_EACH, FOLD_EACH = "put_views, a badge each", "fold_views, a badge each"
 """Batches of as many badges as views; the names above are for batches of one badge."""
 SWEEP, DISTRIBUTE, FIRE = "sweep_timers", "distribute_timers", "fire_timers"
@@ -114,16 +115,19 @@ class Design:
     dynamodb: Any
     sqs: Any
     has_port: bool = True
+    get_event: Callable[[str], dict[str, Any]] = events.get_views
+    """Makes the event of a GET of a badge, by its id."""
 
     @classmethod
     def vu_mi(cls) -> Design:
         """Return this project's design; `.chalice/resources.yaml` turns off Lambda's own lines."""
         handlers = {
-            API: app,
+            GET: get_views.handler,
             PUT: put_views,
             FOLD: fold_views,
-            AUTHORIZE: authorize,
-            ACCEPT: app,
+            AUTHORIZE: http_authorizer.handler,
+            API: api_handler.handler,
+            ACCEPT: api_handler.handler,
             SWEEP: sweep_timers,
             DISTRIBUTE: distribute_timers,
             FIRE: fire_timers,
@@ -136,10 +140,18 @@ class Design:
     def original(cls) -> Design:
         """Return the original's design; this imports it now, because it makes clients at import."""
         module = importlib.import_module("bench.original")
-        handlers = {API: module.app, PUT: module.put_views, FOLD: module.fold_by_get_and_put}
+        handlers = {GET: module.app, PUT: module.put_views, FOLD: module.fold_by_get_and_put}
         items = COUNT_OF_THE_ORIGINAL, keys.VIEW
         clients = module.table.meta.client, module.queue
-        return cls("original", *items, handlers, PLATFORM_LINES, *clients, has_port=False)
+        return cls(
+            "original",
+            *items,
+            handlers,
+            PLATFORM_LINES,
+            *clients,
+            has_port=False,
+            get_event=events.get_views_by_rest,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from app import app
 from bench import aws_events as events
 from bench.cost.invocations import Handler, check
 from bench.cost.metered_table import MeteredTable
 from bench.cost.metering import Request, RequestMeter
 from bench.handlers import handlers_over
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws import get_views
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage import ports
 from chalicelib.storage.ports import Table
@@ -57,7 +57,7 @@ class Machine:
 
     def get(self) -> tuple[int, Requests]:
         """Run a GET; return the count that it shows and its requests to the table."""
-        answer = app(events.get_views(BADGE_ID), None)
+        answer = get_views.handler(events.get_views(BADGE_ID), None)
         check(answer, 0)
         return int(json.loads(answer["body"])["message"]), self.meter.take()
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from bench import aws_events as events
 from bench.aws_events import WINDOWS
 from bench.cost.deployed import Deployed
-from bench.cost.invocations import API, FOLD, PUT, Design, Invocation, Runner, running
+from bench.cost.invocations import FOLD, GET, PUT, Design, Invocation, Runner, running
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
@@ -96,7 +96,7 @@ class Badge:
         more = range(self._live, live_views)
         self.runner.table.put_all([view_item(first + place) for place in more])
         self._live = live_views
-        return self.runner.invoke(API, live_views, events.get_views(BADGE_ID))[0]
+        return self.runner.invoke(GET, live_views, self.runner.design.get_event(BADGE_ID))[0]
 
     def _summary(self) -> Item:
         key = Key(keys.partition(BADGE_ID), self.runner.design.summary)
@@ -106,7 +106,7 @@ class Badge:
         return number(self._summary(), "count")
 
     def _get(self) -> None:
-        sent = self._invoke(API, 0, events.get_views(BADGE_ID))
+        sent = self._invoke(GET, 0, self.runner.design.get_event(BADGE_ID))
         if not self._queued:
             self.agenda.at(self.agenda.now + self.deployed.put_window_seconds, self._deliver)
         self._queued += sent

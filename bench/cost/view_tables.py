@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 
 from bench.aws_events import WINDOWS
-from bench.cost.bill import GB, Prices, Usage, add_usages
+from bench.cost.bill import GB, HTTP, REST, Prices, Usage, add_usages
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES, CountedEvents
 from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, Invocation
 from bench.cost.metering import Request
@@ -21,7 +20,7 @@ from simulation.report import Report
 FEW_LIVE, MOST_LIVE = min(LIVE_VIEWS), max(LIVE_VIEWS)
 MILLION = 1_000_000
 SERVICES = {
-    "API Gateway": ("rest_api_request", "http_api_request"),
+    "API Gateway": (REST, HTTP),
     "Lambda": ("lambda_request", "lambda_arm64_gb_second", "lambda_x86_64_gb_second"),
     "SQS": ("sqs_request",),
     "reads": ("read_unit",),
@@ -228,8 +227,8 @@ def _alternatives(designs: Sequence[Counted]) -> Report:
         f"$ per million views: {FEW_LIVE} live, {BUSY.views_a_day:,} a day": lambda c: _total(
             _busy(c), c
         ),
-        "the same behind an HTTP API": lambda c: _total(_behind_http_api(_busy(c)), c),
-        "the same without the metrics line of each GET": _without_metrics_of_get,
+        "the same behind a REST API": lambda c: _total(_renamed(_busy(c), HTTP, REST), c),
+        "the same behind an HTTP API": lambda c: _total(_renamed(_busy(c), REST, HTTP), c),
         f"$ per million views: {MOST_LIVE:,} live, {BUSY.views_a_day:,} a day": _of_hot_badge,
         "of these, the reads of the GET": _reads_of_hot_badge,
         "live views at which reads cost as much as all else": _equal_share,
@@ -245,16 +244,9 @@ def _busy(counted: Counted) -> Usage:
     return counted.of_a_view(counted.gets[FEW_LIVE], BUSY)
 
 
-def _behind_http_api(usage: Usage) -> Usage:
-    renamed = {"rest_api_request": "http_api_request"}
-    return {renamed.get(name, name): quantity for name, quantity in usage.items()}
-
-
-def _without_metrics_of_get(counted: Counted) -> str:
-    get = counted.gets[FEW_LIVE]
-    if not get.metrics:
-        return ""
-    return _total(counted.of_a_view(replace(get, log_bytes=0), BUSY), counted)
+def _renamed(usage: Usage, before: str, after: str) -> Usage:
+    """Return the usage with the requests to one kind of API as requests to another."""
+    return {after if name == before else name: quantity for name, quantity in usage.items()}
 
 
 def _of_hot_badge(counted: Counted) -> str:

@@ -10,7 +10,7 @@ from bench.aws_events import WINDOWS
 from bench.cost.bill import GB, Bill, Prices, Usage, add_usages, per_view
 from bench.cost.deployed import Deployed
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES
-from bench.cost.invocations import API, COUNT_OF_THE_ORIGINAL, Design, Invocation
+from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, GET, Design, Invocation
 from bench.cost.metered_handlers import machine_of
 from bench.cost.metering import Request, item_bytes, read_units
 from bench.cost.simulate_views import MINUTES, START, TWO_DAYS, UNEVEN, Lag, badge_of, view_item
@@ -72,11 +72,11 @@ class Counted:
 
     def consumed(self, run: Run) -> list[Invocation]:
         """Return the runs of the two consumers."""
-        return [one for one in self.taken[run] if one.function != API]
+        return [one for one in self.taken[run] if one.function != GET]
 
     def reads_of_get(self, run: Run) -> float:
         """Return the average read units of a GET."""
-        gets = [one for one in self.taken[run] if one.function == API]
+        gets = [one for one in self.taken[run] if one.function == GET]
         return mean(sum(request.read_units for request in get.requests) for get in gets)
 
     def kept(self) -> Usage:
@@ -98,7 +98,7 @@ class Counted:
         else:
             pages = [self.sizes[COUNT_OF_THE_ORIGINAL] + live_views * view]
         requests = [Request("Query", read_units(page, consistent=True)) for page in pages]
-        return Invocation(API, live_views, tuple(requests), sample.sends, sample.log_bytes)
+        return Invocation(GET, live_views, tuple(requests), sample.sends, sample.log_bytes)
 
 
 def count(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from bench.cost.bill import GB, Bill
+from bench.cost.bill import GB, HTTP, Bill
 from bench.cost.event_tables import KEY_WRITES
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES
 from bench.cost.invocations import Invocation
@@ -51,7 +51,7 @@ def _request_row(counted: CountedWallets, what: str, run: Invocation) -> Sequenc
     units = _write_units(run)
     read = sum(request.read_units for request in run.requests)
     usage = {"write_unit": units, "read_unit": read}
-    asked = counted.prices.cost({"rest_api_request": 1})
+    asked = counted.prices.cost({HTTP: 1})
     stored = counted.prices.cost(usage)
     return (
         what,
@@ -71,7 +71,7 @@ def _a_second(counted: CountedWallets) -> Report:
     deposits, transfers = (
         A_SECOND * _write_units(counted.runs[what]) for what in (DEPOSIT, TRANSFER)
     )
-    of_api = A_SECOND * counted.prices.cost({"rest_api_request": 1})
+    of_api = A_SECOND * counted.prices.cost({HTTP: 1})
     write = counted.prices.cost({"write_unit": 1})
     rows = [
         ("requests a second", A_SECOND, A_SECOND, counted.deployed.most_requests_a_second),

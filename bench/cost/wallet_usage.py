@@ -17,7 +17,7 @@ from chalicelib.aws.attribute_values import encode_item
 from chalicelib.storage.items import Item, text
 from chalicelib.wallets import opening
 from chalicelib.wallets.journal import PAGE
-from chalicelib.wallets.routes import WALLET
+from chalicelib.wallets.routes import WALLETS
 from chalicelib.wallets.wallet import Posting, entry, nonce
 
 DEPOSIT, TRANSFER = "a deposit", "a transfer"
@@ -40,21 +40,20 @@ class Bank:
 
     def deposit(self) -> Invocation:
         """Deposit into the first wallet."""
-        names = {"wallet_id": self.wallets[0]}
-        return self._ask(events.put_posting(f"{WALLET}/deposit", names, self._body(AMOUNT)))
+        path = f"{WALLETS}/{self.wallets[0]}/deposit"
+        return self._ask(events.put_posting(path, self._body(AMOUNT)))
 
     def transfer(
         self, amount: int = AMOUNT, status: int = 204, *, again: bool = False
     ) -> Invocation:
         """Transfer from the first wallet to the second, perhaps with the last nonce again."""
-        names = dict(zip(("wallet_id", "target_id"), self.wallets, strict=True))
+        first, second = self.wallets
         body = self._body(amount, again=again)
-        resource = f"{WALLET}/transfer/{{target_id}}"
-        return self._ask(events.put_posting(resource, names, body), status)
+        return self._ask(events.put_posting(f"{WALLETS}/{first}/transfer/{second}", body), status)
 
     def get(self, what: str) -> Invocation:
         """Get the `balance` or the `transactions` of the first wallet."""
-        return self._ask(events.get_of_a_wallet(f"{WALLET}/{what}", self.wallets[0]), 200)
+        return self._ask(events.get_of_a_wallet(f"{WALLETS}/{self.wallets[0]}/{what}"), 200)
 
     def archive(self, count: int) -> Invocation:
         """Archive a batch of the stream with this many entries, of other wallets."""

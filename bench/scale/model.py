@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.aws_events import WINDOWS
 from bench.cost.bill import Bill, Prices, interpolated
 from bench.cost.deployed import Deployed
-from bench.cost.invocations import API, FOLD, FOLD_EACH, PUT, PUT_EACH, Invocation
+from bench.cost.invocations import FOLD, FOLD_EACH, GET, PUT, PUT_EACH, Invocation
 from bench.cost.metering import Request
 from bench.cost.view_usage import DAY
 from bench.scale.usage import Units, transactions
@@ -297,7 +297,7 @@ class Model:
 
     def get_ms(self, live: int = 0) -> float:
         """Return the milliseconds of a GET with this many live views."""
-        return self.bill.billed_ms(Invocation(API, live, (Request("Query"),), sends=1))
+        return self.bill.billed_ms(Invocation(GET, live, (Request("Query"),), sends=1))
 
     def put_ms(self, views: float, badges: float, hot: float = 0.0) -> float:
         """Return the milliseconds of a batch; hot badges run concurrently, items are put by 25.
@@ -515,7 +515,7 @@ def seconds_of_functions(model: Model, load: Load) -> dict[str, float]:
     fold_ms = model.fold_ms(load.stored / folds, max(1.0, load.folds / folds))
     badges, hot = load.badges / load.batches, load.hot_batches / load.batches
     return {
-        API: load.rate * model.get_ms() / 1000,
+        GET: load.rate * model.get_ms() / 1000,
         PUT: load.batches * model.put_ms(load.batch, badges, hot) / 1000,
         FOLD: folds * fold_ms / 1000,
     }

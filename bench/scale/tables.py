@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from bench.cost.bill import GB, MB_IN_GB, RECEIVED_AT_ONCE, Usage
-from bench.cost.invocations import API
+from bench.cost.bill import GB, HTTP, MB_IN_GB, RECEIVED_AT_ONCE, REST, Usage
+from bench.cost.invocations import GET
 from bench.scale.model import (
     HOTTEST,
     Model,
@@ -294,7 +294,7 @@ def _days(model: Model) -> float:
     return float(model.prices.assumed["hours_a_month"]) / 24
 
 
-def dollars(model: Model, traffic: Traffic, api: str = "rest_api_request") -> dict[str, float]:
+def dollars(model: Model, traffic: Traffic, api: str = HTTP) -> dict[str, float]:
     """Return the dollars of a month of average traffic, by service."""
     seconds = _days(model) * DAY_SECONDS
     usage = {name: much * seconds for name, much in used(model, traffic).items()}
@@ -315,7 +315,7 @@ def used(model: Model, traffic: Traffic) -> Usage:
     folds = fold_batches(model, load)
     polls = 2 * max(1.0, load.batch / RECEIVED_AT_ONCE)
     memory = model.deployed.memory_mb / MB_IN_GB
-    log = load.rate * units.get_log + load.batches * units.put_log + folds * units.fold_log
+    log = load.batches * units.put_log + folds * units.fold_log
     return {
         "lambda_request": load.rate + load.batches + folds,
         f"lambda_{model.deployed.architecture}_gb_second": memory
@@ -330,18 +330,14 @@ def used(model: Model, traffic: Traffic) -> Usage:
 def _alternatives(model: Model) -> Report:
     rows: dict[str, list[float]] = {
         "as deployed": [],
-        "behind an HTTP API": [],
-        "and without the metrics line of each GET": [],
+        "behind a REST API": [],
         f"as deployed, the exponent of Zipf {FLATTER}": [],
     }
     for size in SIZES:
         traffic = traffic_of(size)
-        http = sum(dollars(model, traffic, "http_api_request").values())
-        lines = traffic.mean * _days(model) * DAY_SECONDS * model.units.get_log / GB
         figures = (
             sum(dollars(model, traffic).values()),
-            http,
-            http - model.prices.cost({"log_gb": lines}),
+            sum(dollars(model, traffic, REST).values()),
             sum(dollars(model, traffic_of(size, FLATTER)).values()),
         )
         for name, figure in zip(rows, figures, strict=True):
@@ -382,15 +378,15 @@ def _inputs(model: Model) -> Report:
         "ms of a request to DynamoDB": assumed["waiting_ms"]["dynamodb"],
         "ms of a transaction": model.transaction_ms,
         "seconds from a GET to its view in the table": model.lag,
-        "ms of a GET": seconds_of_functions(model, model.load(traffic_of(SIZES[0]), 1))[API] * 1000,
+        "ms of a GET": seconds_of_functions(model, model.load(traffic_of(SIZES[0]), 1))[GET] * 1000,
         f"ms of put_views, {deployed.put_batch} views of one badge": model.put_ms(100, 1),
         f"ms of put_views, {deployed.put_batch} badges": model.put_ms(100, 100),
         f"ms of fold_views, {full:,} views of one badge": model.fold_ms(full, 1),
         f"ms of fold_views, {full:,} badges with a view each": model.fold_ms(full, full),
         "folds a second of a shard, of a view each": model.fold_a_second(1.0),
         "folds a second of a shard, of ten views each": model.fold_a_second(10.0),
-        "$ per million of the first tier, REST API": tiers("rest_api_request")[0][1] * 1e6,
-        "$ per million of the first tier, HTTP API": tiers("http_api_request")[0][1] * 1e6,
+        "$ per million of the first tier, REST API": tiers(REST)[0][1] * 1e6,
+        "$ per million of the first tier, HTTP API": tiers(HTTP)[0][1] * 1e6,
     }
     return Report(
         title="What goes in",

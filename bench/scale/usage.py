@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bench import aws_events as events
 from bench.aws_events import WINDOWS
 from bench.cost.deployed import Deployed
-from bench.cost.invocations import API, FOLD, PUT, Design, Invocation, Runner, running
+from bench.cost.invocations import FOLD, PUT, Design, Invocation, Runner, running
 from bench.cost.metering import item_bytes, read_units
 from bench.cost.simulate_views import START, Agenda, view_item
 from bench.stubbed_aws import BADGE_ID
@@ -42,7 +42,6 @@ class Units:
     overdue: float
     summary_bytes: int
     view_bytes: int
-    get_log: int
     put_log: int
     fold_log: int
 
@@ -85,7 +84,6 @@ def count_units(deployed: Deployed) -> Units:
         agenda.now += WINDOWS.window + WINDOWS.grace
         fold = fold_of(runner, badge_ids(BADGES), agenda.now)
         agenda.now += DAY
-        get = runner.invoke(API, 0, events.get_views(f"{BADGE_ID}/0"))[0]
         put_of(runner, badge_ids(BADGES), agenda.now)
         agenda.now += WINDOWS.window + WINDOWS.grace
         next_day = fold_of(runner, badge_ids(BADGES), agenda.now)
@@ -104,7 +102,6 @@ def count_units(deployed: Deployed) -> Units:
         overdue=sum(request.read_units for request in overdue.requests) - look,
         summary_bytes=sizes[keys.SUMMARY],
         view_bytes=sizes[keys.VIEW],
-        get_log=get.log_bytes,
         put_log=put.log_bytes,
         fold_log=fold.log_bytes,
     )

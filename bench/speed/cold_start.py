@@ -17,11 +17,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from bench import aws_events as events
 from bench.measuring import interleaved, medians
@@ -34,6 +34,8 @@ ROUNDS = 9
 BADGES = (BADGE_ID, "octocat/another")
 AIM = 0.8
 OURS, PLAIN, ORIGINAL = "", "plain ", "original "
+
+Event: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,9 @@ def _unpack(folder: Path) -> tuple[Path, Path]:
 
 
 def _ours() -> dict[str, Start]:
-    get, put, fold = _first_events()
+    get, put, fold = _first_events(events.get_views)
     return {
-        "api_handler": Start("app", "app", ("table", "views_queue"), get),
+        "get_views": Start("chalicelib.aws.get_views", "handler", ("table", "views_queue"), get),
         "put_views": Start("chalicelib.aws.consumers", "put_views", ("table",), put),
         "fold_views": Start("chalicelib.aws.consumers", "fold_views", ("table",), fold),
     }
@@ -116,17 +118,17 @@ def _ours() -> dict[str, Start]:
 
 def _originals() -> dict[str, Start]:
     """Return the original's lambdas: one module, which makes its clients at import."""
-    get, put, fold = _first_events()
+    get, put, fold = _first_events(events.get_views_by_rest)
     return {
-        "api_handler": Start("bench.original", "app", (), get),
+        "get_views": Start("bench.original", "app", (), get),
         "put_views": Start("bench.original", "put_views", (), put),
         "fold_views": Start("bench.original", "fold_views", (), fold),
     }
 
 
-def _first_events() -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def _first_events(get_views: Callable[[str], Event]) -> tuple[Event, Event, Event]:
     now = time.time()
-    return events.get_views(BADGE_ID), events.views(BADGES, now), events.removals(BADGES, now)
+    return get_views(BADGE_ID), events.views(BADGES, now), events.removals(BADGES, now)
 
 
 def _row(name: str, ready: Mapping[str, float], handled: Mapping[str, float]) -> Sequence[str]:

@@ -1,36 +1,49 @@
-"""The Lambda handler for the events of an HTTP API or a function URL, payload format 2.0.
+"""The way of an HTTP API or a function URL to a table of routes, by payload format 2.0.
 
-It needs no Chalice. Source: the API Gateway developer guide, "Create AWS Lambda proxy integrations
-for HTTP APIs".
+The functions `get_views` and `api_handler` of the one stack use it. It needs no Chalice. Source:
+the API Gateway developer guide, "Create AWS Lambda proxy integrations for HTTP APIs".
 """
 
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from chalicelib.api import TABLE
 from chalicelib.aws import resources
 from chalicelib.http import errors, query
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ClientError, ForbiddenError
 from chalicelib.http.messages import Caller, Request, Response
+from chalicelib.lazy import lazy
+
+if TYPE_CHECKING:
+    import gzip
+
+    from chalicelib.http.routing import RouteTable
+else:
+    gzip = lazy("gzip")
 
 Event = Mapping[str, Any]
 FUNCTION_URL = ".lambda-url."
 """A part of each function URL's domain."""
 DEFAULT_STAGE = "$default"
+ACCEPTS_GZIP = re.compile(r"(?i)\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
+"""The header `Accept-Encoding` of a client that accepts gzip (RFC 9110, 12.5.3)."""
+COMPRESSED_BYTES = 1_400
+"""The smallest body that is compressed. A smaller one fits into one packet."""
 
 
-def handler(event: Event, context: Any) -> dict[str, Any]:
-    """Answer a request; check its token here if there is no Lambda authorizer."""
+def answer(table: RouteTable, event: Event, context: Any) -> dict[str, Any]:
+    """Answer a request by a table; check its token here if there is no Lambda authorizer."""
     try:
         request = to_request(event)
     except ClientError as refusal:
         return _to_event(errors.to_response(refusal))
-    return _to_event(dispatch(TABLE, request, resources.current(), context))
+    response = dispatch(table, request, resources.current(), context)
+    return _to_event(response, request.headers.get("accept-encoding", ""))
 
 
 def to_request(event: Event) -> Request:
@@ -78,10 +91,21 @@ def _caller(authorizer: Mapping[str, Any]) -> Caller | None:
     return caller
 
 
-def _to_event(response: Response) -> dict[str, Any]:
+def _to_event(response: Response, accepted: str = "") -> dict[str, Any]:
+    """Return the event of a response, compressed if it is large and its client accepts gzip.
+
+    The same body always has the same compressed bytes.
+    """
+    is_large = len(response.body) >= COMPRESSED_BYTES
+    headers = dict(response.headers) | ({"Vary": "Accept-Encoding"} if is_large else {})
+    is_compressed = is_large and bool(ACCEPTS_GZIP.search(accepted))
+    body = response.body
+    if is_compressed:
+        headers["Content-Encoding"] = "gzip"
+        body = base64.b64encode(gzip.compress(body, mtime=0))
     return {
         "statusCode": response.status,
-        "headers": dict(response.headers),
-        "body": response.body.decode(),
-        "isBase64Encoded": False,
+        "headers": headers,
+        "body": body.decode(),
+        "isBase64Encoded": is_compressed,
     }

@@ -73,12 +73,12 @@ class Emulator:
         assert finished.returncode == 0, finished.stdout + finished.stderr
         return finished.stdout
 
-    def get(self, api: str, stage: str, path: str) -> dict[str, Any]:
-        """Send a GET to a deployed REST API.
+    def get(self, api: str, path: str) -> dict[str, Any]:
+        """Send a GET to a deployed HTTP API.
 
         Return the response in the format of shields.io's endpoint.
         """
-        url = self.url(api, stage, path)
+        url = self.url(api, path)
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as answer:  # noqa: S310
             assert answer.status == 200
             badge: dict[str, Any] = json.load(answer)
@@ -87,7 +87,7 @@ class Emulator:
     def ask(
         self, url: str, method: str, token: str = "", body: object = None
     ) -> tuple[int, dict[str, Any]]:
-        """Send a request about events to a deployed REST API; return the status and the body."""
+        """Send a request about events to a deployed HTTP API; return the status and the body."""
         headers = {"Content-Type": "application/json"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -99,9 +99,9 @@ class Emulator:
         except urllib.error.HTTPError as refused:
             return refused.code, json.load(refused)
 
-    def url(self, api: str, stage: str, path: str) -> str:
-        """Return the URL of a path of a REST API on the emulator."""
-        return f"{self.endpoint}/restapis/{api}/{stage}/_user_request_{path}"
+    def url(self, api: str, path: str) -> str:
+        """Return the URL of a path of an HTTP API on the emulator."""
+        return f"{self.endpoint}/_aws/execute-api/{api}{path}"
 
     def invocations(self, function: str) -> int:
         """Return how often a function ran, according to its log."""

@@ -1,11 +1,11 @@
 """Both deployments to AWS, run on an emulator, and the resources that they create.
 
-The emulator runs the REST API and its authorizer, the functions from the real zip, the event
+The emulator runs the HTTP API and its authorizer, the functions from the real zip, the event
 source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
 of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
-(`test_policies.py` compares requests with policies), throttling, API Gateway's own errors, alarms
-that fire or watch an expression, and Chalice's own import of a REST API (the stack imports the same
-document).
+(`test_policies.py` compares requests with policies), throttling, alarms that fire or watch an
+expression, and the REST API of `chalice deploy` (`test_chalice_routes.py` sends events in AWS's
+form to its function).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import gzip
 import json
 import re
 import time
+import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -120,14 +121,14 @@ def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
     given = " ".join(f"{name}={value}" for name, value in parameters.items())
     printed = aws.make("deploy", STAGE="prod", BUCKET="packages", PARAMETERS=given)
     url = printed.splitlines()[-1]
-    found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/prod/api/v1/views\?id=hello", url)
+    found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/api/v1/views\?id=hello", url)
     assert found, f"no badge's URL at the end of {printed}"
     api, stack = found[1], outputs(aws, "vu-mi-prod")
     table, stream = stack["TableName"], stack["TableStreamArn"]
 
-    assert aws.get(api, "prod", "/healthz") == {"status": "ok"}
+    assert aws.get(api, "/healthz") == {"status": "ok"}
     for taken in range(3):
-        badge = aws.get(api, "prod", BADGE)
+        badge = aws.get(api, BADGE)
         assert badge == {
             "schemaVersion": 1,
             "label": "views",
@@ -136,11 +137,11 @@ def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
         }
         until(lambda taken=taken: len(views(aws, table)) == taken + 1, "the view is put")  # type: ignore[misc]
     marker = put_old_views(aws, table, 2, hours=3)
-    assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "5", "before the fold"
+    assert aws.get(api, BADGE + "&peek=1")["message"] == "5", "before the fold"
     for _ in range(2):
         fold(aws, "vu-mi-prod-fold_views", stream, marker)
         assert count(aws, table) == 2, "delivered twice, folded once"
-        assert aws.get(api, "prod", BADGE + "&peek=1")["message"] == "5", "after the fold"
+        assert aws.get(api, BADGE + "&peek=1")["message"] == "5", "after the fold"
     assert len(views(aws, table)) == 5, "the views stay"
 
 
@@ -170,7 +171,7 @@ def _mapping(aws: Emulator, function: str) -> Any:
 
 
 def events_url(aws: Emulator, path: str = "") -> str:
-    return aws.url(outputs(aws, "vu-mi-prod")["RestAPIId"], "prod", EVENTS + path)
+    return aws.url(outputs(aws, "vu-mi-prod")["HttpApiId"], EVENTS + path)
 
 
 def done(aws: Emulator, event_id: str) -> dict[str, Any]:
@@ -189,6 +190,31 @@ def test_an_event_requires_a_token(aws: Emulator) -> None:
     unknown = tokens.new_token()
     assert [aws.ask(events_url(aws), "POST", t, wanted)[0] for t in ("", unknown)] == [401, 403]
     assert aws.ask(events_url(aws, "/refused"), "GET", TOKEN)[0] == 404
+
+
+def test_the_api_answers_every_path_in_the_form_of_our_errors_but_not_the_authorizers(
+    aws: Emulator,
+) -> None:
+    """No route has the first two requests, so the default route answers them."""
+    api = outputs(aws, "vu-mi-prod")["HttpApiId"]
+
+    def refusal(path: str, method: str = "GET", token: str = "") -> tuple[int, dict[str, Any]]:
+        return aws.ask(aws.url(api, path), method, token)
+
+    status, body = refusal("/nowhere")
+    assert (status, body["error"]["code"]) == (404, "not_found")
+    status, body = refusal("/api/v1/views", "POST")
+    assert (status, body["error"]["code"]) == (405, "method_not_allowed")
+    assert refusal(EVENTS) == (401, {"message": "Unauthorized"})
+    assert refusal(EVENTS, "GET", "too-short") == (403, {"message": "Forbidden"})
+
+
+def test_the_page_is_compressed(aws: Emulator) -> None:
+    url = aws.url(outputs(aws, "vu-mi-prod")["HttpApiId"], "/")
+    asked = urllib.request.Request(url, headers={"Accept-Encoding": "gzip"})  # noqa: S310
+    with urllib.request.urlopen(asked) as answer:  # noqa: S310
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert gzip.decompress(answer.read()).startswith(b"<!doctype html>")
 
 
 def test_a_token_that_the_command_creates_opens_the_routes_of_its_holder(aws: Emulator) -> None:
@@ -381,14 +407,14 @@ def _count_messages(aws: Emulator, queue: str) -> int:
 def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -> None:
     """The badge has no marker any more; its young view stays live."""
     stack = outputs(aws, "vu-mi-prod")
-    api, table = stack["RestAPIId"], stack["TableName"]
+    api, table = stack["HttpApiId"], stack["TableName"]
     put_old_views(aws, table, 3, "lost")
-    assert aws.get(api, "prod", "/api/v1/views?id=lost")["message"] == "3"
+    assert aws.get(api, "/api/v1/views?id=lost")["message"] == "3"
     until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
     assert "folded 3 views of 3 badges" in aws.make("fold", STAGE="prod")
     assert "folded 0 views" in aws.make("fold", STAGE="prod")
     assert count(aws, table, "lost") == 3
-    assert aws.get(api, "prod", "/api/v1/views?id=lost&peek=1")["message"] == "4"
+    assert aws.get(api, "/api/v1/views?id=lost&peek=1")["message"] == "4"
 
 
 def test_counts_are_imported_by_one_command_and_again_without_effect(
@@ -396,14 +422,14 @@ def test_counts_are_imported_by_one_command_and_again_without_effect(
 ) -> None:
     file = tmp_path / "counts.csv"
     file.write_text("id,count\nmoved/here,1000\n")
-    api = outputs(aws, "vu-mi-prod")["RestAPIId"]
+    api = outputs(aws, "vu-mi-prod")["HttpApiId"]
     for options, told, shown in (
         ("--dry-run", "1 imported", "0"),
         ("", "1 imported", "1000"),
         ("", "1 unchanged", "1000"),
     ):
         assert told in aws.make("import", STAGE="prod", FILE=str(file), OPTIONS=options)
-        badge = aws.get(api, "prod", "/api/v1/views?id=moved%2Fhere&peek=1")
+        badge = aws.get(api, "/api/v1/views?id=moved%2Fhere&peek=1")
         assert badge["message"] == shown
 
 
@@ -435,9 +461,9 @@ def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> N
     assert ttl["TimeToLiveDescription"]["AttributeName"] == "ttl"
 
     assert count(aws, table) == 4, "folded before TTL is on"
-    assert aws.get(before["RestAPIId"], "prod", BADGE)["message"] == "7"
+    assert aws.get(before["HttpApiId"], BADGE)["message"] == "7"
     until(lambda: len(views(aws, table)) == 8, "the view is put into the restored table")
-    assert aws.get(before["RestAPIId"], "prod", BADGE + "&peek=1")["message"] == "8"
+    assert aws.get(before["HttpApiId"], BADGE + "&peek=1")["message"] == "8"
     mapped = {function: _mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
     assert mapped["fold_views"]["EventSourceArn"] == stream
     assert {mapping["State"] for mapping in mapped.values()} == {"Enabled"}

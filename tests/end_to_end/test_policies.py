@@ -11,11 +11,12 @@ import ast
 import io
 import json
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
+from urllib.parse import urlencode
 
 import botocore.session
 import pytest
@@ -25,7 +26,7 @@ from moto import mock_aws
 from ulid import ULID
 
 from app import app
-from chalicelib.aws import resources
+from chalicelib.aws import get_views, resources
 from chalicelib.aws.authorizer import authorize
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.consumers import (
@@ -57,14 +58,15 @@ from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.view_queue import ViewMessages
 from chalicelib.wallets.wallet import Entry, Posting
-from deploy import template
-from deploy.completion import FUNCTIONS
+from deploy import http_api, template
+from deploy.completion import FUNCTIONS as OF_CHALICE
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from simulation.aws_table import create_table
 from vumi.admin.tokens import TokenStore
 
 FOLDER = template.ROOT / ".chalice"
+FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
 NOW = 1_767_225_600.0
 MARK = 1_767_225_900
 """The end of the window that begins now."""
@@ -257,6 +259,8 @@ class Aws:
     routes: set[tuple[str, str]] = field(default_factory=set)
     running: str = ""
     now: float = NOW
+    has_get_views: bool = False
+    """Whether `get_views` answers its routes, as in the one stack."""
 
     claims = Leases()
     map_parallel = staticmethod(map)
@@ -327,9 +331,16 @@ class Aws:
         return self._answer(by_query | more | {"body": json.dumps(fields)})
 
     def _answer(self, event: dict[str, Any]) -> Any:
-        self.routes.add((event["httpMethod"], event["resource"]))
-        with self._noting("api_handler"):
-            answer = app(event, None)
+        method, path = event["httpMethod"], event["resource"]
+        self.routes.add((method, path))
+        if self.has_get_views and get_views.TABLE.find(path):
+            query = urlencode(event["multiValueQueryStringParameters"] or {}, doseq=True)
+            with self._noting("get_views"):
+                made = events.http_api_event(path, method, rawQueryString=query)
+                answer = get_views.handler(made, None)
+        else:
+            with self._noting("api_handler"):
+                answer = app(event, None)
         is_json = answer["body"].startswith("{")
         return json.loads(answer["body"]) if is_json else answer["body"]
 
@@ -691,8 +702,30 @@ class Asked:
     routes: set[tuple[str, str]]
 
 
+OF_VIEWS = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
+OF_EVENTS = (
+    schedule_on_every_path,
+    sweep_on_every_path,
+    fire_on_every_path,
+    move_money_on_every_path,
+)
+
+
 @pytest.fixture(scope="module")
 def all_asked() -> Asked:
+    """Return the rights of Chalice's functions, and of `get_views` from the one stack."""
+    asked = walk(*OF_VIEWS, *OF_EVENTS, archive_on_every_path)
+    apart = walk(*OF_VIEWS, has_get_views=True)
+    name = "get_views"
+    return Asked(
+        asked.rights | {name: apart.rights[name]},
+        asked.keys | {name: apart.keys[name]},
+        asked.routes,
+    )
+
+
+def walk(*paths: Callable[[Aws], None], has_get_views: bool = False) -> Asked:
+    """Walk paths of a new deployment; return the requests of its functions."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
         dynamodb, sqs, s3 = (
@@ -702,24 +735,11 @@ def all_asked() -> Asked:
         stream = create_table(dynamodb, "vu-mi")
         names = {queue: queue.replace(".", "-") for queue in QUEUES}
         urls = {q: sqs.create_queue(QueueName=name)["QueueUrl"] for q, name in names.items()}
-        aws = Aws(dynamodb, sqs, s3, stream, urls)
+        aws = Aws(dynamodb, sqs, s3, stream, urls, has_get_views=has_get_views)
         stack.callback(resources.use, None)
         resources.use(aws)
-        of_views = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
-        of_events = (
-            schedule_on_every_path,
-            sweep_on_every_path,
-            fire_on_every_path,
-            move_money_on_every_path,
-        )
-        for walk in (
-            *of_views,
-            *of_events,
-            archive_on_every_path,
-            refuse_batches,
-            ask_without_a_table,
-        ):
-            walk(aws)
+        for path in (*paths, refuse_batches, ask_without_a_table):
+            path(aws)
     return Asked(aws.asked, aws.keys, aws.routes)
 
 
@@ -777,7 +797,7 @@ def test_all_statements_of_several_actions_on_the_table_name_the_same_keys(funct
 
 
 def test_each_function_has_these_kinds_of_items() -> None:
-    """Only the API and its authorizer read tokens."""
+    """Only `api_handler` and the authorizer read tokens, and `get_views` has no other items."""
     kinds = {
         function: {keys for statement in about_items(function) for keys in leading_keys(statement)}
         for function in FUNCTIONS
@@ -787,6 +807,7 @@ def test_each_function_has_these_kinds_of_items() -> None:
     others = {"WALLET#*", "OWNER#*", "TOKEN#*"}
     assert kinds == {
         "api_handler": {*badges, "SEEN#*", *of_events, "HEALTH", *others},
+        "get_views": {*badges, "SEEN#*"},
         "put_views": {*badges, "SEEN#*"},
         "fold_views": badges,
         "authorize": {"TOKEN#*"},
@@ -811,6 +832,14 @@ def test_each_function_uses_these_actions(asked: dict[str, set[Right]]) -> None:
             "dynamodb:BatchWriteItem",
             "dynamodb:ConditionCheckItem",
             "dynamodb:DeleteItem",
+            "dynamodb:GetItem",
+            "dynamodb:PutItem",
+            "dynamodb:Query",
+            "dynamodb:UpdateItem",
+            "sqs:SendMessage",
+        },
+        "get_views": {
+            "dynamodb:BatchWriteItem",
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:Query",
@@ -852,6 +881,7 @@ def test_each_function_sends_only_to_its_own_queues(asked: dict[str, set[Right]]
     }
     assert sent == {
         "api_handler": {QUEUE, TIMERS_QUEUE},
+        "get_views": {QUEUE},
         "put_views": set(),
         "fold_views": set(),
         "authorize": set(),
@@ -916,7 +946,8 @@ def test_a_policy_names_only_what_the_template_has_and_the_functions_own_log(fun
     assert made <= set(whole["Resources"])
     assert given <= set(whole["Parameters"])
     assert {*template.conditions_in(policy(function))} <= set(whole["Conditions"])
-    name = whole["Resources"][FUNCTIONS[function]]["Properties"]["FunctionName"]
+    functions = whole["Resources"] | http_api.load()["Resources"]
+    name = functions[FUNCTIONS[function]]["Properties"]["FunctionName"]
     assert name == {"Fn::Sub": f"${{AWS::StackName}}-{function}"}
 
 
@@ -944,7 +975,7 @@ def test_chalice_uses_these_policies_unchanged() -> None:
     assert {
         function: settings["iam_policy_file"]
         for function, settings in config["lambda_functions"].items()
-    } == {function: f"policies/{function}.json" for function in FUNCTIONS}
+    } == {function: f"policies/{function}.json" for function in OF_CHALICE}
 
 
 # ---- completeness of the operations

@@ -18,7 +18,7 @@ from bench.aws_events import WINDOWS
 from bench.cost import hot
 from bench.cost.deployed import Deployed
 from bench.cost.hot import Hour, lived
-from bench.cost.invocations import API, Design
+from bench.cost.invocations import GET, Design
 from bench.cost.metered_handlers import Machine, Requests, machine_of
 from bench.cost.simulate_views import START, Agenda, badge_of
 from bench.scale import __main__ as scale
@@ -201,7 +201,7 @@ def test_a_badge_at_a_steady_rate_costs_what_the_model_says(model: Model) -> Non
     assert load.writes / rate == pytest.approx(units / 50, rel=0.005)
     put_ms = [model.bill.billed_ms(run) for run in runs if run.function == "put_views"]
     assert max(put_ms) == model.put_ms(1, 1)
-    gets = [model.bill.billed_ms(run) for run in runs if run.function == API]
+    gets = [model.bill.billed_ms(run) for run in runs if run.function == GET]
     assert model.get_ms() in gets
 
 

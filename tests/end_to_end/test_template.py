@@ -29,24 +29,26 @@ from packaging.utils import canonicalize_name
 from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]
 from samtranslator.translator.translator import Translator  # type: ignore[import-untyped]
 
-from app import app
 from chalicelib import telemetry
+from chalicelib.api import TABLE
+from chalicelib.aws import get_views
+from chalicelib.aws.authorizer import CACHED_SECONDS
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
-from chalicelib.http import authorization
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
 from deploy import redrive, template
-from deploy.completion import FUNCTIONS
+from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
 
 STAGES = ["prod", "dev"]
+FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
 USER_ID = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 MAX_BYTES = 400_000
 """Lambda unpacks the package at a cold start; boto3 alone would be about 15 MB."""
@@ -384,6 +386,7 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
     ("function", "role", "timeout", "settings"),
     [
         ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | HAS_SECRETS),
+        ("get_views", "GetViewsRole", 10, TABLE_NAME | VIEWS_QUEUE_URL | IDS),
         ("put_views", "PutViewsRole", 20, TABLE_NAME),
         ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
         ("authorize", "AuthorizeRole", 5, TABLE_NAME | TOKENS),
@@ -502,55 +505,71 @@ def test_every_function_has_a_log_group_with_a_retention(stack: Resources) -> No
 # ---- the API
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_api_is_throttled_and_logs_no_visitor(stacks: dict[str, Resources], stage: str) -> None:
-    """It has no access log, execution log or trace, because each would contain addresses."""
-    [(_, properties)] = of_type(stacks[stage], "AWS::ApiGateway::Stage").items()
-    del properties["DeploymentId"]
+def test_the_api_is_throttled_and_logs_no_visitor(stack: Resources) -> None:
+    """It has no access log, because that would contain addresses; an HTTP API has no other log."""
+    [(_, properties)] = of_type(stack, "AWS::ApiGatewayV2::Stage").items()
     assert properties == {
-        "RestApiId": {"Ref": "RestAPI"},
-        "StageName": stage,
-        "TracingEnabled": False,
-        "MethodSettings": [
-            {
-                "ResourcePath": "/*",
-                "HttpMethod": "*",
-                "ThrottlingRateLimit": {"Ref": "RequestsPerSecond"},
-                "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"},
-                "LoggingLevel": "OFF",
-                "DataTraceEnabled": False,
-            }
-        ],
+        "ApiId": {"Ref": "HttpApi"},
+        "StageName": "$default",
+        "AutoDeploy": True,
+        "DefaultRouteSettings": {
+            "ThrottlingRateLimit": {"Ref": "RequestsPerSecond"},
+            "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"},
+            "DetailedMetricsEnabled": False,
+        },
     }
 
 
-def test_the_api_has_the_routes_of_the_app_and_may_call_two_functions_alone(
+def test_the_one_api_is_an_http_api_without_cors_of_its_own(stack: Resources) -> None:
+    """The functions send the headers of CORS."""
+    [api] = of_type(stack, "AWS::ApiGatewayV2::Api").values()
+    assert api == {"Name": {"Ref": "AWS::StackName"}, "ProtocolType": "HTTP"}
+    assert not [part for part in stack.values() if "AWS::ApiGateway::" in part["Type"]]
+
+
+def routes(stack: Resources) -> dict[str, dict[str, Any]]:
+    return {
+        route["RouteKey"]: route for route in of_type(stack, "AWS::ApiGatewayV2::Route").values()
+    }
+
+
+def function_of(stack: Resources, route: Mapping[str, Any]) -> str:
+    """Return the function that a route calls by its integration."""
+    [name] = template.names_in(route["Target"])
+    integration = stack[name]["Properties"]
+    assert integration["IntegrationType"] == "AWS_PROXY"
+    assert integration["PayloadFormatVersion"] == "2.0"
+    [function] = template.names_in(integration["IntegrationUri"])
+    return function
+
+
+def test_the_api_has_the_routes_of_the_table_and_may_call_three_functions_alone(
     stack: Resources,
 ) -> None:
-    body = stack["RestAPI"]["Properties"]["Body"]
-    routes = {path: {*map(str.upper, methods)} for path, methods in body["paths"].items()}
-    assert routes == {path: {*methods} for path, methods in app.routes.items()}
-    assert routes["/api/v1/views"] >= {"GET", "HEAD"}
-    called = {
-        method["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
-        for methods in body["paths"].values()
-        for method in methods.values()
-    }
-    assert [uri.split("/functions/")[1] for uri in called] == ["${APIHandler.Arn}/invocations"]
+    """The default route answers all other paths and methods."""
+    made = routes(stack)
+    table = {f"{method} {route.path}" for route in TABLE.routes for method in route.methods}
+    assert set(made) == {*table, "$default"}
+    assert "HEAD /api/v1/views" in made
+    called = {key: function_of(stack, route) for key, route in made.items()}
+    of_views = {key for key, function in called.items() if function == "GetViews"}
+    views = {route.path for route in get_views.TABLE.routes}
+    assert {key.split(" ")[1] for key in of_views} == views
+    assert {called[key] for key in made.keys() - of_views} == {"APIHandler"}
     permissions = [
         permission
         for permission in of_type(stack, "AWS::Lambda::Permission").values()
         if permission["Principal"] == "apigateway.amazonaws.com"
     ]
-    assert {*template.names_in([permission["FunctionName"] for permission in permissions])} == {
-        "APIHandler",
-        "Authorize",
-    }
+    assert sorted(
+        template.names_in([permission["FunctionName"] for permission in permissions])
+    ) == ["APIHandler", "Authorize", "GetViews"]
     for permission in permissions:
-        assert set(template.names_in(permission["SourceArn"])) == {"RestAPI"}
+        assert set(template.names_in(permission["SourceArn"])) == {"HttpApi"}
 
 
 FOR_ALL = {
+    "$default",
     "/",
     "/api/v1/events/{event_id}/badge",
     "/api/v1/events/{event_id}/badge.svg",
@@ -562,23 +581,15 @@ FOR_ALL = {
 """Routes that require no token, in addition to those of badges."""
 
 
-def test_events_and_wallets_ask_for_a_token_and_no_badge_does(
-    stack: Resources,
-) -> None:
-    body = stack["RestAPI"]["Properties"]["Body"]
-    guarded = {
-        path
-        for path, methods in body["paths"].items()
-        for method in methods.values()
-        if method.get("security") == [{"authorize": []}]
-    }
-    free = {
-        path
-        for path, methods in body["paths"].items()
-        for method in methods.values()
-        if "security" not in method
-    }
-    assert guarded == {
+def test_events_and_wallets_ask_for_a_token_and_no_badge_does(stack: Resources) -> None:
+    """A path without a route calls `api_handler`, which checks the token itself."""
+    by_authorization: dict[str, set[str]] = {"CUSTOM": set(), "NONE": set()}
+    for key, route in routes(stack).items():
+        by_authorization[route["AuthorizationType"]].add(key.split(" ")[-1])
+        guarded = route["AuthorizationType"] == "CUSTOM"
+        assert route.get("AuthorizerId") == ({"Ref": "HttpApiAuthorizer"} if guarded else None)
+    free = by_authorization["NONE"]
+    assert by_authorization["CUSTOM"] == {
         "/api/v1/events",
         "/api/v1/events/{event_id}",
         "/echoAtTime",
@@ -592,53 +603,21 @@ def test_events_and_wallets_ask_for_a_token_and_no_badge_does(
         "/api/v1/wallets/{wallet_id}/transactions",
         "/api/v1/wallets/{wallet_id}/transfer/{target_id}",
     }
-    assert guarded | free == set(body["paths"])
-    assert not guarded & free
     assert {path for path in free if "views" not in path and "badges" not in path} == FOR_ALL
-    authorizer = body["securityDefinitions"]["authorize"]
-    assert (authorizer["in"], authorizer["name"]) == ("header", "Authorization")
-    asked = authorizer["x-amazon-apigateway-authorizer"]
-    assert (asked["type"], asked["authorizerResultTtlInSeconds"]) == ("token", 300)
-    assert {*template.names_in(asked["authorizerUri"])} == {"Authorize"}
-    assert asked["identityValidationExpression"].startswith("^[Bb][Ee][Aa][Rr][Ee][Rr] +")
 
 
-def test_errors_of_api_gateway_have_the_form_of_every_error(stack: Resources) -> None:
-    given = stack["RestAPI"]["Properties"]["Body"]["x-amazon-apigateway-gateway-responses"]
-    answers = {
-        kind: (answer.get("statusCode"), *_error(answer["responseTemplates"]))
-        for kind, answer in given.items()
+def test_the_authorizer_is_asked_once_in_five_minutes_for_each_token(stack: Resources) -> None:
+    [authorizer] = of_type(stack, "AWS::ApiGatewayV2::Authorizer").values()
+    assert {*template.names_in(authorizer.pop("AuthorizerUri"))} == {"Authorize"}
+    assert authorizer == {
+        "ApiId": {"Ref": "HttpApi"},
+        "Name": "authorize",
+        "AuthorizerType": "REQUEST",
+        "AuthorizerPayloadFormatVersion": "2.0",
+        "EnableSimpleResponses": True,
+        "IdentitySource": ["$request.header.Authorization"],
+        "AuthorizerResultTtlInSeconds": CACHED_SECONDS,
     }
-    not_found = ("404", "not_found", "there is no such route")
-    unchecked = ("500", "internal", "the token can not be checked: try again")
-    assert answers == {
-        "MISSING_AUTHENTICATION_TOKEN": not_found,
-        "INVALID_SIGNATURE": not_found,
-        "EXPIRED_TOKEN": not_found,
-        "RESOURCE_NOT_FOUND": not_found,
-        "UNAUTHORIZED": ("401", "unauthorized", authorization.NO_TOKEN),
-        "ACCESS_DENIED": ("403", "forbidden", "this token opens nothing here"),
-        "AUTHORIZER_FAILURE": unchecked,
-        "AUTHORIZER_CONFIGURATION_ERROR": unchecked,
-        "THROTTLED": ("429", "too_many_requests", "too many requests: try again"),
-        "REQUEST_TOO_LARGE": ("413", "too_large", "the request is too large"),
-        "DEFAULT_4XX": (None, "bad_request", "what is wrong"),
-        "DEFAULT_5XX": (None, "internal", "out of order: try again"),
-    }
-    waits = {kind: answer.get("responseParameters") for kind, answer in given.items()}
-    assert waits.pop("THROTTLED") == {"gatewayresponse.header.Retry-After": "'1'"}
-    assert waits.pop("UNAUTHORIZED") == {"gatewayresponse.header.WWW-Authenticate": "'Bearer'"}
-    assert not any(waits.values())
-
-
-def _error(templates: dict[str, str]) -> tuple[str, str]:
-    """Return the code and the message, with JSON text in place of API Gateway's variable."""
-    [(kind, text)] = templates.items()
-    assert kind == "application/json"
-    body = json.loads(text.replace("$context.error.messageString", '"what is wrong"'))
-    assert set(body) == {"error"}
-    assert set(body["error"]) == {"code", "message"}
-    return body["error"]["code"], body["error"]["message"]
 
 
 # ---- metrics, alarms and the dashboard
@@ -665,7 +644,7 @@ METRICS = {
         "TimeToLiveDeletedItemCount",
         "WriteThrottleEvents",
     },
-    ("AWS/ApiGateway", "ApiName", "Stage"): {"Count", "Latency", "4XXError", "5XXError"},
+    ("AWS/ApiGateway", "ApiId"): {"Count", "Latency", "4xx", "5xx"},
 }
 """Metrics that AWS emits, by their namespace and dimensions.
 
@@ -679,10 +658,11 @@ KINDS = {
     "function": "AWS::Lambda::Function",
     "TableName": "AWS::DynamoDB::Table",
     "EventSourceMappingUUID": "AWS::Lambda::EventSourceMapping",
-    "Stage": "AWS::ApiGateway::Stage",
+    "ApiId": "AWS::ApiGatewayV2::Api",
 }
 """The type of resource in each dimension."""
-CONSUMERS = {
+COUNTING = {
+    "_take": ["GetViews"],
     "store_views": ["PutViews"],
     "fold_badges": ["FoldViews"],
     "archive_entries": ["ArchiveEntries"],
@@ -698,7 +678,7 @@ CONSUMERS = {
         "ArchiveEntries",
     ],
 }
-"""The functions that count, with their Lambda functions; others run in `APIHandler`."""
+"""The functions that count, with their Lambda functions."""
 
 Metric: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 """Namespace, name, and the dimensions, each with the name that its value refers to."""
@@ -711,8 +691,8 @@ def counted() -> set[tuple[str, str]]:
     for path in (template.ROOT / "chalicelib").rglob("*.py"):
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, ast.FunctionDef):
-                runs_in = CONSUMERS.get(function.name, ["APIHandler"])
-                found |= set(product(runs_in, _counted_in(function)))
+                metrics = _counted_in(function)
+                found |= set(product(COUNTING[function.name] if metrics else (), metrics))
     return found
 
 
@@ -820,10 +800,7 @@ def test_alarms_and_the_dashboard_use_only_metrics_that_are_emitted(
 def test_every_watched_resource_exists(stack: Resources, look: Any) -> None:
     for _, _, dimensions in look(stack):
         for dimension, name in dimensions:
-            if dimension == "ApiName":
-                assert name == stack["RestAPI"]["Properties"]["Body"]["info"]["title"]
-            else:
-                assert stack[name]["Type"] == KINDS[dimension]
+            assert stack[name]["Type"] == KINDS[dimension]
 
 
 def test_the_programs_metrics_are_watched_with_their_dimension() -> None:
@@ -869,7 +846,7 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     assert ("ApproximateAgeOfOldestMessage", "ViewsQueue") in seen
     for function in ("FoldViews", "ArchiveEntries"):
         assert {("IteratorAge", function), ("malformed", function)} <= seen
-    assert ("stored_directly", "APIHandler") in seen
+    assert ("stored_directly", "GetViews") in seen
     assert ("folds_postponed", "FoldViews") in seen
     assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
 

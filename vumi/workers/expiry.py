@@ -15,7 +15,7 @@ from vumi.storage.database import Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import any_expired, fetch, remove_expired
 
-BATCH_REMOVALS = 500
+BATCH_REMOVALS = 100
 """Removals in one transaction, so that no visitor waits long for it."""
 EXPIRY_SECONDS = 1.0
 """The interval between two searches for expired items."""

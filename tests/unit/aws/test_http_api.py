@@ -1,19 +1,21 @@
-"""The handler of HTTP APIs and function URLs, with events as AWS documents them."""
+"""The functions of the HTTP API, with events as AWS documents them."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from chalicelib.aws import http_api, resources
+from chalicelib.aws import api_handler, get_views, http_api, resources
 from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request, Role
 from chalicelib.views.view_queue import ViewMessages
+from simulation.aws_events import http_api_event as event
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -21,7 +23,6 @@ from simulation.tokens import store_token
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 TOKEN, UNKNOWN = tokens.new_token(), tokens.new_token()
-API = "id.execute-api.us-east-1.amazonaws.com"
 FUNCTION_URL = "id.lambda-url.us-east-1.on.aws"
 OPERATOR = {"lambda": Caller(Role.OPERATOR).fields}
 OF_USER = {"lambda": Caller(Role.USER, USER).fields}
@@ -36,43 +37,6 @@ def queue() -> Iterator[FakeQueue]:
     resources.use(GivenResources(table, ViewMessages(queue)))
     yield queue
     resources.use(None)
-
-
-def event(path: str, method: str = "GET", **more: Any) -> dict[str, Any]:
-    """Return an event of an HTTP API; `domain`, `stage` and `authorizer` go into its context.
-
-    Source: the API Gateway developer guide, "Create AWS Lambda proxy integrations for HTTP APIs".
-    """
-    domain, stage = more.pop("domain", API), more.pop("stage", "$default")
-    authorizer = {"authorizer": more.pop("authorizer")} if "authorizer" in more else {}
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": "",
-        "headers": {"host": domain},
-        "requestContext": {
-            "accountId": "123456789012",
-            "apiId": "id",
-            **authorizer,
-            "domainName": domain,
-            "domainPrefix": "id",
-            "http": {
-                "method": method,
-                "path": path,
-                "protocol": "HTTP/1.1",
-                "sourceIp": "192.0.2.1",
-                "userAgent": "agent",
-            },
-            "requestId": "JKJaXmPLvHcESHA=",
-            "routeKey": "$default",
-            "stage": stage,
-            "time": "10/Mar/2020:05:16:23 +0000",
-            "timeEpoch": 1583817383220,
-        },
-        "isBase64Encoded": False,
-        **more,
-    }
 
 
 def refusal(answer: dict[str, Any]) -> tuple[int, str]:
@@ -122,35 +86,37 @@ def test_a_path_is_as_the_caller_encoded_it_without_the_stage(
 
 
 def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
-    answer = http_api.handler(event("/api/v1/views", rawQueryString="id=a%2Fb&label=%C3%BC"), None)
+    answer = api_handler.handler(
+        event("/api/v1/views", rawQueryString="id=a%2Fb&label=%C3%BC"), None
+    )
     assert answer["statusCode"] == 200
     assert json.loads(answer["body"])["label"] == "ü"
     assert answer["headers"]["Content-Type"] == "application/json"
     assert answer["isBase64Encoded"] is False
     assert len(queue.bodies) == 1
-    assert http_api.handler(event("/nowhere"), None)["statusCode"] == 404
+    assert api_handler.handler(event("/nowhere"), None)["statusCode"] == 404
 
 
 def test_a_query_with_too_many_parameters_is_refused() -> None:
     made = event("/api/v1/views", rawQueryString="&" * 100)
-    assert refusal(http_api.handler(made, None)) == (400, "bad_request")
+    assert refusal(api_handler.handler(made, None)) == (400, "bad_request")
 
 
 def test_a_malformed_setting_is_an_internal_error() -> None:
     resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
-    assert refusal(http_api.handler(event("/healthz"), None)) == (500, "internal")
+    assert refusal(api_handler.handler(event("/healthz"), None)) == (500, "internal")
 
 
 def test_an_owner_of_an_id_with_a_slash_gives_it_in_the_query() -> None:
     """An HTTP API decodes the path, so that the id would be two segments there."""
     path = "/api/v1/badges"
-    claimed = http_api.handler(event(path, "POST", body='{"id": "a/b"}'), None)
+    claimed = api_handler.handler(event(path, "POST", body='{"id": "a/b"}'), None)
     headers = {"authorization": f"Bearer {json.loads(claimed['body'])['secret']}"}
     for method, status in (("GET", 200), ("DELETE", 204)):
         made = event(path, method, rawQueryString="id=a%2Fb", headers=headers)
-        assert http_api.handler(made, None)["statusCode"] == status
+        assert api_handler.handler(made, None)["statusCode"] == status
     decoded = event(f"{path}/a/b", headers=headers)
-    assert refusal(http_api.handler(decoded, None)) == (404, "not_found")
+    assert refusal(api_handler.handler(decoded, None)) == (404, "not_found")
 
 
 @pytest.mark.parametrize(
@@ -170,17 +136,74 @@ def test_an_owner_of_an_id_with_a_slash_gives_it_in_the_query() -> None:
 def test_a_route_of_operators_is_closed_to_others(
     more: dict[str, Any], status: int, code: str
 ) -> None:
-    assert refusal(http_api.handler(event("/api/v1/events", **more), None)) == (status, code)
+    assert refusal(api_handler.handler(event("/api/v1/events", **more), None)) == (status, code)
 
 
 @pytest.mark.parametrize(
     "more", [{"authorizer": OPERATOR}, {"headers": {"Authorization": f"Bearer {TOKEN}"}}]
 )
 def test_a_route_of_operators_is_open_by_the_authorizer_or_by_a_token(more: dict[str, Any]) -> None:
-    assert http_api.handler(event("/api/v1/events", **more), None)["statusCode"] == 200
+    assert api_handler.handler(event("/api/v1/events", **more), None)["statusCode"] == 200
 
 
 def test_a_token_does_not_replace_a_role_that_the_authorizer_does_not_name() -> None:
     headers = {"authorization": f"Bearer {TOKEN}"}
     made = event("/api/v1/events", authorizer={"lambda": {"role": ""}}, headers=headers)
-    assert refusal(http_api.handler(made, None)) == (403, "forbidden")
+    assert refusal(api_handler.handler(made, None)) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/views", "/api/v1/views.svg", "/v1/api/views"])
+def test_the_function_of_views_counts_them(queue: FakeQueue, path: str) -> None:
+    made = event(path, rawQueryString="id=a%2Fb")
+    assert get_views.handler(made, None) == api_handler.handler(made, None)
+    assert len(queue.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [
+        ("/api/v1/views/history", "GET", 200),
+        ("/api/v1/views/history.svg", "HEAD", 200),
+        ("/api/v1/views", "POST", 405),
+        ("/healthz", "GET", 404),
+        ("/api/v1/badges", "GET", 404),
+        ("/api/v1/events", "GET", 404),
+    ],
+)
+def test_the_function_of_views_answers_no_other_route(path: str, method: str, status: int) -> None:
+    made = event(path, method, rawQueryString="id=a")
+    assert get_views.handler(made, None)["statusCode"] == status
+
+
+@pytest.mark.parametrize(
+    "accepted", ["gzip", "br, gzip", "deflate;q=0.5,GZIP;q=0.01", "x-gzip", "gzip; q=1.0"]
+)
+def test_a_large_body_is_compressed_for_a_client_that_accepts_gzip(accepted: str) -> None:
+    """An HTTP API compresses nothing."""
+    plain = api_handler.handler(event("/"), None)
+    made = event("/", headers={"Accept-Encoding": accepted})
+    small = api_handler.handler(made, None)
+    body = base64.b64decode(small["body"])
+    assert gzip.decompress(body).decode() == plain["body"]
+    assert body[4:8] == bytes(4), "a time would make each response another one"
+    assert len(small["body"]) < len(plain["body"]) / 2
+    assert small["isBase64Encoded"]
+    assert small["headers"] == plain["headers"] | {"Content-Encoding": "gzip"}
+    assert plain["headers"]["Vary"] == "Accept-Encoding"
+
+
+@pytest.mark.parametrize("accepted", ["", "br", "gzip;q=0", "gzip ; q=0.000, br", "identity"])
+def test_a_client_that_does_not_accept_gzip_gets_text(accepted: str) -> None:
+    answer = api_handler.handler(event("/", headers={"accept-encoding": accepted}), None)
+    assert answer["body"].startswith("<!doctype html>")
+    assert not answer["isBase64Encoded"]
+    assert "Content-Encoding" not in answer["headers"]
+
+
+def test_a_badge_is_not_compressed() -> None:
+    """It fits into one packet, and compressing it would delay every badge."""
+    made = event("/api/v1/views.svg", rawQueryString="id=a", headers={"accept-encoding": "gzip"})
+    answer = get_views.handler(made, None)
+    assert answer["body"].startswith("<svg")
+    assert len(answer["body"]) < http_api.COMPRESSED_BYTES
+    assert not {"Content-Encoding", "Vary"} & set(answer["headers"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploy import stage, template
+from deploy import http_api, stage, template
 from deploy.template import UnknownNameError, names_in, resolve
 
 NAMES = {
@@ -195,10 +195,12 @@ def mapping_name(function: str, part: dict[str, Any]) -> str:
     return function + "".join(part.get("Properties", {}).get("Events", {}))
 
 
-def test_every_name_in_the_file_is_a_resource_or_a_parameter_of_it() -> None:
-    whole = template.load()
+def test_every_name_in_the_files_is_a_resource_or_a_parameter_of_them() -> None:
+    """`.chalice/http_api.yaml` is merged into the template of the one stack."""
+    whole, api = template.load(), http_api.load()
     mappings = {mapping_name(name, part) for name, part in whole["Resources"].items()}
-    assert set(names_in(whole)) <= {*whole["Resources"], *whole["Parameters"], *mappings}
+    known = {*whole["Resources"], *whole["Parameters"], *api["Resources"], *mappings}
+    assert set(names_in([whole, api])) <= known
     assert set(conditions_in([whole["Resources"], whole["Outputs"]])) <= set(whole["Conditions"])
 
 

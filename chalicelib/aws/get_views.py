@@ -1,0 +1,19 @@
+"""`get_views`: the function of the one stack that answers view badges and their history.
+
+It imports no other feature, so that its cold start is short, and its role has no other items.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chalicelib.aws import http_api
+from chalicelib.http.routing import RouteTable
+from chalicelib.views import history_routes, routes
+
+TABLE = RouteTable((*routes.ROUTES, *history_routes.ROUTES))
+
+
+def handler(event: http_api.Event, context: Any) -> dict[str, Any]:
+    """Answer a request for a badge of views."""
+    return http_api.answer(TABLE, event, context)

@@ -1,0 +1,106 @@
+"""The HTTP API of the one stack, in place of the REST API that Chalice packages.
+
+Its resources are in `.chalice/http_api.yaml`, and its routes come from the table of routes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from chalicelib.api import TABLE
+from chalicelib.aws import get_views
+from chalicelib.http.routing import Authentication, Route
+from deploy import template
+from deploy.stage import Folder
+from deploy.template import Template
+
+RESOURCES = template.ROOT / ".chalice" / "http_api.yaml"
+REST_API, API_HANDLER = "RestAPI", "APIHandler"
+HANDLERS = {
+    API_HANDLER: "chalicelib.aws.api_handler.handler",
+    "Authorize": "chalicelib.aws.http_authorizer.handler",
+}
+"""The handlers of Chalice's functions that read the events of an HTTP API, without Chalice."""
+
+
+def load() -> Template:
+    """Read `.chalice/http_api.yaml`."""
+    read: Template = yaml.load(RESOURCES.read_text(), Loader=yaml.CSafeLoader)
+    return read
+
+
+def replace_rest_api(packaged: Template) -> Template:
+    """Return the template of `chalice package` with the HTTP API in place of the REST API."""
+    added = load()
+    resources = {
+        **_without_rest_api(packaged["Resources"]),
+        **added["Resources"],
+        **routes(TABLE.routes),
+    }
+    for function, handler in HANDLERS.items():
+        resources[function] = _with_properties(resources[function], Handler=handler)
+    _complete_get_views(resources)
+    outputs = {**_without_rest_api(packaged["Outputs"]), **added["Outputs"]}
+    return {**packaged, "Resources": resources, "Outputs": outputs}
+
+
+def _without_rest_api(parts: Template) -> Template:
+    """Return the parts without the REST API and those that refer to it."""
+    return {
+        name: part
+        for name, part in parts.items()
+        if name != REST_API and REST_API not in template.names_in(part)
+    }
+
+
+def _complete_get_views(resources: Template) -> None:
+    """Add the policy of `get_views`, and the properties that it shares with `api_handler`."""
+    policy = {
+        "PolicyName": "GetViewsRolePolicy",
+        "PolicyDocument": json.loads(Folder().policy("get_views").read_text()),
+    }
+    resources["GetViewsRole"] = _with_properties(resources["GetViewsRole"], Policies=[policy])
+    for name, model in (("GetViews", API_HANDLER), ("GetViewsLogGroup", "ApiHandlerLogGroup")):
+        own = resources[name]["Properties"]
+        resources[name] = _with_properties(resources[model], **own)
+
+
+def _with_properties(resource: Template, **properties: Any) -> Template:
+    return {**resource, "Properties": {**resource["Properties"], **properties}}
+
+
+def routes(table: Iterable[Route]) -> Template:
+    """Return the routes of a table: one resource for each method of a path."""
+    return {
+        _logical_id(method, route.path): _route(f"{method} {route.path}", route)
+        for route in table
+        for method in route.methods
+    }
+
+
+def _logical_id(method: str, path: str) -> str:
+    words = re.findall("[A-Za-z0-9]+", f"{method} {path}")
+    return "".join(["Route", *map(str.capitalize, words)])
+
+
+def _route(key: str, route: Route) -> Template:
+    is_of_views = route in get_views.TABLE.routes
+    integration = "GetViewsIntegration" if is_of_views else "ApiHandlerIntegration"
+    properties = {
+        "ApiId": {"Ref": "HttpApi"},
+        "RouteKey": key,
+        "Target": {"Fn::Sub": f"integrations/${{{integration}}}"},
+        **_authorization(route.authentication),
+    }
+    return {"Type": "AWS::ApiGatewayV2::Route", "Properties": properties}
+
+
+def _authorization(authentication: Authentication) -> Template:
+    if authentication is Authentication.NONE:
+        return {"AuthorizationType": "NONE"}
+    return {"AuthorizationType": "CUSTOM", "AuthorizerId": {"Ref": "HttpApiAuthorizer"}}

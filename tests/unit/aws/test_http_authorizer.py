@@ -1,0 +1,97 @@
+"""The authorizer of the HTTP API, with events and answers as AWS documents them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import NoReturn
+
+import pytest
+
+from chalicelib.aws import http_authorizer, resources
+from chalicelib.http import tokens
+from chalicelib.http.authentication import key
+from chalicelib.settings import Settings
+from chalicelib.storage.errors import Unavailable
+from simulation.aws_events import authorizer_event
+from simulation.memory_table import MemoryTable
+from simulation.resources import GivenResources
+from simulation.tables import FaultyTable
+from simulation.tokens import store_token
+
+TOKEN, BOOTSTRAP, USERS_TOKEN = (name * 6 for name in ("operator", "bootstrap", "users"))
+SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+REFUSED = {"isAuthorized": False}
+
+
+@pytest.fixture(autouse=True)
+def table() -> Iterator[MemoryTable]:
+    """Return the table with the tokens."""
+    table = MemoryTable()
+    store_token(table, TOKEN)
+    store_token(table, USERS_TOKEN, USER)
+    resources.use(GivenResources(table, settings=SETTINGS))
+    yield table
+    resources.use(None)
+
+
+def unreadable(table: MemoryTable) -> FaultyTable:
+    def fail(_: str) -> NoReturn:
+        raise Unavailable("throttled")
+
+    return FaultyTable(table, before_read=fail)
+
+
+def ask(header: str, path: str = "/api/v1/events") -> object:
+    return http_authorizer.handler(authorizer_event(header, path), None)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/events", "/timers", "/api/v1/wallets/me"])
+def test_the_answer_names_the_caller_and_is_the_same_for_every_route(path: str) -> None:
+    """API Gateway caches it for every route."""
+    for token in (TOKEN, BOOTSTRAP):
+        answer = {"isAuthorized": True, "context": {"role": "operator", "user": ""}}
+        assert ask(f"Bearer {token}", path) == answer
+    of_user = {"isAuthorized": True, "context": {"role": "user", "user": USER}}
+    assert ask(f"Bearer {USERS_TOKEN}", path) == of_user
+
+
+def test_a_revoked_token_is_refused(table: MemoryTable) -> None:
+    table.remove(key(tokens.digest(TOKEN)))
+    assert ask(f"Bearer {TOKEN}") == REFUSED
+
+
+@pytest.mark.parametrize(
+    ("header", "reason"),
+    [
+        ("", "missing"),
+        ("Bearer", "malformed"),
+        (f"Bearer {TOKEN[:19]}", "malformed"),
+        (f"Basic {TOKEN}", "malformed"),
+        (f"Bearer {TOKEN},Bearer {TOKEN}", "malformed"),
+    ],
+)
+def test_a_malformed_token_is_refused_without_a_read_and_logged_without_its_text(
+    table: MemoryTable, caplog: pytest.LogCaptureFixture, header: str, reason: str
+) -> None:
+    """An HTTP API has no `identityValidationExpression`."""
+    resources.use(GivenResources(unreadable(table), settings=SETTINGS))
+    with caplog.at_level(logging.INFO):
+        assert ask(header) == REFUSED
+    [record] = caplog.records
+    fields = {"function": "authorize", "reason": reason, "left_out": 0}
+    assert (record.getMessage(), vars(record)["fields"]) == ("token_refused", fields)
+
+
+def test_an_unknown_token_is_refused() -> None:
+    assert ask(f"Bearer {TOKEN}x") == REFUSED
+
+
+def test_an_unreadable_table_is_a_failure_which_api_gateway_does_not_cache(
+    table: MemoryTable,
+) -> None:
+    resources.use(GivenResources(unreadable(table), settings=SETTINGS))
+    assert ask(f"Bearer {BOOTSTRAP}") != REFUSED
+    with pytest.raises(Unavailable):
+        ask(f"Bearer {TOKEN}")
