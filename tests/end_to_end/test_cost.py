@@ -601,7 +601,7 @@ def test_an_event_source_with_metrics_costs_five_of_them(deployed: Deployed) -> 
     """That of the archive has them, for its alarm."""
     assert deployed.mapping_metrics == 5
     config, template = files()
-    sources = {"Stream": {"Properties": dict.fromkeys(["MetricsConfig"])}}
+    sources: dict[str, Any] = {"Stream": {"Properties": {"MetricsConfig": {}}}}
     template["Resources"]["Other"] = {"Properties": {"Events": sources}}
     assert Deployed.of(config, template).mapping_metrics == 10
 

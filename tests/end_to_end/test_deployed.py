@@ -3,8 +3,8 @@
 The emulator runs the HTTP API and its authorizer, the functions from the real zip, the event
 source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
 of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
-(`test_policies.py` compares requests with policies), throttling, alarms that fire or watch an
-expression, and the REST API of `chalice deploy` (`test_chalice_routes.py` sends events in AWS's
+(`test_policies.py` compares requests with policies), throttling, alarms that fire or watch
+an expression, and the REST API of `chalice deploy` (`test_chalice_routes.py` sends events in AWS's
 form to its function).
 """
 

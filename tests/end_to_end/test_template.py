@@ -657,8 +657,8 @@ KINDS = {
     "FunctionName": "AWS::Lambda::Function",
     "function": "AWS::Lambda::Function",
     "TableName": "AWS::DynamoDB::Table",
-    "EventSourceMappingUUID": "AWS::Lambda::EventSourceMapping",
     "ApiId": "AWS::ApiGatewayV2::Api",
+    "EventSourceMappingUUID": "AWS::Lambda::EventSourceMapping",
 }
 """The type of resource in each dimension."""
 COUNTING = {

@@ -199,7 +199,7 @@ def test_every_name_in_the_files_is_a_resource_or_a_parameter_of_them() -> None:
     """`.chalice/http_api.yaml` is merged into the template of the one stack."""
     whole, api = template.load(), http_api.load()
     mappings = {mapping_name(name, part) for name, part in whole["Resources"].items()}
-    known = {*whole["Resources"], *whole["Parameters"], *api["Resources"], *mappings}
+    known = {*whole["Resources"], *whole["Parameters"], *mappings, *api["Resources"]}
     assert set(names_in([whole, api])) <= known
     assert set(conditions_in([whole["Resources"], whole["Outputs"]])) <= set(whole["Conditions"])
 
