@@ -352,6 +352,8 @@ def test_the_consumers_run_again_if_the_operator_interrupts(stack: Stack) -> Non
     with pytest.raises(KeyboardInterrupt):
         stack.restore.run(SOURCE, AT)
     assert stack.stopped == set()
+    stack.check = stack.inspect
+    assert stack.restore.run(SOURCE, AT).table == TARGET
 
 
 def test_consumers_that_can_not_be_started_are_reported_with_the_command(stack: Stack) -> None:
