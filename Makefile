@@ -16,7 +16,7 @@ AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test lint types tests unit format lock bench cost scale chaos laws mutants clean
-.PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore
+.PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -125,10 +125,13 @@ token: $(VENV)/dev.stamp ## create, list or revoke API tokens: STAGE=prod DO="cr
 secrets: $(VENV)/dev.stamp ## generate an operator's API token, its digest, and a webhook secret
 	@$(BIN)/python -m deploy secrets
 
-restore: $(VENV)/dev.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z
-	$(BIN)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT)
-	$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)"
-	$(BIN)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
+restore: $(VENV)/dev.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z [OPTIONS=--accept]
+	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make restore STAGE=$(STAGE) BUCKET=my-bucket AT=…" >&2; exit 1; }
+	$(BIN)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT) $(OPTIONS)
+	@$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)" && $(MAKE) resume \
+		|| { echo "the consumers are stopped; run make restore again with the same AT, or only start them: make resume STAGE=$(STAGE) STACK=$(STACK)" >&2; exit 1; }
+
+resume: fold ## start the consumers after a restore that failed: STAGE=prod
 	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
 
 clean: ## remove generated files, but no data

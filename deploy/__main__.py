@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +26,9 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.views.windows import Windows
 from deploy import bytecode, completion, package, redrive, restore, stage, template
 from deploy import folding as stack_folding
+from deploy.patience import Patience
+from deploy.restored_content import ContentCheck
+from deploy.restored_table import NotRestoredError, RestoredTables
 from vumi.admin import command, counts_file, folding, redrive_command, token_command
 from vumi.admin.importing import Import
 from vumi.admin.redriving import Redrive
@@ -43,7 +46,7 @@ REPORTED_ERRORS = (
     TokenError,
     folding.NotFoldedError,
     package.PackagingError,
-    restore.NotRestoredError,
+    NotRestoredError,
 )
 """Errors reported in one line. Any other error is a bug, so it keeps its traceback."""
 NO_COMPILED_FILES = (
@@ -81,6 +84,11 @@ def _make_parser() -> argparse.ArgumentParser:
                 type=_parse_time,
                 required=True,
                 help="the time to restore, such as 2026-11-20T10:00:00Z",
+            )
+            adding.add_argument(
+                "--accept",
+                action="store_true",
+                help="accept a restored table whose content is wrong",
             )
         if step is _import:
             command.add_options(adding)
@@ -183,22 +191,28 @@ def _print_secrets(_: argparse.Namespace) -> None:
 
 
 def _restore(given: argparse.Namespace) -> None:
-    """Stop the consumers and restore the table. `make restore` runs the remaining steps."""
-    source = stage.outputs(boto3.client("cloudformation"), _stack_name(given))["TableName"]
-    restored = _make_restore(given).run(source, given.at)
+    """Stop the consumers, restore the table and check it. `make restore` runs the other steps."""
+    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
+    bucket, source = found["ArchiveBucket"], found["TableName"]
+    content = ContentCheck(
+        boto3.client("dynamodb"), boto3.client("s3"), bucket, print, given.accept
+    )
+    restored = _make_restore(given, content.run).run(source, given.at)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "restored").write_text(restored.parameters() + "\n")
-    print(f"restored {source} to {given.at:%Y-%m-%d %H:%M:%S %Z} as {restored.table}")
+    print(f"restored to {given.at:%Y-%m-%d %H:%M:%S %Z} as {restored.table}")
 
 
 def _resume(given: argparse.Namespace) -> None:
-    """Turn the TTL of the table on and start the consumers."""
+    """Set the properties of the table, turn its TTL on, and start the consumers."""
     table = stage.outputs(boto3.client("cloudformation"), _stack_name(given))["TableName"]
-    _make_restore(given).resume(table)
+    _make_restore(given, lambda _: None).resume(table)
 
 
-def _make_restore(given: argparse.Namespace) -> restore.Restore:
-    return restore.Restore(boto3.client("dynamodb"), boto3.client("lambda"), _stack_name(given))
+def _make_restore(given: argparse.Namespace, check: Callable[[str], None]) -> restore.Restore:
+    table = template.for_stage(template.load(), given.stage)["Resources"]["Table"]
+    tables = RestoredTables(boto3.client("dynamodb"), table["Properties"], Patience())
+    return restore.Restore(tables, boto3.client("lambda"), given.stage, _stack_name(given), check)
 
 
 def _parse_time(text: str) -> datetime:

@@ -30,6 +30,8 @@ FUNCTIONS = {
 """The logical name in the template of each function, by its name in Chalice."""
 SET_BY_CHALICE = frozenset({"Queue", "Stream", "StartingPosition"})
 """Properties of an event source that Chalice sets when it creates the mapping."""
+FOR_ALARMS = frozenset({"MetricsConfig"})
+"""Properties of an event source that only the alarms of the one stack need."""
 CHANGEABLE_STATES = frozenset({"Successful", "Enabled", "Disabled"})
 """States in which Lambda accepts a change to a function or a mapping."""
 MAX_WAIT_SECONDS = 120
@@ -102,8 +104,8 @@ class Completion:
 def mapping_options(function: str) -> dict[str, Any]:
     """Return the options of a function's event source mapping, by Lambda's names."""
     [source] = _read_properties(function)["Events"].values()
-    options = source["Properties"].items()
-    return {option: value for option, value in options if option not in SET_BY_CHALICE}
+    left_out = SET_BY_CHALICE | FOR_ALARMS
+    return {name: value for name, value in source["Properties"].items() if name not in left_out}
 
 
 def _read_properties(function: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 DynamoDB restores into a new table with a new stream. Its views and watermarks are from the same
 moment, so every count is exact. The consumers stop during the restore: views wait in the queue, and
 the old stream belongs to the old table. The archive's consumer keeps running, because entries
-removed before that time are only in the old stream.
+removed before that time are only in the old stream. If a step fails, the consumers are started
+again, with the table that the stack has.
 
 TTL is turned on after the fold of all badges, because restored views may be older than
 RETENTION_SECONDS.
@@ -11,70 +12,81 @@ RETENTION_SECONDS.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from deploy import template
+from botocore.exceptions import BotoCoreError, ClientError
+
 from deploy.completion import FUNCTIONS, MAX_WAIT_SECONDS
+from deploy.patience import Patience
+from deploy.restored_table import NotRestoredError, Restored, RestoredTables
 
 if TYPE_CHECKING:
-    from types_boto3_dynamodb import DynamoDBClient
     from types_boto3_lambda import LambdaClient
 
 KEEPS_RUNNING = "archive_entries"
 """The consumer that keeps running until the restored stack is deployed."""
-POLL_SECONDS = 10.0
-"""Seconds between two checks of a restore, which can take hours."""
-
-
-class NotRestoredError(Exception):
-    """A restore failed. The message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """The restored table and its stream."""
-
-    table: str
-    stream: str
-
-    def parameters(self) -> str:
-        """Return the parameters of the template that select this table."""
-        return f"RestoredTable={self.table} RestoredStream={self.stream}"
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """The restore of one stack, which stops all consumers but the archive's meanwhile."""
+    """The restore of one stack, which stops all consumers but the archive's meanwhile.
 
-    tables: DynamoDBClient
+    `check` raises `NotRestoredError` if the content of a restored table is not consistent.
+    """
+
+    tables: RestoredTables
     functions: LambdaClient
+    stage: str
     stack: str
-    pause: Callable[[float], None] = time.sleep
+    check: Callable[[str], None]
+
+    @property
+    def patience(self) -> Patience:
+        """Return the repetition of calls."""
+        return self.tables.patience
 
     def run(self, source: str, restore_time: datetime) -> Restored:
-        """Stop the consumers and restore a table to a time. Raises `NotRestoredError`."""
-        self.enable_consumers(enabled=False)
+        """Stop the consumers and restore a table to a time. Raises `NotRestoredError`.
+
+        It is safe to repeat: it continues where an earlier run for this time ended. If it fails, it
+        starts the consumers again.
+        """
         target = f"{self.stack}-{restore_time:%Y%m%dT%H%M%S}"
-        self.tables.restore_table_to_point_in_time(
-            SourceTableName=source, TargetTableName=target, RestoreDateTime=restore_time
-        )
-        self._wait_until_active(target)
-        self._configure(target)
-        stream = self.tables.describe_table(TableName=target)["Table"]["LatestStreamArn"]
-        return Restored(target, stream)
+        if source != target:
+            self.tables.check_backups(source, restore_time)
+        with self._started_after_failure():
+            self.enable_consumers(enabled=False)
+            if source != target:
+                self.tables.restore(source, target, restore_time)
+                self.tables.copy_tags(source, target)
+                self.check(target)
+            return self.tables.configure(target)
+
+    @contextmanager
+    def _started_after_failure(self) -> Iterator[None]:
+        """Start the consumers if the block fails or is interrupted, or say how to start them."""
+        try:
+            yield
+        except BaseException as error:
+            try:
+                self.enable_consumers(enabled=True)
+            except (BotoCoreError, ClientError, NotRestoredError) as another:
+                raise NotRestoredError(
+                    f"{error!r}; the consumers are stopped and could not be"
+                    f" started: {another}; start them: make resume"
+                    f" STAGE={self.stage} STACK={self.stack}"
+                ) from error
+            raise
 
     def resume(self, table: str) -> None:
-        """Turn the TTL of the table on and start the consumers."""
-        described = self.tables.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
-        if described["TimeToLiveStatus"] == "DISABLED":
-            self.tables.update_time_to_live(
-                TableName=table,
-                TimeToLiveSpecification=_read_properties()["TimeToLiveSpecification"],
-            )
+        """Bring the table to the template's properties, turn its TTL on, start the consumers."""
+        self.tables.configure(table)
+        self.tables.switch_ttl_on(table)
         self.enable_consumers(enabled=True)
 
     def enable_consumers(self, *, enabled: bool) -> None:
@@ -85,56 +97,27 @@ class Restore:
         functions = [name for name in FUNCTIONS if enabled or name != KEEPS_RUNNING]
         mappings = list(self._list_mappings(functions))
         for mapping in mappings:
-            self.functions.update_event_source_mapping(UUID=mapping, Enabled=enabled)
-        wanted = "Enabled" if enabled else "Disabled"
+            change = partial(self.functions.update_event_source_mapping, Enabled=enabled)
+            self.patience.call(partial(change, UUID=mapping))
         for mapping in mappings:
-            self._wait_for_mapping(mapping, wanted)
+            self._wait_for_mapping(mapping, "Enabled" if enabled else "Disabled")
 
     def _list_mappings(self, functions: Iterable[str]) -> Iterator[str]:
         for function in functions:
             name = f"{self.stack}-{function}"
-            listed = self.functions.list_event_source_mappings(FunctionName=name)
+            listed = self.patience.call(
+                partial(self.functions.list_event_source_mappings, FunctionName=name)
+            )
             for mapping in listed["EventSourceMappings"]:
                 yield mapping["UUID"]
 
     def _wait_for_mapping(self, mapping: str, wanted: str) -> None:
+        read = partial(self.functions.get_event_source_mapping, UUID=mapping)
         for _ in range(MAX_WAIT_SECONDS):
-            if self.functions.get_event_source_mapping(UUID=mapping)["State"] == wanted:
+            if self.patience.call(read)["State"] == wanted:
                 return
-            self.pause(1.0)
+            self.patience.pause(1.0)
         raise NotRestoredError(
             f"the event source mapping {mapping} is not {wanted} after {MAX_WAIT_SECONDS} s;"
             " try again"
         )
-
-    def _wait_until_active(self, table: str) -> None:
-        while (state := self._read_state(table)) != "ACTIVE":
-            if state not in {"CREATING", "UPDATING"}:
-                raise NotRestoredError(
-                    f"the restored table {table} is {state}, not ACTIVE; delete it and try again"
-                )
-            self.pause(POLL_SECONDS)
-
-    def _read_state(self, table: str) -> str:
-        return self.tables.describe_table(TableName=table)["Table"]["TableStatus"]
-
-    def _configure(self, table: str) -> None:
-        """Set the properties that a restored table lacks: stream, backups, protection."""
-        properties = _read_properties()
-        stream: Any = {"StreamEnabled": True, **properties["StreamSpecification"]}
-        self.tables.update_table(
-            TableName=table,
-            StreamSpecification=stream,
-            DeletionProtectionEnabled=properties["DeletionProtectionEnabled"],
-        )
-        self._wait_until_active(table)
-        self.tables.update_continuous_backups(
-            TableName=table,
-            PointInTimeRecoverySpecification=properties["PointInTimeRecoverySpecification"],
-        )
-
-
-def _read_properties() -> dict[str, Any]:
-    """Return the properties of the table in the template."""
-    properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
-    return properties

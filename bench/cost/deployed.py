@@ -39,6 +39,9 @@ LOGICAL_IDS = {
 """Chalice's names of the functions in the template."""
 ALARM, COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 DASHBOARD = "AWS::CloudWatch::Dashboard"
+METRICS_OF_A_MAPPING = 5
+"""The metrics of a stream's event source mapping with EventCount: polled, filtered out, invoked,
+failed and dropped events (Lambda developer guide, "Event source mapping metrics")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class Deployed:
     sweep_timeout_seconds: int
     polled_queues: int
     alarm_metrics: int
+    mapping_metrics: int
     dashboards: int
 
     @classmethod
@@ -95,6 +99,8 @@ class Deployed:
             sweep_timeout_seconds=config["lambda_functions"][SWEEP]["lambda_timeout"],
             polled_queues=sum(map(_is_queue, _event_sources(resources))),
             alarm_metrics=sum(map(_metrics_of, _of_type(resources, ALARM))),
+            mapping_metrics=METRICS_OF_A_MAPPING
+            * sum("MetricsConfig" in source for source in _event_sources(resources)),
             dashboards=len(_of_type(resources, DASHBOARD)),
         )
 

@@ -280,6 +280,7 @@ def _fixed(counted: Counted, events: CountedEvents) -> Report:
     prices, deployed = counted.bill.prices, counted.bill.deployed
     unused = {
         "alarm metrics": ("alarm_metric_month", deployed.alarm_metrics),
+        "metrics of an event source": ("custom_metric_month", deployed.mapping_metrics),
         "dashboards": ("dashboard_month", deployed.dashboards),
         "polls of the empty queues": ("sqs_request", deployed.polled_queues * _polls(prices)),
     }

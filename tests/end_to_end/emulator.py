@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
+import yaml
+
+from deploy import template
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
@@ -147,4 +150,16 @@ def _copy(folder: Path) -> Path:
             shutil.copytree(source, folder / source.name, ignore=left_out)
         else:
             shutil.copy2(source, folder / source.name)
+    _leave_out_expressions(folder / ".chalice" / "resources.yaml")
     return folder
+
+
+def _leave_out_expressions(path: Path) -> None:
+    """Remove the alarms on an expression of metrics, which the emulator refuses."""
+    resources = yaml.safe_load(path.read_text())
+    resources["Resources"] = {
+        name: part
+        for name, part in resources["Resources"].items()
+        if "Metrics" not in part.get("Properties", {})
+    }
+    path.write_text(template.dump(resources))

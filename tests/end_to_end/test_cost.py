@@ -597,6 +597,15 @@ def test_an_alarm_costs_by_its_metrics(deployed: Deployed) -> None:
     assert deployed.alarm_metrics > 4
 
 
+def test_an_event_source_with_metrics_costs_five_of_them(deployed: Deployed) -> None:
+    """That of the archive has them, for its alarm."""
+    assert deployed.mapping_metrics == 5
+    config, template = files()
+    sources: dict[str, Any] = {"Stream": {"Properties": {"MetricsConfig": {}}}}
+    template["Resources"]["Other"] = {"Properties": {"Events": sources}}
+    assert Deployed.of(config, template).mapping_metrics == 10
+
+
 def test_every_queue_that_runs_a_function_is_polled(deployed: Deployed) -> None:
     """These are the queues of views, of groups of events, and of events."""
     assert deployed.polled_queues == 3

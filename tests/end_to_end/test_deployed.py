@@ -3,8 +3,9 @@
 The emulator runs the HTTP API and its authorizer, the functions from the real zip, the event
 source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
 of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
-(`test_policies.py` compares requests with policies), throttling, alarms that fire, and the REST API
-of `chalice deploy` (`test_chalice_routes.py` sends events in AWS's form to its function).
+(`test_policies.py` compares requests with policies), throttling, alarms that fire or watch
+an expression, and the REST API of `chalice deploy` (`test_chalice_routes.py` sends events in AWS's
+form to its function).
 """
 
 from __future__ import annotations
@@ -432,6 +433,14 @@ def test_counts_are_imported_by_one_command_and_again_without_effect(
         assert badge["message"] == shown
 
 
+def switch_backups_on(aws: Emulator, table: str) -> None:
+    """Switch point-in-time recovery on, which the emulator does not read from a template."""
+    wanted = {"PointInTimeRecoveryEnabled": True}
+    aws.client("dynamodb").update_continuous_backups(
+        TableName=table, PointInTimeRecoverySpecification=wanted
+    )
+
+
 def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> None:
     """2 views are folded and 3 are live.
 
@@ -439,6 +448,7 @@ def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> N
     """
     before = outputs(aws, "vu-mi-prod")
     put_old_views(aws, before["TableName"], 2)
+    switch_backups_on(aws, before["TableName"])
     now = datetime.now(UTC).isoformat(timespec="seconds")
     aws.make("restore", STAGE="prod", BUCKET="packages", AT=now)
     after = outputs(aws, "vu-mi-prod")

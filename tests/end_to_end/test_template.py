@@ -340,6 +340,7 @@ def test_archive_entries_gets_every_removed_entry_from_the_stream(
         "BatchSize": 10_000,
         "MaximumBatchingWindowInSeconds": 300,
         "ParallelizationFactor": 1,
+        "MetricsConfig": {"Metrics": ["EventCount"]},
     }
 
 
@@ -412,6 +413,7 @@ def test_a_function_has_its_settings(
         "FunctionName": {"Fn::Sub": f"${{AWS::StackName}}-{function}"},
         "Code": {"S3Bucket": "bucket", "S3Key": "deployment.zip"},
         "Runtime": "python3.13",
+        "RuntimeManagementConfig": {"UpdateRuntimeOn": "FunctionUpdate"},
         "Architectures": ["arm64"],
         "MemorySize": 512,
         "Timeout": timeout,
@@ -621,47 +623,42 @@ def test_the_authorizer_is_asked_once_in_five_minutes_for_each_token(stack: Reso
 # ---- metrics, alarms and the dashboard
 
 METRICS = {
-    "AWS/SQS": (
-        {
-            "ApproximateAgeOfOldestMessage",
-            "ApproximateNumberOfMessagesDelayed",
-            "ApproximateNumberOfMessagesVisible",
-        },
-        ["QueueName"],
-    ),
-    "AWS/Lambda": (
-        {
-            "ConcurrentExecutions",
-            "Duration",
-            "Errors",
-            "Invocations",
-            "IteratorAge",
-            "Throttles",
-        },
-        ["FunctionName"],
-    ),
-    "AWS/DynamoDB": (
-        {
-            "ConsumedReadCapacityUnits",
-            "ConsumedWriteCapacityUnits",
-            "ReadThrottleEvents",
-            "TimeToLiveDeletedItemCount",
-            "WriteThrottleEvents",
-        },
-        ["TableName"],
-    ),
-    "AWS/ApiGateway": ({"Count", "Latency", "4xx", "5xx"}, ["ApiId"]),
+    ("AWS/SQS", "QueueName"): {
+        "ApproximateAgeOfOldestMessage",
+        "ApproximateNumberOfMessagesDelayed",
+        "ApproximateNumberOfMessagesVisible",
+    },
+    ("AWS/Lambda", "FunctionName"): {
+        "ConcurrentExecutions",
+        "Duration",
+        "Errors",
+        "Invocations",
+        "IteratorAge",
+        "Throttles",
+    },
+    ("AWS/Lambda", "EventSourceMappingUUID"): {"PolledEventCount"},
+    ("AWS/DynamoDB", "TableName"): {
+        "ConsumedReadCapacityUnits",
+        "ConsumedWriteCapacityUnits",
+        "ReadThrottleEvents",
+        "TimeToLiveDeletedItemCount",
+        "WriteThrottleEvents",
+    },
+    ("AWS/ApiGateway", "ApiId"): {"Count", "Latency", "4xx", "5xx"},
 }
-"""Metrics that AWS emits, and their dimensions.
+"""Metrics that AWS emits, by their namespace and dimensions.
 
 Sources: the SQS, Lambda, DynamoDB and API Gateway developer guides, each on CloudWatch metrics.
 """
+SECONDS_OF_A_UNIT = {"ApproximateAgeOfOldestMessage": 1, "IteratorAge": 0.001, "Latency": 0.001}
+"""The unit of the metrics that are times. All others are counts."""
 KINDS = {
     "QueueName": "AWS::SQS::Queue",
     "FunctionName": "AWS::Lambda::Function",
     "function": "AWS::Lambda::Function",
     "TableName": "AWS::DynamoDB::Table",
     "ApiId": "AWS::ApiGatewayV2::Api",
+    "EventSourceMappingUUID": "AWS::Lambda::EventSourceMapping",
 }
 """The type of resource in each dimension."""
 COUNTING = {
@@ -713,15 +710,21 @@ def alarms(stack: Resources) -> dict[str, dict[str, Any]]:
 
 
 def watched(stack: Resources) -> set[Metric]:
-    """Return the metrics that alarms watch."""
+    """Return the metrics that alarms watch, alone or in an expression."""
     return {
         (
-            alarm["Namespace"],
-            alarm["MetricName"],
-            tuple((part["Name"], _name_of(part["Value"])) for part in alarm["Dimensions"]),
+            metric["Namespace"],
+            metric["MetricName"],
+            tuple((part["Name"], _name_of(part["Value"])) for part in metric["Dimensions"]),
         )
         for alarm in alarms(stack).values()
+        for metric in _metrics_of(alarm)
     }
+
+
+def _metrics_of(alarm: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = alarm.get("Metrics", [{"MetricStat": {"Metric": alarm}}])
+    return [part["MetricStat"]["Metric"] for part in parts if "MetricStat" in part]
 
 
 def _name_of(value: Any) -> str:
@@ -788,9 +791,7 @@ def test_alarms_and_the_dashboard_use_only_metrics_that_are_emitted(
             [(dimension, function)] = dimensions
             assert (dimension, (function, name) in counted()) == ("function", True)
         else:
-            known, named = METRICS[namespace]
-            assert name in known
-            assert [dimension for dimension, _ in dimensions] == named
+            assert name in METRICS[namespace, *(dimension for dimension, _ in dimensions)]
         emitted.add((namespace, name))
     assert emitted
 
@@ -845,6 +846,7 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     assert ("ApproximateAgeOfOldestMessage", "ViewsQueue") in seen
     for function in ("FoldViews", "ArchiveEntries"):
         assert {("IteratorAge", function), ("malformed", function)} <= seen
+    assert ("stored_directly", "GetViews") in seen
     assert ("folds_postponed", "FoldViews") in seen
     assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
 
@@ -863,6 +865,98 @@ def test_folds_that_fail_in_three_of_twelve_hours_raise_an_alarm(prod: Resources
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
     assert (alarm["Period"], alarm["DatapointsToAlarm"]) == (3_600, 3)
     assert alarm["Period"] * alarm["EvaluationPeriods"] < RETENTION
+
+
+IDLE = {
+    "FoldsMissingAlarm": {
+        "stored": ("views_put", "PutViews"),
+        "removed": ("TimeToLiveDeletedItemCount", "Table"),
+        "invoked": ("Invocations", "FoldViews"),
+    },
+    "ArchiveMissingAlarm": {
+        "removed": ("TimeToLiveDeletedItemCount", "Table"),
+        "polled": ("PolledEventCount", "ArchiveEntriesArchiveEntriesDynamodbEventSource"),
+    },
+}
+"""The alarms on consumers that do nothing, each with the metrics of its expression."""
+
+
+@pytest.mark.parametrize("name", IDLE)
+def test_removals_that_no_consumer_sees_raise_an_alarm_in_time(prod: Resources, name: str) -> None:
+    """The stream keeps them for 24 hours. Every metric is the sum of one and the same period."""
+    alarm = alarms(prod)[name]
+    [expression, *metrics] = alarm["Metrics"]
+    assert {part["Id"]: _watched_by(part) for part in metrics} == IDLE[name]
+    [period] = {part["MetricStat"]["Period"] for part in metrics}
+    assert [part["MetricStat"]["Stat"] for part in metrics] == ["Sum"] * len(metrics)
+    returned = [part["Id"] for part in alarm["Metrics"] if part.get("ReturnData", True)]
+    assert returned == [expression["Id"]]
+    assert alarm["EvaluationPeriods"] * period <= 6 * 3_600
+    assert alarm.get("DatapointsToAlarm", alarm["EvaluationPeriods"]) == 2
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+
+
+def _watched_by(part: dict[str, Any]) -> tuple[str, str]:
+    metric = part["MetricStat"]["Metric"]
+    [dimension] = metric["Dimensions"]
+    return metric["MetricName"], _name_of(dimension["Value"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "is_raised"),
+    [
+        ("FoldsMissingAlarm", {"stored": 1, "removed": 1, "invoked": None}, True),
+        ("FoldsMissingAlarm", {"stored": 1, "removed": 1, "invoked": 0}, True),
+        ("FoldsMissingAlarm", {"stored": 1, "removed": 1, "invoked": 1}, False),
+        ("FoldsMissingAlarm", {"stored": 0, "removed": 9, "invoked": None}, False),
+        ("FoldsMissingAlarm", {"stored": 9, "removed": 0, "invoked": None}, False),
+        ("ArchiveMissingAlarm", {"removed": 1, "polled": None}, True),
+        ("ArchiveMissingAlarm", {"removed": 1, "polled": 0}, True),
+        ("ArchiveMissingAlarm", {"removed": 1, "polled": 1}, False),
+        ("ArchiveMissingAlarm", {"removed": 0, "polled": None}, False),
+    ],
+)
+def test_the_alarm_on_an_idle_consumer_is_raised_only_if_it_has_work(
+    prod: Resources, name: str, values: dict[str, int | None], *, is_raised: bool
+) -> None:
+    """None is a metric without data, which TTL and Lambda emit when nothing happened."""
+    expression = alarms(prod)[name]["Metrics"][0]["Expression"].replace("AND", "and")
+    functions = {
+        "IF": lambda condition, then, otherwise: then if condition else otherwise,
+        "FILL": lambda value, filler: filler if value is None else value,
+    }
+    assert eval(expression, functions, values) == is_raised  # noqa: S307  our own template
+
+
+def test_one_view_that_the_queue_refused_raises_an_alarm(prod: Resources) -> None:
+    alarm = alarms(prod)["StoredDirectlyAlarm"]
+    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [
+        ("IteratorAgeAlarm", 900),
+        ("ArchiveIteratorAgeAlarm", 900),
+        ("QueueAgeAlarm", 120),
+        ("BadgesLateAlarm", 2.5),
+    ],
+)
+def test_an_alarm_on_a_time_has_the_unit_of_its_metric(
+    prod: Resources, name: str, seconds: float
+) -> None:
+    alarm = alarms(prod)[name]
+    assert alarm["Threshold"] * SECONDS_OF_A_UNIT[alarm["MetricName"]] == seconds
+
+
+def test_no_alarm_has_a_unit_but_those_of_times_are_known(prod: Resources) -> None:
+    """CloudWatch finds no data for an alarm with another unit than the metric's."""
+    assert not any("Unit" in alarm for alarm in alarms(prod).values())
+    timed = {
+        name for _, name, _ in watched(prod) if re.search("Age|Latency|Duration|_seconds", name)
+    }
+    assert timed == set(SECONDS_OF_A_UNIT)
 
 
 def test_five_minutes_without_a_sweep_raise_an_alarm(prod: Resources) -> None:
@@ -904,10 +998,11 @@ def test_no_widget_covers_another(prod: Resources) -> None:
 def test_every_referenced_name_is_in_the_stack(
     packages: dict[str, Path], stacks: dict[str, Resources], stage: str
 ) -> None:
-    given = read(packages[stage])
-    own = {*given["Resources"], *given["Parameters"]}
+    """SAM makes the event source mappings, whose names an alarm refers to."""
+    given, made = read(packages[stage]), stacks[stage]
+    mappings = of_type(made, "AWS::Lambda::EventSourceMapping")
+    own = {*given["Resources"], *given["Parameters"], *mappings}
     assert set(template.names_in([given["Resources"], given["Outputs"]])) <= own
-    made = stacks[stage]
     assert set(template.names_in(made)) <= {*made, *given["Parameters"]}
 
 
@@ -915,11 +1010,26 @@ def test_only_the_data_of_prod_outlives_its_stack(
     stacks: dict[str, Resources],
 ) -> None:
     for stage, stack in stacks.items():
-        kept = {name for name, part in stack.items() if part.get("DeletionPolicy") == "Retain"}
+        kept = {name: part["DeletionPolicy"] for name, part in stack.items() if _is_kept(part)}
         protected = stack["Table"]["Properties"].get("DeletionProtectionEnabled", False)
-        data = {"Table", "ViewsDeadLetters", "Archive", "ArchivePolicy"}
-        expected = (data, True) if stage == "prod" else (set(), False)
+        others = dict.fromkeys(("ViewsDeadLetters", "Archive", "ArchivePolicy"), EXCEPT_ON_CREATE)
+        expected = ({"Table": "Retain", **others}, True) if stage == "prod" else ({}, False)
         assert (kept, protected) == expected
+
+
+EXCEPT_ON_CREATE = "RetainExceptOnCreate"
+
+
+def _is_kept(part: dict[str, Any]) -> bool:
+    return "DeletionPolicy" in part
+
+
+def test_a_failed_first_deployment_deletes_all_that_it_can(prod: Resources) -> None:
+    """A rollback can't delete a protected table, so the table alone is left."""
+    for part in filter(_is_kept, prod.values()):
+        is_protected = part["Properties"].get("DeletionProtectionEnabled", False)
+        assert part["DeletionPolicy"] == ("Retain" if is_protected else EXCEPT_ON_CREATE)
+        assert part["UpdateReplacePolicy"] == "Retain"
 
 
 RETENTION = Settings().retention_seconds
@@ -935,23 +1045,29 @@ def test_a_view_or_its_marker_outlives_every_delivery_of_its_message(stack: Reso
 def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(
     stack: Resources,
 ) -> None:
+    """A throttled poller returns its messages, and each receive counts."""
     queue = stack["ViewsQueue"]["Properties"]
-    receives = queue["RedrivePolicy"]["maxReceiveCount"]
-    assert queue["VisibilityTimeout"] * receives >= 86_400 + windows.OLD * Settings().grace_seconds
+    seconds = queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"]
+    assert seconds >= 86_400 + windows.OLD * Settings().grace_seconds
+    assert seconds < queue["MessageRetentionPeriod"]
     assert queue["RedrivePolicy"]["deadLetterTargetArn"] == {
         "Fn::GetAtt": ["ViewsDeadLetters", "Arn"]
     }
 
 
-def test_a_message_is_invisible_while_its_batch_is_filled_and_handled(
-    stack: Resources,
+@pytest.mark.parametrize("function", ["PutViews", "DistributeTimers", "FireTimers"])
+def test_a_message_is_invisible_for_six_runs_and_the_batch_window(
+    stack: Resources, function: str
 ) -> None:
-    """AWS advises six times the function's timeout."""
-    window = stack["PutViewsPutViewsSqsEventSource"]["Properties"]["MaximumBatchingWindowInSeconds"]
-    timeout = stack["PutViews"]["Properties"]["Timeout"]
-    visible = stack["ViewsQueue"]["Properties"]["VisibilityTimeout"]
-    assert visible >= 6 * timeout
-    assert visible > window + timeout
+    """AWS advises this, because its poller may be throttled and try again.
+
+    Source: the Lambda developer guide, "Configuring your queue to use with Lambda".
+    """
+    mapping = stack[f"{function}{function}SqsEventSource"]["Properties"]
+    queue, _ = mapping["EventSourceArn"]["Fn::GetAtt"]
+    longest = 6 * stack[function]["Properties"]["Timeout"]
+    visible = stack[queue]["Properties"]["VisibilityTimeout"]
+    assert visible >= longest + mapping["MaximumBatchingWindowInSeconds"]
 
 
 def test_no_run_of_put_views_is_longer_than_the_grace_allows(stack: Resources) -> None:
@@ -965,26 +1081,21 @@ def test_no_run_of_put_views_is_longer_than_the_grace_allows(stack: Resources) -
 
 
 def test_an_event_is_redelivered_only_after_its_claim_has_ended(stack: Resources) -> None:
-    """A run takes up to 60 s and a claim holds for 60 s; both are less than 90 s."""
     visible = stack["TimersQueue"]["Properties"]["VisibilityTimeout"]
-    assert visible == 90
-    assert visible > max(stack["FireTimers"]["Properties"]["Timeout"], claims.LEASE_SECONDS)
-
-
-def test_a_group_is_invisible_while_it_is_distributed(stack: Resources) -> None:
-    """AWS advises several times the function's time-out."""
-    visible = stack["DistributionQueue"]["Properties"]["VisibilityTimeout"]
-    assert visible >= 3 * stack["DistributeTimers"]["Properties"]["Timeout"]
+    assert visible > claims.LEASE_SECONDS
 
 
 @pytest.mark.parametrize("queue", ["TimersQueue", "DistributionQueue"])
 def test_a_message_of_an_event_that_fails_ten_times_becomes_a_dead_letter(
     stack: Resources, queue: str
 ) -> None:
-    assert stack[queue]["Properties"]["RedrivePolicy"] == {
+    """The sweep sends the event again before its message is a dead letter, and until it is done."""
+    properties = stack[queue]["Properties"]
+    assert properties["RedrivePolicy"] == {
         "deadLetterTargetArn": {"Fn::GetAtt": ["TimersDeadLetters", "Arn"]},
         "maxReceiveCount": 10,
     }
+    assert properties["VisibilityTimeout"] * 10 > sweep.RESCUE_SECONDS
 
 
 def test_every_queue_is_encrypted(stack: Resources) -> None:

@@ -8,16 +8,15 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from chalicelib.storage.errors import Refused
 from vumi.check import consistency, rights, rows
 from vumi.check import wallets as wallet_checks
-from vumi.check.consistency import Badges
+from vumi.check.items import Items, StoredItem
 from vumi.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
-from vumi.check.rows import WrongItemError
-from vumi.check.wallets import Wallets
 from vumi.storage.database import FILE, VERSION, examine, make, to_storage_error
 from vumi.storage.read_only import WAL, beside, has_wal, open_read_only
 
@@ -115,34 +114,18 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
         [(stored,)] = connection.execute(f"SELECT count(*) FROM {table}")  # noqa: S608  fixed names
         if stored != 1:
             yield wrong(f"the table {table} has {stored} rows; it must have 1")
-    badges = Badges()
-    wallets = Wallets()
-    kinds = Counter({"view": rows.count_items(connection)})
-    yield from all_wrong(_collect_items(connection, badges, wallets, kinds))
-    yield ok(f"items: {rows.format_counts(kinds)}")
-    yield from all_wrong(badges.wrong)
-    if not badges.wrong:
-        yield ok("badges: each count equals the sum of its history")
+    items = Items(kinds=Counter({"view": rows.count_items(connection)}))
+    yield from items.check(_read_unusual(connection, items.kinds))
     yield from consistency.check_change_log(connection)
     yield from consistency.check_queues(connection)
-    yield from wallet_checks.check(connection, wallets, folder)
+    yield from wallet_checks.check(connection, items.wallets, folder)
 
 
-def _collect_items(
-    connection: sqlite3.Connection, badges: Badges, wallets: Wallets, kinds: Counter[str]
-) -> Iterator[str]:
-    """Collect the items, and yield a message for each item that is wrong."""
+def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterator[StoredItem]:
+    """Yield all items except correct live views, which are counted already."""
     for row in rows.unusual_rows(connection):
         kinds["view"] -= 1
-        try:
-            item = rows.decode_row(row)
-            kind = rows.kind_of(item)
-        except WrongItemError as error:
-            yield f"{row[0]} {row[1]}: {error}"
-            continue
-        kinds[kind] += 1
-        badges.add(kind, item)
-        wallets.add(kind, item)
+        yield f"{row[0]} {row[1]}", partial(rows.decode_row, row)
 
 
 def _check_disk(path: Path) -> Iterator[Finding]:

@@ -10,10 +10,11 @@ import gzip
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Posting, PostingOutcome
@@ -22,6 +23,10 @@ from vumi.check.rows import WrongItemError, decode
 from vumi.storage.archive import FOLDER
 
 MALFORMED = "malformed"
+
+
+def _is_never_later(_wallet_id: str, _entry_id: str) -> bool:
+    return False
 
 
 @dataclass(slots=True)
@@ -87,18 +92,25 @@ class Wallets:
         """Add the entries of the archive; yield a message for each object that can't be read."""
         for path in sorted(folder.rglob("*.jsonl.gz")):
             if path.parent.name != MALFORMED:
-                try:
-                    self._add_object(path)
-                except (OSError, EOFError, zlib.error, KeyError, TypeError, ValueError) as error:
-                    yield f"{path} can't be read: {error}"
+                yield from self.add_object(str(path), path.open("rb"))
 
-    def _add_object(self, path: Path) -> None:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                entry = json.loads(line)
-                amount = int(entry["amount"])
-                posting = Posting(entry["nonce"], amount, entry["to"], entry["from"])
-                self._insert(entry["wallet"], entry["id"], posting)
+    def add_object(
+        self, name: str, body: BinaryIO, *, is_later: Callable[[str, str], bool] = _is_never_later
+    ) -> Iterator[str]:
+        """Add the entries of an object of the archive; yield a message if it can't be read.
+
+        `is_later` tells by its wallet and its id whether an entry is later than the table.
+        """
+        try:
+            with closing(body), gzip.open(body, "rt", encoding="utf-8") as lines:
+                for line in lines:
+                    entry = json.loads(line)
+                    amount = int(entry["amount"])
+                    posting = Posting(entry["nonce"], amount, entry["to"], entry["from"])
+                    if not is_later(entry["wallet"], entry["id"]):
+                        self._insert(entry["wallet"], entry["id"], posting)
+        except (OSError, EOFError, zlib.error, KeyError, TypeError, ValueError) as error:
+            yield f"{name} can't be read: {error}"
 
     def differences(self) -> Iterator[str]:
         """Find wallets whose balance differs from the sum of their journal."""
@@ -136,6 +148,19 @@ class Wallets:
             if wallet_id not in self.balances:
                 yield f"the wallet {wallet_id} of user {user} does not exist"
 
+    def check_entries(self) -> Iterator[Finding]:
+        """Check the users, nonces and order of the entries."""
+        yield from all_wrong(self.misassigned())
+        yield from all_wrong(self.without_nonce())
+        yield from all_wrong(self.disordered())
+
+    def check_balances(self) -> Iterator[Finding]:
+        """Compare the balances with the journals."""
+        differing = list(self.differences())
+        yield from all_wrong(differing)
+        if not differing:
+            yield ok(f"wallets: {len(self.balances):,} balances equal their journals")
+
     def close(self) -> None:
         self._file.close()
 
@@ -146,19 +171,15 @@ def check(connection: sqlite3.Connection, wallets: Wallets, folder: Path) -> Ite
         yield from all_wrong(wallets.add_changes(connection))
         archive = folder / FOLDER
         yield from all_wrong(wallets.add_archive(archive))
-        yield from all_wrong(wallets.misassigned())
-        yield from all_wrong(wallets.without_nonce())
-        yield from all_wrong(wallets.disordered())
-        differing = list(wallets.differences())
+        yield from wallets.check_entries()
+        differing = sum(1 for _ in wallets.differences())
         if differing and not archive.exists():
             yield note(
-                f"{len(differing):,} balances can't be compared with their journals: there is no"
+                f"{differing:,} balances can't be compared with their journals: there is no"
                 f" {archive}, which has the entries older than two days"
             )
         else:
-            yield from all_wrong(differing)
-            if not differing:
-                yield ok(f"wallets: {len(wallets.balances):,} balances equal their journals")
+            yield from wallets.check_balances()
         if malformed := sum(1 for _ in (archive / "journal" / MALFORMED).glob("*.jsonl.gz")):
             yield note(
                 f"{malformed:,} objects in {archive}/journal/{MALFORMED} are malformed; read them"

@@ -209,11 +209,12 @@ def test_functions_and_mappings_get_the_options_that_chalice_does_not_support(
 def test_the_options_are_those_of_the_event_source_without_those_set_by_chalice(
     function: str,
 ) -> None:
+    """Only an alarm of the one stack reads the metrics of a mapping."""
     events = template.load()["Resources"][FUNCTIONS[function]]["Properties"]["Events"]
     [source] = events.values()
     given, options = set(source["Properties"]), mapping_options(function)
     assert options == OPTIONS[function]
-    assert given - set(options) <= {"Queue", "Stream", "StartingPosition"}
+    assert given - set(options) <= {"Queue", "Stream", "StartingPosition", "MetricsConfig"}
 
 
 def test_the_options_that_are_set_are_returned(folder: Folder) -> None:

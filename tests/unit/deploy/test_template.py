@@ -190,10 +190,16 @@ def test_every_reference_in_the_file_is_written_in_a_form_that_is_read() -> None
         assert "Fn::ImportValue" not in part
 
 
+def mapping_name(function: str, part: dict[str, Any]) -> str:
+    """Return the name that SAM gives to the event source mapping of a function."""
+    return function + "".join(part.get("Properties", {}).get("Events", {}))
+
+
 def test_every_name_in_the_files_is_a_resource_or_a_parameter_of_them() -> None:
     """`.chalice/http_api.yaml` is merged into the template of the one stack."""
     whole, api = template.load(), http_api.load()
-    known = {*whole["Resources"], *whole["Parameters"], *api["Resources"]}
+    mappings = {mapping_name(name, part) for name, part in whole["Resources"].items()}
+    known = {*whole["Resources"], *whole["Parameters"], *mappings, *api["Resources"]}
     assert set(names_in([whole, api])) <= known
     assert set(conditions_in([whole["Resources"], whole["Outputs"]])) <= set(whole["Conditions"])
 
@@ -213,7 +219,8 @@ def test_prod_keeps_its_table_when_its_stack_is_deleted() -> None:
         for name, part in whole["Resources"].items()
         if "DeletionPolicy" in part
     }
-    assert kept == dict.fromkeys(KEPT, ("Retain", "Retain"))
+    others = dict.fromkeys(KEPT[1:], ("RetainExceptOnCreate", "Retain"))
+    assert kept == {KEPT[0]: ("Retain", "Retain"), **others}
     assert whole["Resources"]["Table"]["Properties"]["DeletionProtectionEnabled"] is True
 
 

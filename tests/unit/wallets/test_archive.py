@@ -245,6 +245,7 @@ def test_the_entries_of_a_day_that_can_not_be_archived_are_delivered_again(
         "entries_not_archived",
         str(failure),
     )
+    assert "/13/" in str(fields["object"])
 
 
 def test_the_lag_of_a_batch_is_that_of_its_first_removal(resources: GivenResources) -> None:
