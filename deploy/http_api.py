@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-import yaml
-
 from chalicelib.api import TABLE
 from chalicelib.aws import get_views
 from chalicelib.http.routing import Authentication, Route
@@ -30,8 +28,7 @@ HANDLERS = {
 
 def load() -> Template:
     """Read `.chalice/http_api.yaml`."""
-    read: Template = yaml.load(RESOURCES.read_text(), Loader=yaml.CSafeLoader)
-    return read
+    return template.load(RESOURCES)
 
 
 def replace_rest_api(packaged: Template) -> Template:

@@ -36,9 +36,9 @@ class UnknownNameError(Exception):
     """A template refers to a name that has no known value."""
 
 
-def load() -> Template:
-    """Read `.chalice/resources.yaml`."""
-    template: Template = yaml.load(RESOURCES.read_text(), Loader=yaml.CSafeLoader)
+def load(file: Path = RESOURCES) -> Template:
+    """Read a template, by default `.chalice/resources.yaml`."""
+    template: Template = yaml.load(file.read_text(), Loader=yaml.CSafeLoader)
     return template
 
 
