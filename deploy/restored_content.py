@@ -57,7 +57,7 @@ class ContentCheck:
             yield from items.check(self._read(table))
             yield from all_wrong(self._add_archive(items.wallets))
             yield from items.wallets.check_entries()
-            yield from items.wallets.check_balances()
+            yield from items.wallets.check_balances(list(items.wallets.differences()))
 
     def _read(self, table: str) -> Iterator[StoredItem]:
         """Scan a table for all items but views, which belong to no other item."""

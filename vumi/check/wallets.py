@@ -10,7 +10,7 @@ import gzip
 import json
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,9 +154,8 @@ class Wallets:
         yield from all_wrong(self.without_nonce())
         yield from all_wrong(self.disordered())
 
-    def check_balances(self) -> Iterator[Finding]:
-        """Compare the balances with the journals."""
-        differing = list(self.differences())
+    def check_balances(self, differing: Sequence[str]) -> Iterator[Finding]:
+        """Report the `differences` of balances and journals, or that there are none."""
         yield from all_wrong(differing)
         if not differing:
             yield ok(f"wallets: {len(self.balances):,} balances equal their journals")
@@ -172,14 +171,14 @@ def check(connection: sqlite3.Connection, wallets: Wallets, folder: Path) -> Ite
         archive = folder / FOLDER
         yield from all_wrong(wallets.add_archive(archive))
         yield from wallets.check_entries()
-        differing = sum(1 for _ in wallets.differences())
+        differing = list(wallets.differences())
         if differing and not archive.exists():
             yield note(
-                f"{differing:,} balances can't be compared with their journals: there is no"
+                f"{len(differing):,} balances can't be compared with their journals: there is no"
                 f" {archive}, which has the entries older than two days"
             )
         else:
-            yield from wallets.check_balances()
+            yield from wallets.check_balances(differing)
         if malformed := sum(1 for _ in (archive / "journal" / MALFORMED).glob("*.jsonl.gz")):
             yield note(
                 f"{malformed:,} objects in {archive}/journal/{MALFORMED} are malformed; read them"
