@@ -18,6 +18,7 @@ from chalicelib.events import event as events
 from chalicelib.events.event import Event
 from chalicelib.events.sweep import CURSOR
 from chalicelib.http import authentication
+from chalicelib.settings import DIGEST
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, check_item, number, text
 from chalicelib.views import ids, keys
@@ -38,7 +39,6 @@ PLAIN_VIEW = (
     " AND batch IS NULL AND due IS NULL)"
 )
 """Matches exactly the correct live views; a ULID has 128 bits."""
-DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class WrongItemError(Exception):
