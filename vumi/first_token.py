@@ -17,11 +17,11 @@ def show_token(token: str, stream: TextIO, folder: Path) -> None:
     Raises `OSError`.
     """
     if stream.isatty():
-        told = f", shown this once: {token}"
+        shown = f", shown this once: {token}"
     else:
         path = folder / FILE
         path.unlink(missing_ok=True)
         with open_folder(folder) as opened, os.fdopen(new_file(FILE, opened), "w") as file:
             file.write(f"{token}\n")
-        told = f": in {path}; store it elsewhere, and remove the file"
-    print(f"Token for events and wallets{told}", file=stream, flush=True)
+        shown = f": in {path}; store it elsewhere, and remove the file"
+    print(f"Token for events and wallets{shown}", file=stream, flush=True)

@@ -125,12 +125,12 @@ def between(
 ) -> Iterator[Due]:
     """Yield the entries of a batch whose `due` is from first to last, in its order."""
     after: Due | None = None
-    is_last = False
-    while not is_last:
+    while True:
         page = table.query_due(batch, first=first, last=last, after=after, limit=PAGE)
         yield from page
-        is_last = len(page) < PAGE
-        after = None if is_last else page[-1]
+        if len(page) < PAGE:
+            return
+        after = page[-1]
 
 
 def _rescue(
