@@ -16,31 +16,29 @@ from chalicelib.aws import resources
 from chalicelib.aws.authorizer import CACHED_SECONDS, authorize
 from chalicelib.http import tokens
 from chalicelib.http.authentication import key
-from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Value
 from chalicelib.storage.writes import Update
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
-from simulation.tokens import store_token
+from tests.unit.aws.known_tokens import (
+    BOOTSTRAP,
+    SETTINGS,
+    TOKEN,
+    USER,
+    USERS_TOKEN,
+    known_tokens,
+)
 
-TOKEN, BOOTSTRAP, USERS_TOKEN = (name * 6 for name in ("operator", "bootstrap", "users"))
 DIGEST = tokens.digest(TOKEN)
-SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(BOOTSTRAP)}))
-USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 ARN = "arn:aws:execute-api:us-east-1:123456789012:abcdef/api/GET/timers/e"
 
 
 @pytest.fixture(autouse=True)
 def table() -> Iterator[MemoryTable]:
-    """Return the table with the tokens."""
-    table = MemoryTable()
-    store_token(table, TOKEN)
-    store_token(table, USERS_TOKEN, USER)
-    resources.use(GivenResources(table, settings=SETTINGS))
-    yield table
-    resources.use(None)
+    with known_tokens() as table:
+        yield table
 
 
 def fail(_: str) -> NoReturn:

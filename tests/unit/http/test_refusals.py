@@ -5,18 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chalicelib.http.refusals import LOG_SECONDS, Reason, RefusalLog
-
-NOON = 1_767_268_800.0
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = NOON
-
-    def __call__(self) -> float:
-        return self.now
+from simulation.clocks import NOON, Clock
 
 
 @pytest.fixture

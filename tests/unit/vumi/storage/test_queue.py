@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +12,7 @@ import pytest
 
 from chalicelib.storage import ports
 from chalicelib.storage.errors import Refused, Unavailable
+from simulation.clocks import Clock
 from vumi.storage.commits import Job
 from vumi.storage.database import Database
 from vumi.storage.queue import Message, SqliteQueue
@@ -24,19 +24,9 @@ VISIBILITY = 30.0
 MAX_RECEIVES = 3
 
 
-@dataclass
-class Clock:
-    """A clock of seconds since 1970, set by hand."""
-
-    now: float = START
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
+from simulation.clocks import Clock
 from simulation.standalone import standalone
 from vumi import backup
 from vumi.check import check
@@ -38,16 +39,6 @@ DAY = 86_400
 SECRET = "d" * 64
 """The digest of an owner's secret."""
 WINDOWS = Windows(300, 600, 3_600)
-
-
-@dataclass
-class Clock:
-    """The clock of the machine, set by hand."""
-
-    now: float = NOON
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @dataclass
@@ -107,7 +98,7 @@ def view_clock_of(database: Database, clock: Clock) -> ViewClock:
 
 
 def test_it_follows_the_clock_of_the_machine_but_never_goes_back(database: Database) -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     view_clock = view_clock_of(database, clock)
     assert view_clock() == NOON
     clock.now += 5
@@ -119,7 +110,7 @@ def test_it_follows_the_clock_of_the_machine_but_never_goes_back(database: Datab
 
 
 def test_the_file_keeps_the_latest_time(database: Database) -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     ahead, right = view_clock_of(database, clock), view_clock_of(database, Clock(NOON - DAY))
     ahead.keep()
     right.keep()
@@ -127,14 +118,14 @@ def test_the_file_keeps_the_latest_time(database: Database) -> None:
 
 
 def test_a_time_that_was_not_kept_is_forgotten(database: Database) -> None:
-    clock = Clock()
+    clock = Clock(NOON)
     view_clock_of(database, clock)()
     assert view_clock_of(database, Clock(0.0))() == 0.0
 
 
 def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
     """A commit that fails did no work, so its time need not be kept."""
-    clock = view_clock_of(database, Clock())
+    clock = view_clock_of(database, Clock(NOON))
 
     def fail() -> None:
         clock.keep()
@@ -147,7 +138,7 @@ def test_a_time_is_kept_in_the_commit_that_used_it(database: Database) -> None:
 
 def test_a_time_that_a_worker_reads_late_is_kept_by_it(database: Database) -> None:
     """The clock jumps between two readings of one commit."""
-    clock = Clock()
+    clock = Clock(NOON)
     worker = Process(database, clock)
     view_clock = worker.resources.view_clock
 
@@ -162,21 +153,21 @@ def test_a_time_that_a_worker_reads_late_is_kept_by_it(database: Database) -> No
     )
     body = View("a", new_ulid(int(NOON * 1000)), fold=True).to_message()
     assert late.store_messages({1: body}) == []
-    assert view_clock_of(database, Clock())() == clock.now
+    assert view_clock_of(database, Clock(NOON))() == clock.now
 
 
 def test_a_view_that_waits_in_the_queue_is_not_later_than_the_clock(database: Database) -> None:
     """A clock that was ahead took it, and no commit has kept that time."""
-    queue = SqliteQueue(database, VIEWS_QUEUE, Clock())
+    queue = SqliteQueue(database, VIEWS_QUEUE, Clock(NOON))
     for at in (NOON + DAY, NOON + 60):
         queue.send(View("a", new_ulid(int(at * 1000))).to_message())
     queue.send("malformed")
-    assert ViewClock(database, queue, Clock())() == NOON + DAY
+    assert ViewClock(database, queue, Clock(NOON))() == NOON + DAY
 
 
 def test_a_clock_that_was_a_day_ahead_makes_folds_wait_and_loses_nothing(tmp_path: Path) -> None:
     """3 views come before, 2 while the clock is fast, and 4 after it is set right."""
-    clock = Clock()
+    clock = Clock(NOON)
     with process(tmp_path, clock) as before:
         assert [before.visit() for _ in range(3)] == [0, 1, 2]
         before.pass_time(DAY)
@@ -201,7 +192,7 @@ def test_a_view_without_a_read_is_not_put_before_a_watermark_after_a_restart(
     tmp_path: Path,
 ) -> None:
     """The table can't be read, so its time is the clock's alone."""
-    clock = Clock()
+    clock = Clock(NOON)
     with process(tmp_path, clock) as ahead:
         ahead.visit()
         ahead.pass_time(DAY)
