@@ -15,12 +15,18 @@ from pathlib import Path
 
 import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
-from bench.cost import event_tables, view_tables, wallet_tables
+from bench.cost import (
+    alternative_tables,
+    event_tables,
+    start_tables,
+    view_tables,
+    wallet_tables,
+)
 from bench.cost.bill import Prices
 from bench.cost.deployed import Deployed
 from bench.cost.event_usage import count_events
 from bench.cost.invocations import Design
-from bench.cost.view_usage import FOLDED_VIEWS, OURS, RUNS, count, get_with_folded, take
+from bench.cost.view_usage import FOLDED_VIEWS, OURS, RUNS, badge_bytes, count, get_with_folded, take
 from bench.cost.wallet_usage import count_wallets
 from simulation.environment import isolate
 from simulation.report import put_into
@@ -51,6 +57,7 @@ def tables() -> str:
         }
         of_events = pool.submit(count_events, prices, deployed)
         of_wallets = pool.submit(count_wallets, prices, deployed)
+        badge_size = badge_bytes()
         with_folded = pool.map(get_with_folded, FOLDED_VIEWS)
         designs = [
             pool.submit(
@@ -71,6 +78,8 @@ def tables() -> str:
     )
     reports = [
         *view_tables.reports(views, folded, events),
+        *start_tables.reports(views),
+        *alternative_tables.reports(views[0], badge_size),
         *event_tables.reports(events),
         *wallet_tables.reports(wallets),
     ]

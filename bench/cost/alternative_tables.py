@@ -1,0 +1,159 @@
+"""The tables of `cost` for alternatives: provisioned capacity, and other ways in than the API."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bench.cost.bill import GB, HTTP, REST, Prices, Usage
+from bench.cost.view_tables import FEW_LIVE, MILLION, beyond_free, dollar
+from bench.cost.view_usage import BUSY, DAY, HOUR, HOURS, Counted
+from simulation.report import Report
+
+VIEWS_A_DAY = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+MOST_VIEWS_A_DAY = 100_000_000
+VIEWS_A_MONTH = (1_000_000, 10_000_000, 100_000_000)
+UNITS = {"write_unit": "provisioned_write_unit_hour", "read_unit": "provisioned_read_unit_hour"}
+"""The prices of a unit on demand and for each hour in which it is provisioned."""
+CONNECTIONS_OF_AN_LCU = 25
+"""New connections a second (Elastic Load Balancing pricing); each request is taken to make one."""
+
+
+def reports(counted: Counted, badge_bytes: int) -> Iterator[Report]:
+    """Yield the tables of this project's design; `badge_bytes` are those of an answer."""
+    yield _capacity(counted)
+    yield _ways_in(counted.bill.prices, badge_bytes)
+
+
+def _capacity(counted: Counted) -> Report:
+    assumed = counted.bill.prices.assumed
+    peak, utilisation = assumed["peak"], assumed["utilisation"]
+    pays = bisect_left(range(MOST_VIEWS_A_DAY), True, key=lambda views: _pays(counted, views))  # noqa: FBT003
+    return Report(
+        title="$ a month of the table's units, on demand and provisioned",
+        head=(
+            "views a day",
+            "on demand",
+            f"provisioned, {utilisation:.0%} used all day",
+            f"provisioned, {utilisation:.0%} used at a peak of {peak:g} times the average",
+        ),
+        rows=[
+            (
+                f"{views:,}",
+                dollar(_on_demand(counted, views)),
+                dollar(_provisioned(counted, views, 1)),
+                dollar(_provisioned(counted, views, peak)),
+            )
+            for views in VIEWS_A_DAY
+        ],
+        notes=(
+            f"provisioned capacity costs less where more than {_break_even(counted.bill.prices)} of"
+            f" it are used on average, and there are {pays:,} views a day or more",
+            f"of a peak of {peak:g} times the average, {utilisation / peak:.1%} are used",
+        ),
+    )
+
+
+def _units(counted: Counted) -> Mapping[str, float]:
+    usage = counted.of_a_view(counted.gets[FEW_LIVE], BUSY)
+    return {name: usage[name] for name in UNITS}
+
+
+def _on_demand(counted: Counted, views_a_day: int) -> float:
+    prices = counted.bill.prices
+    views = views_a_day * prices.assumed["hours_a_month"] / HOURS
+    return prices.cost(_units(counted)) * views
+
+
+def _provisioned(counted: Counted, views_a_day: int, peak: float) -> float:
+    """Return the dollars of a month; the units of each second are whole numbers, of one or more."""
+    assumed = counted.bill.prices.assumed
+    per_second = views_a_day / DAY * peak / assumed["utilisation"]
+    hours: Usage = {
+        UNITS[name]: max(1, math.ceil(units * per_second)) * assumed["hours_a_month"]
+        for name, units in _units(counted).items()
+    }
+    return counted.bill.prices.cost(hours)
+
+
+def _pays(counted: Counted, views_a_day: int) -> bool:
+    return _provisioned(counted, views_a_day, 1) < _on_demand(counted, views_a_day)
+
+
+def _break_even(prices: Prices) -> str:
+    """Return the share of use at which both cost the same, which reads and writes have alike."""
+    [share] = {
+        f"{prices.usd[hour] / HOUR / prices.usd[unit]:.1%}" for unit, hour in UNITS.items()
+    }
+    return share
+
+
+@dataclass(frozen=True, slots=True)
+class WayIn:
+    """A service in front of the function: the prices of a request, of a GB, and of each hour."""
+
+    name: str
+    requests: Sequence[str]
+    transfer: str = "transfer_gb"
+    hourly: Mapping[str, int] = field(default_factory=dict)
+
+    def usage(self, views: int, badge_bytes: int) -> dict[str, float]:
+        """Return what views cost that are answered with so many bytes each."""
+        per_request: dict[str, float] = {name: views for name in self.requests}
+        if "lcu_hour" in per_request:
+            per_request["lcu_hour"] = views / CONNECTIONS_OF_AN_LCU / HOUR
+        return {**per_request, self.transfer: views * badge_bytes / GB}
+
+
+WAYS_IN = (
+    WayIn("REST API", (REST,)),
+    WayIn("HTTP API", (HTTP,)),
+    WayIn("function URL", ()),
+    WayIn("function URL behind CloudFront", ("cloudfront_request",), "cloudfront_gb"),
+    WayIn("HTTP API behind CloudFront", (HTTP, "cloudfront_request"), "cloudfront_gb"),
+    WayIn(
+        "load balancer in two zones",
+        ("lcu_hour",),
+        hourly={"load_balancer_hour": 1, "public_ipv4_hour": 2},
+    ),
+)
+
+
+def _ways_in(prices: Prices, badge_bytes: int) -> Report:
+    return Report(
+        title="$ of the ways in to the function, with the transfer of the badges",
+        head=(
+            "way in",
+            "a month",
+            "requests of a million views",
+            "their transfer",
+            *(f"a month of {views:,}" for views in VIEWS_A_MONTH),
+        ),
+        rows=[_way_in_row(way, prices, badge_bytes) for way in WAYS_IN],
+        notes=(
+            f"an answer has {badge_bytes:,} bytes, without those of TLS",
+            "the last three are beyond what is free each month; a load balancer's answers take the"
+            " addresses of two zones",
+        ),
+    )
+
+
+def _way_in_row(way: WayIn, prices: Prices, badge_bytes: int) -> Sequence[str]:
+    hours = prices.assumed["hours_a_month"]
+    fixed = prices.cost({name: count * hours for name, count in way.hourly.items()})
+    million = way.usage(MILLION, badge_bytes)
+    transfer = million.pop(way.transfer)
+    return (
+        way.name,
+        dollar(fixed),
+        dollar(prices.cost(million)),
+        dollar(prices.cost({way.transfer: transfer})),
+        *(dollar(fixed + _beyond(way, views, prices, badge_bytes)) for views in VIEWS_A_MONTH),
+    )
+
+
+def _beyond(way: WayIn, views: int, prices: Prices, badge_bytes: int) -> float:
+    usage = way.usage(views, badge_bytes)
+    return sum(beyond_free(name, quantity, prices) for name, quantity in usage.items())
