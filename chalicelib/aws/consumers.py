@@ -20,7 +20,7 @@ from chalicelib.aws.event_sources import (
     TIMERS_QUEUE,
     VIEWS_QUEUE,
 )
-from chalicelib.aws.resources import current
+from chalicelib.aws.resources import connect, current
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ else:
 PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
 
 blueprint = Blueprint(__name__)
+connect()
 
 
 @blueprint.on_sqs_message(
