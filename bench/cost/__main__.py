@@ -26,7 +26,15 @@ from bench.cost.bill import Prices
 from bench.cost.deployed import Deployed
 from bench.cost.event_usage import count_events
 from bench.cost.invocations import Design
-from bench.cost.view_usage import FOLDED_VIEWS, OURS, RUNS, badge_bytes, count, get_with_folded, take
+from bench.cost.view_usage import (
+    FOLDED_VIEWS,
+    OURS,
+    RUNS,
+    badge_bytes,
+    count,
+    get_with_folded,
+    take,
+)
 from bench.cost.wallet_usage import count_wallets
 from simulation.environment import isolate
 from simulation.report import put_into

@@ -49,9 +49,9 @@ def _capacity(counted: Counted) -> Report:
             for views in VIEWS_A_DAY
         ],
         notes=(
-            f"provisioned capacity costs less where more than {_break_even(counted.bill.prices)} of"
-            f" it are used on average, and there are {pays:,} views a day or more",
-            f"of a peak of {peak:g} times the average, {utilisation / peak:.1%} are used",
+            f"below {_break_even(counted.bill.prices)} of average use, on demand costs less",
+            f"below {pays:,} views a day too, because the least capacity is one unit a second",
+            f"with a peak of {peak:g} times the average, {utilisation / peak:.1%} are used",
         ),
     )
 
@@ -84,9 +84,7 @@ def _pays(counted: Counted, views_a_day: int) -> bool:
 
 def _break_even(prices: Prices) -> str:
     """Return the share of use at which both cost the same, which reads and writes have alike."""
-    [share] = {
-        f"{prices.usd[hour] / HOUR / prices.usd[unit]:.1%}" for unit, hour in UNITS.items()
-    }
+    [share] = {f"{prices.usd[hour] / HOUR / prices.usd[unit]:.1%}" for unit, hour in UNITS.items()}
     return share
 
 
@@ -101,7 +99,7 @@ class WayIn:
 
     def usage(self, views: int, badge_bytes: int) -> dict[str, float]:
         """Return what views cost that are answered with so many bytes each."""
-        per_request: dict[str, float] = {name: views for name in self.requests}
+        per_request: dict[str, float] = dict.fromkeys(self.requests, views)
         if "lcu_hour" in per_request:
             per_request["lcu_hour"] = views / CONNECTIONS_OF_AN_LCU / HOUR
         return {**per_request, self.transfer: views * badge_bytes / GB}
@@ -134,8 +132,7 @@ def _ways_in(prices: Prices, badge_bytes: int) -> Report:
         rows=[_way_in_row(way, prices, badge_bytes) for way in WAYS_IN],
         notes=(
             f"an answer has {badge_bytes:,} bytes, without those of TLS",
-            "the last three are beyond what is free each month; a load balancer's answers take the"
-            " addresses of two zones",
+            "the last three columns are beyond what is free each month",
         ),
     )
 

@@ -23,7 +23,7 @@ from bench.cost.deployed import LOGICAL_IDS
 from bench.cost.invocations import FOLD, GET, PUT
 from bench.cost.measured import put_measured
 from bench.measuring import interleaved, medians
-from bench.speed.cold_start import Start, first_events, originals, unpack
+from bench.speed.cold_start import Start, first_events, original_starts, unpack
 from bench.stubbed_aws import StubbedAws, serving
 from chalicelib.aws.resources import ON_LAMBDA
 from simulation.environment import isolate
@@ -44,7 +44,7 @@ def main() -> int:
         template = yaml.safe_load((Path(folder) / "sam.yaml").read_text())
         sides: dict[tuple[str, str], Callable[[], Times]] = {}
         for function, start in _ours(template["Resources"]).items():
-            original = replace(originals()[function], resources=())
+            original = replace(original_starts()[function], resources=())
             sides[function, "vu-mi"] = partial(start.run, compiled, endpoint)
             sides[function, "original"] = partial(original.run, plain, endpoint)
         interleaved(1, sides)
@@ -70,7 +70,7 @@ def _handler(resources: Mapping[str, Any], function: str) -> tuple[str, str]:
 def _by_function(
     figures: Mapping[tuple[str, str], Sequence[Times]],
 ) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the medians in milliseconds, of INIT and of the first event, by function and design."""
+    """Return the medians of INIT and of the first event in milliseconds."""
     init = medians({side: [init for init, _ in runs] for side, runs in figures.items()})
     event = medians({side: [end - init for init, end in runs] for side, runs in figures.items()})
     found: dict[str, dict[str, dict[str, float]]] = {}

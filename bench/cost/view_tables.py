@@ -329,6 +329,7 @@ def _fixed_row(what: str, name: str, quantity: float, prices: Prices) -> Sequenc
 
 
 def beyond_free(name: str, quantity: float, prices: Prices) -> float:
+    """Return the dollars of a month's quantity beyond the free part."""
     return prices.cost({name: max(0, quantity - prices.free.get(name, 0))})
 
 

@@ -81,7 +81,9 @@ class Counted:
     ) -> Usage:
         """Return the usage of the cold starts of one view in a stack that has no other badge."""
         cold_ms = sum(
-            runs * self.cold_share(run, function, idle_seconds) * self.bill.start_ms(function, has_burst=has_burst)
+            runs
+            * self.cold_share(run, function, idle_seconds)
+            * self.bill.start_ms(function, has_burst=has_burst)
             for function, runs in self.runs_of_a_view(run).items()
         )
         price = f"cold_start_{self.bill.deployed.architecture}_gb_second"

@@ -73,7 +73,7 @@ class Start:
 
 def measure() -> Report:
     """Start each lambda of vu-mi and of the original, turn by turn."""
-    ours, originals = _ours(), originals()
+    ours, originals = _ours(), original_starts()
     with tempfile.TemporaryDirectory() as folder, serving(StubbedAws()) as endpoint:
         compiled, plain = unpack(Path(folder))
         sides = {
@@ -116,7 +116,7 @@ def _ours() -> dict[str, Start]:
     }
 
 
-def originals() -> dict[str, Start]:
+def original_starts() -> dict[str, Start]:
     """Return the original's lambdas: one module, which makes its clients at import."""
     get, put, fold = first_events(events.get_views_by_rest)
     return {
@@ -127,6 +127,7 @@ def originals() -> dict[str, Start]:
 
 
 def first_events(get_views: Callable[[str], Event]) -> tuple[Event, Event, Event]:
+    """Return an event for each function of views; `get_views` makes the first one."""
     now = time.time()
     return get_views(BADGE_ID), events.views(BADGES, now), events.removals(BADGES, now)
 
