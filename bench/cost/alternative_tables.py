@@ -28,9 +28,10 @@ def reports(counted: Counted, badge_bytes: int) -> Iterator[Report]:
 
 
 def _capacity(counted: Counted) -> Report:
-    assumed = counted.bill.prices.assumed
-    peak, utilisation = assumed["peak"], assumed["utilisation"]
-    pays = bisect_left(range(MOST_VIEWS_A_DAY), True, key=lambda views: _pays(counted, views))  # noqa: FBT003
+    prices = counted.bill.prices
+    peak, utilisation = prices.assumed["peak"], prices.assumed["utilisation"]
+    usage = counted.of_a_view(counted.gets[FEW_LIVE], BUSY)
+    units = {name: usage[name] for name in UNITS}
     return Report(
         title="$ a month of the table's units, on demand and provisioned",
         head=(
@@ -42,44 +43,45 @@ def _capacity(counted: Counted) -> Report:
         rows=[
             (
                 f"{views:,}",
-                dollar(_on_demand(counted, views)),
-                dollar(_provisioned(counted, views, 1)),
-                dollar(_provisioned(counted, views, peak)),
+                dollar(on_demand(units, prices, views)),
+                dollar(provisioned(units, prices, views, 1)),
+                dollar(provisioned(units, prices, views, peak)),
             )
             for views in VIEWS_A_DAY
         ],
         notes=(
-            f"below {_break_even(counted.bill.prices)} of average use, on demand costs less",
-            f"below {pays:,} views a day too, because the least capacity is one unit a second",
+            f"below {_break_even(prices)} of average use, on demand costs less",
+            f"below {_pays_from(units, prices):,} views a day too: the least capacity is one unit",
             f"with a peak of {peak:g} times the average, {utilisation / peak:.1%} are used",
         ),
     )
 
 
-def _units(counted: Counted) -> Mapping[str, float]:
-    usage = counted.of_a_view(counted.gets[FEW_LIVE], BUSY)
-    return {name: usage[name] for name in UNITS}
+def on_demand(units: Usage, prices: Prices, views_a_day: int) -> float:
+    """Return the dollars of a month for the units of each view."""
+    return prices.cost(units) * views_a_day * float(prices.assumed["hours_a_month"]) / HOURS
 
 
-def _on_demand(counted: Counted, views_a_day: int) -> float:
-    prices = counted.bill.prices
-    views = views_a_day * prices.assumed["hours_a_month"] / HOURS
-    return prices.cost(_units(counted)) * views
+def provisioned(units: Usage, prices: Prices, views_a_day: int, peak: float) -> float:
+    """Return the dollars of a month for capacity in whole units a second, one or more.
 
-
-def _provisioned(counted: Counted, views_a_day: int, peak: float) -> float:
-    """Return the dollars of a month; the units of each second are whole numbers, of one or more."""
-    assumed = counted.bill.prices.assumed
-    per_second = views_a_day / DAY * peak / assumed["utilisation"]
+    The peak, a multiple of the average rate, uses the share of it at which auto scaling aims.
+    """
+    per_second = views_a_day / DAY * peak / prices.assumed["utilisation"]
     hours: Usage = {
-        UNITS[name]: max(1, math.ceil(units * per_second)) * assumed["hours_a_month"]
-        for name, units in _units(counted).items()
+        UNITS[name]: max(1, math.ceil(quantity * per_second)) * prices.assumed["hours_a_month"]
+        for name, quantity in units.items()
     }
-    return counted.bill.prices.cost(hours)
+    return prices.cost(hours)
 
 
-def _pays(counted: Counted, views_a_day: int) -> bool:
-    return _provisioned(counted, views_a_day, 1) < _on_demand(counted, views_a_day)
+def _pays_from(units: Usage, prices: Prices) -> int:
+    """Return the least views a day, at an even rate, for which provisioned capacity costs less."""
+
+    def pays(views: int) -> bool:
+        return provisioned(units, prices, views, 1) < on_demand(units, prices, views)
+
+    return bisect_left(range(MOST_VIEWS_A_DAY), True, key=pays)  # noqa: FBT003
 
 
 def _break_even(prices: Prices) -> str:
