@@ -107,17 +107,18 @@ class WayIn:
         return {**per_request, self.transfer: views * badge_bytes / GB}
 
 
+LOAD_BALANCER = WayIn(
+    "load balancer in two zones",
+    ("lcu_hour",),
+    hourly={"load_balancer_hour": 1, "public_ipv4_hour": 2},
+)
 WAYS_IN = (
     WayIn("REST API", (REST,)),
     WayIn("HTTP API", (HTTP,)),
     WayIn("function URL", ()),
     WayIn("function URL behind CloudFront", ("cloudfront_request",), "cloudfront_gb"),
     WayIn("HTTP API behind CloudFront", (HTTP, "cloudfront_request"), "cloudfront_gb"),
-    WayIn(
-        "load balancer in two zones",
-        ("lcu_hour",),
-        hourly={"load_balancer_hour": 1, "public_ipv4_hour": 2},
-    ),
+    LOAD_BALANCER,
 )
 
 
@@ -135,13 +136,24 @@ def _ways_in(prices: Prices, badge_bytes: int) -> Report:
         notes=(
             f"an answer has {badge_bytes:,} bytes, without those of TLS",
             "the last three columns are beyond what is free each month",
+            f"from {_balanced(prices):.0f} million views a month on, a load balancer costs less",
         ),
     )
 
 
-def _way_in_row(way: WayIn, prices: Prices, badge_bytes: int) -> Sequence[str]:
+def _balanced(prices: Prices) -> float:
+    """Return the million views a month at which a load balancer costs as much as an HTTP API."""
+    saved = prices.cost({HTTP: MILLION}) - prices.cost(LOAD_BALANCER.usage(MILLION, 0))
+    return _fixed(LOAD_BALANCER, prices) / saved
+
+
+def _fixed(way: WayIn, prices: Prices) -> float:
     hours = prices.assumed["hours_a_month"]
-    fixed = prices.cost({name: count * hours for name, count in way.hourly.items()})
+    return prices.cost({name: count * hours for name, count in way.hourly.items()})
+
+
+def _way_in_row(way: WayIn, prices: Prices, badge_bytes: int) -> Sequence[str]:
+    fixed = _fixed(way, prices)
     million = way.usage(MILLION, badge_bytes)
     transfer = million.pop(way.transfer)
     return (

@@ -54,6 +54,7 @@ from simulation.report import END, put_into
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = ROOT / "docs" / "COST.md"
+DECISION = ROOT / "docs" / "decisions" / "http-api.md"
 NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
 PARTITION = f"USER#{BADGE_ID}"
 
@@ -106,6 +107,13 @@ def test_the_page_equals_the_output_of_the_program() -> None:
 def test_the_text_of_the_page_has_only_figures_of_its_tables() -> None:
     tables, reading = PAGE.read_text().split(BEGIN)[1].split(END)
     assert set(NUMBER.findall(reading)) <= set(NUMBER.findall(tables))
+
+
+def test_the_decision_for_an_api_has_only_dollars_of_the_tables() -> None:
+    tables, _ = PAGE.read_text().split(BEGIN)[1].split(END)
+    dollars = re.findall(r"\$(\d+\.\d+)", DECISION.read_text())
+    assert len(dollars) > 5
+    assert set(dollars) <= set(NUMBER.findall(tables))
 
 
 def test_new_tables_replace_those_in_a_page() -> None:
