@@ -14,7 +14,7 @@ from chalicelib import telemetry
 from chalicelib.aws.cold_start import uncollected
 from chalicelib.concurrency import map_parallel
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.lazy import lazy
+from chalicelib.lazy import lazy, load
 from chalicelib.limits import NoLimits
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings, SettingsError, required
@@ -128,13 +128,14 @@ def use(resources: Resources | None) -> None:
     _Process.resources = resources
 
 
-def connect() -> None:
-    """Make the clients that the settings name, while Lambda starts the function.
+def connect(*modules: str) -> None:
+    """Import modules and make the clients that the settings name, while Lambda starts the function.
 
     A request has only the share of a vCPU that comes with the function's memory; the start has a
     whole one. A setting that is missing or wrong is reported by the request that needs it.
     """
     if ON_LAMBDA in os.environ:
+        load(*modules)
         for name in CONNECTED:
             with suppress(SettingsError):
                 getattr(current(), name)

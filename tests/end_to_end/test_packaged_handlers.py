@@ -16,6 +16,9 @@ import pytest
 import yaml
 
 from app import app
+from bench import aws_events as views
+from bench.speed.cold_start import first_events
+from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.resources import ON_LAMBDA
 from chalicelib.http import tokens
 from simulation import aws_events as events
@@ -25,9 +28,9 @@ AUTHORIZE = "chalicelib.aws.http_authorizer.handler"
 APP, CHALICE_AUTHORIZE = "app.app", "chalicelib.aws.authorizer.authorize"
 """The handlers of the REST API, which `chalice deploy` creates."""
 SWEEP = "chalicelib.aws.consumers.sweep_timers"
+OF_VIEWS = ("chalicelib.aws.consumers.put_views", "chalicelib.aws.consumers.fold_views")
 CONSUMERS = (
-    "chalicelib.aws.consumers.put_views",
-    "chalicelib.aws.consumers.fold_views",
+    *OF_VIEWS,
     "chalicelib.aws.consumers.distribute_timers",
     "chalicelib.aws.consumers.fire_timers",
     "chalicelib.aws.consumers.archive_entries",
@@ -214,6 +217,25 @@ def test_lambda_starts_a_function_with_its_clients(aws: Lambda, handler: str) ->
     event = events.sqs_event({}) if handler in CONSUMERS else {}
     started = aws.run(handler, event, **{ON_LAMBDA: "vu-mi"})
     assert ("botocore.client" in started.imported) is (handler != AUTHORIZE)
+
+
+@pytest.mark.parametrize(
+    ("handler", "event"),
+    [
+        (GET_VIEWS, views.get_views(BADGE_ID)),
+        *zip(OF_VIEWS, first_events(views.get_views)[1:], strict=True),
+    ],
+)
+def test_the_first_event_of_a_view_imports_no_module_of_ours(
+    aws: Lambda, handler: str, event: dict[str, Any]
+) -> None:
+    """A connection to AWS is refused here."""
+    keys = {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "secret"}
+    refused = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    started = aws.run(handler, event, **{ON_LAMBDA: "vu-mi"}, **keys, **refused)
+    assert not {
+        name for name in started.later - set(started.imported) if name.startswith("chalicelib")
+    }
 
 
 def test_a_client_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> None:
