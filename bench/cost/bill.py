@@ -108,7 +108,8 @@ class Bill:
         measured = self.prices.measured["start_ms"][function][self.design]
         init = measured["init"] / (1.0 if has_burst else self._vcpus)
         first_event = measured["first_event"] / self._vcpus
-        return math.ceil(self.prices.assumed["runtime_init_ms"] + init + first_event)
+        own: float = self.prices.assumed["runtime_init_ms"]
+        return math.ceil(own + init + first_event)
 
     def _cpu_ms(self, run: Invocation) -> float:
         measured = self.prices.measured["cpu_ms"][run.function][self.design]

@@ -15,7 +15,7 @@ def put_measured(name: str, values: Mapping[str, Any]) -> None:
     """Replace these values of `measured`, with the day and the machine of the measurement."""
     content = json.loads(PRICES.read_text())
     measured = content["measured"]
-    measured["as_of"] = f"{datetime.now(UTC):%Y-%m-%d}"
+    measured["as_of"][name] = f"{datetime.now(UTC):%Y-%m-%d}"
     measured["machine"][name] = machine()
     measured[name] |= values
     PRICES.write_text(json.dumps(content, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""`python -m bench.cost.start_cpu`: measure `start_ms` in `prices.json` again, and put it there.
+"""`python -m bench.speed.start_cpu`: measure `start_ms` in `prices.json` again, and put it there.
 
 The measurement is the processor time of a new process: INIT, which is the import of the module that
 the packaged template names, and then the first event, with everything that is made and imported for
