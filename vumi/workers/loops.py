@@ -61,7 +61,7 @@ class Loop:
                 self._stopping.wait(self._linger)
 
     def _goes_on(self) -> bool:
-        """Return whether the loop is not stopped; a stop after this call also ends the next rest."""
+        """Return whether the loop is not stopped. A stop after this call ends the next rest too."""
         self._woken.clear()
         return not self._stopping.is_set()
 
