@@ -262,7 +262,7 @@ def test_a_stop_at_any_line_ends_the_loop(line: int) -> None:
         assert stops_waiting.wait(PATIENCE)
         stopper.join(PATIENCE)
     finally:
-        threading.settrace(None)  # type: ignore[arg-type]  None ends it
+        threading.settrace(None)
 
     assert not stopper.is_alive()
 
