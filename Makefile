@@ -45,8 +45,9 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 # One process more than cores, at most five, because some tests wait. Those of a file share fixtures.
+# In the order of the folders, so that the long files are not the last.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE)
