@@ -82,8 +82,9 @@ def tables() -> str:
         folded = dict(zip(FOLDED_VIEWS, with_folded, strict=True))
     measured = prices.measured["as_of"]
     basis = (
-        f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted; processor"
-        f" time measured on {measured['cpu_ms']}, cold starts on {measured['start_ms']}; waiting assumed."
+        f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted;"
+        f" processor time measured on {measured['cpu_ms']} and {measured['start_ms']}; waiting"
+        " assumed."
     )
     reports = [
         *view_tables.reports(views, folded, events),
