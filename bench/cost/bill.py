@@ -106,8 +106,8 @@ class Bill:
         INIT has a whole vCPU if it has the burst.
         """
         measured = self.prices.measured["start_ms"][function][self.design]
-        init = measured["init"] / (1.0 if has_burst else self._vcpus)
-        first_event = measured["first_event"] / self._vcpus
+        init: float = measured["init"] / (1.0 if has_burst else self._vcpus)
+        first_event: float = measured["first_event"] / self._vcpus
         own: float = self.prices.assumed["runtime_init_ms"]
         return math.ceil(own + init + first_event)
 
