@@ -1,0 +1,65 @@
+"""The statements of a template's policies: `python -m tests.policy_statements TEMPLATE FOLDER`.
+
+`make audit` gives them to parliament, which reads policies without references. Each file has one
+statement and is named after its `Sid`, so that an exception names a statement.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from deploy import template
+
+QUEUES = ("ViewsQueue", "TimersQueue", "DistributionQueue")
+TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi"
+NAMES = {
+    "Archive.Arn": "arn:aws:s3:::vu-mi-archive",
+    "AWS::AccountId": "123456789012",
+    "AWS::Partition": "aws",
+    "AWS::Region": "us-east-1",
+    "AWS::StackName": "vu-mi-prod",
+    "EventQueueArns": "arn:aws:sqs:us-east-1:123456789012:orders",
+    "RestoredTable": "vu-mi-restored",
+    "Table.Arn": TABLE,
+    # parliament can't parse the colons of a label, which is a time.
+    "Table.StreamArn": f"{TABLE}/stream/label",
+    **{f"{queue}.Arn": f"arn:aws:sqs:us-east-1:123456789012:{queue}" for queue in QUEUES},
+}
+
+
+def write(stack: template.Template, folder: Path) -> None:
+    """Write each statement of a stack twice: with every condition true, and with all false."""
+    for role, statement in _statements(stack):
+        for branch, name in ((0, "true"), (1, "false")):
+            file = folder / role / name / f"{statement['Sid']}.json"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            policy = {"Version": "2012-10-17", "Statement": [choose(statement, branch)]}
+            file.write_text(json.dumps(template.resolve(policy, NAMES), indent=2))
+
+
+def _statements(stack: template.Template) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, resource in stack["Resources"].items():
+        for policy in resource.get("Properties", {}).get("Policies", ()):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                yield name, statement
+
+
+def choose(value: Any, branch: int) -> Any:
+    """Return a part of a template in which each `Fn::If` is the branch of this number."""
+    match value:
+        case {"Fn::If": [_, *branches]}:
+            return choose(branches[branch], branch)
+        case dict():
+            return {name: choose(part, branch) for name, part in value.items()}
+        case list():
+            return [choose(part, branch) for part in value]
+        case _:
+            return value
+
+
+if __name__ == "__main__":
+    write(template.load(Path(sys.argv[1])), Path(sys.argv[2]))
