@@ -184,8 +184,8 @@ $(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
 	@touch $@
 
 $(VENV)/audit.stamp: requirements-audit.txt $(VENV)/dev.stamp
-	$(PYTHON) -m venv $(VENV)/audit
-	$(VENV)/audit/bin/$(INSTALL) -r requirements-audit.txt
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/audit
+	$(call INSTALL,$(VENV)/audit) -r requirements-audit.txt
 	$(BIN)/pip-licenses --python $(VENV)/audit/bin/python >/dev/null
 	@touch $@
 

@@ -30,19 +30,22 @@ NAMES = {
     **{f"{queue}.Arn": f"arn:aws:sqs:us-east-1:123456789012:{queue}" for queue in QUEUES},
 }
 
+NO_VALUE = {"Ref": "AWS::NoValue"}
+"""The branch of a condition that leaves a value out."""
+
 
 def write(stack: template.Template, folder: Path) -> None:
     """Write each statement of a stack twice: with every condition true, and with all false."""
-    for role, statement in _statements(stack):
-        for branch, name in ((0, "true"), (1, "false")):
+    for branch, name in ((0, "true"), (1, "false")):
+        for role, statement in _statements(choose(stack["Resources"], branch)):
+            policy = {"Version": "2012-10-17", "Statement": [template.resolve(statement, NAMES)]}
             file = folder / role / name / f"{statement['Sid']}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
-            policy = {"Version": "2012-10-17", "Statement": [choose(statement, branch)]}
-            file.write_text(json.dumps(template.resolve(policy, NAMES), indent=2))
+            file.write_text(json.dumps(policy, indent=2))
 
 
-def _statements(stack: template.Template) -> Iterator[tuple[str, dict[str, Any]]]:
-    for name, resource in stack["Resources"].items():
+def _statements(resources: template.Template) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, resource in resources.items():
         for policy in resource.get("Properties", {}).get("Policies", ()):
             for statement in policy["PolicyDocument"]["Statement"]:
                 yield name, statement
@@ -54,9 +57,10 @@ def choose(value: Any, branch: int) -> Any:
         case {"Fn::If": [_, *branches]}:
             return choose(branches[branch], branch)
         case dict():
-            return {name: choose(part, branch) for name, part in value.items()}
+            chosen = {name: choose(part, branch) for name, part in value.items()}
+            return {name: part for name, part in chosen.items() if part != NO_VALUE}
         case list():
-            return [choose(part, branch) for part in value]
+            return [part for each in value if (part := choose(each, branch)) != NO_VALUE]
         case _:
             return value
 

@@ -10,7 +10,10 @@ from tests import policy_statements
 STATEMENT = {
     "Sid": "Read",
     "Effect": "Allow",
-    "Action": ["dynamodb:GetItem"],
+    "Action": [
+        "dynamodb:GetItem",
+        {"Fn::If": ["IsRestored", "dynamodb:Query", policy_statements.NO_VALUE]},
+    ],
     "Resource": {
         "Fn::If": ["IsRestored", {"Ref": "RestoredTable"}, {"Fn::GetAtt": ["Table", "Arn"]}]
     },
@@ -30,8 +33,10 @@ def test_each_statement_is_written_for_both_values_of_its_conditions(tmp_path: P
         "Role/false/Read.json",
         "Role/true/Read.json",
     ]
-    written = [json.loads(file.read_text())["Statement"] for file in files]
-    assert written == [
-        [STATEMENT | {"Resource": policy_statements.TABLE}],
-        [STATEMENT | {"Resource": "vu-mi-restored"}],
-    ]
+    in_use, restored = (json.loads(file.read_text())["Statement"][0] for file in files)
+    one = {"Sid": "Read", "Effect": "Allow"}
+    assert in_use == one | {"Action": ["dynamodb:GetItem"], "Resource": policy_statements.TABLE}
+    assert restored == one | {
+        "Action": ["dynamodb:GetItem", "dynamodb:Query"],
+        "Resource": "vu-mi-restored",
+    }
