@@ -68,8 +68,8 @@ audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template and the polic
 	rm -rf $(AUDITED)
 	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)
 	$(BIN)/python -m deploy resources --stage prod --out $(AUDITED)
-	$(BIN)/python -m tests.policy_statements $(AUDITED)/sam.yaml $(AUDITED)/statements
-	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --file $(AUDITED)/sam.yaml $(AUDITED)/resources.yaml
+	$(BIN)/python -m tests.audited $(AUDITED)/sam.yaml $(AUDITED)
+	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --file $(AUDITED)/templates/*.yaml $(AUDITED)/resources.yaml
 	$(VENV)/audit/bin/parliament --exclude_pattern '.*/FindTheStream.json' --directory $(AUDITED)/statements
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.

@@ -1,7 +1,8 @@
-"""The statements of a template's policies: `python -m tests.policy_statements TEMPLATE FOLDER`.
+"""The files that `make audit` checks: `python -m tests.audited TEMPLATE FOLDER` writes them.
 
-`make audit` gives them to parliament, which reads policies without references. Each file has one
-statement and is named after its `Sid`, so that an exception names a statement.
+checkov passes over a policy in which a condition decides, and parliament refuses it. So both get two
+copies: one with every condition true, and one with every condition false. parliament gets each
+statement as a file of its own, named after its `Sid`, without references.
 """
 
 from __future__ import annotations
@@ -35,13 +36,19 @@ NO_VALUE = {"Ref": "AWS::NoValue"}
 
 
 def write(stack: template.Template, folder: Path) -> None:
-    """Write each statement of a stack twice: with every condition true, and with all false."""
+    """Write the template and its statements for both values of the conditions."""
     for branch, name in ((0, "true"), (1, "false")):
-        for role, statement in _statements(choose(stack["Resources"], branch)):
+        chosen = {**stack, "Resources": choose(stack["Resources"], branch)}
+        _write(folder / "templates" / f"{name}.yaml", template.dump(chosen))
+        for role, statement in _statements(chosen["Resources"]):
             policy = {"Version": "2012-10-17", "Statement": [template.resolve(statement, NAMES)]}
-            file = folder / role / name / f"{statement['Sid']}.json"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps(policy, indent=2))
+            file = folder / "statements" / name / role / f"{statement['Sid']}.json"
+            _write(file, json.dumps(policy, indent=2))
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
 
 
 def _statements(resources: template.Template) -> Iterator[tuple[str, dict[str, Any]]]:
