@@ -1,7 +1,7 @@
 """The files that `make audit` checks: `python -m tests.audited TEMPLATE FOLDER` writes them.
 
-checkov passes over a policy in which a condition decides, and parliament refuses it. So both get two
-copies: one with every condition true, and one with every condition false. parliament gets each
+checkov passes over a policy in which a condition decides, and parliament refuses it. So both get
+two copies: one with every condition true, and one with every condition false. parliament gets each
 statement as a file of its own, named after its `Sid`, without references.
 """
 
