@@ -36,6 +36,10 @@ POLICY = "iam_policy_file"
 """The setting of a function that names its policy (Chalice, "Configuration file")."""
 
 
+class SwitchedOffError(Exception):
+    """A command needs a feature that the stack does not have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Folder:
     """The folder `.chalice`, which Chalice reads and writes."""
