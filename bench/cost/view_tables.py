@@ -302,14 +302,12 @@ def _fixed(counted: Counted, events: CountedEvents) -> Report:
 def _unused(stack: str, unused: Unused, events: CountedEvents) -> Report:
     """Return a table with the monthly cost of a kind of stack that nobody uses."""
     prices = events.bill.prices
+    polls = unused.polled_queues * polls_of_a_queue(prices)
     parts = {
         "alarm metrics": ("alarm_metric_month", unused.alarm_metrics),
         "metrics of an event source": ("custom_metric_month", unused.mapping_metrics),
         "dashboards": ("dashboard_month", unused.dashboards),
-        "polls of the empty queues": (
-            "sqs_request",
-            unused.polled_queues * polls_of_a_queue(prices),
-        ),
+        "polls of the empty queues": ("sqs_request", polls),
     }
     sweeps = events.idle_month() if unused.is_swept else {}
     usage = add_usages(dict(parts.values()), sweeps)

@@ -41,7 +41,7 @@ from bench.cost.invocations import (
 from bench.cost.metering import Request, Written
 from bench.cost.simulate_events import LOG, QUEUE, EventRun, event_run_of
 from bench.cost.simulate_views import START, Badge, Lag, badge_of, view_item
-from bench.cost.view_tables import SERVICES
+from bench.cost.view_tables import SERVICES, polls_of_a_queue
 from bench.cost.view_usage import get_with_folded
 from bench.cost.wallet_usage import Bank, bank_of
 from bench.stubbed_aws import BADGE_ID
@@ -622,7 +622,7 @@ def test_a_stack_of_badges_alone_that_nobody_uses_is_free_of_charge(deployed: De
     assert (alone.polled_queues, alone.mapping_metrics, alone.is_swept) == (1, 0, False)
     assert alone.alarm_metrics <= free["alarm_metric_month"]
     assert alone.dashboards <= free["dashboard_month"]
-    polls = alone.polled_queues * view_tables.polls_of_a_queue(Prices.read())
+    polls = alone.polled_queues * polls_of_a_queue(Prices.read())
     assert polls <= free["sqs_request"]
 
 
