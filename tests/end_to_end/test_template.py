@@ -1360,6 +1360,8 @@ def test_without_a_feature_every_referenced_name_is_in_the_stack(
         assert {name for _, name in dimensions} <= set(stack)
     assert ("Authorize" in stack) == ("HttpApiAuthorizer" in stack) == (len(off) == 1)
     assert ("SweepTimers" in stack) == ("Events" not in off)
+    settings = stack["APIHandler"]["Properties"]["Environment"]["Variables"]
+    assert ("TIMERS_QUEUE_URL" in settings) == ("Events" not in off)
     assert ("ArchiveEntries" in stack) == ("Wallets" not in off)
 
 
