@@ -14,7 +14,7 @@ ALL_FEATURES: Truths = {"HasEvents": True, "HasWallets": True, "HasTokens": True
 """The conditions of a stack with all features, such as that of `chalice deploy`."""
 
 
-def evaluate(template: Template, given: Mapping[str, str]) -> dict[str, bool]:
+def evaluate(template: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, bool]:
     """Return the truth of each condition, with these parameters and the defaults of all others."""
     values = {
         name: given.get(name, parameter.get("Default"))
@@ -49,7 +49,7 @@ def _value(part: Any, values: Mapping[str, Any]) -> Any:
     return part
 
 
-def decide(template: Template, truths: Truths) -> Template:
+def decide(template: Mapping[str, Any], truths: Truths) -> Template:
     """Return a template in which these conditions are decided, and no longer named."""
     kept = {name: part for name, part in template["Conditions"].items() if name not in truths}
     return {

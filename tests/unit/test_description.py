@@ -278,7 +278,7 @@ def test_every_code_of_an_error_is_described_and_no_other() -> None:
         for code in find("code", response)
     ]
     described = {code for schema in schemas for code in schema.get("enum") or [schema["const"]]}
-    of_no_operation = {MethodNotAllowedError, SwitchedOffError}
+    of_no_operation: set[type[ClientError]] = {MethodNotAllowedError, SwitchedOffError}
     raised = {error.code for error in {*subclasses(ClientError)} - of_no_operation}
     assert all(f"`{error.code}`" in DOCUMENT["info"]["description"] for error in of_no_operation)
     refused = {

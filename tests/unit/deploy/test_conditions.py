@@ -47,7 +47,7 @@ def test_conditions_follow_from_the_parameters(parameters: dict[str, str], true:
 
 
 def test_an_unknown_condition_is_an_error() -> None:
-    conditions = {"HasNone": {"Fn::Sometimes": []}}
+    conditions: dict[str, Any] = {"HasNone": {"Fn::Sometimes": []}}
     with pytest.raises(ValueError, match=r"unknown condition: .*Sometimes"):
         evaluate(GIVEN | {"Conditions": conditions}, {})
 
