@@ -1,8 +1,8 @@
 """The files that `make audit` checks: `python -m tests.audited TEMPLATE FOLDER` writes them.
 
 checkov passes over a policy in which a condition decides, and parliament refuses it. So both get
-two copies: one with every condition true, and one with only those of features true. parliament gets each
-statement as a file of its own, named after its `Sid`, without references.
+two copies: one with every condition true, and one with only those of features true. parliament
+gets each statement as a file of its own, named after its `Sid`, without references.
 """
 
 from __future__ import annotations
