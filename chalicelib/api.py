@@ -17,6 +17,7 @@ from chalicelib.wallets import routes as wallets
 if TYPE_CHECKING:
     from chalicelib import description
     from chalicelib.resources import Resources
+    from chalicelib.settings import Feature
 else:
     description = lazy("chalicelib.description")
 
@@ -28,15 +29,16 @@ DESCRIPTION_HEADERS = {
 }
 
 
-def get_description(_: Request, __: Resources) -> Response:
+def get_description(_: Request, resources: Resources) -> Response:
     """Return the OpenAPI description, which a page of any host may read."""
-    return Response(200, DESCRIPTION_HEADERS, _description())
+    return Response(200, DESCRIPTION_HEADERS, _description(resources.settings.features))
 
 
 @cache
-def _description() -> bytes:
+def _description(features: frozenset[Feature]) -> bytes:
     """Generate the description on the first request for it, so that no badge is slower."""
-    return description.text(TABLE.routes).encode()
+    on = [route for route in TABLE.routes if route.feature is None or route.feature in features]
+    return description.text(on).encode()
 
 
 TABLE = RouteTable(

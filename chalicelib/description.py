@@ -30,11 +30,12 @@ INFO = {
     "description": "Badge routes always return 200 with a badge that can be drawn, for an error"
     " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for"
     ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
-    "A path that is not described is 404 `not_found`. A method that is not described is 405"
-    " `method_not_allowed`, and `Allow` lists the methods. On AWS, API Gateway itself refuses some"
-    ' requests, with `{"message"}` and no other header: 401 without a token, 403 for a token that'
-    " is malformed or unknown, 413, 429 and 503. On one machine, the parser refuses malformed heads"
-    " without a body.\n\n"
+    "A path that is not described is 404 `not_found`, or 404 `switched_off` if it is one of events"
+    " or wallets and the operator has switched these off (`EVENTS=off`, `WALLETS=off`). A method"
+    " that is not described is 405 `method_not_allowed`, and `Allow` lists the methods. On AWS, API"
+    ' Gateway itself refuses some requests, with `{"message"}` and no other header: 401 without a'
+    " token, 403 for a token that is malformed or unknown, 413, 429 and 503. On one machine, the"
+    " parser refuses malformed heads without a body.\n\n"
     "A query has at most 100 parameters. On one machine, a head of more than 16 KiB is 431"
     " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
     " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.\n\n"
@@ -70,14 +71,18 @@ def text(routes: Iterable[Route]) -> str:
 
 
 def document(routes: Iterable[Route]) -> Json:
-    """Return the document of the routes. Raises `ValueError` unless each of them is described."""
+    """Return the document of the routes, without sections that have none of them.
+
+    Raises `ValueError` unless each route is described.
+    """
     by_name = {f"{route.method} {route.path}": route for route in routes}
-    described = {name for section in SECTIONS for name in section.operations}
+    sections = [one for one in SECTIONS if not by_name.keys().isdisjoint(one.operations)]
+    described = {name for section in sections for name in section.operations}
     if differing := by_name.keys() ^ described:
         raise ValueError(f"no route or no description: {', '.join(sorted(differing))}")
     components = Components()
     paths: Json = {}
-    for section in SECTIONS:
+    for section in sections:
         for name, operation in section.operations.items():
             route = by_name[name]
             path = paths.setdefault(route.path, _path_item(route, section))
@@ -86,7 +91,7 @@ def document(routes: Iterable[Route]) -> Json:
         "openapi": "3.1.0",
         "info": INFO,
         "servers": [{"url": ".", "description": "The place of this document."}],
-        "tags": [{"name": one.tag, "description": one.description} for one in SECTIONS],
+        "tags": [{"name": one.tag, "description": one.description} for one in sections],
         "paths": components.resolve(paths),
         "components": components.by_kind,
     }

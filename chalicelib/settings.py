@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from chalicelib.units import WholeSeconds
 
@@ -21,6 +22,13 @@ UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
 """Longer numbers are slow to parse, and no setting needs them."""
+
+
+class Feature(Enum):
+    """A part of the product that an operator can switch off, by the setting of this name."""
+
+    EVENTS = "EVENTS"
+    WALLETS = "WALLETS"
 
 
 class SettingsError(Exception):
@@ -44,6 +52,7 @@ class Settings:
     `retry_seconds`: the waits after the first failed attempt of an event, the second, ….
     `ids`: the ids that are counted, as patterns of `fnmatch`; none means all ids.
     `hsts_seconds`: the time for which browsers must use HTTPS; 0 means that they need not.
+    `features`: the features that are switched on.
     """
 
     table_name: str = ""
@@ -63,6 +72,7 @@ class Settings:
     retry_seconds: tuple[WholeSeconds, ...] = RETRY_SECONDS
     ids: tuple[str, ...] = ()
     hsts_seconds: WholeSeconds = 0
+    features: frozenset[Feature] = frozenset(Feature)
 
     @classmethod
     def from_environment(
@@ -92,6 +102,7 @@ class Settings:
             retry_seconds=_parse_waits(environment),
             ids=tuple(map(_to_fnmatch, _split(environment, "IDS"))),
             hsts_seconds=whole_number(environment, "HSTS_SECONDS", 0, 0, MAX_HSTS_SECONDS),
+            features=frozenset(one for one in Feature if _is_on(environment, one.value)),
         )
         settings._check_retention()
         return settings
@@ -160,6 +171,13 @@ def _parse_waits(environment: Mapping[str, str]) -> tuple[WholeSeconds, ...]:
                 f" commas, not {wait!r}"
             )
     return tuple(map(int, waits)) or RETRY_SECONDS
+
+
+def _is_on(environment: Mapping[str, str], name: str) -> bool:
+    given = environment.get(name) or "on"
+    if given not in {"on", "off"}:
+        raise SettingsError(f"{name} must be on or off, not {given!r}")
+    return given == "on"
 
 
 def whole_number(

@@ -47,6 +47,7 @@ REPORTED_ERRORS = (
     folding.NotFoldedError,
     package.PackagingError,
     NotRestoredError,
+    stage.SwitchedOffError,
 )
 """Errors reported in one line. Any other error is a bug, so it keeps its traceback."""
 NO_COMPILED_FILES = (
@@ -172,6 +173,10 @@ def _fold(given: argparse.Namespace) -> None:
 def _redrive_events(given: argparse.Namespace) -> None:
     """Deliver failed events again."""
     found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
+    if "TimersQueueUrl" not in found:
+        raise stage.SwitchedOffError(
+            f"the stack {_stack_name(given)} has no events; deploy it with Events=on first"
+        )
     queue = SqsQueue(aws_client("sqs"), found["TimersQueueUrl"])
     redrive_command.run(Redrive(_open_table(found), queue, time.time), given.event)
 
@@ -193,11 +198,11 @@ def _print_secrets(_: argparse.Namespace) -> None:
 def _restore(given: argparse.Namespace) -> None:
     """Stop the consumers, restore the table and check it. `make restore` runs the other steps."""
     found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
-    bucket, source = found["ArchiveBucket"], found["TableName"]
+    bucket, source = found.get("ArchiveBucket", ""), found["TableName"]
     content = ContentCheck(
         boto3.client("dynamodb"), boto3.client("s3"), bucket, print, given.accept
     )
-    restored = _make_restore(given, content.run).run(source, given.at)
+    restored = _make_restore(given, found, content.run).run(source, given.at)
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / "restored").write_text(restored.parameters() + "\n")
     print(f"restored to {given.at:%Y-%m-%d %H:%M:%S %Z} as {restored.table}")
@@ -205,14 +210,17 @@ def _restore(given: argparse.Namespace) -> None:
 
 def _resume(given: argparse.Namespace) -> None:
     """Set the properties of the table, turn its TTL on, and start the consumers."""
-    table = stage.outputs(boto3.client("cloudformation"), _stack_name(given))["TableName"]
-    _make_restore(given, lambda _: None).resume(table)
+    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
+    _make_restore(given, found, lambda _: None).resume(found["TableName"])
 
 
-def _make_restore(given: argparse.Namespace, check: Callable[[str], None]) -> restore.Restore:
+def _make_restore(
+    given: argparse.Namespace, found: Mapping[str, str], check: Callable[[str], None]
+) -> restore.Restore:
     table = template.for_stage(template.load(), given.stage)["Resources"]["Table"]
     tables = RestoredTables(boto3.client("dynamodb"), table["Properties"], Patience())
-    return restore.Restore(tables, boto3.client("lambda"), given.stage, _stack_name(given), check)
+    functions, present = boto3.client("lambda"), completion.functions_of(found)
+    return restore.Restore(tables, functions, given.stage, _stack_name(given), present, check)
 
 
 def _parse_time(text: str) -> datetime:

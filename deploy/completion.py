@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from deploy import template
+from deploy.conditions import choose
 from deploy.stage import Folder
 
 if TYPE_CHECKING:
@@ -35,6 +36,14 @@ FOR_ALARMS = frozenset({"MetricsConfig"})
 CHANGEABLE_STATES = frozenset({"Successful", "Enabled", "Disabled"})
 """States in which Lambda accepts a change to a function or a mapping."""
 MAX_WAIT_SECONDS = 120
+
+
+def functions_of(outputs: Mapping[str, str]) -> list[str]:
+    """Return the functions of the one stack that has these outputs, but for `get_views`."""
+    truths = {"HasEvents": "TimersQueueUrl" in outputs, "HasWallets": "ArchiveBucket" in outputs}
+    truths["HasTokens"] = any(truths.values())
+    present = choose(template.load()["Resources"], truths)
+    return [name for name, logical_id in FUNCTIONS.items() if logical_id in present]
 
 
 class IncompleteError(Exception):

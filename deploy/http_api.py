@@ -13,11 +13,15 @@ from typing import Any
 from chalicelib.api import TABLE
 from chalicelib.aws import get_views
 from chalicelib.http.routing import Authentication, Route
+from chalicelib.settings import Feature
 from deploy import template
 from deploy.stage import Folder
 from deploy.template import Template
 
 RESOURCES = template.ROOT / ".chalice" / "http_api.yaml"
+JOINED = ("Parameters", "Rules", "Conditions")
+"""The sections of the two templates that are joined as they are."""
+CONDITIONS = {Feature.EVENTS: "HasEvents", Feature.WALLETS: "HasWallets"}
 REST_API, API_HANDLER = "RestAPI", "APIHandler"
 HANDLERS = {
     API_HANDLER: "chalicelib.aws.api_handler.handler",
@@ -34,6 +38,7 @@ def load() -> Template:
 def replace_rest_api(packaged: Template) -> Template:
     """Return the template of `chalice package` with the HTTP API in place of the REST API."""
     added = load()
+    joined = {part: {**packaged.get(part, {}), **added[part]} for part in JOINED}
     resources = {
         **_without_rest_api(packaged["Resources"]),
         **added["Resources"],
@@ -43,7 +48,7 @@ def replace_rest_api(packaged: Template) -> Template:
         resources[function] = _with_properties(resources[function], Handler=handler)
     _complete_get_views(resources)
     outputs = {**_without_rest_api(packaged["Outputs"]), **added["Outputs"]}
-    return {**packaged, "Resources": resources, "Outputs": outputs}
+    return {**packaged, **joined, "Resources": resources, "Outputs": outputs}
 
 
 def _without_rest_api(parts: Template) -> Template:
@@ -94,7 +99,8 @@ def _route(key: str, route: Route) -> Template:
         "Target": {"Fn::Sub": f"integrations/${{{integration}}}"},
         **_authorization(route.authentication),
     }
-    return {"Type": "AWS::ApiGatewayV2::Route", "Properties": properties}
+    condition = {"Condition": CONDITIONS[route.feature]} if route.feature else {}
+    return {"Type": "AWS::ApiGatewayV2::Route", **condition, "Properties": properties}
 
 
 def _authorization(authentication: Authentication) -> Template:

@@ -12,7 +12,7 @@ RETENTION_SECONDS.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from deploy.completion import FUNCTIONS, MAX_WAIT_SECONDS
+from deploy.completion import MAX_WAIT_SECONDS
 from deploy.patience import Patience
 from deploy.restored_table import NotRestoredError, Restored, RestoredTables
 
@@ -36,13 +36,15 @@ KEEPS_RUNNING = "archive_entries"
 class Restore:
     """The restore of one stack, which stops all consumers but the archive's meanwhile.
 
-    `check` raises `NotRestoredError` if the content of a restored table is not consistent.
+    `present` has the functions of the stack. `check` raises `NotRestoredError` if the content of a
+    restored table is not consistent.
     """
 
     tables: RestoredTables
     functions: LambdaClient
     stage: str
     stack: str
+    present: Sequence[str]
     check: Callable[[str], None]
 
     @property
@@ -94,7 +96,7 @@ class Restore:
 
         Returns when Lambda has applied the change.
         """
-        functions = [name for name in FUNCTIONS if enabled or name != KEEPS_RUNNING]
+        functions = [name for name in self.present if enabled or name != KEEPS_RUNNING]
         mappings = list(self._list_mappings(functions))
         for mapping in mappings:
             change = partial(self.functions.update_event_source_mapping, Enabled=enabled)

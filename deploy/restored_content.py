@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 class ContentCheck:
     """The check of a table's content, with the archive in a bucket, which `objects` reads.
 
+    `bucket` is empty if the stack has no wallets, and so no archive.
     `report` gets each finding. With `is_accepted`, wrong content is only reported.
     """
 
@@ -74,6 +75,8 @@ class ContentCheck:
 
     def _add_archive(self, wallets: Wallets) -> Iterator[str]:
         """Add the archived entries, except those that are later than the restored table."""
+        if not self.bucket:
+            return
 
         def is_later(wallet_id: str, entry_id: str) -> bool:
             return entry_id > wallets.lasts.get(wallet_id, "")

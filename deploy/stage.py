@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deploy import template
+from deploy.conditions import ALL_FEATURES, choose
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
@@ -33,6 +34,10 @@ QUEUES = ("DistributionQueue", "TimersQueue", "ViewsQueue")
 """The queues that the policies refer to."""
 POLICY = "iam_policy_file"
 """The setting of a function that names its policy (Chalice, "Configuration file")."""
+
+
+class SwitchedOffError(Exception):
+    """A command needs a feature that the stack does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def write_names(stage: str, given: Mapping[str, str], folder: Folder) -> None:
     functions = list(config["lambda_functions"])
     names = _resolve_names(f"{config['app_name']}-{stage}", given)
     for function in functions:
-        policy = json.loads(folder.policy(function).read_text())
+        policy = choose(json.loads(folder.policy(function).read_text()), ALL_FEATURES)
         _write_json(folder.policy(function, stage), template.resolve(policy, names))
     settings = config["stages"].setdefault(stage, {"api_gateway_stage": stage})
     settings.setdefault("environment_variables", {}).update(

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from deploy.conditions import ALL_FEATURES, decide
+
 ROOT = Path(__file__).parent.parent
 RESOURCES = ROOT / ".chalice" / "resources.yaml"
 PROTECTED_STAGE = "prod"
@@ -70,11 +72,12 @@ def _make_disposable(resource: Template) -> Template:
 
 
 def extract_standalone(template: Template) -> Template:
-    """Return a template of the parts that need no resource of Chalice.
+    """Return a template of the parts that need no resource of Chalice, with all features.
 
     A resource without a type extends one of Chalice's. It is left out, with all that refers to it,
     such as the alarms of a function.
     """
+    template = decide(template, ALL_FEATURES)
     parts = {name: part for name, part in template["Resources"].items() if "Type" in part}
     known = {*parts, *template["Parameters"]}
     while missing := {n for n, part in parts.items() if set(names_in(part)) - known}:

@@ -1,8 +1,8 @@
 """The files that `make audit` checks: `python -m tests.audited TEMPLATE FOLDER` writes them.
 
 checkov passes over a policy in which a condition decides, and parliament refuses it. So both get
-two copies: one with every condition true, and one with every condition false. parliament gets each
-statement as a file of its own, named after its `Sid`, without references.
+two copies: one with every condition true, and one with only those of features true. parliament
+gets each statement as a file of its own, named after its `Sid`, without references.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy import template
+from deploy.conditions import ALL_FEATURES, decide
 
 QUEUES = ("ViewsQueue", "TimersQueue", "DistributionQueue")
 TABLE = "arn:aws:dynamodb:us-east-1:123456789012:table/vu-mi"
@@ -31,14 +32,11 @@ NAMES = {
     **{f"{queue}.Arn": f"arn:aws:sqs:us-east-1:123456789012:{queue}" for queue in QUEUES},
 }
 
-NO_VALUE = {"Ref": "AWS::NoValue"}
-"""The branch of a condition that leaves a value out."""
-
 
 def write(stack: template.Template, folder: Path) -> None:
-    """Write the template and its statements for both values of the conditions."""
-    for branch, name in ((0, "true"), (1, "false")):
-        chosen = {**stack, "Resources": choose(stack["Resources"], branch)}
+    """Write the template and its statements for both values of the conditions but features."""
+    for is_true, name in ((True, "true"), (False, "false")):
+        chosen = decide(stack, {**dict.fromkeys(stack["Conditions"], is_true), **ALL_FEATURES})
         _write(folder / "templates" / f"{name}.yaml", template.dump(chosen))
         for role, statement in _statements(chosen["Resources"]):
             policy = {"Version": "2012-10-17", "Statement": [template.resolve(statement, NAMES)]}
@@ -56,20 +54,6 @@ def _statements(resources: template.Template) -> Iterator[tuple[str, dict[str, A
         for policy in resource.get("Properties", {}).get("Policies", ()):
             for statement in policy["PolicyDocument"]["Statement"]:
                 yield name, statement
-
-
-def choose(value: Any, branch: int) -> Any:
-    """Return a part of a template in which each `Fn::If` is the branch of this number."""
-    match value:
-        case {"Fn::If": [_, *branches]}:
-            return choose(branches[branch], branch)
-        case dict():
-            chosen = {name: choose(part, branch) for name, part in value.items()}
-            return {name: part for name, part in chosen.items() if part != NO_VALUE}
-        case list():
-            return [part for each in value if (part := choose(each, branch)) != NO_VALUE]
-        case _:
-            return value
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import IO, TypeVar
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits
-from chalicelib.settings import Settings
+from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.wallets.wallet import ENTRY
@@ -127,7 +127,9 @@ class Engine:
             sender=sender_of(settings),
         )
         self._views = ViewWorker(self._view_queue, self.resources)
-        self._loops = [*self._view_loops(), *self._event_loops()]
+        self._loops = self._view_loops()
+        if Feature.EVENTS in settings.features:
+            self._loops += self._event_loops()
         return self._create_first_token()
 
     def _create_first_token(self) -> str:

@@ -20,6 +20,7 @@ from bench.cost.invocations import (
     SWEEP,
 )
 from deploy import http_api, template
+from deploy.conditions import ALL_FEATURES, decide
 from simulation.environment import ROOT
 
 FOLDER = ROOT / ".chalice"
@@ -39,14 +40,42 @@ LOGICAL_IDS = {
 """Chalice's names of the functions in the template."""
 ALARM, COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 DASHBOARD = "AWS::CloudWatch::Dashboard"
+BADGES_ALONE = dict.fromkeys(ALL_FEATURES, False)
+"""The conditions of a stack with Events=off and Wallets=off."""
 METRICS_OF_A_MAPPING = 5
 """The metrics of a stream's event source mapping with EventCount: polled, filtered out, invoked,
 failed and dropped events (Lambda developer guide, "Event source mapping metrics")."""
 
 
 @dataclass(frozen=True, slots=True)
+class Unused:
+    """The parts of a stack that cost something each month if nobody uses it."""
+
+    alarm_metrics: int
+    mapping_metrics: int
+    dashboards: int
+    polled_queues: int
+    is_swept: bool
+
+    @classmethod
+    def of(cls, resources: Mapping[str, Any]) -> Unused:
+        sources = _event_sources(resources)
+        return cls(
+            alarm_metrics=sum(map(_metrics_of, _of_type(resources, ALARM))),
+            mapping_metrics=METRICS_OF_A_MAPPING
+            * sum("MetricsConfig" in source for source in sources),
+            dashboards=len(_of_type(resources, DASHBOARD)),
+            polled_queues=sum(map(_is_queue, sources)),
+            is_swept=LOGICAL_IDS[SWEEP] in resources,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Deployed:
-    """A stack as `chalice package` makes it."""
+    """A stack with all features, as `chalice package` makes it, and its cost without use.
+
+    `badges_alone` is a stack without events and wallets.
+    """
 
     memory_mb: int
     architecture: str
@@ -62,10 +91,8 @@ class Deployed:
     most_at_once: Mapping[str, int]
     most_requests_a_second: int
     sweep_timeout_seconds: int
-    polled_queues: int
-    alarm_metrics: int
-    mapping_metrics: int
-    dashboards: int
+    unused: Unused
+    badges_alone: Unused
 
     @classmethod
     def read(cls) -> Deployed:
@@ -76,7 +103,7 @@ class Deployed:
     @classmethod
     def of(cls, config: Mapping[str, Any], template: Mapping[str, Any]) -> Deployed:
         """Make a stack. Raises `RuntimeError` if its cost differs from the one counted here."""
-        resources = template["Resources"]
+        resources = decide(template, ALL_FEATURES)["Resources"]
         _check(resources)
         put, fold, archive = (_event_source(resources, name) for name in (PUT, FOLD, ARCHIVE))
         return cls(
@@ -97,11 +124,8 @@ class Deployed:
             },
             most_requests_a_second=template["Parameters"]["RequestsPerSecond"]["Default"],
             sweep_timeout_seconds=config["lambda_functions"][SWEEP]["lambda_timeout"],
-            polled_queues=sum(map(_is_queue, _event_sources(resources))),
-            alarm_metrics=sum(map(_metrics_of, _of_type(resources, ALARM))),
-            mapping_metrics=METRICS_OF_A_MAPPING
-            * sum("MetricsConfig" in source for source in _event_sources(resources)),
-            dashboards=len(_of_type(resources, DASHBOARD)),
+            unused=Unused.of(resources),
+            badges_alone=Unused.of(decide(template, BADGES_ALONE)["Resources"]),
         )
 
 

@@ -8,6 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from bench.aws_events import WINDOWS
 from bench.cost.bill import GB, HTTP, REST, Prices, Usage, add_usages
+from bench.cost.deployed import Unused
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES, CountedEvents
 from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, Invocation
 from bench.cost.metering import Request
@@ -19,6 +20,8 @@ from simulation.report import Report
 
 FEW_LIVE, MOST_LIVE = min(LIVE_VIEWS), max(LIVE_VIEWS)
 MILLION = 1_000_000
+FIXED = ("", "a month", "$", "free a month", "$ beyond")
+"""The columns of tables by the month."""
 SERVICES = {
     "API Gateway": (REST, HTTP),
     "Lambda": ("lambda_request", "lambda_arm64_gb_second", "lambda_x86_64_gb_second"),
@@ -55,6 +58,9 @@ def reports(
     yield _writes(designs)
     yield _kept(designs[0])
     yield _alternatives(designs)
+    deployed = designs[0].bill.deployed
+    yield _unused("events and wallets too", deployed.unused, events)
+    yield _unused("badges alone", deployed.badges_alone, events)
     yield _fixed(designs[0], events)
 
 
@@ -281,13 +287,7 @@ def _total(usage: Usage, counted: Counted) -> str:
 
 
 def _fixed(counted: Counted, events: CountedEvents) -> Report:
-    prices, deployed = counted.bill.prices, counted.bill.deployed
-    unused = {
-        "alarm metrics": ("alarm_metric_month", deployed.alarm_metrics),
-        "metrics of an event source": ("custom_metric_month", deployed.mapping_metrics),
-        "dashboards": ("dashboard_month", deployed.dashboards),
-        "polls of the empty queues": ("sqs_request", deployed.polled_queues * _polls(prices)),
-    }
+    prices = counted.bill.prices
     used = {
         "custom metrics, each written every hour": (
             "custom_metric_month",
@@ -296,26 +296,40 @@ def _fixed(counted: Counted, events: CountedEvents) -> Report:
         f"a year of {BADGES:,} badges, GB stored": ("stored_gb_month", _stored_gb(counted)),
         "the same for point-in-time recovery, GB": ("pitr_gb_month", _stored_gb(counted)),
     }
-    sweeps = events.idle_month()
-    usage = add_usages(dict(unused.values()), sweeps)
-    beyond = sum(beyond_free(name, quantity, prices) for name, quantity in usage.items())
-    beyond_of_sweeps = sum(beyond_free(name, sweeps[name], prices) for name in sweeps)
     return Report(
-        title="$ a month of a stack that nobody uses, and what use adds beside the views",
-        head=("", "a month", "$", "free a month", "$ beyond"),
+        title="$ a month that use adds beside the views",
+        head=FIXED,
+        rows=[_fixed_row(what, *entry, prices) for what, entry in used.items()],
+    )
+
+
+def _unused(stack: str, unused: Unused, events: CountedEvents) -> Report:
+    """Return a table with the monthly cost of a kind of stack that nobody uses."""
+    prices = events.bill.prices
+    polls = unused.polled_queues * polls_of_a_queue(prices)
+    parts = {
+        "alarm metrics": ("alarm_metric_month", unused.alarm_metrics),
+        "metrics of an event source": ("custom_metric_month", unused.mapping_metrics),
+        "dashboards": ("dashboard_month", unused.dashboards),
+        "polls of the empty queues": ("sqs_request", polls),
+    }
+    sweeps = events.idle_month() if unused.is_swept else {}
+    usage = add_usages(dict(parts.values()), sweeps)
+    runs = f"{events.sweeps_a_month if unused.is_swept else 0:,}"
+    return Report(
+        title=f"$ a month of a stack that nobody uses: {stack}",
+        head=FIXED,
         rows=[
-            *(_fixed_row(what, *entry, prices) for what, entry in unused.items()),
-            (
-                "sweeps that find no event",
-                f"{events.sweeps_a_month:,}",
-                dollar(prices.cost(sweeps)),
-                "",
-                dollar(beyond_of_sweeps),
-            ),
-            ("together, unused", "", dollar(prices.cost(usage)), "", dollar(beyond)),
-            *(_fixed_row(what, *entry, prices) for what, entry in used.items()),
+            *(_fixed_row(what, *entry, prices) for what, entry in parts.items()),
+            ("sweeps that find no event", runs, *_cost_and_beyond(sweeps, prices)),
+            ("together", "", *_cost_and_beyond(usage, prices)),
         ],
     )
+
+
+def _cost_and_beyond(usage: Usage, prices: Prices) -> Sequence[str]:
+    beyond = sum(beyond_free(name, quantity, prices) for name, quantity in usage.items())
+    return dollar(prices.cost(usage)), "", dollar(beyond)
 
 
 def _fixed_row(what: str, name: str, quantity: float, prices: Prices) -> Sequence[str]:
@@ -333,7 +347,7 @@ def beyond_free(name: str, quantity: float, prices: Prices) -> float:
     return prices.cost({name: max(0, quantity - prices.free.get(name, 0))})
 
 
-def _polls(prices: Prices) -> float:
+def polls_of_a_queue(prices: Prices) -> float:
     """Return the polls of one queue."""
     assumed = prices.assumed
     seconds = assumed["hours_a_month"] * 3_600

@@ -67,8 +67,8 @@ def to_request(event: Event) -> Request:
 def _path(event: Event) -> str:
     """Return the path, percent-encoded, without the stage.
 
-    An HTTP API decodes `rawPath`, so an id with a slash has to be in the query; a function URL
-    doesn't decode it.
+    `rawPath` never has the base path of a custom domain. An HTTP API decodes it, so an id with a
+    slash has to be in the query; a function URL doesn't decode it.
     """
     context, path = event["requestContext"], str(event["rawPath"])
     if context.get("stage", DEFAULT_STAGE) != DEFAULT_STAGE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
@@ -14,6 +15,7 @@ from chalicelib.http.query import one
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
+from chalicelib.settings import Feature
 from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
@@ -131,22 +133,23 @@ def _now(resources: Resources) -> Milliseconds:
 
 
 OPERATOR = Authentication.OPERATOR
+_route = partial(Route, feature=Feature.EVENTS)
 ROUTES = (
-    Route("POST", "/timers", post_timer, OPERATOR),
-    Route("GET", "/timers/{timer_id}", get_timer, OPERATOR),
-    Route("GET", "/api/v1/events", get_events, OPERATOR),
-    Route("POST", "/api/v1/events", post_event, OPERATOR),
-    Route("GET", "/api/v1/events/{event_id}", get_event, OPERATOR),
-    Route("DELETE", "/api/v1/events/{event_id}", delete_event, OPERATOR),
-    Route("POST", "/echoAtTime", post_echo, OPERATOR),
-    Route(
+    _route("POST", "/timers", post_timer, OPERATOR),
+    _route("GET", "/timers/{timer_id}", get_timer, OPERATOR),
+    _route("GET", "/api/v1/events", get_events, OPERATOR),
+    _route("POST", "/api/v1/events", post_event, OPERATOR),
+    _route("GET", "/api/v1/events/{event_id}", get_event, OPERATOR),
+    _route("DELETE", "/api/v1/events/{event_id}", delete_event, OPERATOR),
+    _route("POST", "/echoAtTime", post_echo, OPERATOR),
+    _route(
         "GET",
         "/api/v1/events/{event_id}/badge",
         get_badge,
         with_head=True,
         on_failure=json_failure(_draw_failure),
     ),
-    Route(
+    _route(
         "GET",
         "/api/v1/events/{event_id}/badge.svg",
         get_badge_svg,

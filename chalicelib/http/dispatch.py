@@ -33,6 +33,7 @@ def dispatch(
         return _for_https(errors.to_response(refusal), resources)
     try:
         guards.check_limit(Action.REQUEST, request, resources)
+        guards.check_feature(route, resources)
         if route.authentication is not Authentication.NONE and request.caller is None:
             header = request.headers.get("authorization", "")
             request = replace(request, caller=authentication.authenticate(header, resources))
@@ -44,6 +45,7 @@ def dispatch(
 def handle(route: Route, request: Request, resources: Resources) -> Response:
     """Call the handler of a route if the caller may; every failure becomes a response."""
     try:
+        guards.check_feature(route, resources)
         guards.check_site(route, request)
         authorization.check(route.authentication, request)
         response = route.handler(request, resources)

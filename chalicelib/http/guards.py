@@ -1,4 +1,4 @@
-"""The checks of a request that protect others: the site that sent it, and its client's limits."""
+"""The checks of a request before its handler: its feature, its site, and its client's limits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from chalicelib.http.messages import Request
     from chalicelib.http.routing import Route
     from chalicelib.resources import Resources
+    from chalicelib.settings import Feature
 
 OWN_SITE = {"same-origin", "none"}
 """Values of `Sec-Fetch-Site`: a page of this server, or the user's own act, such as a bookmark."""
@@ -31,6 +32,17 @@ class CrossSiteError(ClientError):
     code = "cross_site"
 
 
+class SwitchedOffError(ClientError):
+    """The operator has switched off the feature of the route."""
+
+    status = 404
+    code = "switched_off"
+
+    def __init__(self, feature: Feature) -> None:
+        name = feature.value
+        super().__init__(f"{name.lower()} are switched off in this deployment: {name}=off")
+
+
 class TooManyRequestsError(ClientError):
     """The client's address has done this too often. The header says when to try again."""
 
@@ -40,6 +52,12 @@ class TooManyRequestsError(ClientError):
     def __init__(self, action: Action, seconds: int) -> None:
         super().__init__(f"{LIMITED[action]} from your address: try again in {seconds} s")
         self.headers = {"Retry-After": str(seconds)}
+
+
+def check_feature(route: Route, resources: Resources) -> None:
+    """Raise `SwitchedOffError` if the feature of a route is switched off."""
+    if route.feature and route.feature not in resources.settings.features:
+        raise SwitchedOffError(route.feature)
 
 
 def check_limit(action: Action, request: Request, resources: Resources) -> None:

@@ -12,6 +12,7 @@ from chalicelib.http import errors
 if TYPE_CHECKING:
     from chalicelib.http.messages import Request, Response
     from chalicelib.resources import Resources
+    from chalicelib.settings import Feature
 
 Handler: TypeAlias = "Callable[[Request, Resources], Response]"
 FailureHandler: TypeAlias = "Callable[[Exception, Request], Response]"
@@ -42,7 +43,8 @@ class Route:
     `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment.
     A route for GET answers HEAD as well if `with_head` is set. `on_failure` answers an exception
     that is being handled, which a route of badges draws. A page of another site may change
-    something through its visitors' browsers only if `from_any_site` is set.
+    something through its visitors' browsers only if `from_any_site` is set. An operator can switch
+    off the routes of a `feature`.
     """
 
     method: str
@@ -52,6 +54,7 @@ class Route:
     with_head: bool = False
     on_failure: FailureHandler = _to_error
     from_any_site: bool = False
+    feature: Feature | None = None
 
     @property
     def writes(self) -> bool:

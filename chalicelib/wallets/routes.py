@@ -7,6 +7,7 @@ money.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
@@ -20,6 +21,7 @@ from chalicelib.http.query import one
 from chalicelib.http.routing import Authentication, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
+from chalicelib.settings import Feature
 from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
@@ -132,22 +134,23 @@ def _now(resources: Resources) -> Milliseconds:
 OPERATOR, USER, TOKEN = Authentication.OPERATOR, Authentication.USER, Authentication.TOKEN
 WALLETS = "/api/v1/wallets"
 WALLET = f"{WALLETS}/{{wallet_id}}"
+_route = partial(Route, feature=Feature.WALLETS)
 ROUTES = (
-    Route("POST", WALLETS, post_wallet, OPERATOR),
-    Route("GET", f"{WALLETS}/me", get_own_wallet, USER),
-    Route("PATCH", WALLET, patch_wallet, TOKEN),
-    Route("GET", f"{WALLET}/balance", get_balance, TOKEN),
-    Route("GET", f"{WALLET}/transactions", get_transactions, TOKEN),
-    Route("PUT", f"{WALLET}/deposit", put_deposit, OPERATOR),
-    Route("PUT", f"{WALLET}/transfer/{{target_id}}", put_transfer, TOKEN),
-    Route(
+    _route("POST", WALLETS, post_wallet, OPERATOR),
+    _route("GET", f"{WALLETS}/me", get_own_wallet, USER),
+    _route("PATCH", WALLET, patch_wallet, TOKEN),
+    _route("GET", f"{WALLET}/balance", get_balance, TOKEN),
+    _route("GET", f"{WALLET}/transactions", get_transactions, TOKEN),
+    _route("PUT", f"{WALLET}/deposit", put_deposit, OPERATOR),
+    _route("PUT", f"{WALLET}/transfer/{{target_id}}", put_transfer, TOKEN),
+    _route(
         "GET",
         f"{WALLET}/badge",
         get_badge,
         with_head=True,
         on_failure=json_failure(_draw_failure),
     ),
-    Route(
+    _route(
         "GET",
         f"{WALLET}/badge.svg",
         get_badge_svg,

@@ -53,7 +53,7 @@ class Emulator:
     def client(self, service: str) -> Any:
         return boto3.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
 
-    def make(self, target: str, **variables: str) -> str:
+    def make(self, target: str, *options: str, **variables: str) -> str:
         """Run a target of the Makefile; return its output."""
         given = [f"{name}={value}" for name, value in variables.items()]
         # Omit the flags of the make that runs the tests, or this make would use them.
@@ -63,7 +63,7 @@ class Emulator:
             if not name.startswith(("MAKE", "MFLAGS"))
         }
         finished = subprocess.run(  # noqa: S603  our own words
-            ["make", target, f"VENV={BIN.parent}", f"AWS={BIN / 'aws'}", *given],  # noqa: S607
+            ["make", *options, target, f"VENV={BIN.parent}", f"AWS={BIN / 'aws'}", *given],  # noqa: S607
             cwd=self.folder,
             env={**inherited, "AWS_ENDPOINT_URL": self.endpoint},
             capture_output=True,

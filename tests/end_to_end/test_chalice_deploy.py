@@ -39,6 +39,14 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield emulator
 
 
+def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:
+    """SAM, which `chalice deploy` does not use, would add one."""
+    gateway = aws.client("apigateway")
+    [api] = gateway.get_rest_apis()["items"]
+    [stage] = gateway.get_stages(restApiId=api["id"])["item"]
+    assert stage["stageName"] == "dev"
+
+
 def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> None:
     stack = outputs(aws, "vu-mi-dev")
     table = stack["TableName"]

@@ -41,7 +41,7 @@ from bench.cost.invocations import (
 from bench.cost.metering import Request, Written
 from bench.cost.simulate_events import LOG, QUEUE, EventRun, event_run_of
 from bench.cost.simulate_views import START, Badge, Lag, badge_of, view_item
-from bench.cost.view_tables import SERVICES
+from bench.cost.view_tables import SERVICES, polls_of_a_queue
 from bench.cost.view_usage import get_with_folded
 from bench.cost.wallet_usage import Bank, bank_of
 from bench.stubbed_aws import BADGE_ID
@@ -622,26 +622,37 @@ def test_an_alarm_costs_by_its_metrics(deployed: Deployed) -> None:
     resources["One"] = alarm(MetricName="Latency")
     metrics = [{"Id": f"m{n}", "MetricStat": {}} for n in range(3)]
     resources["Three"] = alarm(Metrics=[{"Id": "all", "Expression": "m0 + m1 + m2"}, *metrics])
-    assert Deployed.of(config, template).alarm_metrics == 4
-    assert deployed.alarm_metrics > 4
+    assert Deployed.of(config, template).unused.alarm_metrics == 4
+    assert deployed.unused.alarm_metrics > 4
 
 
 def test_an_event_source_with_metrics_costs_five_of_them(deployed: Deployed) -> None:
     """That of the archive has them, for its alarm."""
-    assert deployed.mapping_metrics == 5
+    assert deployed.unused.mapping_metrics == 5
     config, template = files()
     sources: dict[str, Any] = {"Stream": {"Properties": {"MetricsConfig": {}}}}
     template["Resources"]["Other"] = {"Properties": {"Events": sources}}
-    assert Deployed.of(config, template).mapping_metrics == 10
+    assert Deployed.of(config, template).unused.mapping_metrics == 10
 
 
 def test_every_queue_that_runs_a_function_is_polled(deployed: Deployed) -> None:
     """These are the queues of views, of groups of events, and of events."""
-    assert deployed.polled_queues == 3
+    assert deployed.unused.polled_queues == 3
     config, template = files()
     sources = {"Sqs": {"Properties": {"Queue": "a fourth"}}, "Stream": {"Properties": {}}}
     template["Resources"]["Other"] = {"Properties": {"Events": sources}}
-    assert Deployed.of(config, template).polled_queues == 4
+    assert Deployed.of(config, template).unused.polled_queues == 4
+
+
+def test_a_stack_of_badges_alone_that_nobody_uses_is_free_of_charge(deployed: Deployed) -> None:
+    """It has one queue to poll, no sweep, and no more alarms and dashboards than are free."""
+    assert deployed.unused.is_swept
+    alone, free = deployed.badges_alone, Prices.read().free
+    assert (alone.polled_queues, alone.mapping_metrics, alone.is_swept) == (1, 0, False)
+    assert alone.alarm_metrics <= free["alarm_metric_month"]
+    assert alone.dashboards <= free["dashboard_month"]
+    polls = alone.polled_queues * polls_of_a_queue(Prices.read())
+    assert polls <= free["sqs_request"]
 
 
 def test_functions_have_their_names_in_the_template(deployed: Deployed) -> None:

@@ -324,3 +324,24 @@ def test_a_restored_stack_has_the_events_of_the_backup_and_delivers_new_ones(
     wanted = {"id": "later", "delay": 0, "target": {"log": True}}
     assert aws.ask(events_url(aws), "POST", TOKEN, wanted)[0] == 201
     assert done(aws, "later")["status"] == "SUCCESS"
+
+
+def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: Emulator) -> None:
+    """It is deployed from the same package."""
+    stack_name, off = "vu-mi-badges", "Events=off Wallets=off"
+    of_stack = {"STAGE": "prod", "STACK": stack_name}
+    aws.make("deploy", "--assume-old=package", **of_stack, BUCKET="packages", PARAMETERS=off)
+    stack = outputs(aws, stack_name)
+    assert stack.keys().isdisjoint({"TimersQueueUrl", "DistributionQueueUrl", "ArchiveBucket"})
+    api = stack["HttpApiId"]
+    assert aws.get(api, BADGE)["message"] == "0"
+    until(lambda: len(views(aws, stack["TableName"])) == 1, "the view is put")
+    for path in (EVENTS, "/api/v1/wallets/me", "/timers/1"):
+        status, body = aws.ask(aws.url(api, path), "GET")
+        assert (status, body["error"]["code"]) == (404, "switched_off")
+    assert aws.get(api, f"{EVENTS}/1/badge")["isError"]
+    functions = aws.client("lambda").get_paginator("list_functions").paginate()
+    names = {one["FunctionName"] for page in functions for one in page["Functions"]}
+    own = {name.removeprefix(f"{stack_name}-") for name in names if name.startswith(stack_name)}
+    assert own == {"api_handler", "get_views", "put_views", "fold_views"}
+    assert "folded 0 views" in aws.make("resume", **of_stack)

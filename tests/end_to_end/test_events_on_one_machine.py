@@ -379,6 +379,27 @@ def test_a_first_start_that_fails_stores_no_token(
     assert not (tmp_path / secrets.FILE).exists()
 
 
+def test_events_and_wallets_can_be_switched_off_and_on_and_lose_nothing(tmp_path: Path) -> None:
+    """The badges are counted meanwhile."""
+    with running(tmp_path, **SETTINGS) as server:
+        event_id = accept(server, delay=1, target={"log": True})
+        user = {"user_id": str(uuid.uuid4())}
+        _, wallet = ask(server, "POST", "/api/v1/wallets", user)
+        assert server.stop()[0] == 0
+    with running(tmp_path, **SETTINGS, EVENTS="off", WALLETS="off") as server:
+        for path in (f"/api/v1/events/{event_id}", f"/api/v1/wallets/{wallet['id']}/balance"):
+            status, refusal = ask(server, "GET", path)
+            assert (status, refusal["error"]["code"]) == (404, "switched_off")
+        _, badge = ask(server, "GET", f"/api/v1/events/{event_id}/badge")
+        assert badge["message"] == "events are switched off in this deployment: EVENTS=off"
+        assert server.badge("octocat")["message"] == "0"
+        server.wait_for("octocat", 1)
+        assert server.stop()[0] == 0
+    with running(tmp_path, **SETTINGS) as server:
+        done(server, event_id)
+        assert ask(server, "GET", f"/api/v1/wallets/{wallet['id']}/balance")[1] == wallet
+
+
 def test_after_a_kill_unfinished_events_are_delivered_and_finished_ones_are_not(
     tmp_path: Path, receiver: Receiver
 ) -> None:

@@ -60,6 +60,7 @@ from chalicelib.views.view_queue import ViewMessages
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import http_api, template
 from deploy.completion import FUNCTIONS as OF_CHALICE
+from deploy.conditions import ALL_FEATURES, Truths, choose
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from simulation.aws_table import create_table
@@ -175,16 +176,18 @@ def _receiving(queue: str) -> set[Right]:
     return {(f"sqs:{action}", queue) for action in actions}
 
 
-def policy(function: str) -> dict[str, Any]:
-    read: dict[str, Any] = json.loads((FOLDER / "policies" / f"{function}.json").read_text())
-    return read
+def policy(function: str, truths: Truths = ALL_FEATURES) -> dict[str, Any]:
+    """Return a policy as a stack has it, by default with all features."""
+    read = json.loads((FOLDER / "policies" / f"{function}.json").read_text())
+    chosen: dict[str, Any] = choose(read, truths)
+    return chosen
 
 
-def rights(function: str, *, restored: bool) -> set[Right]:
+def rights(function: str, *, restored: bool, truths: Truths = ALL_FEATURES) -> set[Right]:
     """Return the rights that a policy grants: each action with each resource."""
     return {
         (action, _name(statement["Resource"], restored=restored))
-        for statement in policy(function)["Statement"]
+        for statement in policy(function, truths)["Statement"]
         for action in statement["Action"]
     }
 
@@ -201,10 +204,10 @@ def leading_keys(statement: Mapping[str, Any]) -> list[str]:
     raise AssertionError(f"a statement about items must name their keys: {statement['Sid']}")
 
 
-def about_items(function: str) -> list[dict[str, Any]]:
+def about_items(function: str, truths: Truths = ALL_FEATURES) -> list[dict[str, Any]]:
     """Return the statements about the items of the table or of its index."""
     items = {TABLE[False], index(INDEX, restored=False)}
-    statements = policy(function)["Statement"]
+    statements = policy(function, truths)["Statement"]
     return [one for one in statements if _name(one["Resource"], restored=False) in items]
 
 
@@ -703,18 +706,14 @@ class Asked:
 
 
 OF_VIEWS = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
-OF_EVENTS = (
-    schedule_on_every_path,
-    sweep_on_every_path,
-    fire_on_every_path,
-    move_money_on_every_path,
-)
+OF_EVENTS = (schedule_on_every_path, sweep_on_every_path, fire_on_every_path)
+OF_WALLETS = (move_money_on_every_path, archive_on_every_path)
 
 
 @pytest.fixture(scope="module")
 def all_asked() -> Asked:
     """Return the rights of Chalice's functions, and of `get_views` from the one stack."""
-    asked = walk(*OF_VIEWS, *OF_EVENTS, archive_on_every_path)
+    asked = walk(*OF_VIEWS, *OF_EVENTS, *OF_WALLETS)
     apart = walk(*OF_VIEWS, has_get_views=True)
     name = "get_views"
     return Asked(
@@ -775,12 +774,34 @@ def test_a_function_may_do_the_same_to_a_restored_table_and_no_more_to_the_old_o
 def test_a_function_reads_and_writes_its_kinds_of_items_and_no_others(
     all_asked: Asked, function: str
 ) -> None:
-    allowed = {
+    assert kinds_of_items(function) == all_asked.keys[function]
+
+
+def kinds_of_items(function: str, truths: Truths = ALL_FEATURES) -> set[Keys]:
+    return {
         (_name(statement["Resource"], restored=False), keys)
-        for statement in about_items(function)
+        for statement in about_items(function, truths)
         for keys in leading_keys(statement)
     }
-    assert allowed == all_asked.keys[function]
+
+
+@pytest.mark.parametrize(
+    ("on", "paths"), [("", ()), ("HasEvents", OF_EVENTS), ("HasWallets", OF_WALLETS)]
+)
+def test_the_api_has_no_right_of_a_feature_that_is_switched_off(
+    on: str, paths: tuple[Callable[[Aws], None], ...]
+) -> None:
+    truths = dict.fromkeys(ALL_FEATURES, False) | ({on: True} if on else {})
+    asked = walk(*OF_VIEWS, *paths)
+    own = lambdas_own("api_handler", restored=False)
+    allowed = rights("api_handler", restored=False, truths=truths)
+    assert allowed - own == asked.rights["api_handler"]
+    assert kinds_of_items("api_handler", truths) == asked.keys["api_handler"]
+
+
+@pytest.mark.parametrize("function", ["get_views", "put_views", "fold_views"])
+def test_the_functions_of_badges_have_no_rights_of_other_features(function: str) -> None:
+    assert policy(function, dict.fromkeys(ALL_FEATURES, False)) == policy(function)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

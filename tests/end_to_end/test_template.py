@@ -36,13 +36,14 @@ from chalicelib.aws.authorizer import CACHED_SECONDS
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
-from chalicelib.settings import Settings, SettingsError
+from chalicelib.settings import Feature, Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
 from deploy import redrive, template
 from deploy.completion import FUNCTIONS as OF_CHALICE
+from deploy.conditions import ALL_FEATURES, Truths, choose, decide, evaluate
 from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
@@ -67,20 +68,31 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def stacks(packages: dict[str, Path]) -> dict[str, Resources]:
-    """Return the resources of each stage as CloudFormation sees them, after SAM's translation.
+def templates(packages: dict[str, Path]) -> dict[str, dict[str, Any]]:
+    """Return the template of each stage as CloudFormation sees it, after SAM's translation.
 
     The package's place in S3 is the one that `aws cloudformation package` would write.
     """
-    stacks = {}
+    templates = {}
     for stage, folder in packages.items():
         given = read(folder)
         for resource in given["Resources"].values():
             if resource["Type"] == "AWS::Serverless::Function":
                 assert resource["Properties"]["CodeUri"] == "./deployment.zip"
                 resource["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
-        stacks[stage] = Translator({}, Parser()).translate(given, {})["Resources"]
-    return stacks
+        templates[stage] = Translator({}, Parser()).translate(given, {})
+    return templates
+
+
+@pytest.fixture(scope="module")
+def stacks(templates: dict[str, dict[str, Any]]) -> dict[str, Resources]:
+    """Return the resources of a stack of each stage with all features."""
+    return {stage: with_features(given, ALL_FEATURES) for stage, given in templates.items()}
+
+
+def with_features(given: dict[str, Any], truths: Truths) -> Resources:
+    resources: Resources = decide(given, truths)["Resources"]
+    return resources
 
 
 @pytest.fixture(params=STAGES)
@@ -91,6 +103,10 @@ def stack(request: pytest.FixtureRequest, stacks: dict[str, Resources]) -> Resou
 @pytest.fixture
 def prod(stacks: dict[str, Resources]) -> Resources:
     return stacks["prod"]
+
+
+def kinds_of(stack: Resources) -> list[str]:
+    return [part["Type"] for part in stack.values()]
 
 
 def of_type(stack: Resources, kind: str) -> dict[str, dict[str, Any]]:
@@ -374,7 +390,8 @@ TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
 TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
-API_SETTINGS = TABLE_NAME | VIEWS_QUEUE_URL | TIMERS_QUEUE_URL | TARGETS | TOKENS | IDS
+SWITCHES = {"EVENTS": {"Ref": "Events"}, "WALLETS": {"Ref": "Wallets"}}
+API_SETTINGS = TABLE_NAME | VIEWS_QUEUE_URL | TIMERS_QUEUE_URL | TARGETS | TOKENS | IDS | SWITCHES
 SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
 SECRETS = {"WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"}}
 HAS_SECRETS = {"HAS_WEBHOOK_SECRETS": {"Fn::If": ["HasWebhookSecrets", "true", ""]}}
@@ -440,7 +457,7 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         if value.get("Ref") in given
     }
     parameters = (*TOKENS, *RETRY_SECONDS, *TARGETS, *SECRETS, *IDS)
-    assert from_parameters == dict.fromkeys(parameters, "")
+    assert from_parameters == dict.fromkeys(parameters, "") | dict.fromkeys(SWITCHES, "on")
     assert Settings.from_environment(from_parameters) == Settings()
 
 
@@ -488,7 +505,8 @@ def test_each_function_has_its_own_role_with_only_its_policy(
     [name, _] = stack[FUNCTIONS[function]]["Properties"]["Role"]["Fn::GetAtt"]
     assert len(roles) == len(FUNCTIONS)
     [policy] = roles[name]["Policies"]
-    assert policy["PolicyDocument"] == json.loads(Folder().policy(function).read_text())
+    written = json.loads(Folder().policy(function).read_text())
+    assert policy["PolicyDocument"] == choose(written, ALL_FEATURES)
     [trust] = roles[name]["AssumeRolePolicyDocument"]["Statement"]
     assert trust["Principal"] == {"Service": "lambda.amazonaws.com"}
     assert set(roles[name]) == {"AssumeRolePolicyDocument", "Policies"}
@@ -524,7 +542,17 @@ def test_the_one_api_is_an_http_api_without_cors_of_its_own(stack: Resources) ->
     """The functions send the headers of CORS."""
     [api] = of_type(stack, "AWS::ApiGatewayV2::Api").values()
     assert api == {"Name": {"Ref": "AWS::StackName"}, "ProtocolType": "HTTP"}
-    assert not [part for part in stack.values() if "AWS::ApiGateway::" in part["Type"]]
+
+
+def test_no_other_stage_or_deployment_answers_without_throttling(
+    packages: dict[str, Path], stack: Resources
+) -> None:
+    """SAM adds a stage without throttling to each `AWS::Serverless::Api` without OpenApiVersion."""
+    rest = ("AWS::ApiGateway::", "AWS::Serverless::Api", "AWS::Serverless::HttpApi")
+    for folder in packages.values():
+        assert not [kind for kind in kinds_of(read(folder)["Resources"]) if kind.startswith(rest)]
+    fronts = [kind for kind in kinds_of(stack) if re.search("Stage|Deployment|Url", kind)]
+    assert fronts == ["AWS::ApiGatewayV2::Stage"]
 
 
 @pytest.mark.parametrize(
@@ -776,10 +804,19 @@ def _spelt_out(metrics: Sequence[Sequence[Any]]) -> Iterator[list[str]]:
 def dashboard(stack: Resources) -> dict[str, Any]:
     """Return the dashboard's body; a name between `${` and `}` is ordinary text in JSON."""
     [properties] = of_type(stack, "AWS::CloudWatch::Dashboard").values()
-    body, given = properties["DashboardBody"]["Fn::Sub"]
-    assert given == {"TableInUse": TABLE_IN_USE}
-    shown: dict[str, Any] = json.loads(body)
+    separator, parts = properties["DashboardBody"]["Fn::Join"]
+    shown: dict[str, Any] = json.loads(separator.join(map(_text_of, parts)))
     return shown
+
+
+def _text_of(part: Any) -> str:
+    match part:
+        case {"Fn::Sub": [str(text), given]}:
+            assert given["TableInUse"] in (TABLE_IN_USE, {"Ref": "Table"})
+            return text
+        case {"Fn::Sub": str(text)} | str(text):
+            return text
+    raise AssertionError(f"a part of the dashboard must be a text, not {part}")
 
 
 def test_the_dashboard_shows_each_metric_of_the_function_that_counts_it(
@@ -846,23 +883,41 @@ def test_every_alarm_has_a_description_and_an_action_and_ignores_missing_data(
     }
 
 
+COVERED = {
+    "APIHandler": ("5xx", "HttpApi"),
+    "GetViews": ("5xx", "HttpApi"),
+    "Authorize": ("5xx", "HttpApi"),
+    "PutViews": ("ApproximateAgeOfOldestMessage", "ViewsQueue"),
+    "FoldViews": ("IteratorAge", "FoldViews"),
+    "SweepTimers": ("Errors", "SweepTimers"),
+    "DistributeTimers": ("events_overdue", "SweepTimers"),
+    "FireTimers": ("events_overdue", "SweepTimers"),
+    "ArchiveEntries": ("IteratorAge", "ArchiveEntries"),
+}
+"""The metric of an alarm that shows errors, timeouts and throttles of each function."""
+
+
 def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     seen = {(name, what) for _, name, dimensions in watched(prod) for _, what in dimensions}
-    # A throttled sweep does not run.
-    assert ("Invocations", "SweepTimers") in seen
-    for function in {*FUNCTIONS.values()} - {"SweepTimers"}:
-        assert {("Errors", function), ("Throttles", function)} <= seen
-    assert ("Errors", "SweepTimers") in seen
+    assert set(COVERED) == set(FUNCTIONS.values())
+    assert set(COVERED.values()) <= seen
+    # A throttled or disabled function does not run.
+    mapping = "ArchiveEntriesArchiveEntriesDynamodbEventSource"
+    assert {("Invocations", "SweepTimers"), ("PolledEventCount", mapping)} <= seen
     assert ("events_failed", "FireTimers") in seen
-    assert ("events_overdue", "SweepTimers") in seen
     assert ("ApproximateNumberOfMessagesVisible", "ViewsDeadLetters") in seen
     assert ("ApproximateNumberOfMessagesVisible", "TimersDeadLetters") in seen
-    assert ("ApproximateAgeOfOldestMessage", "ViewsQueue") in seen
-    for function in ("FoldViews", "ArchiveEntries"):
-        assert {("IteratorAge", function), ("malformed", function)} <= seen
+    assert ("malformed", "ArchiveEntries") in seen
     assert ("stored_directly", "GetViews") in seen
     assert ("folds_postponed", "FoldViews") in seen
-    assert {("ReadThrottleEvents", "Table"), ("WriteThrottleEvents", "Table")} <= seen
+    # Throttled writes raise QueueAgeAlarm or FoldsPostponedAlarm.
+    assert ("ReadThrottleEvents", "Table") in seen
+
+
+def test_one_5xx_raises_an_alarm(prod: Resources) -> None:
+    alarm = alarms(prod)["BadgesFailedAlarm"]
+    assert (alarm["Statistic"], alarm["Threshold"], alarm["EvaluationPeriods"]) == ("Sum", 0, 1)
+    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
 
 def test_one_failed_or_overdue_event_or_dead_letter_raises_an_alarm(prod: Resources) -> None:
@@ -882,10 +937,9 @@ def test_folds_that_fail_in_three_of_twelve_hours_raise_an_alarm(prod: Resources
 
 
 IDLE = {
-    "FoldsMissingAlarm": {
+    "FoldsLateAlarm": {
         "stored": ("views_put", "PutViews"),
-        "removed": ("TimeToLiveDeletedItemCount", "Table"),
-        "invoked": ("Invocations", "FoldViews"),
+        "age": ("IteratorAge", "FoldViews"),
     },
     "ArchiveMissingAlarm": {
         "removed": ("TimeToLiveDeletedItemCount", "Table"),
@@ -897,12 +951,13 @@ IDLE = {
 
 @pytest.mark.parametrize("name", IDLE)
 def test_removals_that_no_consumer_sees_raise_an_alarm_in_time(prod: Resources, name: str) -> None:
-    """The stream keeps them for 24 hours. Every metric is the sum of one and the same period."""
+    """The stream keeps them for 24 hours. Every metric is of one and the same period."""
     alarm = alarms(prod)[name]
     [expression, *metrics] = alarm["Metrics"]
     assert {part["Id"]: _watched_by(part) for part in metrics} == IDLE[name]
     [period] = {part["MetricStat"]["Period"] for part in metrics}
-    assert [part["MetricStat"]["Stat"] for part in metrics] == ["Sum"] * len(metrics)
+    for part in metrics:
+        assert part["MetricStat"]["Stat"] == ("Maximum" if part["Id"] == "age" else "Sum")
     returned = [part["Id"] for part in alarm["Metrics"] if part.get("ReturnData", True)]
     assert returned == [expression["Id"]]
     assert alarm["EvaluationPeriods"] * period <= 6 * 3_600
@@ -919,11 +974,13 @@ def _watched_by(part: dict[str, Any]) -> tuple[str, str]:
 @pytest.mark.parametrize(
     ("name", "values", "is_raised"),
     [
-        ("FoldsMissingAlarm", {"stored": 1, "removed": 1, "invoked": None}, True),
-        ("FoldsMissingAlarm", {"stored": 1, "removed": 1, "invoked": 0}, True),
-        ("FoldsMissingAlarm", {"stored": 1, "removed": 1, "invoked": 1}, False),
-        ("FoldsMissingAlarm", {"stored": 0, "removed": 9, "invoked": None}, False),
-        ("FoldsMissingAlarm", {"stored": 9, "removed": 0, "invoked": None}, False),
+        ("FoldsLateAlarm", {"stored": 1, "age": None}, True),
+        ("FoldsLateAlarm", {"stored": 1, "age": 0}, False),
+        ("FoldsLateAlarm", {"stored": 1, "age": 900_000}, False),
+        ("FoldsLateAlarm", {"stored": 1, "age": 900_001}, True),
+        ("FoldsLateAlarm", {"stored": None, "age": 900_001}, True),
+        ("FoldsLateAlarm", {"stored": None, "age": 900_000}, False),
+        ("FoldsLateAlarm", {"stored": None, "age": None}, False),
         ("ArchiveMissingAlarm", {"removed": 1, "polled": None}, True),
         ("ArchiveMissingAlarm", {"removed": 1, "polled": 0}, True),
         ("ArchiveMissingAlarm", {"removed": 1, "polled": 1}, False),
@@ -934,12 +991,40 @@ def test_the_alarm_on_an_idle_consumer_is_raised_only_if_it_has_work(
     prod: Resources, name: str, values: dict[str, int | None], *, is_raised: bool
 ) -> None:
     """None is a metric without data, which TTL and Lambda emit when nothing happened."""
-    expression = alarms(prod)[name]["Metrics"][0]["Expression"].replace("AND", "and")
+    expression = alarms(prod)[name]["Metrics"][0]["Expression"]
+    assert _calculate(expression, values) == is_raised
+
+
+def _calculate(expression: str, values: Mapping[str, float | None]) -> float:
+    """Evaluate an expression of CloudWatch's metric math, as far as it is used here."""
     functions = {
         "IF": lambda condition, then, otherwise: then if condition else otherwise,
         "FILL": lambda value, filler: filler if value is None else value,
     }
-    assert eval(expression, functions, values) == is_raised  # noqa: S307  our own template
+    python = re.sub(r"\b(AND|OR)\b", lambda found: found[0].lower(), expression)
+    calculated: float = eval(python, functions, dict(values))  # noqa: S307  our own template
+    return calculated
+
+
+@pytest.mark.parametrize(
+    ("requests_per_second", "requests_in_a_minute", "is_raised"),
+    [(500, 23_999, False), (500, 24_000, True), (500, 90_000, True), (1, 48, True), (1, 47, False)],
+)
+def test_most_of_the_throttle_in_two_of_five_minutes_raises_an_alarm_before_a_429(
+    prod: Resources, requests_per_second: int, requests_in_a_minute: int, *, is_raised: bool
+) -> None:
+    alarm = alarms(prod)["RequestsNearLimitAlarm"]
+    [expression, requests] = alarm["Metrics"]
+    assert expression.get("ReturnData", True)
+    assert not requests["ReturnData"]
+    assert _watched_by(requests) == ("Count", "HttpApi")
+    assert (requests["MetricStat"]["Stat"], requests["MetricStat"]["Period"]) == ("Sum", 60)
+    assert (alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (5, 2)
+    assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
+    limit = {"RequestsPerSecond": str(requests_per_second)}
+    text = template.resolve(expression["Expression"], limit)
+    share = _calculate(text, {"requests": requests_in_a_minute})
+    assert (share >= alarm["Threshold"]) is is_raised
 
 
 def test_one_view_that_the_queue_refused_raises_an_alarm(prod: Resources) -> None:
@@ -951,7 +1036,6 @@ def test_one_view_that_the_queue_refused_raises_an_alarm(prod: Resources) -> Non
 @pytest.mark.parametrize(
     ("name", "seconds"),
     [
-        ("IteratorAgeAlarm", 900),
         ("ArchiveIteratorAgeAlarm", 900),
         ("QueueAgeAlarm", 120),
         ("BadgesLateAlarm", 2.5),
@@ -1227,3 +1311,176 @@ def test_the_filter_passes_every_removed_entry_that_can_be_archived(
     patterns = [json.loads(entry["Pattern"]) for entry in mapping["FilterCriteria"]["Filters"]]
     assert any(accepts(pattern, record) for pattern in patterns) == reaches
     assert (entry_removal(record) is not None) == reaches
+
+
+# ---- stacks without a feature, or with a domain
+
+OFF = {"Events": "off", "Wallets": "off"}
+DOMAIN = {
+    "DomainName": "badges.example.com",
+    "CertificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/1a2b-3c4d",
+}
+AT_A_ZONE = {**DOMAIN, "HostedZoneId": "Z1D633PJN98FT9"}
+
+
+def made_with(given: dict[str, Any], **parameters: str) -> dict[str, Any]:
+    """Return a template as CloudFormation makes it with these parameters."""
+    return decide(given, evaluate(given, parameters))
+
+
+@pytest.fixture
+def badges_alone(templates: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return made_with(templates["prod"], **OFF)
+
+
+def test_a_stack_of_badges_alone_has_nothing_of_events_and_wallets(
+    badges_alone: dict[str, Any],
+) -> None:
+    stack = badges_alone["Resources"]
+    functions = {"APIHandler", "GetViews", "PutViews", "FoldViews"}
+    assert set(of_type(stack, "AWS::Lambda::Function")) == functions
+    for kind in ("AWS::IAM::Role", "AWS::Logs::LogGroup"):
+        assert len(of_type(stack, kind)) == len(functions)
+    assert set(of_type(stack, "AWS::SQS::Queue")) == {"ViewsQueue", "ViewsDeadLetters"}
+    mappings = of_type(stack, "AWS::Lambda::EventSourceMapping").values()
+    assert {mapping["FunctionName"]["Ref"] for mapping in mappings} == {"PutViews", "FoldViews"}
+    permissions = of_type(stack, "AWS::Lambda::Permission").values()
+    assert {one["FunctionName"]["Ref"] for one in permissions} == {"APIHandler", "GetViews"}
+    assert not [kind for kind in kinds_of(stack) if re.search("Events::|S3::|Authorizer", kind)]
+    assert not [key for key in routes(stack) if re.search("event|wallet|timer|echo", key.lower())]
+    assert badges_alone["Outputs"].keys().isdisjoint({"TimersQueueUrl", "ArchiveBucket"})
+    settings = stack["APIHandler"]["Properties"]["Environment"]["Variables"]
+    assert "TIMERS_QUEUE_URL" not in settings
+
+
+def test_a_stack_of_badges_alone_has_no_more_alarms_than_are_free(
+    badges_alone: dict[str, Any],
+) -> None:
+    """Each metric in an expression is billed. Source: CloudWatch pricing, "Free tier"."""
+    metrics = [len(_metrics_of(alarm)) for alarm in alarms(badges_alone["Resources"]).values()]
+    assert sum(metrics) <= 10
+
+
+@pytest.mark.parametrize("off", [["Events"], ["Wallets"], ["Events", "Wallets"]])
+def test_without_a_feature_every_referenced_name_is_in_the_stack(
+    templates: dict[str, dict[str, Any]], off: list[str]
+) -> None:
+    given = templates["prod"]
+    made = made_with(given, **dict.fromkeys(off, "off"))
+    stack = made["Resources"]
+    referenced = set(template.names_in([stack, made["Outputs"]]))
+    assert referenced <= {*stack, *given["Parameters"]}
+    for _, _, dimensions in watched(stack) | drawn(stack):
+        assert {name for _, name in dimensions} <= set(stack)
+    assert ("Authorize" in stack) == ("HttpApiAuthorizer" in stack) == (len(off) == 1)
+    assert ("SweepTimers" in stack) == ("Events" not in off)
+    settings = stack["APIHandler"]["Properties"]["Environment"]["Variables"]
+    assert ("TIMERS_QUEUE_URL" in settings) == ("Events" not in off)
+    assert ("ArchiveEntries" in stack) == ("Wallets" not in off)
+
+
+@pytest.mark.parametrize("parameter", ["Events", "Wallets"])
+def test_a_feature_is_on_or_off_as_the_settings_have_it(
+    packages: dict[str, Path], parameter: str
+) -> None:
+    given = read(packages["prod"])["Parameters"][parameter]
+    assert (given["Default"], given["AllowedValues"]) == ("on", ["on", "off"])
+    for value in given["AllowedValues"]:
+        settings = Settings.from_environment({parameter.upper(): value})
+        is_on = Feature(parameter.upper()) in settings.features
+        assert is_on == (value == "on")
+
+
+def test_without_a_domain_name_the_stack_has_no_domain(
+    templates: dict[str, dict[str, Any]],
+) -> None:
+    made = made_with(templates["prod"], HostedZoneId="Z1D633PJN98FT9", BasePath="badges")
+    assert {"Domain", "DomainMapping", "DomainRecords"}.isdisjoint(made["Resources"])
+    assert ".execute-api." in made["Outputs"]["BadgeURL"]["Value"]["Fn::Sub"]
+    assert "DomainTarget" not in made["Outputs"]
+
+
+@pytest.mark.parametrize(
+    ("base_path", "mapped", "url"),
+    [
+        ("", {}, "https://${DomainName}/api/v1/views?id=hello"),
+        (
+            "badges",
+            {"ApiMappingKey": {"Ref": "BasePath"}},
+            "https://${DomainName}/${BasePath}/api/v1/views?id=hello",
+        ),
+    ],
+)
+def test_a_domain_leads_to_the_stage_that_is_throttled(
+    templates: dict[str, dict[str, Any]], base_path: str, mapped: dict[str, Any], url: str
+) -> None:
+    made = made_with(templates["prod"], **AT_A_ZONE, BasePath=base_path)
+    stack = made["Resources"]
+    assert stack["DomainMapping"]["Properties"] == mapped | {
+        "ApiId": {"Ref": "HttpApi"},
+        "Stage": {"Ref": "HttpApiStage"},
+        "DomainName": {"Ref": "Domain"},
+    }
+    domain = stack["Domain"]["Properties"]
+    assert domain["DomainName"] == {"Ref": "DomainName"}
+    [configuration] = domain["DomainNameConfigurations"]
+    assert configuration == {
+        "CertificateArn": {"Ref": "CertificateArn"},
+        "EndpointType": "REGIONAL",
+        "IpAddressType": "dualstack",
+        "SecurityPolicy": "TLS_1_2",
+    }
+    assert made["Outputs"]["BadgeURL"]["Value"] == {"Fn::Sub": url}
+
+
+def test_a_hosted_zone_gets_the_records_of_both_families_of_addresses(
+    templates: dict[str, dict[str, Any]],
+) -> None:
+    """Without it, the output has the target of a CNAME record."""
+    made = made_with(templates["prod"], **AT_A_ZONE)
+    records = made["Resources"]["DomainRecords"]["Properties"]
+    assert records["HostedZoneId"] == {"Ref": "HostedZoneId"}
+    target = {
+        "DNSName": {"Fn::GetAtt": ["Domain", "RegionalDomainName"]},
+        "HostedZoneId": {"Fn::GetAtt": ["Domain", "RegionalHostedZoneId"]},
+    }
+    record = {"Name": {"Ref": "DomainName"}, "AliasTarget": target}
+    assert records["RecordSets"] == [record | {"Type": "A"}, record | {"Type": "AAAA"}]
+    elsewhere = made_with(templates["prod"], **DOMAIN)
+    assert "DomainRecords" not in elsewhere["Resources"]
+    assert elsewhere["Outputs"]["DomainTarget"]["Value"] == target["DNSName"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "is_refused"), [({}, False), (DOMAIN, False), ({"DomainName": "a.b"}, True)]
+)
+def test_a_domain_without_its_certificate_is_refused(
+    packages: dict[str, Path], parameters: dict[str, str], *, is_refused: bool
+) -> None:
+    given = read(packages["prod"])
+    [rule] = given["Rules"].values()
+    [assertion] = rule["Assertions"]
+    conditions = {"applies": rule["RuleCondition"], "holds": assertion["Assert"]}
+    truths = evaluate(given | {"Conditions": conditions}, parameters)
+    assert (truths["applies"] and not truths["holds"]) is is_refused
+    assert assertion["AssertDescription"].startswith("DomainName needs CertificateArn")
+
+
+@pytest.mark.parametrize(
+    ("parameter", "allowed", "refused"),
+    [
+        ("DomainName", ["", "badges.example.com"], ["Badges.example.com", "localhost", "a.b/c"]),
+        ("CertificateArn", ["", DOMAIN["CertificateArn"]], ["arn:aws:iam::1:x", "1a2b-3c4d"]),
+        ("BasePath", ["", "badges", "a/b-c"], ["/badges", "badges/", "a//b", "a b"]),
+        ("HostedZoneId", ["", "Z1D633PJN98FT9"], ["/hostedzone/Z1D633PJN98FT9", "example.com"]),
+    ],
+)
+def test_a_malformed_domain_is_not_deployed(
+    packages: dict[str, Path], parameter: str, allowed: list[str], refused: list[str]
+) -> None:
+    given = read(packages["prod"])["Parameters"][parameter]
+    assert given["ConstraintDescription"]
+    for value in allowed:
+        assert re.fullmatch(given["AllowedPattern"], value)
+    for value in refused:
+        assert not re.fullmatch(given["AllowedPattern"], value)

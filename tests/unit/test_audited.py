@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from deploy import template
+from deploy.conditions import NO_VALUE
 from tests import audited
 
 STATEMENT = {
@@ -13,17 +14,18 @@ STATEMENT = {
     "Effect": "Allow",
     "Action": [
         "dynamodb:GetItem",
-        {"Fn::If": ["IsRestored", "dynamodb:Query", audited.NO_VALUE]},
+        {"Fn::If": ["IsRestored", "dynamodb:Query", NO_VALUE]},
     ],
     "Resource": {
         "Fn::If": ["IsRestored", {"Ref": "RestoredTable"}, {"Fn::GetAtt": ["Table", "Arn"]}]
     },
 }
-STACK = {
+STACK: template.Template = {
+    "Conditions": {"IsRestored": {}},
     "Resources": {
         "Table": {"Type": "AWS::DynamoDB::Table"},
         "Role": {"Properties": {"Policies": [{"PolicyDocument": {"Statement": [STATEMENT]}}]}},
-    }
+    },
 }
 
 

@@ -24,11 +24,13 @@ from chalicelib.events import event, requests, serializers
 from chalicelib.http.description import NO_CONTROL_CHARACTERS
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ClientError, MethodNotAllowedError
+from chalicelib.http.guards import SwitchedOffError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.openapi import Component
 from chalicelib.http.query import check_characters
 from chalicelib.http.routing import Authentication
 from chalicelib.http.times import to_iso8601
+from chalicelib.settings import Feature, Settings
 from chalicelib.views import ids, owner_routes
 from chalicelib.views.description import ID_CHARACTERS
 from chalicelib.wallets import journal, wallet
@@ -114,9 +116,10 @@ def test_it_is_generated_at_the_first_request() -> None:
     program = (
         "import sys\n"
         "from chalicelib import api\n"
+        "from simulation.resources import GivenResources\n"
         "assert not [name for name in sys.modules if name.endswith('description')]\n"
-        "first = api.get_description(None, None).body\n"
-        "assert api.get_description(None, None).body is first\n"
+        "first = api.get_description(None, GivenResources()).body\n"
+        "assert api.get_description(None, GivenResources()).body is first\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)  # noqa: S603  our own
 
@@ -146,6 +149,30 @@ def test_every_route_is_described() -> None:
     for routes in (TABLE.routes[1:], (*TABLE.routes, replace(TABLE.routes[0], path="/new"))):
         with pytest.raises(ValueError, match="no route or no description"):
             description.document(routes)
+
+
+@pytest.mark.parametrize(
+    ("features", "left_out"),
+    [
+        ({Feature.EVENTS}, {"wallet"}),
+        ({Feature.WALLETS}, {"event", "timer", "echo"}),
+        (set(), {"wallet", "event", "timer", "echo"}),
+    ],
+)
+def test_a_feature_that_is_switched_off_is_not_described(
+    features: set[Feature], left_out: set[str]
+) -> None:
+    resources = GivenResources(settings=Settings(features=frozenset(features)))
+    document = json.loads(dispatch(TABLE, Request("GET", "/openapi.json"), resources).body)
+    assert [*OpenAPIV31SpecValidator(document).iter_errors()] == []
+    gone = DOCUMENT["paths"].keys() - document["paths"].keys()
+    assert gone == {path for path in PATHS if any(word in path.lower() for word in left_out)}
+    assert {tag["name"] for tag in document["tags"]} == {
+        tag
+        for item in document["paths"].values()
+        for method in METHODS & item.keys()
+        for tag in item[method]["tags"]
+    }
 
 
 def test_two_components_cannot_share_a_name() -> None:
@@ -251,7 +278,9 @@ def test_every_code_of_an_error_is_described_and_no_other() -> None:
         for code in find("code", response)
     ]
     described = {code for schema in schemas for code in schema.get("enum") or [schema["const"]]}
-    raised = {error.code for error in subclasses(ClientError) if error is not MethodNotAllowedError}
+    of_no_operation: set[type[ClientError]] = {MethodNotAllowedError, SwitchedOffError}
+    raised = {error.code for error in {*subclasses(ClientError)} - of_no_operation}
+    assert all(f"`{error.code}`" in DOCUMENT["info"]["description"] for error in of_no_operation)
     refused = {
         str(outcome)
         for outcome in wallet.PostingOutcome

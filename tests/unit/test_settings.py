@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.addresses import Allowed
 from chalicelib.events.webhooks.sender import sender_of
-from chalicelib.settings import Settings, SettingsError, required, whole_number
+from chalicelib.settings import Feature, Settings, SettingsError, required, whole_number
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -238,3 +238,27 @@ def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_mad
         sender_of(Settings(webhook_secrets=(secret, "x")))
     with pytest.raises(SettingsError, match=r"^WEBHOOK_ALLOW must be comma-separated networks"):
         sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.1/8"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "features"),
+    [
+        ({}, {Feature.EVENTS, Feature.WALLETS}),
+        ({"EVENTS": "", "WALLETS": "on"}, {Feature.EVENTS, Feature.WALLETS}),
+        ({"EVENTS": "off"}, {Feature.WALLETS}),
+        ({"EVENTS": "on", "WALLETS": "off"}, {Feature.EVENTS}),
+        ({"EVENTS": "off", "WALLETS": "off"}, set()),
+    ],
+)
+def test_features_are_on_unless_they_are_switched_off(
+    environment: dict[str, str], features: set[Feature]
+) -> None:
+    assert Settings.from_environment(environment).features == features
+
+
+@pytest.mark.parametrize("name", ["EVENTS", "WALLETS"])
+@pytest.mark.parametrize("given_value", ["Off", "false", "0", " off", "no"])
+def test_a_switch_that_is_neither_on_nor_off_is_refused(name: str, given_value: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({name: given_value})
+    assert str(refusal.value) == f"{name} must be on or off, not {given_value!r}"

@@ -143,6 +143,19 @@ def test_a_view_is_counted_and_answered(queue: FakeQueue) -> None:
     assert api_handler.handler(event("/nowhere"), None)["statusCode"] == 404
 
 
+def test_a_domain_with_a_base_path_changes_nothing_but_the_domain_of_an_event() -> None:
+    """`rawPath` has no value of an API mapping, which the guide says under "Payload format"."""
+    made = event(
+        "/api/v1/badges",
+        "POST",
+        routeKey="POST /api/v1/badges",
+        domain="badges.example.com",
+        headers={"host": "badges.example.com", "origin": "https://badges.example.com"},
+        body='{"id": "a"}',
+    )
+    assert api_handler.handler(made, None)["statusCode"] == 201
+
+
 def test_a_query_with_too_many_parameters_is_refused() -> None:
     made = event("/api/v1/views", rawQueryString="&" * 100)
     assert refusal(api_handler.handler(made, None)) == (400, "bad_request")

@@ -13,7 +13,7 @@ from botocore.exceptions import ParamValidationError
 from botocore.validate import ParamValidator
 
 from deploy import template
-from deploy.completion import FUNCTIONS, Completion, IncompleteError, mapping_options
+from deploy.completion import FUNCTIONS, Completion, IncompleteError, functions_of, mapping_options
 from deploy.stage import Folder
 
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:"
@@ -274,3 +274,24 @@ def test_a_stage_that_is_not_deployed_is_refused_with_the_command_to_run(tmp_pat
         complete(client, Folder(tmp_path))
     assert str(refused.value) == "stage dev is not deployed; run: chalice deploy --stage dev"
     assert client.settings == {}
+
+
+EVENTS = {"TimersQueueUrl": "https://queue"}
+WALLETS = {"ArchiveBucket": "journals"}
+OF_BADGES = ["api_handler", "put_views", "fold_views"]
+OF_EVENTS = ["sweep_timers", "distribute_timers", "fire_timers"]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "others"),
+    [
+        ({}, []),
+        (EVENTS, ["authorize", *OF_EVENTS]),
+        (WALLETS, ["authorize", "archive_entries"]),
+        (EVENTS | WALLETS, ["authorize", *OF_EVENTS, "archive_entries"]),
+    ],
+)
+def test_a_stack_has_the_functions_of_its_features(
+    outputs: dict[str, str], others: list[str]
+) -> None:
+    assert functions_of(outputs) == OF_BADGES + others

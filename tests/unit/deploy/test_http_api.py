@@ -44,6 +44,18 @@ def test_exactly_the_routes_that_need_a_token_have_the_authorizer() -> None:
             assert (made.get("AuthorizerId") == {"Ref": "HttpApiAuthorizer"}) is guarded
 
 
+def test_exactly_the_routes_of_a_feature_have_its_condition() -> None:
+    made = {
+        part["Properties"]["RouteKey"]: part.get("Condition")
+        for part in http_api.routes(TABLE.routes).values()
+    }
+    assert made == {
+        f"{method} {route.path}": route.feature and f"Has{route.feature.value.capitalize()}"
+        for route in TABLE.routes
+        for method in route.methods
+    }
+
+
 def test_the_template_has_nothing_of_the_rest_api() -> None:
     """All parts that refer to it are left out; others stay as they are."""
     function = {"Type": "AWS::Serverless::Function", "Properties": {"Handler": "app.app"}}
@@ -59,11 +71,15 @@ def test_the_template_has_nothing_of_the_rest_api() -> None:
             "Table": table,
         },
         "Outputs": {"RestAPIId": {"Value": {"Ref": "RestAPI"}}, "TableName": {"Ref": "Table"}},
+        "Parameters": {"AlarmEmail": {"Type": "String"}},
+        "Conditions": {"HasAlarmEmail": {}},
     }
     made = http_api.replace_rest_api(packaged)
     assert "RestAPI" not in str(made)
     assert made["Resources"]["Table"] == table
-    assert set(made["Outputs"]) == {"BadgeURL", "HttpApiId", "TableName"}
+    assert set(made["Outputs"]) == {"BadgeURL", "DomainTarget", "HttpApiId", "TableName"}
+    assert {"AlarmEmail", "DomainName"} <= set(made["Parameters"])
+    assert {"HasAlarmEmail", "HasDomain"} <= set(made["Conditions"])
     handlers = {
         name: part["Properties"]["Handler"]
         for name, part in made["Resources"].items()

@@ -48,6 +48,8 @@ class FakeLambda:
 
     def list_event_source_mappings(self, FunctionName: str) -> dict[str, Any]:  # noqa: N803
         self.failures.call("list_event_source_mappings")
+        if FunctionName not in self.enabled:
+            raise client_error("ResourceNotFoundException")
         return {"EventSourceMappings": [{"UUID": FunctionName}]}
 
     def get_event_source_mapping(self, UUID: str) -> dict[str, str]:  # noqa: N803
@@ -174,6 +176,7 @@ class Stack:
 
     def __init__(self, *, properties: Any = PROPERTIES) -> None:
         self.tables = FakeTables()
+        self.present = [*FUNCTIONS]
         self.lambdas = FakeLambda({f"{STACK}-{function}": True for function in FUNCTIONS})
         self.pauses: list[float] = []
         self.checked: list[str] = []
@@ -184,7 +187,7 @@ class Stack:
     def restore(self) -> Restore:
         patience = Patience(self.pause)
         tables = RestoredTables(cast("Any", self.tables), self.properties, patience)
-        return Restore(tables, cast("Any", self.lambdas), "prod", STACK, self.check)
+        return Restore(tables, cast("Any", self.lambdas), "prod", STACK, self.present, self.check)
 
     def inspect(self, table: str) -> None:
         assert self.tables.tables[table]["TableStatus"] == "ACTIVE"
@@ -215,6 +218,14 @@ def test_all_consumers_are_enabled_and_all_but_the_archives_disabled(
     stack.lambdas.enabled = dict.fromkeys(stack.lambdas.enabled, not enabled)
     stack.restore.enable_consumers(enabled=enabled)
     assert stack.stopped == (set() if enabled else CONSUMERS)
+
+
+def test_a_stack_of_badges_alone_has_fewer_consumers(stack: Stack) -> None:
+    """Lambda has no mappings of a function that does not exist, and says so."""
+    stack.present = ["api_handler", "put_views", "fold_views"]
+    stack.lambdas.enabled = {f"{STACK}-{function}": True for function in stack.present}
+    stack.restore.enable_consumers(enabled=False)
+    assert stack.stopped == {*stack.present}
 
 
 def test_a_restored_table_has_all_properties_but_ttl_while_the_consumers_are_stopped(

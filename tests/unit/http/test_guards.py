@@ -9,11 +9,11 @@ import pytest
 from chalicelib.api import TABLE
 from chalicelib.http import errors
 from chalicelib.http.dispatch import dispatch, handle
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.limits import Action, NoLimits
 from chalicelib.resources import Resources
-from chalicelib.settings import Settings
+from chalicelib.settings import Feature, Settings
 from simulation.resources import GivenResources
 from tests.unit import http_requests
 from vumi.server.client_limits import ClientLimits, Rate
@@ -37,6 +37,8 @@ ROUTES = RouteTable(
         *(Route(method, PATH, answer) for method in ("POST", "PUT", "PATCH", "DELETE")),
         Route("POST", "/any", answer, from_any_site=True),
         Route("GET", "/tokens", answer, Authentication.TOKEN),
+        Route("GET", "/timers", answer, Authentication.TOKEN, feature=Feature.EVENTS),
+        Route("GET", "/coins/badge", answer, on_failure=draw, feature=Feature.WALLETS),
     )
 )
 
@@ -212,3 +214,43 @@ def test_errors_keep_their_own_headers_beside_it() -> None:
     resources = GivenResources(settings=Settings(hsts_seconds=1))
     assert ask("BREW", resources=resources).headers["Allow"]
     assert errors.unavailable("x").headers["X-Content-Type-Options"] == "nosniff"
+
+
+# ---- features
+
+
+def without(*features: Feature) -> GivenResources:
+    return GivenResources(settings=Settings(features=frozenset(Feature) - {*features}))
+
+
+def test_a_route_of_a_feature_that_is_switched_off_says_so_before_it_asks_for_a_token() -> None:
+    response = ask("GET", "/timers", without(Feature.EVENTS))
+    assert refusal(response) == (404, "switched_off")
+    message = json.loads(response.body)["error"]["message"]
+    assert message == "events are switched off in this deployment: EVENTS=off"
+    assert refusal(ask("GET", "/timers", without(Feature.WALLETS))) == (401, "unauthorized")
+
+
+def test_a_badge_of_a_feature_that_is_switched_off_can_be_drawn() -> None:
+    response = ask("GET", "/coins/badge", without(Feature.WALLETS))
+    told = b"/coins/badge: wallets are switched off in this deployment: WALLETS=off"
+    assert (response.status, response.body) == (200, told)
+    assert ask("GET", "/coins/badge", without(Feature.EVENTS)).status == 204
+
+
+def test_a_server_with_a_router_of_its_own_refuses_the_route_too() -> None:
+    """Chalice's authorizer has checked the token by then."""
+    [route] = [route for route in ROUTES.routes if route.path == "/timers"]
+    request = Request("GET", "/timers", caller=Caller(Role.OPERATOR))
+    refused = handle(route, request, without(Feature.EVENTS))
+    assert refusal(refused) == (404, "switched_off")
+    assert handle(route, request, GivenResources()).status == 204
+
+
+def test_a_feature_has_all_routes_under_its_paths_and_badges_have_none() -> None:
+    for route in TABLE.routes:
+        of_events = route.path.startswith(("/timers", "/echoAtTime", "/api/v1/events"))
+        expected = Feature.EVENTS if of_events else None
+        if route.path.startswith("/api/v1/wallets"):
+            expected = Feature.WALLETS
+        assert route.feature == expected

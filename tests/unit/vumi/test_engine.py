@@ -1,0 +1,37 @@
+"""The engine of one machine: the loops that it runs."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from chalicelib.settings import Feature, Settings
+from vumi.engine import Engine
+
+OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries"}
+OF_EVENTS = {"distribute_timers", "fire_timers", "sweep_timers"}
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [
+        (frozenset(Feature), OF_VIEWS | OF_EVENTS),
+        (frozenset({Feature.WALLETS}), OF_VIEWS),
+        (frozenset({Feature.EVENTS}), OF_VIEWS | OF_EVENTS),
+    ],
+)
+def test_events_that_are_switched_off_are_not_delivered_but_journals_are_archived(
+    tmp_path: Path, features: frozenset[Feature], expected: set[str]
+) -> None:
+    """TTL removes entries of journals in any case, and the archive must get them."""
+    engine = Engine(tmp_path, Settings(features=features))
+    try:
+        engine.prepare()
+        before = {thread.name for thread in threading.enumerate()}
+        engine.start()
+        started = {thread.name for thread in threading.enumerate()} - before
+    finally:
+        engine.stop()
+    assert started & (OF_VIEWS | OF_EVENTS) == expected
