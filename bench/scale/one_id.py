@@ -1,0 +1,289 @@
+"""The rates of one hot badge and of one wallet: simulations of their handlers under contention."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache, partial
+from itertools import accumulate
+from random import Random
+
+from bench.aws_events import WINDOWS
+from bench.cost.metered_table import MeteredTable
+from bench.scale.contention import ContendedTable, Latency, VirtualTime
+from bench.stubbed_aws import BADGE_ID
+from chalicelib.http.errors import RETRY_SECONDS
+from chalicelib.settings import HOT_VIEWS
+from chalicelib.storage.errors import StorageError
+from chalicelib.storage.items import Item
+from chalicelib.units import Seconds
+from chalicelib.views import counting, keys
+from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
+from chalicelib.views.view import View
+from chalicelib.wallets import opening
+from chalicelib.wallets import wallet as wallets
+from chalicelib.wallets.ledger import Ledger
+from chalicelib.wallets.wallet import Posting
+from simulation.clocks import ulid_of
+from simulation.memory_table import MemoryTable
+from simulation.resources import GivenResources
+
+SEED = 1
+MARK = 1_800_000_000
+"""The end of a window."""
+WRITERS = 300
+"""The writers of a simulation."""
+IN_TIME: Seconds = 1.0
+CARRIED = 0.99
+"""A rate is carried if this share of the writers is done within `IN_TIME`."""
+UNLIMITED = 1_000_000
+WALLETS = 200
+BALANCE = 10**12
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """The repetition of a failed run: how often, and after which time."""
+
+    times: int
+    after: Seconds
+
+
+NO_REPETITION = Repetition(0, 0.0)
+CLIENT = Repetition(3, float(RETRY_SECONDS))
+"""A client that waits as long as the 503 says, and gives up after four requests."""
+
+
+@dataclass
+class Writer:
+    """A batch of views or a posting: when it came, and when it was done."""
+
+    work: Callable[[], bool]
+    arrived: Seconds
+    runs: int = 0
+    done: Seconds = math.inf
+
+    @property
+    def took(self) -> Seconds:
+        return self.done - self.arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of all writers of a simulation; `table` has the number of its writes."""
+
+    rate: float
+    writers: Sequence[Writer]
+    table: ContendedTable
+
+    @property
+    def is_carried(self) -> bool:
+        return self.in_time >= CARRIED
+
+    @property
+    def in_time(self) -> float:
+        """The share of the writers that were done within a second."""
+        return self._share(lambda writer: writer.took <= IN_TIME)
+
+    @property
+    def at_first(self) -> float:
+        """The share of the writers that were done by their first run."""
+        return self._share(lambda writer: writer.runs == 1 and writer.done < math.inf)
+
+    @property
+    def done(self) -> float:
+        """The share of the writers that were done at last."""
+        return self._share(lambda writer: writer.done < math.inf)
+
+    @property
+    def attempts(self) -> float:
+        """The writes that a writer sent, on average."""
+        return self.table.attempts / len(self.writers)
+
+    def slowest(self, share: float) -> Seconds:
+        """Return the time in which this share of the writers were done."""
+        took = sorted(writer.took for writer in self.writers)
+        return took[min(len(took) - 1, math.ceil(share * len(took)) - 1)]
+
+    def _share(self, has: Callable[[Writer], bool]) -> float:
+        return sum(map(has, self.writers)) / len(self.writers)
+
+
+@dataclass
+class Runs:
+    """The runs of a function, of which `at_once` are concurrent; other writers wait."""
+
+    time: VirtualTime
+    at_once: int
+    repetition: Repetition
+    running: int = 0
+    waiting: deque[Writer] = field(default_factory=deque)
+
+    def take(self, writer: Writer) -> None:
+        """Run a writer, and afterwards those that waited for it."""
+        self.waiting.append(writer)
+        if self.running == self.at_once:
+            return
+        self.running += 1
+        while self.waiting:
+            self._run(self.waiting.popleft())
+        self.running -= 1
+
+    def _run(self, writer: Writer) -> None:
+        writer.runs += 1
+        if writer.work():
+            writer.done = self.time.now
+        elif writer.runs <= self.repetition.times:
+            self.time.start(self.time.now + self.repetition.after, partial(self.take, writer))
+
+
+def arrivals(random: Random, rate: float, start: Seconds) -> list[Seconds]:
+    """Return the random times of all writers, with this many a second on average."""
+    waits = (random.expovariate(rate) for _ in range(WRITERS))
+    return list(accumulate(waits, initial=start))[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A hot badge with this many views in each batch of `put_views`.
+
+    `at_once` is `MaximumConcurrency`. SQS delivers a batch that failed again after `visibility`.
+    The last views that were stored are folded in the middle of the simulation, by the run of
+    `fold_views` and by each batch, which all ask for it.
+    """
+
+    latency: Latency
+    at_once: int
+    visibility: Seconds
+    views: int = 1
+
+    def simulate(self, rate: float) -> Outcome:
+        """Let this many batches a second arrive. Raises `RuntimeError` if a view is not counted."""
+        random = Random(SEED)  # noqa: S311  the same in each run
+        time = VirtualTime(MARK + WINDOWS.grace - WRITERS / rate / 2)
+        table = ContendedTable(time, random, self.latency)
+        table.stored.put_all(_stored_views())
+        resources = GivenResources(table=table, clock=time)
+        runs = Runs(time, self.at_once, Repetition(UNLIMITED, self.visibility))
+        times = arrivals(random, rate, time.now)
+        writers = [self._batch(place, at, resources) for place, at in enumerate(times)]
+        for writer in writers:
+            time.start(writer.arrived, partial(runs.take, writer))
+        removal = MarkerRemoval(BADGE_ID, MARK, 0)
+        time.start(MARK + WINDOWS.grace, lambda: _require(not fold_badges([removal], resources)))
+        with _without_log():
+            time.run()
+        _require(counting.read(table.stored, BADGE_ID).shown == HOT_VIEWS + len(times) * self.views)
+        return Outcome(rate, writers, table)
+
+    def _batch(self, place: int, at: Seconds, resources: GivenResources) -> Writer:
+        views = [
+            View(BADGE_ID, ulid_of(at, f"{place:08}{number:08}"), first=False, hot=True, fold=True)
+            for number in range(self.views)
+        ]
+        return Writer(lambda: not store_views(views, resources), at)
+
+
+def _stored_views() -> list[Item]:
+    """Return the views by which the badge became hot, in the window before `MARK`."""
+    places = [keys.view(BADGE_ID, ulid_of(MARK - 1, f"{n:016}")) for n in range(HOT_VIEWS)]
+    return [{"PK": pk, "SK": sk, "ttl": 1} for pk, sk in places]
+
+
+class Role(StrEnum):
+    """The part that a wallet has in postings."""
+
+    SOURCE = "source of transfers"
+    TARGET = "target of transfers"
+    DEPOSITS = "target of deposits"
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """A wallet with one role in many postings, whose other wallets differ."""
+
+    role: Role
+    latency: Latency
+    repetition: Repetition = NO_REPETITION
+
+    def simulate(self, rate: float) -> Outcome:
+        """Let this many postings a second arrive. Raises `RuntimeError` if one moves twice."""
+        random = Random(SEED)  # noqa: S311  the same in each run
+        time = VirtualTime(MARK)
+        table = ContendedTable(time, random, self.latency)
+        ledger = Ledger(table, time, random.getrandbits)
+        _open_wallets(table.stored)
+        runs = Runs(time, UNLIMITED, self.repetition)
+        writers = [
+            Writer(partial(_post, ledger, self._posting(place, random)), at)
+            for place, at in enumerate(arrivals(random, rate, MARK))
+        ]
+        for writer in writers:
+            time.start(writer.arrived, partial(runs.take, writer))
+        time.run()
+        moved = abs(opening.read(table.stored, _wallet_id(0)).balance - BALANCE)
+        _require(moved == sum(writer.done < math.inf for writer in writers))
+        return Outcome(rate, writers, table)
+
+    def units(self) -> tuple[int, int]:
+        """Return the write units of a posting in the wallet's partition, and of its item."""
+        table, random = MemoryTable(), Random(SEED)  # noqa: S311  the same in each run
+        _open_wallets(table)
+        metered, own = MeteredTable(table), wallets.wallet(_wallet_id(0))
+        Ledger(metered, lambda: MARK, random.getrandbits).post(self._posting(0, random))
+        written = [write for request in metered.take() for write in request.written]
+        partition = sum(write.units for write in written if write.key.pk == own.pk)
+        return partition, sum(write.units for write in written if write.key == own)
+
+    def _posting(self, place: int, random: Random) -> Posting:
+        other = _wallet_id(random.randrange(1, WALLETS))
+        match self.role:
+            case Role.SOURCE:
+                return Posting(str(place), 1, target=other, source=_wallet_id(0))
+            case Role.TARGET:
+                return Posting(str(place), 1, target=_wallet_id(0), source=other)
+            case Role.DEPOSITS:
+                return Posting(str(place), 1, target=_wallet_id(0))
+
+
+def _open_wallets(table: MemoryTable) -> None:
+    keys = map(wallets.wallet, map(_wallet_id, range(WALLETS)))
+    table.put_all([{"PK": pk, "SK": sk, "balance": BALANCE, "last": ""} for pk, sk in keys])
+
+
+def _wallet_id(place: int) -> str:
+    return f"{place:026}"
+
+
+def _post(ledger: Ledger, posting: Posting) -> bool:
+    try:
+        ledger.post(posting)
+    except StorageError:
+        return False
+    return True
+
+
+@cache
+def simulate(writers: Badge | Wallet, rate: float) -> Outcome:
+    """Simulate a rate once: tables and tests have it in common."""
+    return writers.simulate(rate)
+
+
+def _require(holds: bool) -> None:  # noqa: FBT001  an assertion that -O keeps
+    if not holds:
+        raise RuntimeError("the simulation lost or repeated a write")
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Drop the log lines of failed runs, which a simulation expects."""
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
