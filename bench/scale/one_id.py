@@ -142,9 +142,9 @@ class Runs:
             self.time.start(self.time.now + self.repetition.after, partial(self.take, writer))
 
 
-def arrivals(random: Random, rate: float, start: Seconds) -> list[Seconds]:
-    """Return the random times of all writers, with this many a second on average."""
-    waits = (random.expovariate(rate) for _ in range(WRITERS))
+def arrivals(random: Random, rate: float, writers: int, start: Seconds) -> list[Seconds]:
+    """Return the random times of writers, with this many a second on average."""
+    waits = (random.expovariate(rate) for _ in range(writers))
     return list(accumulate(waits, initial=start))[1:]
 
 
@@ -162,24 +162,24 @@ class Badge:
     visibility: Seconds
     views: int = 1
 
-    def simulate(self, rate: float) -> Outcome:
+    def simulate(self, rate: float, writers: int = WRITERS) -> Outcome:
         """Let this many batches a second arrive. Raises `RuntimeError` if a view is not counted."""
         random = Random(SEED)  # noqa: S311  the same in each run
-        time = VirtualTime(MARK + WINDOWS.grace - WRITERS / rate / 2)
+        time = VirtualTime(MARK + WINDOWS.grace - writers / rate / 2)
         table = ContendedTable(time, random, self.latency)
         table.stored.put_all(_stored_views())
         resources = GivenResources(table=table, clock=time)
         runs = Runs(time, self.at_once, Repetition(UNLIMITED, self.visibility))
-        times = arrivals(random, rate, time.now)
-        writers = [self._batch(place, at, resources) for place, at in enumerate(times)]
-        for writer in writers:
-            time.start(writer.arrived, partial(runs.take, writer))
+        times = arrivals(random, rate, writers, time.now)
+        batches = [self._batch(place, at, resources) for place, at in enumerate(times)]
+        for batch in batches:
+            time.start(batch.arrived, partial(runs.take, batch))
         removal = MarkerRemoval(BADGE_ID, MARK, 0)
         time.start(MARK + WINDOWS.grace, lambda: _require(not fold_badges([removal], resources)))
         with _without_log():
             time.run()
         _require(counting.read(table.stored, BADGE_ID).shown == HOT_VIEWS + len(times) * self.views)
-        return Outcome(rate, writers, table)
+        return Outcome(rate, batches, table)
 
     def _batch(self, place: int, at: Seconds, resources: GivenResources) -> Writer:
         views = [
@@ -211,7 +211,7 @@ class Wallet:
     latency: Latency
     repetition: Repetition = NO_REPETITION
 
-    def simulate(self, rate: float) -> Outcome:
+    def simulate(self, rate: float, writers: int = WRITERS) -> Outcome:
         """Let this many postings a second arrive. Raises `RuntimeError` if one moves twice."""
         random = Random(SEED)  # noqa: S311  the same in each run
         time = VirtualTime(MARK)
@@ -219,16 +219,16 @@ class Wallet:
         ledger = Ledger(table, time, random.getrandbits)
         _open_wallets(table.stored)
         runs = Runs(time, UNLIMITED, self.repetition)
-        writers = [
+        postings = [
             Writer(partial(_post, ledger, self._posting(place, random)), at)
-            for place, at in enumerate(arrivals(random, rate, MARK))
+            for place, at in enumerate(arrivals(random, rate, writers, MARK))
         ]
-        for writer in writers:
-            time.start(writer.arrived, partial(runs.take, writer))
+        for posting in postings:
+            time.start(posting.arrived, partial(runs.take, posting))
         time.run()
         moved = abs(opening.read(table.stored, _wallet_id(0)).balance - BALANCE)
-        _require(moved == sum(writer.done < math.inf for writer in writers))
-        return Outcome(rate, writers, table)
+        _require(moved == sum(posting.done < math.inf for posting in postings))
+        return Outcome(rate, postings, table)
 
     def units(self) -> tuple[int, int]:
         """Return the write units of a posting in the wallet's partition, and of its item."""
