@@ -484,13 +484,13 @@ def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
 
     requests = deployed.most_requests_a_second
     yield stage("requests a second to the API", rate, "api_requests", requests, "RequestsPerSecond")
-    yield stage("functions at once", sum(at_once.values()), "concurrent_executions")
+    yield stage("concurrent functions", sum(at_once.values()), "concurrent_executions")
     each = known["invocations_of_each"].default
     yield stage(
-        "functions at once, by ten requests a second each", rate / each, "concurrent_executions"
+        "concurrent functions, ten requests a second each", rate / each, "concurrent_executions"
     )
     most, put = deployed.most_at_once[PUT], "MaximumConcurrency of PutViews"
-    yield stage("put_views at once", at_once[PUT], "put_views_at_once", most, put)
+    yield stage("concurrent put_views", at_once[PUT], "put_views_at_once", most, put)
     waiting = load.rate * deployed.put_window_seconds + at_once[PUT] * load.batch
     yield stage("messages in flight", waiting, "in_flight")
     new = {what: known[f"new_table_{what}"].default for what in ("writes", "reads")}
@@ -498,7 +498,7 @@ def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
     yield stage("write units a second", load.writes, "table_writes", new["writes"], write)
     yield stage("read units a second", load.reads, "table_reads", new["reads"], read)
     yield stage(
-        "fold_views at once, of a shard",
+        "concurrent fold_views of a shard",
         folds_of_a_shard(load) / model.fold_a_second(load.stored / load.folds),
         "fold_at_once",
         deployed.fold_batches_of_a_shard,

@@ -57,20 +57,20 @@ def reports(model: Model) -> Iterator[Report]:
 
 def _first(model: Model) -> Report:
     return Report(
-        title="What gives way first",
+        title="The first limit at each size",
         head=(
             "views a day",
             "a second",
             "at peak",
-            "first as deployed",
-            "first by the default quotas",
+            "first limit as deployed",
+            "first limit by the default quotas",
             "the hottest id",
         ),
         rows=[_first_row(model, size) for size in SIZES],
         notes=(
-            "times what there is, at peak",
-            "as deployed: by the settings of the stack, and a table that is new",
-            "the hottest id: times what one carries exactly, which no quota raises",
+            "each figure is the load at peak, divided by the limit",
+            "as deployed: the settings of the stack, and a new table",
+            "the hottest id: its load, divided by the rate of one id, which no quota raises",
         ),
     )
 
@@ -108,17 +108,17 @@ def _stages(model: Model) -> Report:
     }
     rows += [(what, *map(figure, figures), "", "") for what, figures in more.items()]
     return Report(
-        title="What each stage is asked for at peak",
+        title="The load of each stage at peak",
         head=("", *(f"{size:,}" for size in SIZES), "as deployed", "default quota"),
         rows=rows,
-        notes=("by views a day; what is more than there is stands in bold",),
+        notes=("by views a day; a load above the limit as deployed is in bold",),
     )
 
 
 def _stage_row(of_all: Sequence[Stage]) -> Sequence[str]:
     cells = [_bold(figure(stage.need), bold=stage.over > 1) for stage in of_all]
     if of_all[0].name == HOTTEST:
-        return (HOTTEST, *cells, "see below", "see below")
+        return (HOTTEST, *cells, "varies", "varies")
     return (of_all[0].name, *cells, figure(of_all[0].deployed), figure(of_all[0].quota))
 
 
@@ -139,14 +139,14 @@ def _to_raise(model: Model) -> Report:
                 values = of_aws.setdefault(stage.asks, [0.0] * len(SIZES))
                 values[place] = max(values[place], stage.need / BUSY)
     return Report(
-        title="What to raise, and to what",
+        title="Values to request",
         head=("", *(f"{size:,}" for size in SIZES)),
         rows=[
             (name, *(_rounded_up(value) for value in values))
             for name, values in (of_stack | of_aws).items()
         ],
         notes=(
-            f"by views a day: where more than {BUSY} of it is used at peak, so that no more is",
+            f"where the peak uses more than {BUSY} of a limit: the value of which it uses {BUSY}",
             "a new account may have fewer concurrent executions than the default",
         ),
     )
@@ -162,7 +162,7 @@ def _rounded_up(value: float) -> str:
 
 def _quotas() -> Report:
     return Report(
-        title="What AWS says",
+        title="Quotas of AWS",
         head=("", "default", "can be raised"),
         rows=[(quota.label, f"{quota.default:,.0f}", quota.most) for quota in quotas().values()],
         notes=[f"{quota.name}: {quota.source}" for quota in quotas().values()],
@@ -190,10 +190,10 @@ def _hottest(model: Model) -> Report:
             f"share by exponent {FLATTER}",
             "a second at peak then",
             "one id carries",
-            "which is a share of",
+            "its share of all views",
         ),
         rows=rows,
-        notes=("shares by Zipf, exponent 1 but where it is named",),
+        notes=("shares by Zipf, with exponent 1 unless the column says otherwise",),
     )
 
 
@@ -216,7 +216,7 @@ def _dollars(model: Model) -> Report:
         title="$ a month",
         head=("views a day", *SERVICES, "together", "$ per million views"),
         rows=rows,
-        notes=("reads and writes are DynamoDB's; of API Gateway each tier by its own price",),
+        notes=("reads and writes are those of DynamoDB; API Gateway has a price for each tier",),
     )
 
 
@@ -260,7 +260,7 @@ def used(model: Model, traffic: Traffic) -> Usage:
 def _alternatives(model: Model) -> Report:
     rows: dict[str, list[float]] = {
         "as deployed": [],
-        "behind a REST API": [],
+        "with a REST API": [],
         f"as deployed, the exponent of Zipf {FLATTER}": [],
     }
     for size in SIZES:
@@ -322,7 +322,7 @@ def _inputs(model: Model) -> Report:
         "$ per million of the first tier, HTTP API": tiers(HTTP)[0][1] * 1e6,
     }
     return Report(
-        title="What goes in",
+        title="Inputs of the model",
         head=("", ""),
         rows=[(what, figure(float(value))) for what, value in rows.items()],
     )

@@ -387,7 +387,7 @@ def test_the_api_is_the_first_limit_then_those_that_the_page_names(model: Model)
     short = {name for name, stage in of_all.items() if stage.over_quota > 1}
     assert short == {
         "requests a second to the API",
-        "functions at once, by ten requests a second each",
+        "concurrent functions, ten requests a second each",
         "write units a second",
         "read units a second",
         HOTTEST,
