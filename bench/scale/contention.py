@@ -15,16 +15,18 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from greenlet import getcurrent, greenlet
 
+from chalicelib.aws.dynamodb import RETRY
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Due, Item, Key
-from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Write
 from chalicelib.units import Seconds
 from simulation.memory_table import MemoryTable
+
+Result = TypeVar("Result")
 
 LATENCY_SHAPE = 4
 """The shape of the gamma distribution of latencies; one in a hundred is 2.5 times the average."""
@@ -112,10 +114,12 @@ class ContendedTable:
 
     def write(self, *writes: Write) -> None:
         """Write as `DynamoTable` does, which tries again after a conflict."""
-        retry = Retry(sleep=self.time.sleep, jitter=self.random.random, monotonic=self.time)
+        retry = replace(
+            RETRY, sleep=self.time.sleep, jitter=self.random.random, monotonic=self.time
+        )
         retry.call(lambda: self._write_once(writes))
 
-    def _read(self, read: Callable[[], Any]) -> Any:
+    def _read(self, read: Callable[[], Result]) -> Result:
         self._travel()
         result = read()
         self._travel()

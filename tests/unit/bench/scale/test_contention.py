@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import cast
 
@@ -14,11 +14,10 @@ from types_boto3_dynamodb import DynamoDBClient
 from bench.scale.contention import ContendedTable, Latency, VirtualTime
 from bench.scale.one_id import CLIENT, NO_REPETITION, Badge, Outcome, Role, Wallet
 from bench.stubbed_aws import BADGE_ID
-from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.dynamodb import RETRY, DynamoTable
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
-from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import keys, summary
 from chalicelib.views.count_at_once import AT_ONCE, TRIES, AtOnceCounter
@@ -184,7 +183,8 @@ def test_a_conflict_that_lasts_takes_the_attempts_and_the_time_of_dynamodb(
     retried = FakeTime()
     conflicts = [cancelled("TransactionConflict", "None", "None")] * 50
     client = script({}, *conflicts) if work is count_at_once else script(*conflicts)
-    on_aws = DynamoTable(cast(DynamoDBClient, client), "vu-mi", retried.retry(jitter=lambda: 0.5))
+    retry = replace(RETRY, sleep=retried.sleep, monotonic=retried.monotonic, jitter=lambda: 0.5)
+    on_aws = DynamoTable(cast(DynamoDBClient, client), "vu-mi", retry)
     with pytest.raises(Unavailable):
         work(on_aws)
     table.held = {HELD, WALLET}
@@ -195,9 +195,9 @@ def test_a_conflict_that_lasts_takes_the_attempts_and_the_time_of_dynamodb(
 
     time.start(0, run)
     time.run()
-    assert table.attempts == client.operations.count("transact_write_items") == Retry().attempts
+    assert table.attempts == client.operations.count("transact_write_items") == RETRY.attempts
     reads = int(work is count_at_once)
-    assert time.now == pytest.approx(sum(retried.slept) + 2 * ONE_WAY * (Retry().attempts + reads))
+    assert time.now == pytest.approx(sum(retried.slept) + 2 * ONE_WAY * (RETRY.attempts + reads))
 
 
 @pytest.mark.parametrize(("work", "tries"), [(count_at_once, TRIES), (post, MAX_WRITES)])
