@@ -45,8 +45,9 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 # One process more than cores, at most five, because some tests wait. Those of a file share fixtures.
+# In the order of the folders, so that the long files are not the last.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE)
@@ -141,32 +142,36 @@ clean: ## remove generated files, but no data
 $(VENV)/made.stamp:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "vu-mi needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1); try make PYTHON=python3.13" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)
 	@touch $@
 
+# The pip of $(PYTHON) installs, if it has one, so that no environment needs its own.
+HAS_PIP = import importlib.util as util; print("--without-pip" if util.find_spec("pip") else "")
+WITHOUT_PIP = $(shell $(PYTHON) -c '$(HAS_PIP)')
+PIP = $(if $(WITHOUT_PIP),$(PYTHON) -m pip --python $(1)/bin/python,$(1)/bin/python -m pip)
 # pip compares every file with the hashes of the lock. Wheels alone, because building a source would
 # install build tools without hashes; WHEELS= allows it on a platform for which there is no wheel.
 WHEELS := --only-binary :all:
-INSTALL := python -m pip install --quiet --disable-pip-version-check --require-hashes $(WHEELS)
+INSTALL = $(PIP) install --quiet --disable-pip-version-check --require-hashes $(WHEELS)
 
 $(VENV)/run.stamp: requirements-standalone.txt | $(VENV)/made.stamp
-	$(BIN)/$(INSTALL) -r requirements-standalone.txt
+	$(call INSTALL,$(VENV)) -r requirements-standalone.txt
 	@touch $@
 
 # After run.stamp, so that make -j never runs two pips in one environment.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
-	$(BIN)/$(INSTALL) -r requirements-dev.txt
+	$(call INSTALL,$(VENV)) -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
-	$(PYTHON) -m venv $(VENV)/emulator
-	$(VENV)/emulator/bin/$(INSTALL) -r requirements-emulator.txt
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/emulator
+	$(call INSTALL,$(VENV)/emulator) -r requirements-emulator.txt
 	$(BIN)/pip-licenses --python $(VENV)/emulator/bin/python >/dev/null
 	@touch $@
 
 # mutmut runs the tests in its own process, so its environment has their dependencies too.
 $(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
-	$(PYTHON) -m venv $(VENV)/mutants
-	$(VENV)/mutants/bin/$(INSTALL) -r requirements-mutants.txt
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/mutants
+	$(call INSTALL,$(VENV)/mutants) -r requirements-mutants.txt
 	$(BIN)/pip-licenses --python $(VENV)/mutants/bin/python >/dev/null
 	@touch $@
