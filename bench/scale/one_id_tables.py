@@ -6,17 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from bench.scale.figures import DAY_SECONDS, figure, seconds
 from bench.scale.model import SIMULATED, Model, highest_carried, quotas
-from bench.scale.one_id import (
-    CARRIED,
-    CLIENT,
-    IN_TIME,
-    WALLETS,
-    WRITERS,
-    Role,
-    Wallet,
-    simulate,
-)
+from bench.scale.one_id import CLIENT, WALLETS, WRITERS, Role, Wallet, simulate
 from bench.scale.usage import transactions
+from bench.scale.writers import CARRIED, IN_TIME
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.views.counting import MAX_LIVE
 from simulation.report import Report

@@ -12,7 +12,8 @@ import pytest
 from types_boto3_dynamodb import DynamoDBClient
 
 from bench.scale.contention import ContendedTable, Latency, VirtualTime
-from bench.scale.one_id import CLIENT, NO_REPETITION, Badge, Outcome, Role, Wallet
+from bench.scale.one_id import CLIENT, Badge, Role, Wallet
+from bench.scale.writers import NO_REPETITION, Outcome
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.dynamodb import RETRY, DynamoTable
 from chalicelib.storage.errors import Unavailable
