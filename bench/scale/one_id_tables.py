@@ -13,8 +13,8 @@ from chalicelib.settings import HOT_VIEWS
 from chalicelib.views.counting import MAX_LIVE
 from simulation.report import Report
 
-BATCH_RATES = (5, 10, 15, 20, 40)
-POSTING_RATES = (20, 40, 60, 80, 120)
+BATCH_RATES = (5, 10, 20, 40)
+POSTING_RATES = (20, 40, 80, 120)
 SLOW = 0.99
 """The share whose slowest member a table shows."""
 LIMIT = f"carried: {CARRIED:.0%} are done within {IN_TIME:.0f} s, without a second run"
