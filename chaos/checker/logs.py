@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DISK_FULL_ERRORS = ("Unavailable: SQLite: ", "NotStored: ", "NotSent: ", "InBetween: ")
-"""The errors while the disk is full: a reason follows. The last one is of a request that is slow."""
+"""The errors while the disk is full; a reason follows. The last one is that of a slow request."""
 SHOWN = 500
 
 
