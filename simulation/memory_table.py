@@ -76,9 +76,12 @@ class MemoryTable:
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
         with self._writing:
-            self._transact(writes)
+            self.check(writes)
+            for write in writes:
+                self._apply(write)
 
-    def _transact(self, writes: Sequence[Write]) -> None:
+    def check(self, writes: Sequence[Write]) -> None:
+        """Raise `ConditionFailed` unless the conditions of all writes hold."""
         failed = {
             place: self.get(write.key)
             for place, write in enumerate(writes)
@@ -86,8 +89,6 @@ class MemoryTable:
         }
         if failed:
             raise ConditionFailed(failed)
-        for write in writes:
-            self._apply(write)
 
     def put_all(self, items: Sequence[Item]) -> None:
         for item in items:

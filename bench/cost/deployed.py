@@ -82,6 +82,7 @@ class Deployed:
     function_names: Mapping[str, str]
     put_batch: int
     put_window_seconds: int
+    put_visibility_seconds: int
     fold_batch: int
     fold_window_seconds: int
     fold_batches_of_a_shard: int
@@ -112,6 +113,7 @@ class Deployed:
             function_names={function: _name(resources, function) for function in LOGICAL_IDS},
             put_batch=put["BatchSize"],
             put_window_seconds=put["MaximumBatchingWindowInSeconds"],
+            put_visibility_seconds=resources["ViewsQueue"]["Properties"]["VisibilityTimeout"],
             fold_batch=fold["BatchSize"],
             fold_window_seconds=fold["MaximumBatchingWindowInSeconds"],
             fold_batches_of_a_shard=fold["ParallelizationFactor"],

@@ -43,6 +43,7 @@ class Hour:
 
     machine: Machine
     agenda: Agenda
+    visitors: int = VISITORS
     taken: int = 0
     put: int = 0
     most_live: int = 0
@@ -88,9 +89,9 @@ class Hour:
             raise RuntimeError(f"{shown:,} were shown, {self.put:,} were put")
         self.inexact += behind > 0
         self.furthest_behind = max(self.furthest_behind, behind)
-        self.taken += VISITORS
+        self.taken += self.visitors
         view = View.from_message(self.machine.sent.pop())
-        others = [new_ulid(view.milliseconds) for _ in range(VISITORS)]
+        others = [new_ulid(view.milliseconds) for _ in range(self.visitors)]
         return [replace(view, ulid=ulid).to_message() for ulid in others]
 
     def _deliver(self, bodies: Sequence[str]) -> None:
@@ -133,11 +134,11 @@ def measure(seconds: int = HOUR) -> Report:
     )
 
 
-def lived(seconds: int, hot: int) -> tuple[Hour, int]:
+def lived(seconds: int, hot: int, visitors: int = VISITORS) -> tuple[Hour, int]:
     """Return the hour of a badge that is hot at this many live views, and its final count."""
     agenda = Agenda()
     with machine_of(lambda: agenda.now, hot) as machine:
-        hour = Hour(machine, agenda)
+        hour = Hour(machine, agenda, visitors)
         hour.live_through(seconds)
         return hour, hour.end()
 

@@ -28,7 +28,11 @@ BEGIN = "<!-- printed by make scale -->\n"
 def main(files: Sequence[str]) -> int:
     """Print the tables or put them into a file; return the exit status."""
     isolate(os.environ)
-    printed = tables()
+    return write(tables(model()), files)
+
+
+def write(printed: str, files: Sequence[str]) -> int:
+    """Print tables and put them into files; return the exit status."""
     print(printed, end="")
     for file in map(Path, files):
         file.write_text(put_into(file.read_text(), printed, BEGIN))
@@ -41,9 +45,8 @@ def model() -> Model:
     return Model(count_units(deployed), Bill(Prices.read(), deployed, "vu-mi"))
 
 
-def tables() -> str:
+def tables(of_now: Model) -> str:
     """Return all tables, with their assumptions."""
-    of_now = model()
     prices = of_now.prices
     checked = json.loads(QUOTAS.read_text())["checked"]
     basis = (

@@ -19,10 +19,12 @@ from bench.cost.deployed import Deployed
 from bench.cost.invocations import FOLD, FOLD_EACH, GET, PUT, PUT_EACH, Invocation
 from bench.cost.metering import Request
 from bench.cost.view_usage import DAY
+from bench.scale.contention import Latency
+from bench.scale.one_id import Badge, Wallet, simulate
 from bench.scale.usage import Units, transactions
 from chalicelib.concurrency import THREADS
 from chalicelib.settings import HOT_VIEWS
-from chalicelib.views.count_at_once import HOT_SECONDS
+from chalicelib.views.count_at_once import AT_ONCE, HOT_SECONDS
 from chalicelib.views.counting import MAX_LIVE
 
 QUOTAS = Path(__file__).parent / "quotas.json"
@@ -31,6 +33,10 @@ RANK_STEP = 1.05
 """Badges after the first hundred are in groups; the last rank of each is 5% above its first."""
 TRANSACTION_ROUNDS = 2
 """A transaction is prepared, then committed, so it takes as long as two requests."""
+SIMULATED = (1, 10, AT_ONCE)
+"""The views of a batch for which the simulation gives the highest rate of a hot badge."""
+RATE_STEP = 5
+"""The difference between the rates of a search for the highest one that is carried."""
 PUT_AT_ONCE = 25
 """The items of one BatchWriteItem (DynamoDB API reference)."""
 STREAM_RECORDS_OF_AN_ITEM = 2
@@ -283,12 +289,11 @@ class Model:
         """Return the cycle of a badge with this rate; `standing` overrides the average."""
         read = self.units.read_of_get
         standing = standing or self.until_over
-        reads = [read(live) for live in range(HOT_VIEWS)]
         return Cycle(
             warming=HOT_VIEWS / rate,
             standing=standing,
             quiet=HOT_SECONDS - standing,
-            warming_reads=sum(reads) / HOT_VIEWS,
+            warming_reads=self.units.read_while_warming,
             standing_reads=read(min(HOT_VIEWS, rate * self.until_over)),
             quiet_reads=read(0),
         )
@@ -328,8 +333,7 @@ class Model:
         one, each = (_cpu_ms(self.prices, name) for name in (function, of_each))
         cpu = interpolated(one, math.ceil(records))
         cpu += (max(badges, 1) - 1) * (each[100] - one[100]) / 99
-        share = self.deployed.memory_mb / float(self.prices.assumed["vcpu_mb"])
-        return math.ceil(cpu / share + waiting * self.request_ms)
+        return math.ceil(cpu / self.vcpus + waiting * self.request_ms)
 
     @property
     def request_ms(self) -> float:
@@ -338,6 +342,19 @@ class Model:
     @property
     def transaction_ms(self) -> float:
         return TRANSACTION_ROUNDS * self.request_ms
+
+    @property
+    def latency(self) -> Latency:
+        """Return the latency of a request, and the CPU time of `put_views` by its views."""
+        cpu = _cpu_ms(self.prices, PUT)
+        each = (cpu[100] - cpu[1]) / 99
+        second = 1000 * self.vcpus
+        return Latency(self.request_ms / 1000, (cpu[1] - each) / second, each / second)
+
+    @property
+    def vcpus(self) -> float:
+        """The share of a processor that a function has."""
+        return self.deployed.memory_mb / float(self.prices.assumed["vcpu_mb"])
 
     # ---- one id
 
@@ -357,19 +374,26 @@ class Model:
             lambda rate: rate * self.units.read_of_get(self.live_when_hot(rate)) <= most_reads
         )
 
-    def serial_ms(self, views_of_a_batch: float) -> float:
-        """Return the milliseconds for which a batch reads and writes a hot badge's summary."""
-        return transactions(views_of_a_batch) * (self.request_ms + self.transaction_ms)
+    def badge(self, views: int) -> Badge:
+        """Return the simulation of a hot badge; one view stands for all of its transaction."""
+        return Badge(
+            self.latency.with_more(views - 1),
+            self.deployed.most_at_once[PUT],
+            self.deployed.put_visibility_seconds,
+        )
 
-    def among_others(self, rate: float, most_writes: float) -> float:
-        """Return the most views a second of one hot id among `rate`; its batches run serially."""
+    def batches_carried(self, views: float) -> float:
+        """Return the batches a second of a hot badge that are carried, by the simulation."""
+        carried = {size: float(highest_carried(self.badge(size))) for size in SIMULATED}
+        return interpolated(carried, math.ceil(views))
+
+    def among_others(self, rate: float) -> float:
+        """Return the most views a second of one hot id among `rate`, by the simulation."""
         batch = self.batch(rate)
 
         def fits(share: float) -> bool:
             batches = rate / batch * in_a_batch(share, batch)
-            views = share * rate / batches
-            in_time = batches * self.serial_ms(views) <= 1000  # noqa: PLR2004  ms of a second
-            return in_time and batches * self.units.own_of_hot_batch(views) <= most_writes
+            return batches <= self.batches_carried(share * rate / batches)
 
         low, high = 0.0, 1.0
         if fits(high):
@@ -403,6 +427,11 @@ def highest(fits: Callable[[int], bool]) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low
+
+
+def highest_carried(writers: Badge | Wallet) -> int:
+    """Return the highest multiple of `RATE_STEP` a second that the simulation carries."""
+    return RATE_STEP * highest(lambda steps: simulate(writers, steps * RATE_STEP).is_carried)
 
 
 def _cpu_ms(prices: Prices, function: str) -> dict[int, float]:
@@ -455,13 +484,13 @@ def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
 
     requests = deployed.most_requests_a_second
     yield stage("requests a second to the API", rate, "api_requests", requests, "RequestsPerSecond")
-    yield stage("functions at once", sum(at_once.values()), "concurrent_executions")
+    yield stage("concurrent functions", sum(at_once.values()), "concurrent_executions")
     each = known["invocations_of_each"].default
     yield stage(
-        "functions at once, by ten requests a second each", rate / each, "concurrent_executions"
+        "concurrent functions, ten requests a second each", rate / each, "concurrent_executions"
     )
     most, put = deployed.most_at_once[PUT], "MaximumConcurrency of PutViews"
-    yield stage("put_views at once", at_once[PUT], "put_views_at_once", most, put)
+    yield stage("concurrent put_views", at_once[PUT], "put_views_at_once", most, put)
     waiting = load.rate * deployed.put_window_seconds + at_once[PUT] * load.batch
     yield stage("messages in flight", waiting, "in_flight")
     new = {what: known[f"new_table_{what}"].default for what in ("writes", "reads")}
@@ -469,7 +498,7 @@ def _stages(model: Model, traffic: Traffic) -> Iterator[Stage]:
     yield stage("write units a second", load.writes, "table_writes", new["writes"], write)
     yield stage("read units a second", load.reads, "table_reads", new["reads"], read)
     yield stage(
-        "fold_views at once, of a shard",
+        "concurrent fold_views of a shard",
         folds_of_a_shard(load) / model.fold_a_second(load.stored / load.folds),
         "fold_at_once",
         deployed.fold_batches_of_a_shard,
@@ -483,7 +512,7 @@ def most_of_one_id(model: Model, rate: float) -> float:
     """Return the most views a second of one id with exact counts, the least of its bounds."""
     most = quotas()
     reading = model.becoming_hot(most["partition_reads"].default)
-    others = model.among_others(max(rate, reading), most["partition_writes"].default)
+    others = model.among_others(max(rate, reading))
     return min(float(reading), others)
 
 

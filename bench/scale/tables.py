@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from bench.cost.bill import GB, HTTP, MB_IN_GB, RECEIVED_AT_ONCE, REST, Usage
 from bench.cost.invocations import GET
+from bench.scale import one_id_tables
+from bench.scale.figures import DAY_SECONDS, figure
 from bench.scale.model import (
     HOTTEST,
     Model,
@@ -22,10 +24,6 @@ from bench.scale.model import (
     stages,
     tiers,
 )
-from bench.scale.usage import transactions
-from chalicelib.settings import HOT_VIEWS
-from chalicelib.views.count_at_once import AT_ONCE
-from chalicelib.views.counting import MAX_LIVE
 from simulation.report import Report
 
 SIZES = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)
@@ -34,7 +32,6 @@ VIEWS_OF_A_BADGE = 100
 """The average views a day of a badge, which gives the number of badges."""
 FLATTER = 0.8
 """The second exponent of Zipf; the first is 1."""
-DAY_SECONDS = 86_400
 BUSY = 0.7
 """The share of a limit that should not be exceeded."""
 
@@ -50,8 +47,7 @@ def reports(model: Model) -> Iterator[Report]:
     yield _stages(model)
     yield _to_raise(model)
     yield _hottest(model)
-    yield _one_id(model)
-    yield _of_one_transaction(model)
+    yield from one_id_tables.reports(model)
     yield _dollars(model)
     yield _alternatives(model)
     yield _of_a_view(model)
@@ -61,20 +57,20 @@ def reports(model: Model) -> Iterator[Report]:
 
 def _first(model: Model) -> Report:
     return Report(
-        title="What gives way first",
+        title="The first limit at each size",
         head=(
             "views a day",
             "a second",
             "at peak",
-            "first as deployed",
-            "first by the default quotas",
+            "first limit as deployed",
+            "first limit by the default quotas",
             "the hottest id",
         ),
         rows=[_first_row(model, size) for size in SIZES],
         notes=(
-            "times what there is, at peak",
-            "as deployed: by the settings of the stack, and a table that is new",
-            "the hottest id: times what one carries exactly, which no quota raises",
+            "each figure is the load at peak, divided by the limit",
+            "as deployed: the settings of the stack, and a new table",
+            "the hottest id: its load, divided by the rate of one id, which no quota raises",
         ),
     )
 
@@ -110,28 +106,24 @@ def _stages(model: Model) -> Report:
         "records a second of a shard": [load.records / shards(load) for load in loads],
         "markers removed a second of a shard": [folds_of_a_shard(load) for load in loads],
     }
-    rows += [(what, *map(_figure, figures), "", "") for what, figures in more.items()]
+    rows += [(what, *map(figure, figures), "", "") for what, figures in more.items()]
     return Report(
-        title="What each stage is asked for at peak",
+        title="The load of each stage at peak",
         head=("", *(f"{size:,}" for size in SIZES), "as deployed", "default quota"),
         rows=rows,
-        notes=("by views a day; what is more than there is stands in bold",),
+        notes=("by views a day; a load above the limit as deployed is in bold",),
     )
 
 
 def _stage_row(of_all: Sequence[Stage]) -> Sequence[str]:
-    cells = [_bold(_figure(stage.need), bold=stage.over > 1) for stage in of_all]
+    cells = [_bold(figure(stage.need), bold=stage.over > 1) for stage in of_all]
     if of_all[0].name == HOTTEST:
-        return (HOTTEST, *cells, "see below", "see below")
-    return (of_all[0].name, *cells, _figure(of_all[0].deployed), _figure(of_all[0].quota))
+        return (HOTTEST, *cells, "varies", "varies")
+    return (of_all[0].name, *cells, figure(of_all[0].deployed), figure(of_all[0].quota))
 
 
 def _bold(text: str, *, bold: bool) -> str:
     return f"**{text}**" if bold else text
-
-
-def _figure(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:,.2f}"  # noqa: PLR2004
 
 
 def _to_raise(model: Model) -> Report:
@@ -147,14 +139,14 @@ def _to_raise(model: Model) -> Report:
                 values = of_aws.setdefault(stage.asks, [0.0] * len(SIZES))
                 values[place] = max(values[place], stage.need / BUSY)
     return Report(
-        title="What to raise, and to what",
+        title="Values to request",
         head=("", *(f"{size:,}" for size in SIZES)),
         rows=[
             (name, *(_rounded_up(value) for value in values))
             for name, values in (of_stack | of_aws).items()
         ],
         notes=(
-            f"by views a day: where more than {BUSY} of it is used at peak, so that no more is",
+            f"where the peak uses more than {BUSY} of a limit: the value of which it uses {BUSY}",
             "a new account may have fewer concurrent executions than the default",
         ),
     )
@@ -170,7 +162,7 @@ def _rounded_up(value: float) -> str:
 
 def _quotas() -> Report:
     return Report(
-        title="What AWS says",
+        title="Quotas of AWS",
         head=("", "default", "can be raised"),
         rows=[(quota.label, f"{quota.default:,.0f}", quota.most) for quota in quotas().values()],
         notes=[f"{quota.name}: {quota.source}" for quota in quotas().values()],
@@ -185,10 +177,10 @@ def _hottest(model: Model) -> Report:
             traffic = traffic_of(size, exponent)
             cells += [
                 f"{traffic.hottest:.2%}",
-                _figure(traffic.hottest * traffic.at_peak),
+                figure(traffic.hottest * traffic.at_peak),
             ]
         carried = most_of_one_id(model, traffic_of(size).at_peak)
-        rows.append((*cells, _figure(carried), _share(carried / traffic_of(size).at_peak)))
+        rows.append((*cells, figure(carried), _share(carried / traffic_of(size).at_peak)))
     return Report(
         title="The hottest id",
         head=(
@@ -198,77 +190,15 @@ def _hottest(model: Model) -> Report:
             f"share by exponent {FLATTER}",
             "a second at peak then",
             "one id carries",
-            "which is a share of",
+            "its share of all views",
         ),
         rows=rows,
-        notes=("shares by Zipf, exponent 1 but where it is named",),
+        notes=("shares by Zipf, with exponent 1 unless the column says otherwise",),
     )
 
 
 def _share(of_all: float) -> str:
     return f"{of_all:.2%}" if of_all < 1 else "all"
-
-
-def _one_id(model: Model) -> Report:
-    """Compare the phases of one id: not hot, becoming hot, hot, and never counted at once."""
-    units, most, batch = model.units, quotas(), model.deployed.put_batch
-    reads, writes = most["partition_reads"].default, most["partition_writes"].default
-    becoming = model.becoming_hot(reads)
-    live = (HOT_VIEWS - 1, model.live_when_hot(becoming), 0.0, float(MAX_LIVE))
-    of_get = [units.read_of_get(views) for views in live]
-    stored, counted = batch * units.view, units.own_of_hot_batch(batch)
-    own = [stored, stored, counted, stored]
-    by_reads = [
-        reads / of_get[0],
-        float(becoming),
-        reads / (of_get[2] + transactions(batch) * units.look / batch),
-    ]
-    by_reads.append(reads / of_get[3])
-    by_writes = [writes * batch / units_of for units_of in own]
-    at_once = model.serial_ms(batch)
-    by_time = batch * 1000 / at_once
-    exact = model.exact_if_stored()
-    fewest = [min(pair) for pair in zip(by_reads, by_writes, strict=True)]
-    fewest[2], fewest[3] = min(fewest[2], by_time), min(fewest[3], exact)
-    rows = [
-        ("live views", *map(_figure, live)),
-        ("read units of a GET", *map(_figure, of_get)),
-        ("GETs a second, by the reads of a partition", *map(_figure, by_reads)),
-        (f"write units of its partition for {batch} views", *map(_figure, own)),
-        ("views a second, by the writes of a partition", *map(_figure, by_writes)),
-        ("views a second, by transactions one after the other", "", "", _figure(by_time), ""),
-        ("views a second of which all live ones are seen", "", "", "", _figure(exact)),
-        ("views a second that it carries exactly", *map(_figure, fewest)),
-        ("views a day", *(f"{views * DAY_SECONDS:,.0f}" for views in fewest)),
-    ]
-    return Report(
-        title="One id, alone in its batches",
-        head=("", "not hot yet", "becoming hot", "hot", "if nothing were counted at once"),
-        rows=rows,
-        notes=(
-            f"hot from {HOT_VIEWS:,} live views on: {HOT_VIEWS / model.life:.2f} a second or more",
-            f"becoming hot lasts {model.until_over:,.0f} s, and comes again after each hot hour",
-        ),
-    )
-
-
-def _of_one_transaction(model: Model) -> Report:
-    units, batch = model.units, model.deployed.put_batch
-    sizes = (1, 10, AT_ONCE, batch)
-    return Report(
-        title="A batch of a hot badge",
-        head=("", *(f"of {views}" for views in sizes)),
-        rows=[
-            ("write units", *(_figure(units.hot_batch(views)) for views in sizes)),
-            (
-                "of these, of its own partition",
-                *(_figure(units.own_of_hot_batch(views)) for views in sizes),
-            ),
-            ("a view", *(f"{units.hot_batch(views) / views:.2f}" for views in sizes)),
-            ("ms for which it holds its item", *(_figure(model.serial_ms(n)) for n in sizes)),
-        ],
-        notes=(f"a stored view costs {units.view} unit, and its share of a marker and of a fold",),
-    )
 
 
 SERVICES = ("API Gateway", "Lambda", "SQS", "reads", "writes", "logs")
@@ -286,7 +216,7 @@ def _dollars(model: Model) -> Report:
         title="$ a month",
         head=("views a day", *SERVICES, "together", "$ per million views"),
         rows=rows,
-        notes=("reads and writes are DynamoDB's; of API Gateway each tier by its own price",),
+        notes=("reads and writes are those of DynamoDB; API Gateway has a price for each tier",),
     )
 
 
@@ -330,7 +260,7 @@ def used(model: Model, traffic: Traffic) -> Usage:
 def _alternatives(model: Model) -> Report:
     rows: dict[str, list[float]] = {
         "as deployed": [],
-        "behind a REST API": [],
+        "with a REST API": [],
         f"as deployed, the exponent of Zipf {FLATTER}": [],
     }
     for size in SIZES:
@@ -340,8 +270,8 @@ def _alternatives(model: Model) -> Report:
             sum(dollars(model, traffic, REST).values()),
             sum(dollars(model, traffic_of(size, FLATTER)).values()),
         )
-        for name, figure in zip(rows, figures, strict=True):
-            rows[name].append(figure)
+        for name, dollar in zip(rows, figures, strict=True):
+            rows[name].append(dollar)
     return Report(
         title="$ a month, with alternatives",
         head=("", *(f"{size:,}" for size in SIZES)),
@@ -367,7 +297,8 @@ def _of_a_view(model: Model) -> Report:
 
 
 def _inputs(model: Model) -> Report:
-    assumed, deployed, full = model.prices.assumed, model.deployed, model.deployed.fold_batch
+    assumed, deployed = model.prices.assumed, model.deployed
+    batch, full = deployed.put_batch, deployed.fold_batch
     rows = {
         "views of a badge a day": VIEWS_OF_A_BADGE,
         "times the average at peak": traffic_of(SIZES[0]).peak,
@@ -377,10 +308,12 @@ def _inputs(model: Model) -> Report:
         "pollers of the queue": assumed["pollers"],
         "ms of a request to DynamoDB": assumed["waiting_ms"]["dynamodb"],
         "ms of a transaction": model.transaction_ms,
+        "ms of processor time of a run with a write": 1000 * model.latency.with_more(1).fixed,
+        "ms of processor time for each further write": 1000 * model.latency.each,
         "seconds from a GET to its view in the table": model.lag,
         "ms of a GET": seconds_of_functions(model, model.load(traffic_of(SIZES[0]), 1))[GET] * 1000,
-        f"ms of put_views, {deployed.put_batch} views of one badge": model.put_ms(100, 1),
-        f"ms of put_views, {deployed.put_batch} badges": model.put_ms(100, 100),
+        f"ms of put_views, {batch} views of one badge": model.put_ms(batch, 1),
+        f"ms of put_views, {batch} badges": model.put_ms(batch, batch),
         f"ms of fold_views, {full:,} views of one badge": model.fold_ms(full, 1),
         f"ms of fold_views, {full:,} badges with a view each": model.fold_ms(full, full),
         "folds a second of a shard, of a view each": model.fold_a_second(1.0),
@@ -389,7 +322,7 @@ def _inputs(model: Model) -> Report:
         "$ per million of the first tier, HTTP API": tiers(HTTP)[0][1] * 1e6,
     }
     return Report(
-        title="What goes in",
+        title="Inputs of the model",
         head=("", ""),
-        rows=[(what, _figure(float(figure))) for what, figure in rows.items()],
+        rows=[(what, figure(float(value))) for what, value in rows.items()],
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from bench import aws_events as events
 from bench.aws_events import WINDOWS
@@ -13,6 +14,7 @@ from bench.cost.metering import item_bytes, read_units
 from bench.cost.simulate_views import START, Agenda, view_item
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.attribute_values import encode_item
+from chalicelib.settings import HOT_VIEWS
 from chalicelib.views import keys
 from chalicelib.views.count_at_once import AT_ONCE
 from chalicelib.views.counting import page_size
@@ -22,7 +24,7 @@ BADGES, VIEWS_OF_EACH = 10, 10
 DAY = 86_400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Units:
     """The write units of one item each, by purpose, and the bytes of items and logs.
 
@@ -53,6 +55,11 @@ class Units:
             return units
         rest = round((live - page + 1) * self.view_bytes)
         return units + read_units(rest, consistent=True)
+
+    @cached_property
+    def read_while_warming(self) -> float:
+        """The average read units of the GETs by which a badge becomes hot."""
+        return sum(map(self.read_of_get, range(HOT_VIEWS))) / HOT_VIEWS
 
     def read_of_fold(self, views: float) -> float:
         """Return the read units of the fold of a badge: its summary and its views."""

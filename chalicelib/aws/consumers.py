@@ -56,7 +56,7 @@ connect(*OF_VIEWS)
 
 @blueprint.on_sqs_message(
     queue_arn=VIEWS_QUEUE,
-    batch_size=100,
+    batch_size=98,
     maximum_batching_window_in_seconds=1,
     maximum_concurrency=50,
     name="put_views",

@@ -32,6 +32,8 @@ BATCH_ITEMS = 25
 """Items in one BatchWriteItem (DynamoDB API reference)."""
 BATCH_KEYS = 100
 """Keys in one BatchGetItem (DynamoDB API reference)."""
+RETRY = Retry()
+"""The tries of a call that finds DynamoDB unavailable, and the waits between them."""
 UNPROCESSED = "left unprocessed by DynamoDB"
 INDEX = "due"
 CONSISTENT = {"ConsistentRead": True}
@@ -42,10 +44,10 @@ NOWHERE: Mapping[str, Any] = MappingProxyType({})
 class DynamoTable:
     """A `ports.Table` on one DynamoDB table."""
 
-    def __init__(self, client: DynamoDBClient, name: str, retry: Retry | None = None) -> None:
+    def __init__(self, client: DynamoDBClient, name: str, retry: Retry = RETRY) -> None:
         self._client = client
         self._name = name
-        self._retry = retry or Retry()
+        self._retry = retry
 
     def get(self, key: Key) -> Item | None:
         answer = self._ask("get_item", Key=encode_key(key), ConsistentRead=True)

@@ -38,6 +38,7 @@ from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
 from chalicelib.settings import Feature, Settings, SettingsError
 from chalicelib.views import keys, windows
+from chalicelib.views.count_at_once import AT_ONCE
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
@@ -268,7 +269,7 @@ def test_put_views_gets_its_batches_from_the_views_queue(stack: Resources) -> No
     assert mappings["PutViewsPutViewsSqsEventSource"] == {
         "FunctionName": {"Ref": "PutViews"},
         "EventSourceArn": {"Fn::GetAtt": ["ViewsQueue", "Arn"]},
-        "BatchSize": 100,
+        "BatchSize": AT_ONCE,
         "MaximumBatchingWindowInSeconds": 1,
         "FunctionResponseTypes": BATCHES_IN_PART,
         "ScalingConfig": {"MaximumConcurrency": 50},

@@ -38,7 +38,7 @@ UUIDS = {name: f"{number:036}" for number, name in enumerate(KINDS, 1)}
 LOGGING = {"LogFormat": "JSON", "ApplicationLogLevel": "INFO", "SystemLogLevel": "WARN"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "put_views": {
-        "BatchSize": 100,
+        "BatchSize": 98,
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "MaximumBatchingWindowInSeconds": 1,
         "ScalingConfig": {"MaximumConcurrency": 50},
