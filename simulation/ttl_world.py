@@ -128,8 +128,8 @@ class TtlWorld(AwsWorld):
         self._read_stream()
         super().expire()
 
-    def _read_stream(self) -> None:
-        """Read the new records of the stream, or wait a moment if there are none."""
+    def _read_stream(self) -> bool:
+        """Read the new records of the stream, or wait a moment; return whether there were any."""
         records = self._engine.read_stream()
         for record in records:
             if record.get("userIdentity") == events.BY_TTL:
@@ -141,6 +141,7 @@ class TtlWorld(AwsWorld):
             waited = time.monotonic() - self._read_at
             assert waited < TTL_SECONDS, f"no record for {waited:.0f} s: TTL is not at work"
             time.sleep(POLL_SECONDS)
+        return bool(records)
 
     def may_go(self, key: Key) -> bool:
         """Return whether TTL has removed an item."""
@@ -153,7 +154,7 @@ class TtlWorld(AwsWorld):
 
     def rest(self) -> None:
         super().rest()
-        while self._engine.count_markers():
-            self._read_stream()
+        while self._engine.count_markers() or self._read_stream():
+            pass
         self.stream += self.records
         super().rest()
