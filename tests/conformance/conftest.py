@@ -18,11 +18,10 @@ import pytest
 from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
-from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
-from simulation.aws_table import create_table
+from simulation.aws_table import endpoint_client, new_table
 from simulation.memory_table import MemoryTable
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
@@ -80,10 +79,7 @@ def table(table_engine: str, tmp_path: Path) -> Iterator[Table]:
             yield MemoryTable()
             return
         client = stack.enter_context(_client(table_engine, "dynamodb"))
-        name = f"conformance-{uuid.uuid4()}"
-        create_table(client, name)
-        yield DynamoTable(client, name)
-        client.delete_table(TableName=name)
+        yield stack.enter_context(new_table(client))
 
 
 @pytest.fixture
@@ -143,7 +139,7 @@ def _client(engine: str, service: str) -> Iterator[Any]:
     with ExitStack() as stack:
         if engine == "moto":
             stack.enter_context(mock_aws())
-        client = aws_client(service)
+        client = aws_client(service) if engine == "moto" else endpoint_client(service)
         yield client
         client.close()
 

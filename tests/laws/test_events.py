@@ -18,14 +18,11 @@ from typing import ClassVar
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from moto import mock_aws
 
-from chalicelib.aws.clients import aws_client
-from chalicelib.aws.dynamodb import DynamoTable
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.delivery import DeliveryResult
 from chalicelib.storage.ports import Table
-from simulation.aws_table import create_table
+from simulation.aws_table import moto_table
 from simulation.events_world import GONE, OK, REFUSED, EventsWorld
 from simulation.faults import Fault
 from simulation.tables import sqlite_table
@@ -53,15 +50,6 @@ def at_place(place: int | None) -> list[Fault]:
 def on_sqlite() -> Iterator[Table]:
     with tempfile.TemporaryDirectory() as folder, sqlite_table(Path(folder)) as table:
         yield table
-
-
-@contextmanager
-def on_dynamodb() -> Iterator[Table]:
-    with mock_aws():
-        client = aws_client("dynamodb")
-        create_table(client, "timers")
-        yield DynamoTable(client, "timers")
-        client.close()
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -180,7 +168,7 @@ class AnyHistory(RuleBasedStateMachine):
 class AnyHistoryOnDynamoDB(AnyHistory):
     """The same histories over DynamoDB, on moto."""
 
-    engine: ClassVar = staticmethod(on_dynamodb)
+    engine: ClassVar = staticmethod(moto_table)
 
 
 class AnyHistoryOnOneMachine(AnyHistory):

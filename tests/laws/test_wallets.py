@@ -26,6 +26,7 @@ from chalicelib.wallets import opening
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import Answer, Posting, nonce
+from simulation.aws_table import moto_table
 from simulation.faults import Fault
 from simulation.tables import sqlite_table
 from simulation.wallets_world import (
@@ -39,7 +40,7 @@ from simulation.wallets_world import (
     answer_of,
     entries_of,
 )
-from tests.laws.test_events import FAULTS, faults, on_dynamodb, on_sqlite
+from tests.laws.test_events import FAULTS, faults, on_sqlite
 from tests.profile import cases
 
 USERS = ["user-a", "user-b", "user-c"]
@@ -158,7 +159,7 @@ class AnyHistory(RuleBasedStateMachine):
 class AnyHistoryOnDynamoDB(AnyHistory):
     """The same histories over DynamoDB, on moto."""
 
-    engine: ClassVar = staticmethod(on_dynamodb)
+    engine: ClassVar = staticmethod(moto_table)
 
 
 TestWallets = AnyHistory.TestCase
