@@ -14,5 +14,5 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Return the folder of each stage, with the files of its package."""
     made = {stage: tmp_path_factory.mktemp(stage) for stage in ("prod", "dev")}
     for stage, folder in made.items():
-        package(stage, folder)
+        package(stage, folder, None)
     return made
