@@ -52,8 +52,8 @@ REPORTED_ERRORS = (
 """Errors reported in one line. Any other error is a bug, so it keeps its traceback."""
 NO_COMPILED_FILES = (
     "The package has no compiled files, because no Python of Lambda's version was found. So each"
-    " cold start compiles the sources, which about doubles its processor time. Install it: uv python"
-    f" install {bytecode.VERSION}; or name it: make … {bytecode.SETTING}=/path/to/python"
+    " cold start compiles the sources, which about doubles its processor time. Install it: uv"
+    f" python install {bytecode.VERSION}; or name it: make … {bytecode.SETTING}=/path/to/python"
 )
 
 
