@@ -61,7 +61,7 @@ format: $(VENV)/dev.stamp ## format the code and fix its style
 	$(BIN)/ruff format .
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
-# That of the package is for Lambda's version of Python alone.
+# That of the package is for Lambda's version of Python alone, so pip must not add packages for its own.
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
 OF_DEV := --constraints requirements-dev.txt
 
@@ -106,7 +106,7 @@ chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for develo
 	$(DEPLOYING)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
 	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
 	$(DEPLOYING)/python -m deploy names --stage $(STAGE) --stack $(STACK)
-	$(DEPLOYING)/chalice deploy --stage $(STAGE)
+	PIP_NO_DEPS=1 $(DEPLOYING)/chalice deploy --stage $(STAGE)
 	$(DEPLOYING)/python -m deploy complete --stage $(STAGE)
 	@$(DEPLOYING)/python -m deploy url --stage $(STAGE)
 

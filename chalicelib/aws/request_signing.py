@@ -38,7 +38,7 @@ class Signer:
         signed = {**headers, "X-Amz-Date": moment}
         if self.token:
             signed["X-Amz-Security-Token"] = self.token
-        lines = sorted((name.lower(), value.strip()) for name, value in signed.items())
+        lines = sorted((name.lower(), value) for name, value in signed.items())
         names = ";".join(name for name, _ in lines)
         canonical = "\n".join(
             ("POST", path, "", *(f"{name}:{value}" for name, value in lines), "", names)

@@ -145,6 +145,12 @@ def test_the_search_path_comes_before_the_home(home: Home) -> None:
     assert home.find() == "python3.13"
 
 
+def test_the_python_that_packages_comes_first(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", home.install("this", OF_LAMBDA))
+    home.install("bin/python3.13", OF_LAMBDA)
+    assert home.find() == sys.executable
+
+
 def test_the_setting_names_the_python_or_is_an_error(home: Home) -> None:
     home.install("bin/python3.13", OF_LAMBDA)
     named = home.install("mine", OF_LAMBDA)
