@@ -17,7 +17,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test lint types tests unit format lock bench cost scale chaos laws mutants clean
+.PHONY: help run check test lint types tests unit format audit lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 help: ## list the targets
@@ -47,8 +47,9 @@ types: $(VENV)/dev.stamp
 	$(BIN)/mypy
 
 # One process more than cores, at most five, because some tests wait. Those of a file share fixtures.
+# In the order of the folders, so that the long files are not the last.
 WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE)
@@ -59,6 +60,19 @@ unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/pyt
 format: $(VENV)/dev.stamp ## format the code and fix its style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+AUDITED := build/audit
+
+# Of prod, because other stages have no protection of their data. The tools make no connection.
+# FindTheStream is left out: the service authorization reference names no resource for ListStreams, but
+# the DynamoDB developer guide ("IAM policy to grant read access for a DynamoDB stream only") does.
+audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template and the policies by checkov and parliament
+	rm -rf $(AUDITED)
+	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)
+	$(BIN)/python -m deploy resources --stage prod --out $(AUDITED)
+	$(BIN)/python -m tests.audited $(AUDITED)/sam.yaml $(AUDITED)
+	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --file $(AUDITED)/templates/*.yaml $(AUDITED)/resources.yaml
+	$(VENV)/audit/bin/parliament --exclude_pattern '.*/FindTheStream.json' --directory $(AUDITED)/statements
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
 # That of the package is for Lambda's version of Python alone, so pip must not add packages for its own.
@@ -72,6 +86,7 @@ lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS
 	$(LOCK) --python-version 3.11 --group deploy $(OF_DEV) -o requirements-deploy.txt
 	$(LOCK) --python-version 3.11 --group mutants $(OF_DEV) -o requirements-mutants.txt
 	$(LOCK) --python-version 3.11 --group emulator -o requirements-emulator.txt
+	$(LOCK) --python-version 3.11 --group audit -o requirements-audit.txt
 
 bench: $(VENV)/dev.stamp ## measure the speed, and print tables
 	$(BIN)/python -m bench
@@ -147,38 +162,48 @@ CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 
 $(VENV)/made.stamp:
 	@$(CHECK_PYTHON)
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)
 	@touch $@
 
+# The pip of $(PYTHON) installs, if it has one, so that no environment needs its own.
+HAS_PIP = import importlib.util as util; print("--without-pip" if util.find_spec("pip") else "")
+WITHOUT_PIP = $(shell $(PYTHON) -c '$(HAS_PIP)')
+PIP = $(if $(WITHOUT_PIP),$(PYTHON) -m pip --python $(1)/bin/python,$(1)/bin/python -m pip)
 # pip compares every file with the hashes of the lock. Wheels alone, because building a source would
 # install build tools without hashes; WHEELS= allows it on a platform for which there is no wheel.
 WHEELS := --only-binary :all:
-INSTALL := python -m pip install --quiet --disable-pip-version-check --require-hashes $(WHEELS)
+INSTALL = $(PIP) install --quiet --disable-pip-version-check --require-hashes $(WHEELS)
 
 $(VENV)/run.stamp: requirements-standalone.txt | $(VENV)/made.stamp
-	$(BIN)/$(INSTALL) -r requirements-standalone.txt
+	$(call INSTALL,$(VENV)) -r requirements-standalone.txt
 	@touch $@
 
 # After run.stamp, so that make -j never runs two pips in one environment.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
-	$(BIN)/$(INSTALL) -r requirements-dev.txt
+	$(call INSTALL,$(VENV)) -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/deploy.stamp: requirements-deploy.txt
 	@$(CHECK_PYTHON)
-	$(PYTHON) -m venv $(VENV)/deploy
-	$(DEPLOYING)/$(INSTALL) -r requirements-deploy.txt
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/deploy
+	$(call INSTALL,$(VENV)/deploy) -r requirements-deploy.txt
 	@touch $@
 
 $(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp
-	$(PYTHON) -m venv $(VENV)/emulator
-	$(VENV)/emulator/bin/$(INSTALL) -r requirements-emulator.txt
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/emulator
+	$(call INSTALL,$(VENV)/emulator) -r requirements-emulator.txt
 	$(BIN)/pip-licenses --python $(VENV)/emulator/bin/python >/dev/null
+	@touch $@
+
+$(VENV)/audit.stamp: requirements-audit.txt $(VENV)/dev.stamp
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/audit
+	$(call INSTALL,$(VENV)/audit) -r requirements-audit.txt
+	$(BIN)/pip-licenses --python $(VENV)/audit/bin/python >/dev/null
 	@touch $@
 
 # mutmut runs the tests in its own process, so its environment has their dependencies too.
 $(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
-	$(PYTHON) -m venv $(VENV)/mutants
-	$(VENV)/mutants/bin/$(INSTALL) -r requirements-mutants.txt
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/mutants
+	$(call INSTALL,$(VENV)/mutants) -r requirements-mutants.txt
 	$(BIN)/pip-licenses --python $(VENV)/mutants/bin/python >/dev/null
 	@touch $@

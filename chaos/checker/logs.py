@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-DISK_FULL_ERRORS = ("Unavailable: SQLite: ", "NotStored: ", "NotSent: ")
-"""The errors that storage raises while the disk is full; SQLite's reason follows."""
+DISK_FULL_ERRORS = ("Unavailable: SQLite: ", "NotStored: ", "NotSent: ", "InBetween: ")
+"""The errors while the disk is full; a reason follows. The last one is that of a slow request."""
 SHOWN = 500
 
 

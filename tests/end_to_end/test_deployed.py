@@ -1,109 +1,55 @@
-"""Both deployments to AWS, run on an emulator, and the resources that they create.
+"""The one stack, deployed to an emulator, and the resources that it creates.
 
 The emulator runs the HTTP API and its authorizer, the functions from the real zip, the event
 source mappings of the queues, and the stream. It can't show removals by TTL in the stream or ticks
 of the schedule: the tests send both to the deployed functions in AWS's form. Nor can it show IAM
-(`test_policies.py` compares requests with policies), throttling, alarms that fire or watch
-an expression, and the REST API of `chalice deploy` (`test_chalice_routes.py` sends events in AWS's
-form to its function).
+(`test_policies.py` compares requests with policies), throttling, and alarms that fire or watch
+an expression.
 """
 
 from __future__ import annotations
 
 import gzip
-import json
 import re
-import time
 import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ulid import ULID
 
-from chalicelib.aws.attribute_values import encode_item
-from chalicelib.events.event import Event, Target, TargetKind
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.storage.items import Key
 from chalicelib.views import keys
-from chalicelib.views.view import View, milliseconds, new_ulid
-from chalicelib.views.windows import Windows
-from chalicelib.wallets.wallet import Entry, Posting
-from deploy.completion import FUNCTIONS, mapping_options
-from simulation import aws_events as events
-from simulation.aws_events import entry_record
+from chalicelib.views.view import View, new_ulid
 from tests.end_to_end.emulator import Emulator, running, until
+from tests.end_to_end.stacks import (
+    CONSUMERS,
+    check_archive,
+    count,
+    delete,
+    fold,
+    forget_message_of_event,
+    mapping,
+    old_ulid,
+    outputs,
+    put,
+    put_old_views,
+    sweep,
+    sweep_of,
+    views,
+)
 
 BADGE = "/api/v1/views?id=octocat"
 EVENTS = "/api/v1/events"
 TOKEN = tokens.new_token()
-CONSUMERS = ["put_views", "fold_views", "distribute_timers", "fire_timers", "archive_entries"]
 
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
     with running(tmp_path_factory.mktemp("emulator")) as emulator:
         yield emulator
-
-
-def outputs(aws: Emulator, stack: str) -> dict[str, str]:
-    described = aws.client("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
-    return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
-
-
-def items(aws: Emulator, table: str, badge: str = "octocat") -> dict[str, dict[str, Any]]:
-    """Return the items of a badge by their sort keys, in DynamoDB's form."""
-    scanned = aws.client("dynamodb").scan(TableName=table, ConsistentRead=True)["Items"]
-    return {item["SK"]["S"]: item for item in scanned if item["PK"]["S"] == f"USER#{badge}"}
-
-
-def views(aws: Emulator, table: str, badge: str = "octocat") -> list[str]:
-    return sorted(key for key in items(aws, table, badge) if key.startswith(keys.VIEW))
-
-
-def count(aws: Emulator, table: str, badge: str = "octocat") -> int:
-    """Return the number of a badge's views that are in its summary."""
-    summary = items(aws, table, badge).get(keys.SUMMARY, {})
-    return int(summary.get("count", {"N": "0"})["N"])
-
-
-def put(aws: Emulator, table: str, key: Key) -> None:
-    item = {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
-    aws.client("dynamodb").put_item(TableName=table, Item=item)
-
-
-def delete(aws: Emulator, table: str, key: Key) -> None:
-    place = {"PK": {"S": key.pk}, "SK": {"S": key.sk}}
-    aws.client("dynamodb").delete_item(TableName=table, Key=place)
-
-
-def old_ulid(hours: int = 2) -> str:
-    """Return the ULID of a view of hours ago, later than its grace and the operator's margin."""
-    return new_ulid(int((time.time() - hours * 3_600) * 1000))
-
-
-def put_old_views(
-    aws: Emulator, table: str, amount: int, badge: str = "octocat", hours: int = 2
-) -> Key:
-    """Put views of hours ago; return the key of their window's marker."""
-    ulids = [old_ulid(hours) for _ in range(amount)]
-    for ulid in ulids:
-        put(aws, table, keys.view(badge, ulid))
-    return keys.marker(badge, Windows().mark(max(map(milliseconds, ulids))))
-
-
-def fold(aws: Emulator, function: str, stream: str, marker: Key) -> None:
-    """Send the removal of a marker by TTL to the deployed function, as the stream would."""
-    record = events.removal(1, *marker, arn=stream)
-    answer = aws.client("lambda").invoke(
-        FunctionName=function, Payload=json.dumps(events.stream_event([record]))
-    )
-    assert "FunctionError" not in answer, answer["Payload"].read()
-    assert json.load(answer["Payload"]) == {"batchItemFailures": []}
 
 
 def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
@@ -149,7 +95,7 @@ def test_the_stream_carries_the_removal_of_a_marker_to_the_fold_and_no_other_rec
     aws: Emulator,
 ) -> None:
     """A view is removed before the marker; the filter leaves it out."""
-    stack, mapping = outputs(aws, "vu-mi-prod"), _mapping(aws, "vu-mi-prod-fold_views")
+    stack, look = outputs(aws, "vu-mi-prod"), mapping(aws, "vu-mi-prod-fold_views")
     table, ran = stack["TableName"], aws.invocations("vu-mi-prod-fold_views")
     removed = keys.view("hand", old_ulid())
     put(aws, table, removed)
@@ -158,16 +104,9 @@ def test_the_stream_carries_the_removal_of_a_marker_to_the_fold_and_no_other_rec
     put(aws, table, marker)
     delete(aws, table, marker)
     until(lambda: count(aws, table, "hand") == 1, "the view is folded")
-    until(lambda: mapping()["LastProcessingResult"].startswith("OK"), "the mapping says so")
-    assert mapping()["LastProcessingResult"] == "OK - 1 records"
+    until(lambda: look()["LastProcessingResult"].startswith("OK"), "the mapping says so")
+    assert look()["LastProcessingResult"] == "OK - 1 records"
     assert aws.invocations("vu-mi-prod-fold_views") == ran + 1
-
-
-def _mapping(aws: Emulator, function: str) -> Any:
-    client = aws.client("lambda")
-    return lambda: client.list_event_source_mappings(FunctionName=function)["EventSourceMappings"][
-        0
-    ]
 
 
 def events_url(aws: Emulator, path: str = "") -> str:
@@ -282,99 +221,8 @@ def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emu
     assert done(aws, "swept")["status"] == "SUCCESS"
 
 
-def sweep_of(aws: Emulator, stage: str) -> str:
-    name = f"vu-mi-{stage}-sweep_timers"
-    found = aws.client("lambda").get_function_configuration(FunctionName=name)
-    arn: str = found["FunctionArn"]
-    return arn
-
-
-def sweep(aws: Emulator, stage: str) -> None:
-    """Invoke the sweep; the emulator's own schedule may have done so a moment before."""
-    answer = aws.client("lambda").invoke(
-        FunctionName=sweep_of(aws, stage), Payload=json.dumps(events.tick())
-    )
-    assert "FunctionError" not in answer, answer["Payload"].read()
-    assert json.load(answer["Payload"])["sent"] in {0, 1}
-
-
-def forget_message_of_event(aws: Emulator, table: str) -> None:
-    """Store only the item of an event, as if its message was lost."""
-    soon = int(datetime.now(UTC).timestamp() * 1000) + 500
-    event = Event("swept", soon, soon, Target(TargetKind.LOG), '"hello"', "swept")
-    aws.client("dynamodb").put_item(TableName=table, Item=encode_item(event.new_item()))
-
-
-def test_chalice_deploy_runs_to_its_end_and_a_message_reaches_the_handler(aws: Emulator) -> None:
-    aws.make("chalice-deploy", STAGE="dev")
-    stack = outputs(aws, "vu-mi-dev")
-    table = stack["TableName"]
-    young = View("octocat", new_ulid(int(time.time() * 1000)))
-    for view in (young, View("octocat", old_ulid())):
-        aws.client("sqs").send_message(
-            QueueUrl=stack["ViewsQueueUrl"], MessageBody=view.to_message()
-        )
-    [stored] = until(lambda: views(aws, table), "the young view is put")
-    assert stored == keys.VIEW + young.ulid
-    until(lambda: count(aws, table) == 1, "the old view is counted at once")
-    marker = put_old_views(aws, table, 2)
-    fold(aws, "vu-mi-dev-fold_views", stack["TableStreamArn"], marker)
-    assert count(aws, table) == 3
-
-
-def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator) -> None:
-    table = outputs(aws, "vu-mi-dev")["TableName"]
-    forget_message_of_event(aws, table)
-    sweep(aws, "dev")
-    key = {"PK": {"S": "TIMER#swept"}, "SK": {"S": "TIMER"}}
-    look = partial(aws.client("dynamodb").get_item, TableName=table, Key=key, ConsistentRead=True)
-    until(lambda: look()["Item"]["status"]["S"] == "SUCCESS", "the event is fired")
-
-
-@pytest.mark.parametrize("stage", ["prod", "dev"])
-def test_a_removed_entry_is_archived_once_even_if_delivered_again(
-    aws: Emulator, stage: str
-) -> None:
-    """The function of either deployment archives it in the bucket of its own stack."""
-    stack = outputs(aws, f"vu-mi-{stage}")
-    entry = Entry(str(ULID()), Posting("n", 5, str(ULID())), 1_767_225_600_000)
-    wallet = entry.posting.target
-    record = entry_record(entry, wallet, 1, arn=stack["TableStreamArn"])
-    for _ in range(2):
-        answer = aws.client("lambda").invoke(
-            FunctionName=f"vu-mi-{stage}-archive_entries",
-            Payload=json.dumps(events.stream_event([record])),
-        )
-        told = json.load(answer["Payload"])
-        assert ("FunctionError" in answer, told) == (False, {"batchItemFailures": []})
-    bucket, s3 = stack["ArchiveBucket"], aws.client("s3")
-    [kept] = s3.list_objects_v2(Bucket=bucket, Prefix="journal/2026/01/01/")["Contents"]
-    body = s3.get_object(Bucket=bucket, Key=kept["Key"])["Body"].read()
-    line = json.loads(gzip.decompress(body))
-    assert (line["id"], line["wallet"], line["amount"]) == (entry.entry_id, wallet, "5")
-
-
-@pytest.mark.parametrize("function", CONSUMERS)
-def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
-    aws: Emulator, function: str
-) -> None:
-    options = mapping_options(function)
-    assert options["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    deployed = _mapping(aws, f"vu-mi-dev-{function}")()
-    assert {option: deployed.get(option) for option in options} == options
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_functions_of_chalice_deploy_log_json_to_a_group_that_is_kept_for_a_month(
-    aws: Emulator, function: str
-) -> None:
-    name = "vu-mi-dev" if function == "api_handler" else f"vu-mi-dev-{function}"
-    logging = aws.client("lambda").get_function_configuration(FunctionName=name)["LoggingConfig"]
-    assert logging["LogFormat"] == "JSON"
-    [group] = aws.client("logs").describe_log_groups(logGroupNamePrefix=logging["LogGroup"])[
-        "logGroups"
-    ]
-    assert group["retentionInDays"] == 30
+def test_a_removed_entry_is_archived_once_even_if_delivered_again(aws: Emulator) -> None:
+    check_archive(aws, "prod")
 
 
 def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:
@@ -464,9 +312,9 @@ def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> N
     assert aws.get(before["HttpApiId"], BADGE)["message"] == "7"
     until(lambda: len(views(aws, table)) == 8, "the view is put into the restored table")
     assert aws.get(before["HttpApiId"], BADGE + "&peek=1")["message"] == "8"
-    mapped = {function: _mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
+    mapped = {function: mapping(aws, f"vu-mi-prod-{function}")() for function in CONSUMERS}
     assert mapped["fold_views"]["EventSourceArn"] == stream
-    assert {mapping["State"] for mapping in mapped.values()} == {"Enabled"}
+    assert {one["State"] for one in mapped.values()} == {"Enabled"}
 
 
 def test_a_restored_stack_has_the_events_of_the_backup_and_delivers_new_ones(

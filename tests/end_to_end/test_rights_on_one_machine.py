@@ -47,8 +47,8 @@ def place() -> Iterator[Path]:
         yield place
 
 
-@pytest.fixture(params=[0o000, 0o022], autouse=True)
-def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
+@pytest.fixture(params=[0o000, 0o022])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
     """Set the rights that the shell of the operator takes from new files."""
     before = os.umask(request.param)
     yield
@@ -73,6 +73,7 @@ def open_a_wallet(server: Server, folder: Path) -> None:
     assert server.request("/api/v1/wallets", "POST", body, bearer)[0] == 200
 
 
+@pytest.mark.usefixtures("umask")
 def test_all_that_the_server_makes_is_for_its_user_only(place: Path) -> None:
     folder = place / "new" / "data"
     with running(folder) as server:
@@ -93,6 +94,7 @@ def test_all_that_the_server_makes_is_for_its_user_only(place: Path) -> None:
 
 
 @needs_root
+@pytest.mark.usefixtures("umask")
 @pytest.mark.parametrize("folder_mode", [0o700, 0o755, 0o777])
 def test_another_user_can_neither_read_the_files_nor_hold_the_lock(
     place: Path, folder_mode: int

@@ -527,6 +527,20 @@ def test_the_one_api_is_an_http_api_without_cors_of_its_own(stack: Resources) ->
     assert not [part for part in stack.values() if "AWS::ApiGateway::" in part["Type"]]
 
 
+@pytest.mark.parametrize(
+    ("function", "limit"), [("GetViews", 29), ("APIHandler", 29), ("Authorize", 10)]
+)
+def test_a_function_of_the_api_ends_before_api_gateway_gives_up(
+    stack: Resources, function: str, limit: int
+) -> None:
+    """The limits are those of a REST API, 1 s shorter than an HTTP API's, and of an authorizer.
+
+    Source: the API Gateway developer guide, "Quotas for configuring and running a REST API in API
+    Gateway", and the same for an HTTP API.
+    """
+    assert stack[function]["Properties"]["Timeout"] < limit
+
+
 def routes(stack: Resources) -> dict[str, dict[str, Any]]:
     return {
         route["RouteKey"]: route for route in of_type(stack, "AWS::ApiGatewayV2::Route").values()

@@ -55,11 +55,15 @@ class Loop:
 
     def _run(self) -> None:
         telemetry.begin(self._thread.name, None)
-        while not self._stopping.is_set():
-            self._woken.clear()
+        while self._goes_on():
             rest = self._once()
             if rest and self._woken.wait(rest):
                 self._stopping.wait(self._linger)
+
+    def _goes_on(self) -> bool:
+        """Return whether the loop is not stopped. A stop after this call ends the next rest too."""
+        self._woken.clear()
+        return not self._stopping.is_set()
 
     def _once(self) -> Seconds:
         try:

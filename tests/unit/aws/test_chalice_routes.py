@@ -89,6 +89,42 @@ def test_a_route_gets_a_decoded_request(app: Chalice, recorder: Recorder) -> Non
     assert "isBase64Encoded" not in answer
 
 
+@pytest.mark.parametrize("path", ["/names/a/of/b/", "/names/%61/of/b", "/names/a/of/c"])
+def test_a_request_is_answered_by_its_resource_whatever_its_path_and_stage(
+    app: Chalice, recorder: Recorder, path: str
+) -> None:
+    """API Gateway has found the resource, and the context alone has the stage in its path."""
+    made = event("/names/{name}/of/{other}", path=path, pathParameters={"name": "a", "other": "b"})
+    made["requestContext"] |= {"path": f"/prod{path}", "stage": "prod"}
+    assert app(made, None)["statusCode"] == 201
+    assert recorder.request.path == path.replace("%61", "a")
+    assert recorder.request.path_parameters == {"name": "a", "other": "b"}
+
+
+def test_of_a_repeated_header_the_last_value_is_read(app: Chalice, recorder: Recorder) -> None:
+    made = event(
+        "/names", "POST", headers={"X-Name": "b"}, multiValueHeaders={"X-Name": ["a", "b"]}
+    )
+    app(made, None)
+    assert recorder.request.headers["x-name"] == "b"
+
+
+def test_a_query_that_api_gateway_split_at_a_semicolon_has_two_parameters(
+    app: Chalice, recorder: Recorder
+) -> None:
+    """This is `id=a;label=b`. The values are decoded."""
+    query = {"id": ["a"], "label": ["b"]}
+    app(event("/names", "POST", multiValueQueryStringParameters=query), None)
+    assert recorder.request.query == query
+
+
+def test_a_request_has_no_address_of_its_client(app: Chalice, recorder: Recorder) -> None:
+    made = event("/names", "POST", headers={"X-Forwarded-For": "192.0.2.1"})
+    made["requestContext"]["identity"] = {"sourceIp": "192.0.2.1"}
+    app(made, None)
+    assert recorder.request.client == ""
+
+
 @pytest.mark.parametrize(
     ("body", "in_base64", "given"),
     [

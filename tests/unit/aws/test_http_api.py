@@ -69,6 +69,52 @@ def test_a_body_in_base64_is_decoded() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("id=a&id=b", {"id": ["a", "b"]}),
+        ("id=a,b", {"id": ["a,b"]}),
+        ("id=a;label=b", {"id": ["a;label=b"]}),
+        ("id=|{}", {"id": ["|{}"]}),
+        ("id=a+b%2Bc", {"id": ["a b+c"]}),
+        ("id=", {"id": [""]}),
+        ("", {}),
+    ],
+)
+def test_a_query_is_read_as_it_was_sent(sent: str, read: dict[str, list[str]]) -> None:
+    """Another field, `queryStringParameters`, has repeated parameters joined by commas."""
+    assert http_api.to_request(event("/api/v1/views", rawQueryString=sent)).query == read
+
+
+@pytest.mark.parametrize("path", ["/healthz/", "//healthz", "/healthz//", "/HEALTHZ", ""])
+def test_a_path_with_another_slash_or_letter_is_another_path(path: str) -> None:
+    assert refusal(api_handler.handler(event(path), None)) == (404, "not_found")
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "PURGE"])
+def test_the_default_route_refuses_a_method_that_no_route_has(method: str) -> None:
+    """It has no CORS settings, so API Gateway answers no preflight request itself."""
+    answer = api_handler.handler(event("/healthz", method), None)
+    assert refusal(answer) == (405, "method_not_allowed")
+    assert answer["headers"]["Allow"] == "GET"
+
+
+def test_a_request_has_no_address_of_its_client() -> None:
+    headers = {"x-forwarded-for": "192.0.2.1", "forwarded": "for=192.0.2.1"}
+    assert http_api.to_request(event("/api/v1/views", headers=headers)).client == ""
+
+
+def test_a_body_that_api_gateway_accepts_may_be_too_large_for_its_route() -> None:
+    made = event("/api/v1/badges", "POST", body=" " * 16_385)
+    assert refusal(api_handler.handler(made, None)) == (413, "too_large")
+
+
+def test_a_refusal_is_complete_without_the_header_that_api_gateway_renames() -> None:
+    answer = api_handler.handler(event("/api/v1/events"), None)
+    assert answer["headers"].pop("WWW-Authenticate") == "Bearer"
+    assert refusal(answer) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize(
     ("path", "more", "sent"),
     [
         ("/my/100% ü?#", {}, "/my/100%25%20%C3%BC%3F%23"),
@@ -130,6 +176,7 @@ def test_an_owner_of_an_id_with_a_slash_gives_it_in_the_query() -> None:
         ({"authorizer": {"iam": {"userId": "AIDA"}}}, 401, "unauthorized"),
         ({}, 401, "unauthorized"),
         ({"headers": {"authorization": "Bearer x"}}, 401, "unauthorized"),
+        ({"headers": {"authorization": f"Bearer {TOKEN},Bearer {TOKEN}"}}, 401, "unauthorized"),
         ({"headers": {"authorization": f"Bearer {UNKNOWN}"}}, 403, "forbidden"),
     ],
 )

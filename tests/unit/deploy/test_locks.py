@@ -107,7 +107,7 @@ def test_the_locks_of_one_environment_have_the_same_versions(group: str) -> None
 
 def test_every_installation_of_the_makefile_requires_hashes_and_wheels() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    assert re.findall(r"pip install.*", makefile) == [
-        "pip install --quiet --disable-pip-version-check --require-hashes $(WHEELS)"
+    assert re.findall(r"(?:pip|PIP\)) install.*", makefile) == [
+        "PIP) install --quiet --disable-pip-version-check --require-hashes $(WHEELS)"
     ]
     assert "\nWHEELS := --only-binary :all:\n" in makefile

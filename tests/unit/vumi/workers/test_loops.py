@@ -5,17 +5,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, TypeAlias
 
 import pytest
 
 from vumi.fair_lock import FairLock
 from vumi.storage.database import Corrupt
+from vumi.workers import loops
 from vumi.workers.loops import Loop
 
 PATIENCE = 10.0
 """Seconds after which a step counts as hung."""
 LONG = 600.0
 """A rest that no test waits for."""
+
+TraceFunction: TypeAlias = Callable[[FrameType, str, Any], Any]
 
 
 class Steps:
@@ -230,6 +235,36 @@ def test_a_stop_before_the_start_and_a_second_stop_do_no_harm(start: Start) -> N
     loop.wake()
 
     assert "under test" not in [thread.name for thread in threading.enumerate()]
+
+
+@pytest.mark.parametrize("line", range(1, 8))
+def test_a_stop_at_any_line_ends_the_loop(line: int) -> None:
+    """A stop once came between two lines of the loop, and the loop rested before it ended."""
+    loop = Loop("under test", rest(LONG))
+    stopper = threading.Thread(target=loop.stop, daemon=True)
+    stops_waiting, lines = threading.Event(), 0
+
+    def trace(frame: FrameType, event: str, _: object) -> TraceFunction | None:
+        nonlocal lines
+        if threading.current_thread() is stopper:
+            if frame.f_code.co_name == "join":
+                stops_waiting.set()
+        elif frame.f_code.co_filename == loops.__file__ and event == "line":
+            lines += 1
+            if lines == line:
+                stopper.start()
+                assert stops_waiting.wait(PATIENCE)
+        return trace
+
+    threading.settrace(trace)
+    try:
+        loop.start()
+        assert stops_waiting.wait(PATIENCE)
+        stopper.join(PATIENCE)
+    finally:
+        threading.settrace(None)
+
+    assert not stopper.is_alive()
 
 
 def test_a_step_that_raises_is_logged_and_repeated(

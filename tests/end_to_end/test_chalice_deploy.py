@@ -1,0 +1,91 @@
+"""`chalice deploy` to AWS, run on an emulator, and the functions that it creates.
+
+The emulator can't show the REST API: `test_chalice_routes.py` sends events in AWS's form to its
+function. `test_deployed.py` says what else it can't show.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from chalicelib.views import keys
+from chalicelib.views.view import View, new_ulid
+from deploy.completion import FUNCTIONS, mapping_options
+from tests.end_to_end.emulator import Emulator, running, until
+from tests.end_to_end.stacks import (
+    CONSUMERS,
+    check_archive,
+    count,
+    fold,
+    forget_message_of_event,
+    mapping,
+    old_ulid,
+    outputs,
+    put_old_views,
+    sweep,
+    views,
+)
+
+
+@pytest.fixture(scope="module")
+def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
+    """Return an emulator to which the stage `dev` is deployed."""
+    with running(tmp_path_factory.mktemp("emulator")) as emulator:
+        emulator.make("chalice-deploy", STAGE="dev")
+        yield emulator
+
+
+def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> None:
+    stack = outputs(aws, "vu-mi-dev")
+    table = stack["TableName"]
+    young = View("octocat", new_ulid(int(time.time() * 1000)))
+    for view in (young, View("octocat", old_ulid())):
+        aws.client("sqs").send_message(
+            QueueUrl=stack["ViewsQueueUrl"], MessageBody=view.to_message()
+        )
+    [stored] = until(lambda: views(aws, table), "the young view is put")
+    assert stored == keys.VIEW + young.ulid
+    until(lambda: count(aws, table) == 1, "the old view is counted at once")
+    marker = put_old_views(aws, table, 2)
+    fold(aws, "vu-mi-dev-fold_views", stack["TableStreamArn"], marker)
+    assert count(aws, table) == 3
+
+
+def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator) -> None:
+    table = outputs(aws, "vu-mi-dev")["TableName"]
+    forget_message_of_event(aws, table)
+    sweep(aws, "dev")
+    key = {"PK": {"S": "TIMER#swept"}, "SK": {"S": "TIMER"}}
+    look = partial(aws.client("dynamodb").get_item, TableName=table, Key=key, ConsistentRead=True)
+    until(lambda: look()["Item"]["status"]["S"] == "SUCCESS", "the event is fired")
+
+
+def test_a_function_of_chalice_deploy_archives_a_removed_entry_once(aws: Emulator) -> None:
+    check_archive(aws, "dev")
+
+
+@pytest.mark.parametrize("function", CONSUMERS)
+def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
+    aws: Emulator, function: str
+) -> None:
+    options = mapping_options(function)
+    assert options["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    deployed = mapping(aws, f"vu-mi-dev-{function}")()
+    assert {option: deployed.get(option) for option in options} == options
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_functions_of_chalice_deploy_log_json_to_a_group_that_is_kept_for_a_month(
+    aws: Emulator, function: str
+) -> None:
+    name = "vu-mi-dev" if function == "api_handler" else f"vu-mi-dev-{function}"
+    logging = aws.client("lambda").get_function_configuration(FunctionName=name)["LoggingConfig"]
+    assert logging["LogFormat"] == "JSON"
+    [group] = aws.client("logs").describe_log_groups(logGroupNamePrefix=logging["LogGroup"])[
+        "logGroups"
+    ]
+    assert group["retentionInDays"] == 30
