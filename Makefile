@@ -75,18 +75,17 @@ audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template and the polic
 	$(VENV)/audit/bin/parliament --exclude_pattern '.*/FindTheStream.json' --directory $(AUDITED)/statements
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
-# That of the package is for Lambda's version of Python alone, so pip must not add packages for its own.
-LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
 OF_DEV := --constraints requirements-dev.txt
 
 lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS=--upgrade]
-	$(LOCK) --python-version 3.11 --group dev -o requirements-dev.txt
-	$(LOCK) --python-version 3.13 --group lambda $(OF_DEV) -o requirements.txt
-	$(LOCK) --python-version 3.11 --group standalone $(OF_DEV) -o requirements-standalone.txt
-	$(LOCK) --python-version 3.11 --group deploy $(OF_DEV) -o requirements-deploy.txt
-	$(LOCK) --python-version 3.11 --group mutants $(OF_DEV) -o requirements-mutants.txt
-	$(LOCK) --python-version 3.11 --group emulator -o requirements-emulator.txt
-	$(LOCK) --python-version 3.11 --group audit -o requirements-audit.txt
+	$(LOCK) --group dev -o requirements-dev.txt
+	$(LOCK) --group lambda $(OF_DEV) -o requirements.txt
+	$(LOCK) --group standalone $(OF_DEV) -o requirements-standalone.txt
+	$(LOCK) --group deploy $(OF_DEV) -o requirements-deploy.txt
+	$(LOCK) --group mutants $(OF_DEV) -o requirements-mutants.txt
+	$(LOCK) --group emulator -o requirements-emulator.txt
+	$(LOCK) --group audit -o requirements-audit.txt
 
 bench: $(VENV)/dev.stamp ## measure the speed, and print tables
 	$(BIN)/python -m bench
@@ -121,7 +120,7 @@ chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for develo
 	$(DEPLOYING)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
 	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
 	$(DEPLOYING)/python -m deploy names --stage $(STAGE) --stack $(STACK)
-	PIP_NO_DEPS=1 $(DEPLOYING)/chalice deploy --stage $(STAGE)
+	$(DEPLOYING)/chalice deploy --stage $(STAGE)
 	$(DEPLOYING)/python -m deploy complete --stage $(STAGE)
 	@$(DEPLOYING)/python -m deploy url --stage $(STAGE)
 

@@ -17,7 +17,7 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import yaml
 
-from deploy import bytecode, http_api, sbom, template
+from deploy import bytecode, http_api, locks, sbom, template
 from deploy.stage import Folder, forget_names
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
@@ -36,7 +36,7 @@ PIP_ENVIRONMENT = {
 }
 """The environment that makes pip refuse files without a hash, and sources, which it would build.
 
-The lock has all dependencies for Lambda's version of Python. pip would add those for its own.
+The lock has all dependencies. pip would require those that only its own version of Python needs.
 """
 
 
@@ -64,7 +64,10 @@ def package(stage: str, out: Path, python: str | None) -> None:
 
 
 def _copy_sources(work: Path) -> None:
-    """Copy the sources without bytecode and other stages, so that the project stays unchanged."""
+    """Copy the sources without bytecode and other stages, so that the project stays unchanged.
+
+    The lock keeps only the packages for Lambda's version of Python.
+    """
     ignored = shutil.ignore_patterns("__pycache__", "deployments", "deployed")
     for name in SHIPPED:
         source = template.ROOT / name
@@ -73,6 +76,8 @@ def _copy_sources(work: Path) -> None:
         else:
             work.mkdir(exist_ok=True)
             shutil.copy(source, work / name)
+    lock = work / "requirements.txt"
+    lock.write_text(locks.for_lambda(lock.read_text()))
     forget_names(Folder(work / ".chalice"))
 
 

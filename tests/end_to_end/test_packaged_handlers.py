@@ -39,6 +39,8 @@ HANDLERS = (*OF_THE_STACK, APP, CHALICE_AUTHORIZE)
 TOKEN = tokens.new_token()
 OF_THE_RUNTIME = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3")
 """boto3 and its dependencies, which Lambda's Python has in addition to the standard library."""
+FOR_OLDER = ("typing_extensions",) if sys.version_info < (3, 12) else ()
+"""A package that only older versions of Python than Lambda's need."""
 RUN = """
 import importlib, json, sys
 given = json.loads(sys.stdin.read())
@@ -105,7 +107,7 @@ def aws(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     with ZipFile(packages["prod"] / "deployment.zip") as zipped:
         zipped.extractall(folder / "package")
     (folder / "runtime").mkdir()
-    for name in OF_THE_RUNTIME:
+    for name in (*OF_THE_RUNTIME, *FOR_OLDER):
         found = importlib.util.find_spec(name)
         assert found is not None
         assert found.origin is not None

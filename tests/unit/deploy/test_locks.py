@@ -69,6 +69,17 @@ def test_a_lock_is_read_with_its_hashes_markers_and_the_packages_that_need_each(
     assert (click.is_installed(), moto.is_installed()) == (True, False)
 
 
+def test_the_package_has_only_what_the_python_of_lambda_needs() -> None:
+    """The lock has more for `chalice deploy`, which deploys to the version of its own Python."""
+    marker = "python_full_version {} '3.12'"
+    old, new = (
+        f"{name} ; {marker.format(sign)} \\\n" for name, sign in (("a==1", "<"), ("b==1", ">="))
+    )
+    assert locks.for_lambda(f"# by uv\nclick==8\n{old}    # via click\n{new}") == (
+        f"# by uv\nclick==8\n{new}"
+    )
+
+
 def test_every_group_has_a_lock_and_every_lock_a_group() -> None:
     assert {lock_of(group) for group in GROUPS} == set(ROOT.glob("requirements*.txt"))
 
