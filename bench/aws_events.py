@@ -40,6 +40,13 @@ def get_views(badge_id: str) -> dict[str, Any]:
     return http_api_event(PATH, rawQueryString=query, headers=HEADERS)
 
 
+def get_badge(badge_id: str) -> dict[str, Any]:
+    """Return a GET of a badge as SVG."""
+    return http_api_event(
+        f"{PATH}.svg", rawQueryString=urlencode({"id": badge_id}), headers=HEADERS
+    )
+
+
 def get_views_by_rest(badge_id: str) -> dict[str, Any]:
     """Return a GET of a badge, as a REST API sends it to the original's Lambda."""
     return {

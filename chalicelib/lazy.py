@@ -26,6 +26,12 @@ class _LazyModule(ModuleType):
         return getattr(_imported(self.__name__), name)
 
 
+def load(*names: str) -> None:
+    """Import modules before their first use."""
+    for name in names:
+        _imported(name)
+
+
 def lazy(name: str) -> Any:
     """Return a stand-in for the module `name`, which is imported on first use."""
     return _LazyModule(name)

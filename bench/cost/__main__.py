@@ -15,12 +15,26 @@ from pathlib import Path
 
 import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
-from bench.cost import event_tables, view_tables, wallet_tables
+from bench.cost import (
+    alternative_tables,
+    event_tables,
+    start_tables,
+    view_tables,
+    wallet_tables,
+)
 from bench.cost.bill import Prices
 from bench.cost.deployed import Deployed
 from bench.cost.event_usage import count_events
 from bench.cost.invocations import Design
-from bench.cost.view_usage import FOLDED_VIEWS, OURS, RUNS, count, get_with_folded, take
+from bench.cost.view_usage import (
+    FOLDED_VIEWS,
+    OURS,
+    RUNS,
+    badge_bytes,
+    count,
+    get_with_folded,
+    take,
+)
 from bench.cost.wallet_usage import count_wallets
 from simulation.environment import isolate
 from simulation.report import put_into
@@ -51,6 +65,7 @@ def tables() -> str:
         }
         of_events = pool.submit(count_events, prices, deployed)
         of_wallets = pool.submit(count_wallets, prices, deployed)
+        badge_size = badge_bytes()
         with_folded = pool.map(get_with_folded, FOLDED_VIEWS)
         designs = [
             pool.submit(
@@ -65,12 +80,16 @@ def tables() -> str:
         events, wallets = of_events.result(), of_wallets.result()
         views = [design.result() for design in designs]
         folded = dict(zip(FOLDED_VIEWS, with_folded, strict=True))
+    measured = prices.measured["as_of"]
     basis = (
         f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted;"
-        f" processor time measured on {prices.measured['as_of']}; waiting assumed."
+        f" processor time measured on {measured['cpu_ms']} and {measured['start_ms']}; waiting"
+        " assumed."
     )
     reports = [
         *view_tables.reports(views, folded, events),
+        *start_tables.reports(views),
+        *alternative_tables.reports(views[0], badge_size),
         *event_tables.reports(events),
         *wallet_tables.reports(wallets),
     ]

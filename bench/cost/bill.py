@@ -81,16 +81,35 @@ class Bill:
 
     def gb_seconds(self, run: Invocation) -> float:
         """Return the memory in GB times the billed seconds."""
-        return self.billed_ms(run) / 1000 * self.deployed.memory_mb / MB_IN_GB
+        return self.in_gb_seconds(self.billed_ms(run))
+
+    def in_gb_seconds(self, ms: float) -> float:
+        """Return the memory in GB times this time."""
+        return ms / 1000 * self.deployed.memory_mb / MB_IN_GB
 
     def billed_ms(self, run: Invocation) -> int:
         """Return whole milliseconds, with the processor at the function's share of a vCPU."""
         assumed = self.prices.assumed
-        share: float = self.deployed.memory_mb / assumed["vcpu_mb"]
         waiting: float = len(run.requests) * assumed["waiting_ms"]["dynamodb"]
         waiting += run.sends * assumed["waiting_ms"]["sqs"]
         waiting += len(run.objects) * assumed["waiting_ms"]["s3"]
-        return math.ceil(self._cpu_ms(run) / share + waiting * _share_of_waiting(run))
+        return math.ceil(self._cpu_ms(run) / self._vcpus + waiting * _share_of_waiting(run))
+
+    @property
+    def _vcpus(self) -> float:
+        """Return the share of a vCPU that a function has."""
+        return float(self.deployed.memory_mb / self.prices.assumed["vcpu_mb"])
+
+    def start_ms(self, function: str, *, has_burst: bool = True) -> int:
+        """Return the milliseconds that a cold start adds: INIT, and a slower first run.
+
+        INIT has a whole vCPU if it has the burst.
+        """
+        measured = self.prices.measured["start_ms"][function][self.design]
+        init: float = measured["init"] / (1.0 if has_burst else self._vcpus)
+        first_event: float = measured["first_event"] / self._vcpus
+        own: float = self.prices.assumed["runtime_init_ms"]
+        return math.ceil(own + init + first_event)
 
     def _cpu_ms(self, run: Invocation) -> float:
         measured = self.prices.measured["cpu_ms"][run.function][self.design]

@@ -1,4 +1,4 @@
-"""`python -m bench.cost.handler_cpu`: measure the values of `measured` in `prices.json` again.
+"""`python -m bench.cost.handler_cpu`: measure `cpu_ms` in `prices.json` again, and put it there.
 
 The measurement is the processor time of one warm run of each handler, with AWS stubbed in this
 process. boto builds and signs each request and parses each answer, without a network.
@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -35,9 +34,10 @@ from bench.cost.invocations import (
     Handler,
     given_on_aws,
 )
+from bench.cost.measured import put_measured
 from bench.cost.simulate_views import START
 from bench.handlers import Shelf, handlers_over
-from bench.measuring import cpu_seconds, interleaved, machine, medians
+from bench.measuring import cpu_seconds, interleaved, medians
 from bench.stubbed_aws import BADGE_ID, LATER, Answer, StubbedAws, count_of_the_original, summary
 from chalicelib.aws.attribute_values import encode, encode_item, encode_key
 from chalicelib.concurrency import map_parallel
@@ -116,7 +116,7 @@ class StubbedTable(StubbedAws):
 
 
 def main() -> int:
-    """Print the block `measured` as JSON."""
+    """Measure every handler."""
     isolate(os.environ)
     aws = StubbedTable()
     designs = [Design.vu_mi(), Design.original()]
@@ -136,8 +136,7 @@ def main() -> int:
             **_of_events(designs[:1], aws),
             ARCHIVE: _by_size(designs[:1], ARCHIVE, ENTRIES, events.removed_entries),
         }
-    today = f"{datetime.now(UTC):%Y-%m-%d}"
-    print(json.dumps({"as_of": today, "machine": machine(), "cpu_ms": cpu_ms}, indent=2))
+    put_measured("cpu_ms", cpu_ms)
     return 0
 
 

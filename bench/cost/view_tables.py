@@ -28,8 +28,12 @@ SERVICES = {
     "logs": ("log_gb",),
 }
 """The services, with the names of their prices; reads and writes are DynamoDB's."""
-VIEW_SERVICES = {**SERVICES, "15 days stored": ("stored_gb_month", "pitr_gb_month")}
-"""The same, and the storage of a view; the second price is for point-in-time recovery."""
+VIEW_SERVICES = {
+    **SERVICES,
+    "15 days stored": ("stored_gb_month", "pitr_gb_month"),
+    "cold starts": ("cold_start_arm64_gb_second", "cold_start_x86_64_gb_second"),
+}
+"""The same, the storage of a view with point-in-time recovery, and the cold starts."""
 PURPOSES: Mapping[str, str | tuple[str, ...]] = {
     "the view": keys.VIEW,
     "the marker of its window": keys.WINDOW,
@@ -266,7 +270,7 @@ def _equal_share(counted: Counted) -> str:
 
     def reached(live_views: int) -> bool:
         usage = counted.of_a_view(counted.get_of(live_views), BUSY)
-        costs = by_service(usage, counted.bill.prices)
+        costs = by_service(usage, counted.bill.prices, VIEW_SERVICES)
         return costs["reads"] >= sum(costs.values()) / 2
 
     return f"{bisect_left(range(MOST_LIVE + 1), True, key=reached):,}"  # noqa: FBT003
@@ -294,8 +298,8 @@ def _fixed(counted: Counted, events: CountedEvents) -> Report:
     }
     sweeps = events.idle_month()
     usage = add_usages(dict(unused.values()), sweeps)
-    beyond = sum(_beyond_free(name, quantity, prices) for name, quantity in usage.items())
-    beyond_of_sweeps = sum(_beyond_free(name, sweeps[name], prices) for name in sweeps)
+    beyond = sum(beyond_free(name, quantity, prices) for name, quantity in usage.items())
+    beyond_of_sweeps = sum(beyond_free(name, sweeps[name], prices) for name in sweeps)
     return Report(
         title="$ a month of a stack that nobody uses, and what use adds beside the views",
         head=("", "a month", "$", "free a month", "$ beyond"),
@@ -320,11 +324,12 @@ def _fixed_row(what: str, name: str, quantity: float, prices: Prices) -> Sequenc
         f"{quantity:,.3g}" if quantity < 1 else f"{quantity:,.0f}",
         dollar(prices.cost({name: quantity})),
         f"{prices.free.get(name, 0):,}",
-        dollar(_beyond_free(name, quantity, prices)),
+        dollar(beyond_free(name, quantity, prices)),
     )
 
 
-def _beyond_free(name: str, quantity: float, prices: Prices) -> float:
+def beyond_free(name: str, quantity: float, prices: Prices) -> float:
+    """Return the dollars of a month's quantity beyond the free part."""
     return prices.cost({name: max(0, quantity - prices.free.get(name, 0))})
 
 

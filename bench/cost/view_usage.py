@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 
+from bench import aws_events as events
 from bench.aws_events import WINDOWS
 from bench.cost.bill import GB, Bill, Prices, Usage, add_usages, per_view
 from bench.cost.deployed import Deployed
@@ -15,6 +18,7 @@ from bench.cost.metered_handlers import machine_of
 from bench.cost.metering import Request, item_bytes, read_units
 from bench.cost.simulate_views import MINUTES, START, TWO_DAYS, UNEVEN, Lag, badge_of, view_item
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws import get_views
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.storage.items import Item, text
 from chalicelib.views import keys
@@ -45,7 +49,12 @@ QUIET = Run(1, 3, 3 * DAY)
 BUSY = Run(1_000, 125, DAY // 8)
 """An eighth of a day is enough for 1,000 views a day: 125 x 86.4 s = 36 x 300 s."""
 RUNS = (QUIET, BUSY)
-OURS = (*RUNS, replace(BUSY, lag=UNEVEN), replace(BUSY, lag=TWO_DAYS))
+OURS = (
+    *RUNS,
+    replace(BUSY, lag=UNEVEN),
+    replace(QUIET, lag=TWO_DAYS),
+    replace(BUSY, lag=TWO_DAYS),
+)
 """The runs of vu-mi. The delay of TTL does not change the folds of the original."""
 
 
@@ -64,7 +73,35 @@ class Counted:
 
     def of_a_view(self, get: Invocation, run: Run) -> Usage:
         """Return the usage of one view, from its GET until it is no longer kept."""
-        return add_usages(self.bill.usage([get]), self.after_the_get(run), self.kept())
+        warm = add_usages(self.bill.usage([get]), self.after_the_get(run), self.kept())
+        return add_usages(warm, self.cold_starts(run))
+
+    def cold_starts(
+        self, run: Run, idle_seconds: float | None = None, *, has_burst: bool = True
+    ) -> Usage:
+        """Return the usage of the cold starts of one view in a stack that has no other badge."""
+        cold_ms = sum(
+            runs
+            * self.cold_share(run, function, idle_seconds)
+            * self.bill.start_ms(function, has_burst=has_burst)
+            for function, runs in self.runs_of_a_view(run).items()
+        )
+        price = f"cold_start_{self.bill.deployed.architecture}_gb_second"
+        return {price: self.bill.in_gb_seconds(cold_ms)}
+
+    def cold_share(self, run: Run, function: str, idle_seconds: float | None = None) -> float:
+        """Return the share of a function's runs that find no environment: e^-(rate x idle time).
+
+        That is the chance of a pause of this length between runs that come by chance.
+        """
+        idle = self.bill.prices.assumed["idle_seconds"] if idle_seconds is None else idle_seconds
+        rate = self.runs_of_a_view(run)[function] * run.views_a_day / DAY
+        return math.exp(-rate * idle)
+
+    def runs_of_a_view(self, run: Run) -> Mapping[str, float]:
+        """Return the runs of each function for one view."""
+        runs = Counter(one.function for one in self.taken[run])
+        return per_view(runs, run.views)
 
     def after_the_get(self, run: Run) -> Usage:
         """Return the usage of one view in the two consumers."""
@@ -132,6 +169,14 @@ def take(design_of: Callable[[], Design], run: Run, deployed: Deployed) -> list[
 def _kind(sort_key: str) -> str:
     kinds = (keys.DAY, keys.SUMMARY, keys.VIEW, COUNT_OF_THE_ORIGINAL)
     return next(kind for kind in kinds if sort_key.startswith(kind))
+
+
+def badge_bytes() -> int:
+    """Return the bytes of an answer with a badge as SVG: its status line, headers and body."""
+    with machine_of(lambda: START):
+        answer = get_views.handler(events.get_badge(BADGE_ID), None)
+    lines = ["HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in answer["headers"].items())]
+    return sum(len(f"{line}\r\n") for line in [*lines, ""]) + len(answer["body"].encode())
 
 
 def get_with_folded(folded_views: int) -> Sequence[Request]:

@@ -48,7 +48,7 @@ def tables() -> str:
     checked = json.loads(QUOTAS.read_text())["checked"]
     basis = (
         f"Prices of {prices.region} as of {prices.as_of}; units counted; processor time measured on"
-        f" {prices.measured['as_of']}; waiting assumed. Quotas: {checked}."
+        f" {prices.measured['as_of']['cpu_ms']}; waiting assumed. Quotas: {checked}."
     )
     return "\n\n".join([basis, *(str(report).strip() for report in reports(of_now))]) + "\n"
 

@@ -73,9 +73,9 @@ class Start:
 
 def measure() -> Report:
     """Start each lambda of vu-mi and of the original, turn by turn."""
-    ours, originals = _ours(), _originals()
+    ours, originals = _ours(), original_starts()
     with tempfile.TemporaryDirectory() as folder, serving(StubbedAws()) as endpoint:
-        compiled, plain = _unpack(Path(folder))
+        compiled, plain = unpack(Path(folder))
         sides = {
             **{f"{OURS}{name}": partial(ours[name].run, compiled, endpoint) for name in ours},
             **{f"{PLAIN}{name}": partial(ours[name].run, plain, endpoint) for name in ours},
@@ -97,7 +97,7 @@ def _heads(moment: str) -> Sequence[str]:
     return f"{moment} ms", "not compiled ms", "original ms", "ratio"
 
 
-def _unpack(folder: Path) -> tuple[Path, Path]:
+def unpack(folder: Path) -> tuple[Path, Path]:
     """Unpack the package with this Python's compiled files, and without compiled files."""
     package.package("dev", folder, None)
     for name, python in {"compiled": sys.executable, "plain": None}.items():
@@ -107,7 +107,7 @@ def _unpack(folder: Path) -> tuple[Path, Path]:
 
 
 def _ours() -> dict[str, Start]:
-    get, put, fold = _first_events(events.get_views)
+    get, put, fold = first_events(events.get_views)
     return {
         "get_views": Start("chalicelib.aws.get_views", "handler", ("table", "views_queue"), get),
         "put_views": Start("chalicelib.aws.consumers", "put_views", ("table",), put),
@@ -115,9 +115,9 @@ def _ours() -> dict[str, Start]:
     }
 
 
-def _originals() -> dict[str, Start]:
+def original_starts() -> dict[str, Start]:
     """Return the original's lambdas: one module, which makes its clients at import."""
-    get, put, fold = _first_events(events.get_views_by_rest)
+    get, put, fold = first_events(events.get_views_by_rest)
     return {
         "get_views": Start("bench.original", "app", (), get),
         "put_views": Start("bench.original", "put_views", (), put),
@@ -125,7 +125,8 @@ def _originals() -> dict[str, Start]:
     }
 
 
-def _first_events(get_views: Callable[[str], Event]) -> tuple[Event, Event, Event]:
+def first_events(get_views: Callable[[str], Event]) -> tuple[Event, Event, Event]:
+    """Return an event for each function of views; `get_views` makes the first one."""
     now = time.time()
     return get_views(BADGE_ID), events.views(BADGES, now), events.removals(BADGES, now)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from chalicelib.api import TABLE
-from chalicelib.aws import http_api
+from chalicelib.aws import http_api, resources
+
+resources.connect()
 
 
 def handler(event: http_api.Event, context: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from chalicelib.aws.event_sources import (
     TIMERS_QUEUE,
     VIEWS_QUEUE,
 )
-from chalicelib.aws.resources import current
+from chalicelib.aws.resources import connect, current
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -40,7 +40,18 @@ else:
 
 PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
 
+OF_VIEWS = (
+    "chalicelib.aws.stream_records",
+    "chalicelib.storage.messages",
+    "chalicelib.views.consumers",
+    "chalicelib.views.folding",
+    "chalicelib.views.storing",
+    "chalicelib.views.view",
+)
+"""The modules of `put_views` and `fold_views`, whose starts are the most frequent."""
+
 blueprint = Blueprint(__name__)
+connect(*OF_VIEWS)
 
 
 @blueprint.on_sqs_message(

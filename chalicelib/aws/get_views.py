@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.aws import http_api
+from chalicelib.aws import http_api, resources
 from chalicelib.http.routing import RouteTable
 from chalicelib.views import history_routes, routes
 
 TABLE = RouteTable((*routes.ROUTES, *history_routes.ROUTES))
+resources.connect()
 
 
 def handler(event: http_api.Event, context: Any) -> dict[str, Any]:

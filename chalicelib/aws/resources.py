@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,10 @@ from chalicelib import telemetry
 from chalicelib.aws.cold_start import uncollected
 from chalicelib.concurrency import map_parallel
 from chalicelib.http.refusals import RefusalLog
-from chalicelib.lazy import lazy
+from chalicelib.lazy import lazy, load
 from chalicelib.limits import NoLimits
 from chalicelib.resources import Resources
-from chalicelib.settings import Settings, required
+from chalicelib.settings import Settings, SettingsError, required
 from chalicelib.views.view_queue import ViewMessages, ViewQueue
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ else:
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 """Lambda sets this variable. Elsewhere, the process configures its own logging."""
+CONNECTED = ("table", "views_queue", "delivery_queue", "distribution_queue", "archive")
+"""The resources that have a client."""
 
 
 class AwsResources:
@@ -127,6 +130,19 @@ def current() -> Resources:
 def use(resources: Resources | None) -> None:
     """Set the resources of this process; after None, `current` creates new ones."""
     _Process.resources = resources
+
+
+def connect(*modules: str) -> None:
+    """Import modules and make the clients that the settings name, while Lambda starts the function.
+
+    A request has only the share of a vCPU that comes with the function's memory; the start has a
+    whole one. A setting that is missing or wrong is reported by the request that needs it.
+    """
+    if ON_LAMBDA in os.environ:
+        load(*modules)
+        for name in CONNECTED:
+            with suppress(SettingsError):
+                getattr(current(), name)
 
 
 def _from_environment() -> AwsResources:

@@ -16,6 +16,10 @@ import pytest
 import yaml
 
 from app import app
+from bench import aws_events as views
+from bench.speed.cold_start import first_events
+from bench.stubbed_aws import BADGE_ID
+from chalicelib.aws.resources import ON_LAMBDA
 from chalicelib.http import tokens
 from simulation import aws_events as events
 
@@ -25,9 +29,9 @@ APP, CHALICE_AUTHORIZE = "app.app", "chalicelib.aws.authorizer.authorize"
 """The handlers of the REST API, which `chalice deploy` creates."""
 SWEEP = "chalicelib.aws.consumers.sweep_timers"
 ARCHIVE = "chalicelib.aws.consumers.archive_entries"
+OF_VIEWS = ("chalicelib.aws.consumers.put_views", "chalicelib.aws.consumers.fold_views")
 CONSUMERS = (
-    "chalicelib.aws.consumers.put_views",
-    "chalicelib.aws.consumers.fold_views",
+    *OF_VIEWS,
     "chalicelib.aws.consumers.distribute_timers",
     "chalicelib.aws.consumers.fire_timers",
     ARCHIVE,
@@ -72,10 +76,10 @@ class Lambda:
     package: Path
     runtime: Path
 
-    def run(self, handler: str, event: dict[str, Any]) -> Ran:
+    def run(self, handler: str, event: dict[str, Any], **environment: str) -> Ran:
         """Run one cold start in a process that sees only these folders.
 
-        -I and -S leave all others out.
+        -I and -S leave all others out. `environment` has the variables that Lambda adds.
         """
         path = [str(self.package), str(self.runtime)]
         finished = subprocess.run(  # noqa: S603  our own words
@@ -91,6 +95,7 @@ class Lambda:
                 "VIEWS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/views",
                 "TIMERS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/timers",
                 "API_TOKEN_DIGESTS": tokens.digest(TOKEN),
+                **environment,
             },
             capture_output=True,
             text=True,
@@ -207,8 +212,35 @@ def test_a_malformed_token_opens_nothing(aws: Lambda) -> None:
 
 @pytest.mark.parametrize("handler", HANDLERS)
 def test_importing_a_handler_loads_no_aws_client_library(ran: dict[str, Ran], handler: str) -> None:
-    """Functions that need a client import the library on first use."""
+    """This is outside Lambda, where tests and `chalice package` import the handlers."""
     assert not {"boto3", "botocore", "moto"} & set(ran[handler].imported)
+
+
+@pytest.mark.parametrize("handler", OF_THE_STACK)
+def test_lambda_starts_a_function_with_its_clients(aws: Lambda, handler: str) -> None:
+    """A start has a whole vCPU, a request a part of one. The authorizer seldom needs a client."""
+    event = events.sqs_event({}) if handler in CONSUMERS else {}
+    started = aws.run(handler, event, **{ON_LAMBDA: "vu-mi"})
+    assert ("chalicelib.aws.dynamodb" in started.imported) is (handler != AUTHORIZE)
+
+
+@pytest.mark.parametrize(
+    ("handler", "event"),
+    [
+        (GET_VIEWS, views.get_views(BADGE_ID)),
+        *zip(OF_VIEWS, first_events(views.get_views)[1:], strict=True),
+    ],
+)
+def test_the_first_event_of_a_view_imports_no_module_of_ours(
+    aws: Lambda, handler: str, event: dict[str, Any]
+) -> None:
+    """A connection to AWS is refused here."""
+    keys = {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "secret"}
+    refused = {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    started = aws.run(handler, event, **{ON_LAMBDA: "vu-mi"}, **keys, **refused)
+    assert not {
+        name for name in started.later - set(started.imported) if name.startswith("chalicelib")
+    }
 
 
 def test_only_the_archive_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> None:

@@ -69,6 +69,30 @@ def test_logging_is_configured_only_on_lambda(
     assert (logging.getLogger().handlers == before) is (function is None)
 
 
+@pytest.mark.parametrize(("function", "made"), [("put_views", {"table", "archive"}), (None, set())])
+def test_lambda_starts_with_the_clients_that_the_settings_name(
+    monkeypatch: pytest.MonkeyPatch, function: str | None, made: set[str]
+) -> None:
+    """A function without a queue has no client for one."""
+    if function is not None:
+        monkeypatch.setenv(resources.ON_LAMBDA, function)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("TABLE_NAME", "views")
+    monkeypatch.setenv("ARCHIVE_BUCKET", "journals")
+    resources.connect()
+    assert set(vars(resources.current())) & set(resources.CONNECTED) == made
+
+
+def test_a_wrong_setting_does_not_stop_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request is answered, and the log names the setting."""
+    monkeypatch.setenv(resources.ON_LAMBDA, "put_views")
+    monkeypatch.setenv("TABLE_NAME", "views")
+    monkeypatch.setenv("GRACE_SECONDS", "soon")
+    resources.connect()
+    with pytest.raises(SettingsError, match="GRACE_SECONDS must be"):
+        _ = resources.current().table
+
+
 def test_a_malformed_environment_is_reported_at_each_use(aws: AwsResources) -> None:
     malformed = AwsResources({"TABLE_NAME": "views", "VIEW_WINDOW_SECONDS": "soon"})
     for _ in range(2):
