@@ -6,13 +6,15 @@ PYTHON ?= python3
 PROFILE ?= quick
 VENV := .venv
 BIN := $(VENV)/bin
+# Its own environment, so that a deployment installs no tools of development.
+DEPLOYING := $(VENV)/deploy/bin
 
 # On AWS: STAGE is prod, dev or another name; BUCKET stores the package; EMAIL receives alarms.
 STAGE ?= dev
 STACK ?= vu-mi-$(STAGE)
 BUILT := build/$(STAGE)
 PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
-AWS ?= $(or $(shell command -v aws),$(BIN)/aws)
+AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 
 .DEFAULT_GOAL := help
 .PHONY: help run check test lint types tests unit dynamodb-local format audit lock bench cost scale chaos laws mutants clean
@@ -86,6 +88,7 @@ lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS
 	$(LOCK) --group dev -o requirements-dev.txt
 	$(LOCK) --group lambda $(OF_DEV) -o requirements.txt
 	$(LOCK) --group standalone $(OF_DEV) -o requirements-standalone.txt
+	$(LOCK) --group deploy $(OF_DEV) -o requirements-deploy.txt
 	$(LOCK) --group mutants $(OF_DEV) -o requirements-mutants.txt
 	$(LOCK) --group emulator -o requirements-emulator.txt
 	$(LOCK) --group audit -o requirements-audit.txt
@@ -110,8 +113,8 @@ mutants: $(VENV)/mutants.stamp ## mutate the exact modules, and list mutants tha
 	$(VENV)/mutants/bin/mutmut run $(if $(AT_ONCE),--max-children $(AT_ONCE)) $(if $(OF),'$(subst /,.,$(OF:.py=)).*')
 	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
 
-package: $(VENV)/dev.stamp ## create the template, the zip and the bills of materials: STAGE=prod
-	$(BIN)/python -m deploy package --stage $(STAGE) --out $(BUILT)
+package: $(VENV)/deploy.stamp ## create the template, the zip and the bills of materials: STAGE=prod
+	$(DEPLOYING)/python -m deploy package --stage $(STAGE) --out $(BUILT)
 
 deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
 	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
@@ -119,49 +122,51 @@ deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=m
 	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
 	@$(AWS) cloudformation describe-stacks --stack-name $(STACK) --query "Stacks[0].Outputs[?OutputKey=='BadgeURL'].OutputValue" --output text
 
-chalice-deploy: $(VENV)/dev.stamp ## deploy with `chalice deploy`, for development: STAGE=dev
-	$(BIN)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
+chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for development: STAGE=dev
+	$(DEPLOYING)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
 	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
-	$(BIN)/python -m deploy names --stage $(STAGE) --stack $(STACK)
-	$(BIN)/chalice deploy --stage $(STAGE)
-	$(BIN)/python -m deploy complete --stage $(STAGE)
-	@$(BIN)/python -m deploy url --stage $(STAGE)
+	$(DEPLOYING)/python -m deploy names --stage $(STAGE) --stack $(STACK)
+	$(DEPLOYING)/chalice deploy --stage $(STAGE)
+	$(DEPLOYING)/python -m deploy complete --stage $(STAGE)
+	@$(DEPLOYING)/python -m deploy url --stage $(STAGE)
 
-import: $(VENV)/dev.stamp ## import counts from a CSV file on AWS: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
+import: $(VENV)/deploy.stamp ## import counts from a CSV file on AWS: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
 	@test -n "$(FILE)" || { echo "FILE is not set; it must be the path of a CSV file of id,count: make import STAGE=$(STAGE) FILE=counts.csv" >&2; exit 1; }
-	$(BIN)/python -m deploy import --stage $(STAGE) --stack $(STACK) $(OPTIONS) -- "$(FILE)"
+	$(DEPLOYING)/python -m deploy import --stage $(STAGE) --stack $(STACK) $(OPTIONS) -- "$(FILE)"
 
-redrive: $(VENV)/dev.stamp ## send the dead letters of views again: STAGE=prod
-	$(BIN)/python -m deploy redrive --stage $(STAGE) --stack $(STACK)
+redrive: $(VENV)/deploy.stamp ## send the dead letters of views again: STAGE=prod
+	$(DEPLOYING)/python -m deploy redrive --stage $(STAGE) --stack $(STACK)
 
-fold: $(VENV)/dev.stamp ## fold all badges after the consumer was stopped for 24 hours: STAGE=prod
-	$(BIN)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
+fold: $(VENV)/deploy.stamp ## fold all badges after the consumer was stopped for 24 hours: STAGE=prod
+	$(DEPLOYING)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
 
-redrive-events: $(VENV)/dev.stamp ## deliver failed events again: STAGE=prod [EVENTS="id id"]
-	$(BIN)/python -m deploy redrive-events --stage $(STAGE) --stack $(STACK) -- $(EVENTS)
+redrive-events: $(VENV)/deploy.stamp ## deliver failed events again: STAGE=prod [EVENTS="id id"]
+	$(DEPLOYING)/python -m deploy redrive-events --stage $(STAGE) --stack $(STACK) -- $(EVENTS)
 
-token: $(VENV)/dev.stamp ## create, list or revoke API tokens: STAGE=prod DO="create --name admin"
-	$(BIN)/python -m deploy token --stage $(STAGE) --stack $(STACK) $(or $(DO),list)
+token: $(VENV)/deploy.stamp ## create, list or revoke API tokens: STAGE=prod DO="create --name admin"
+	$(DEPLOYING)/python -m deploy token --stage $(STAGE) --stack $(STACK) $(or $(DO),list)
 
-secrets: $(VENV)/dev.stamp ## generate an operator's API token, its digest, and a webhook secret
-	@$(BIN)/python -m deploy secrets
+secrets: $(VENV)/deploy.stamp ## generate an operator's API token, its digest, and a webhook secret
+	@$(DEPLOYING)/python -m deploy secrets
 
-restore: $(VENV)/dev.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z [OPTIONS=--accept]
+restore: $(VENV)/deploy.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z [OPTIONS=--accept]
 	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make restore STAGE=$(STAGE) BUCKET=my-bucket AT=…" >&2; exit 1; }
-	$(BIN)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT) $(OPTIONS)
+	$(DEPLOYING)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT) $(OPTIONS)
 	@$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)" && $(MAKE) resume \
 		|| { echo "the consumers are stopped; run make restore again with the same AT, or only start them: make resume STAGE=$(STAGE) STACK=$(STACK)" >&2; exit 1; }
 
 resume: fold ## start the consumers after a restore that failed: STAGE=prod
-	$(BIN)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
+	$(DEPLOYING)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
 
 clean: ## remove generated files, but no data
 	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/made.stamp:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "vu-mi needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1); try make PYTHON=python3.13" >&2; exit 1; }
+
+$(VENV)/made.stamp:
+	@$(CHECK_PYTHON)
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)
 	@touch $@
 
@@ -181,6 +186,12 @@ $(VENV)/run.stamp: requirements-standalone.txt | $(VENV)/made.stamp
 # After run.stamp, so that make -j never runs two pips in one environment.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
 	$(call INSTALL,$(VENV)) -r requirements-dev.txt
+	@touch $@
+
+$(VENV)/deploy.stamp: requirements-deploy.txt
+	@$(CHECK_PYTHON)
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/deploy
+	$(call INSTALL,$(VENV)/deploy) -r requirements-deploy.txt
 	@touch $@
 
 $(VENV)/emulator.stamp: requirements-emulator.txt $(VENV)/dev.stamp

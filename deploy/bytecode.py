@@ -1,26 +1,83 @@
 """Compiled files for the zip, so that Lambda does not compile the sources at each cold start.
 
-Compiled files work with one version of Python, so only the version that Lambda runs makes them.
+Compiled files work with one version of Python. So the package looks for a Python of the version
+that Lambda runs, and has it run this module, which imports only the standard library:
+
+    python3.13 deploy/bytecode.py SOURCES.zip COMPILED.zip
 """
 
 from __future__ import annotations
 
 import importlib.util
 import marshal
+import subprocess
 import sys
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from zipfile import ZipFile
 
-RUNTIME = "cpython-313"
-"""The cache tag of the Python runtime in `.chalice/resources.yaml`."""
+VERSION = "3.13"
+"""The version of the Python runtime in `.chalice/resources.yaml`."""
+SETTING = "LAMBDA_PYTHON"
+"""The environment variable that names a Python of this version."""
+INSTALLED = (f".pyenv/versions/{VERSION}.*", f".local/share/uv/python/cpython-{VERSION}.*")
+"""The folders below the home where pyenv and uv install this version."""
 UNCHECKED_HASH = 0b01
 """The flag of a file that has a hash of its source and is never checked against it (PEP 552)."""
 MARSHAL_VERSION = 2
 """The marshal format whose bytes do not depend on what was compiled before."""
+PRINT_VERSION = "import sys; print(sys.implementation.name, *sys.version_info[:2])"
 
 
-def is_made(runtime: str = RUNTIME) -> bool:
-    """Return whether this Python makes the compiled files of a runtime."""
-    return sys.implementation.cache_tag == runtime
+class WrongPythonError(Exception):
+    """The setting names no Python of the version that Lambda runs."""
+
+
+def find_python(environment: Mapping[str, str]) -> str | None:
+    """Return a Python of the version that Lambda runs, or None. Raises `WrongPythonError`.
+
+    A file that the search path has may be a shim of a version that is not installed.
+    """
+    if named := environment.get(SETTING):
+        if not _is_of_lambda(named):
+            raise WrongPythonError(
+                f"{SETTING}={named} is no Python {VERSION}, which Lambda runs; name one, or unset"
+                f" {SETTING}"
+            )
+        return named
+    return next(filter(_is_of_lambda, _candidates(Path(environment.get("HOME", "/")))), None)
+
+
+def _candidates(home: Path) -> Iterator[str]:
+    yield sys.executable
+    yield f"python{VERSION}"
+    for folder in INSTALLED:
+        yield from map(str, sorted(home.glob(f"{folder}/bin/python{VERSION}")))
+
+
+def _is_of_lambda(python: str) -> bool:
+    try:
+        finished = subprocess.run(  # noqa: S603  fixed arguments
+            [python, "-I", "-S", "-c", PRINT_VERSION], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return False
+    return finished.stdout.split() == ["cpython", *VERSION.split(".")]
+
+
+def compile_with(python: str, sources: Path, compiled: Path) -> None:
+    """Have a Python write the zip of the compiled files of a zip's sources."""
+    subprocess.run(  # noqa: S603  fixed arguments
+        [python, "-I", "-S", __file__, str(sources), str(compiled)], check=True
+    )
+
+
+def compile_all(sources: Path, compiled: Path) -> None:
+    """Write the zip of the compiled files of a zip's sources. Raises `SyntaxError`."""
+    with ZipFile(sources) as given, ZipFile(compiled, "w") as written:
+        for name in given.namelist():
+            if name.endswith(".py"):
+                written.writestr(name_of(name), compile_source(name, given.read(name)))
 
 
 def name_of(source: str) -> str:
@@ -38,3 +95,7 @@ def compile_source(name: str, source: bytes) -> bytes:
     head = importlib.util.MAGIC_NUMBER + UNCHECKED_HASH.to_bytes(4, "little")
     body = marshal.dumps(code, MARSHAL_VERSION)
     return head + importlib.util.source_hash(source) + body
+
+
+if __name__ == "__main__":
+    compile_all(*map(Path, sys.argv[1:]))

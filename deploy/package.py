@@ -1,6 +1,7 @@
 """The package: a template, a zip and bills of materials.
 
-They have the same bytes for the same sources and version of Python.
+They have the same bytes for the same sources, with any version of Python: a Python of the version
+that Lambda runs makes the compiled files.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 import yaml
 
-from deploy import bytecode, http_api, sbom, template
+from deploy import bytecode, http_api, locks, sbom, template
 from deploy.stage import Folder, forget_names
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
@@ -27,26 +29,33 @@ SAMPLE_REGION = "us-east-1"
 """Chalice needs a region. The package does not depend on it."""
 
 PIP_ENVIRONMENT = {
+    "PIP_NO_DEPS": "1",
     "PIP_REQUIRE_HASHES": "1",
     "PIP_ONLY_BINARY": ":all:",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-"""The environment that makes pip refuse files without a hash, and sources, which it would build."""
+"""The environment that makes pip refuse files without a hash, and sources, which it would build.
+
+The lock has all dependencies. pip would require those that only its own version of Python needs.
+"""
 
 
 class PackagingError(Exception):
     """Chalice failed to make the package. The message is its output."""
 
 
-def package(stage: str, out: Path) -> None:
-    """Write the template, the zip and the bills into a folder. Raises `PackagingError`."""
+def package(stage: str, out: Path, python: str | None) -> None:
+    """Write the template, the zip and the bills into a folder. Raises `PackagingError`.
+
+    `python` makes the compiled files. Without it, the zip has none.
+    """
     out.mkdir(parents=True, exist_ok=True)
     work = out / "work"
     shutil.rmtree(work, ignore_errors=True)
     _copy_sources(work)
     _run_chalice(stage, work)
     made = work / "out"
-    normalize(made / "deployment.zip", out / "deployment.zip")
+    normalize(made / "deployment.zip", out / "deployment.zip", python)
     packaged = http_api.replace_rest_api(yaml.safe_load((made / "sam.yaml").read_text()))
     (out / "sam.yaml").write_text(template.dump(template.for_stage(packaged, stage)))
     (out / "deployment.cdx.json").write_text(sbom.describe_package(out / "deployment.zip"))
@@ -55,7 +64,10 @@ def package(stage: str, out: Path) -> None:
 
 
 def _copy_sources(work: Path) -> None:
-    """Copy the sources without bytecode and other stages, so that the project stays unchanged."""
+    """Copy the sources without bytecode and other stages, so that the project stays unchanged.
+
+    The lock keeps only the packages for Lambda's version of Python.
+    """
     ignored = shutil.ignore_patterns("__pycache__", "deployments", "deployed")
     for name in SHIPPED:
         source = template.ROOT / name
@@ -64,6 +76,8 @@ def _copy_sources(work: Path) -> None:
         else:
             work.mkdir(exist_ok=True)
             shutil.copy(source, work / name)
+    lock = work / "requirements.txt"
+    lock.write_text(locks.for_lambda(lock.read_text()))
     forget_names(Folder(work / ".chalice"))
 
 
@@ -81,15 +95,13 @@ def _run_chalice(stage: str, work: Path) -> None:
         raise PackagingError(f"chalice {' '.join(command)}\n{finished.stdout}{finished.stderr}")
 
 
-def normalize(source: Path, target: Path, runtime: str = bytecode.RUNTIME) -> None:
-    """Rewrite a zip with sorted names, one time and mode for all files, and compiled files.
-
-    It has no compiled files if this Python is not the runtime's.
-    """
-    with ZipFile(source) as given, ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as written:
+def normalize(source: Path, target: Path, python: str | None) -> None:
+    """Rewrite a zip with sorted names, one time and mode for all files, and compiled files."""
+    with ZipFile(source) as given:
         files = dict(_read_sources(given))
-        if bytecode.is_made(runtime):
-            files |= _compile_all(files)
+    if python is not None:
+        files |= _compile_all(python, source)
+    with ZipFile(target, "w", ZIP_DEFLATED, compresslevel=9) as written:
         for name in sorted(files):
             entry = ZipInfo(name, EARLIEST_TIME)
             entry.compress_type = ZIP_DEFLATED
@@ -105,9 +117,9 @@ def _read_sources(given: ZipFile) -> Iterator[tuple[str, bytes]]:
             yield name, given.read(name)
 
 
-def _compile_all(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {
-        bytecode.name_of(name): bytecode.compile_source(name, content)
-        for name, content in files.items()
-        if name.endswith(".py")
-    }
+def _compile_all(python: str, sources: Path) -> dict[str, bytes]:
+    with TemporaryDirectory() as folder:
+        compiled = Path(folder) / "compiled.zip"
+        bytecode.compile_with(python, sources, compiled)
+        with ZipFile(compiled) as made:
+            return {name: made.read(name) for name in made.namelist()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -29,11 +29,11 @@ LAMBDA_PACKAGES = ("boto3", "botocore")
 
 def describe_package(package: Path) -> str:
     """Return the bill of a zip: the packages in it, and those of Lambda's runtime."""
-    chalice = [part for part in _read("requirements-dev.txt") if part.name == "chalice"]
+    chalice = [part for part in _read("requirements-deploy.txt") if part.name == "chalice"]
     digest = hashlib.sha256(package.read_bytes()).hexdigest()
     return _write(
         _project([_hash(digest)]),
-        [*_read("requirements.txt"), *chalice],
+        [*_read("requirements.txt", locks.LAMBDA), *chalice],
         [*map(_provided_package, LAMBDA_PACKAGES), _runtime()],
     )
 
@@ -43,8 +43,9 @@ def describe_standalone() -> str:
     return _write(_project(), _read("requirements-standalone.txt"))
 
 
-def _read(lock: str) -> list[LockedPackage]:
-    return [part for part in locks.read(template.ROOT / lock) if part.is_installed()]
+def _read(lock: str, environment: Mapping[str, str] = locks.HERE) -> list[LockedPackage]:
+    parts = locks.read(template.ROOT / lock)
+    return [part for part in parts if part.is_installed(environment)]
 
 
 def _write(

@@ -64,11 +64,14 @@ def new_name() -> str:
 
 
 @contextmanager
-def new_table(client: Any) -> Iterator[DynamoTable]:
-    """Make a table with a name of its own, and delete it at the end of the block."""
+def new_table(client: Any, sender: Any = None) -> Iterator[DynamoTable]:
+    """Make a table with a name of its own, and delete it at the end of the block.
+
+    `sender` is the client of the table itself, by default the same client.
+    """
     name = new_name()
     create_table(client, name)
-    yield DynamoTable(client, name)
+    yield DynamoTable(sender or client, name)
     client.delete_table(TableName=name)
 
 

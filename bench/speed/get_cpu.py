@@ -1,12 +1,14 @@
 """The GET lambda: processor time of one request by how many live views its badge has.
 
-Both sides run boto's client and get stubbed answers in place of the network. The original runs
-Chalice, too.
+Both sides run their clients and get stubbed answers in place of the network. The original runs
+Chalice and boto3, too.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,8 +18,9 @@ from bench import original
 from bench.handlers import handlers_over
 from bench.measuring import cpu_seconds, interleaved, medians
 from bench.stubbed_aws import BADGE_ID, FOLDED, StubbedAws
-from chalicelib.aws import clients, get_views
+from chalicelib.aws import get_views
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.json_client import json_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.concurrency import map_parallel
 from chalicelib.views.view_queue import ViewMessages
@@ -62,9 +65,7 @@ def _resources(aws: StubbedAws) -> GivenResources:
 
 
 def _stubbed_client(service: str, aws: StubbedAws) -> Any:
-    stubbed = clients.aws_client(service)
-    aws.attach(stubbed)
-    return stubbed
+    return json_client(service, os.environ, time.time, aws.send)
 
 
 def _row(aws: StubbedAws, live_views: int, rounds: int) -> Sequence[str]:

@@ -1,4 +1,8 @@
-"""The clients of AWS, created with botocore: boto3 creates the same ones, but takes longer."""
+"""botocore's clients of AWS: for the archive, and for an operator's commands.
+
+Lambda functions use `json_client` for DynamoDB and SQS. An operator has profiles, which it does not
+read. boto3 creates the same clients, but takes longer.
+"""
 
 from __future__ import annotations
 

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from botocore.exceptions import ClientError
-
 from chalicelib.aws.attribute_values import decode_item, encode, encode_item, encode_key
 from chalicelib.aws.dynamodb_writes import single_request, transaction_item
 from chalicelib.aws.errors import TRANSIENT, code_of, meaning, translate_errors
+from chalicelib.lazy import lazy
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE, NotStored
@@ -24,7 +23,11 @@ from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Writ
 from chalicelib.units import Milliseconds
 
 if TYPE_CHECKING:
+    from botocore import exceptions
+    from botocore.exceptions import ClientError
     from types_boto3_dynamodb import DynamoDBClient
+else:
+    exceptions = lazy("botocore.exceptions")
 
 Part = TypeVar("Part")
 
@@ -178,7 +181,7 @@ class DynamoTable:
         with translate_errors():
             try:
                 self._send(operation, request)
-            except ClientError as error:
+            except exceptions.ClientError as error:
                 if code_of(error) == "ConditionalCheckFailedException":
                     raise ConditionFailed({0: _item_in(error.response)}) from error
                 raise
@@ -188,7 +191,7 @@ class DynamoTable:
         with translate_errors():
             try:
                 self._client.transact_write_items(TransactItems=items)
-            except ClientError as error:
+            except exceptions.ClientError as error:
                 if code_of(error) == "TransactionCanceledException":
                     raise _cancellation(error) from error
                 raise

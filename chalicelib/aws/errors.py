@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from botocore.exceptions import (
-    BotoCoreError,
-    ChecksumError,
-    ClientError,
-    ConnectionError,  # noqa: A004  botocore's own
-    HTTPClientError,
-)
-
+from chalicelib.lazy import lazy
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
+
+if TYPE_CHECKING:
+    from botocore import exceptions
+    from botocore.exceptions import ClientError
+else:
+    exceptions = lazy("botocore.exceptions")
 
 TRANSIENT = frozenset(
     {
@@ -60,9 +60,13 @@ def translate_errors() -> Iterator[None]:
     """Raise a `StorageError` in place of botocore's errors."""
     try:
         yield
-    except ClientError as error:
+    except exceptions.ClientError as error:
         raise meaning(error) from error
-    except (HTTPClientError, ConnectionError, ChecksumError) as error:
+    except (
+        exceptions.HTTPClientError,
+        exceptions.ConnectionError,
+        exceptions.ChecksumError,
+    ) as error:
         raise Unavailable(str(error)) from error
-    except BotoCoreError as error:
+    except exceptions.BotoCoreError as error:
         raise Refused(str(error)) from error

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
@@ -21,7 +21,7 @@ from chalicelib.settings import Settings, SettingsError, required
 from chalicelib.views.view_queue import ViewMessages, ViewQueue
 
 if TYPE_CHECKING:
-    from chalicelib.aws import clients, dynamodb, s3, sqs
+    from chalicelib.aws import clients, dynamodb, json_client, s3, sqs
     from chalicelib.events import claims
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks import sender
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from chalicelib.storage.ports import Archive, Queue, Table
 else:
     clients, dynamodb = lazy("chalicelib.aws.clients"), lazy("chalicelib.aws.dynamodb")
+    json_client = lazy("chalicelib.aws.json_client")
     s3, sqs = lazy("chalicelib.aws.s3"), lazy("chalicelib.aws.sqs")
     claims = lazy("chalicelib.events.claims")
     sender = lazy("chalicelib.events.webhooks.sender")
@@ -63,7 +64,7 @@ class AwsResources:
     @uncollected()
     def table(self) -> Table:
         name = required("TABLE_NAME", self.settings.table_name, "the name of the DynamoDB table")
-        return dynamodb.DynamoTable(clients.aws_client("dynamodb"), name)
+        return dynamodb.DynamoTable(self._client("dynamodb"), name)
 
     @cached_property
     def views_queue(self) -> ViewQueue:
@@ -104,12 +105,15 @@ class AwsResources:
 
     @uncollected()
     def _queue(self, setting: str, url: str) -> Queue:
-        return sqs.SqsQueue(_sqs(), required(setting, url, "the URL of an SQS queue"))
+        required(setting, url, "the URL of an SQS queue")
+        return sqs.SqsQueue(self._sqs, url)
 
+    @cached_property
+    def _sqs(self) -> Any:
+        return self._client("sqs")
 
-@cache
-def _sqs() -> Any:
-    return clients.aws_client("sqs")
+    def _client(self, service: str) -> Any:
+        return json_client.json_client(service, self._environment, self.clock)
 
 
 class _Process:

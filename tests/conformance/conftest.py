@@ -7,17 +7,22 @@ engine differs from AWS: `pytest.mark.wrong_on(engine, reason)`.
 from __future__ import annotations
 
 import os
+import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.awsrequest import AWSRequest
+from botocore.hooks import first_non_none_response
 from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
+from chalicelib.aws.connections import Answer, Connections
+from chalicelib.aws.json_client import endpoint_of, json_client
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
@@ -79,7 +84,8 @@ def table(table_engine: str, tmp_path: Path) -> Iterator[Table]:
             yield MemoryTable()
             return
         client = stack.enter_context(_client(table_engine, "dynamodb"))
-        yield stack.enter_context(new_table(client))
+        sender = _function_client(table_engine, "dynamodb", client)
+        yield stack.enter_context(new_table(client, sender))
 
 
 @pytest.fixture
@@ -92,7 +98,8 @@ def queue(engine: str, tmp_path: Path) -> Iterator[QueueUnderTest]:
             return
         client = stack.enter_context(_client(engine, "sqs"))
         url = client.create_queue(QueueName=f"conformance-{uuid.uuid4()}")["QueueUrl"]
-        yield QueueUnderTest(SqsQueue(client, url), lambda: _take_all(client, url))
+        ours = SqsQueue(_function_client(engine, "sqs", client), url)
+        yield QueueUnderTest(ours, lambda: _take_all(client, url))
         client.delete_queue(QueueUrl=url)
 
 
@@ -142,6 +149,23 @@ def _client(engine: str, service: str) -> Iterator[Any]:
         client = aws_client(service) if engine == "moto" else endpoint_client(service)
         yield client
         client.close()
+
+
+def _function_client(engine: str, service: str, client: Any) -> Any:
+    """Return the client of Lambda functions. On moto, its requests take the way of another."""
+    if engine == "endpoint":
+        url = endpoint_of(service, client.meta.region_name, os.environ)
+        patient = Connections(url, client.meta.config.read_timeout)
+        return json_client(service, os.environ, time.time, patient.post)
+
+    def send(headers: Mapping[str, str], body: bytes) -> Answer:
+        url = f"{client.meta.endpoint_url}/"
+        request = AWSRequest("POST", url, headers=headers, data=body)
+        answers = client.meta.events.emit("before-send", request=request.prepare())
+        answered = first_non_none_response(answers)
+        return Answer(answered.status_code, answered.headers, answered.content)
+
+    return json_client(service, os.environ, time.time, send)
 
 
 def _take_all(client: Any, url: str) -> list[str]:

@@ -23,6 +23,8 @@ from deploy import template
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
+THESE_PROGRAMS = (f"DEPLOYING={BIN}", f"AWS={BIN / 'aws'}", "--assume-old=.venv/deploy.stamp")
+"""Arguments of make: the environment of the tests has all that a deployment needs."""
 EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
 DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile")
 """The files that the targets need; the copy leaves out the project's own stages."""
@@ -63,7 +65,7 @@ class Emulator:
             if not name.startswith(("MAKE", "MFLAGS"))
         }
         finished = subprocess.run(  # noqa: S603  our own words
-            ["make", *options, target, f"VENV={BIN.parent}", f"AWS={BIN / 'aws'}", *given],  # noqa: S607
+            ["make", *THESE_PROGRAMS, *options, target, *given],  # noqa: S607
             cwd=self.folder,
             env={**inherited, "AWS_ENDPOINT_URL": self.endpoint},
             capture_output=True,

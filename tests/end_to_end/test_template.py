@@ -42,7 +42,7 @@ from chalicelib.views.count_at_once import AT_ONCE
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
-from deploy import redrive, template
+from deploy import bytecode, redrive, template
 from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.conditions import ALL_FEATURES, Truths, choose, decide, evaluate
 from deploy.stage import SETTINGS, Folder, write_names
@@ -52,7 +52,7 @@ from simulation.aws_events import entry_record
 STAGES = ["prod", "dev"]
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
 USER_ID = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
-MAX_BYTES = 400_000
+MAX_BYTES = 800_000
 """Lambda unpacks the package at a cold start; boto3 alone would be about 15 MB."""
 
 Resources: TypeAlias = dict[str, dict[str, Any]]
@@ -206,11 +206,10 @@ def test_the_zip_is_small(packages: dict[str, Path]) -> None:
 def test_the_zip_has_the_app_the_runtime_of_chalice_and_the_requirements(
     packages: dict[str, Path],
 ) -> None:
-    """python-ulid needs typing_extensions before Python 3.12."""
-    older = {"typing_extensions.py"} if sys.version_info < (3, 12) else set()
+    """python-ulid needs typing_extensions only before Python 3.12."""
     tops = {name.split("/")[0] for name in names(packages["prod"])}
-    modules = {name for name in tops if not name.endswith(".dist-info")}
-    assert modules == {"app.py", "chalice", "chalicelib", "ulid", *older}
+    modules = {name for name in tops - {"__pycache__"} if not name.endswith(".dist-info")}
+    assert modules == {"app.py", "chalice", "chalicelib", "ulid"}
 
 
 def test_the_bill_of_the_package_has_what_is_in_the_zip_and_in_the_runtime(
@@ -236,13 +235,18 @@ def test_the_zip_has_the_sources_as_they_are(packages: dict[str, Path]) -> None:
     }
     with ZipFile(packages["prod"] / "deployment.zip") as zipped:
         ours = [name for name in zipped.namelist() if name.startswith(("app.py", "chalicelib/"))]
-        assert {name: zipped.read(name) for name in ours} == sources
+        given = {name: zipped.read(name) for name in ours if not name.endswith(".pyc")}
+    assert given == sources
 
 
-def test_the_zip_has_neither_bytecode_nor_machine_code(packages: dict[str, Path]) -> None:
-    """So it runs on any processor, and on another Python than that of the packaging machine."""
-    endings = {Path(name).suffix for name in names(packages["prod"])}
-    assert not {".pyc", ".so", ".pyd", ".dylib"} & endings
+def test_the_zip_has_no_machine_code_and_bytecode_of_lambda_alone(
+    packages: dict[str, Path],
+) -> None:
+    """So it runs on any processor, and does not depend on the Python of the packaging machine."""
+    suffixes = {"".join(Path(name).suffixes[-2:]) for name in names(packages["prod"])}
+    assert not {name for name in suffixes if name.endswith((".so", ".pyd", ".dylib"))}
+    compiled = {name for name in suffixes if name.endswith(".pyc")}
+    assert compiled <= {f".cpython-{bytecode.VERSION.replace('.', '')}.pyc"}
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Iterator
 from typing import cast
@@ -30,11 +31,9 @@ def _remove_given_resources() -> Iterator[None]:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> AwsResources:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    return AwsResources(
-        {"TABLE_NAME": "views", "VIEWS_QUEUE_URL": URL, "ARCHIVE_BUCKET": "journals"}
-    )
+def aws() -> AwsResources:
+    names = {"TABLE_NAME": "views", "VIEWS_QUEUE_URL": URL, "ARCHIVE_BUCKET": "journals"}
+    return AwsResources(os.environ | names)
 
 
 def test_given_resources_are_used_until_they_are_removed() -> None:
@@ -109,11 +108,8 @@ def test_the_table_and_the_queue_are_made_once(aws: AwsResources) -> None:
     assert aws.views_queue is aws.views_queue
 
 
-def test_a_function_needs_only_the_settings_of_what_it_uses(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    folding = AwsResources({"TABLE_NAME": "views"})
+def test_a_function_needs_only_the_settings_of_what_it_uses() -> None:
+    folding = AwsResources(os.environ | {"TABLE_NAME": "views"})
     assert isinstance(folding.table, DynamoTable)
     with pytest.raises(SettingsError, match="VIEWS_QUEUE_URL is not set"):
         _ = folding.views_queue

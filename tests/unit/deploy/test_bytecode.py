@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -23,12 +24,12 @@ def brew(self=None, os=NAME):
 """
 
 
-def made(folder: Path, files: dict[str, bytes], runtime: str = HERE) -> list[str]:
-    """Unpack the zip of files for a runtime, as Lambda does; return their names."""
+def made(folder: Path, files: dict[str, bytes], python: str | None = sys.executable) -> list[str]:
+    """Unpack the zip of files, compiled by a Python, as Lambda does; return their names."""
     with ZipFile(folder / "given.zip", "w") as given:
         for name, content in files.items():
             given.writestr(name, content)
-    normalize(folder / "given.zip", folder / "made.zip", runtime)
+    normalize(folder / "given.zip", folder / "made.zip", python)
     with ZipFile(folder / "made.zip") as unpacked:
         unpacked.extractall(folder / "task")
         return unpacked.namelist()
@@ -53,8 +54,7 @@ def test_the_runtime_is_the_one_that_is_deployed() -> None:
         for resource in resources["Resources"].values()
         if "Runtime" in resource.get("Properties", {})
     }
-    assert runtimes == {"python3.13"}
-    assert bytecode.RUNTIME == "cpython-313"
+    assert runtimes == {f"python{bytecode.VERSION}"}
 
 
 def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> None:
@@ -69,14 +69,101 @@ def test_each_source_is_compiled_for_the_runtime_beside_it(tmp_path: Path) -> No
     ]
 
 
-def test_another_python_compiles_nothing(tmp_path: Path) -> None:
-    assert made(tmp_path, {"app.py": SOURCE}, "cpython-27") == ["app.py"]
+def test_without_a_python_nothing_is_compiled(tmp_path: Path) -> None:
+    assert made(tmp_path, {"app.py": SOURCE}, None) == ["app.py"]
+
+
+def test_the_python_of_lambda_makes_the_same_bytes_for_any_other(tmp_path: Path) -> None:
+    """The other Python only starts it."""
+    python = bytecode.find_python(os.environ)
+    if python is None:
+        pytest.skip(f"no Python {bytecode.VERSION} on this machine")
+    made(tmp_path, {"app.py": SOURCE}, python)
+    program = f"import bytecode; print(bytecode.compile_source('app.py', {SOURCE!r}).hex())"
+    finished = subprocess.run(  # noqa: S603  our own words
+        [python, "-c", program],
+        cwd=template.ROOT / "deploy",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    compiled = tmp_path / "task" / "__pycache__" / "app.cpython-313.pyc"
+    assert compiled.read_bytes().hex() == finished.stdout.strip()
+
+
+@dataclass(frozen=True)
+class Home:
+    """A home with programs that print the version of a Python."""
+
+    folder: Path
+
+    def install(self, path: str, version: str) -> str:
+        program = self.folder / path
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho {version}\n")
+        program.chmod(0o755)
+        return str(program)
+
+    def find(self, **environment: str) -> str | None:
+        return bytecode.find_python({"HOME": str(self.folder), **environment})
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return a home, on a machine whose search path and whose Python are of another version."""
+    monkeypatch.setattr(sys, "executable", Home(tmp_path).install("here", "cpython 3 12"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}/bin")
+    return Home(tmp_path)
+
+
+OF_LAMBDA = "cpython 3 13"
+
+
+def test_no_python_of_lambda_is_found_where_there_is_none(home: Home) -> None:
+    home.install(".pyenv/versions/3.13.0/bin/python3.13", "pyenv: not found")
+    home.install(".pyenv/versions/3.12.1/bin/python3.12", "cpython 3 12")
+    assert home.find() is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".pyenv/versions/3.13.0/bin/python3.13",
+        ".local/share/uv/python/cpython-3.13.2-x/bin/python3.13",
+    ],
+)
+def test_a_python_of_lambda_is_found_where_pyenv_and_uv_install_it(home: Home, path: str) -> None:
+    installed = home.install(path, OF_LAMBDA)
+    assert home.find() == installed
+    home.install("bin/python3.13", "pyenv: a shim without a version")
+    assert home.find() == installed
+
+
+def test_the_search_path_comes_before_the_home(home: Home) -> None:
+    home.install(".pyenv/versions/3.13.0/bin/python3.13", OF_LAMBDA)
+    home.install("bin/python3.13", OF_LAMBDA)
+    assert home.find() == "python3.13"
+
+
+def test_the_python_that_packages_comes_first(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", home.install("this", OF_LAMBDA))
+    home.install("bin/python3.13", OF_LAMBDA)
+    assert home.find() == sys.executable
+
+
+def test_the_setting_names_the_python_or_is_an_error(home: Home) -> None:
+    home.install("bin/python3.13", OF_LAMBDA)
+    named = home.install("mine", OF_LAMBDA)
+    assert home.find(LAMBDA_PYTHON=named) == named
+    for wrong in (home.install("other", "pypy 3 13"), "/no/python"):
+        with pytest.raises(bytecode.WrongPythonError, match=f"LAMBDA_PYTHON={wrong} is no Python"):
+            home.find(LAMBDA_PYTHON=wrong)
 
 
 def test_python_runs_the_compiled_file_without_checking_its_source(tmp_path: Path) -> None:
     """An unpacked source has a time that no compiled file has."""
     made(tmp_path, {"package/tea.py": SOURCE})
-    (tmp_path / "task" / "package" / "tea.py").write_text("raise SystemExit('compiled anew')")
+    (tmp_path / "task" / "package" / "tea.py").write_text("raise SystemExit('compiled again')")
 
     assert run(tmp_path / "task", "from package.tea import NAME; print(NAME)") == "tea\n"
 

@@ -26,14 +26,15 @@ STEPS = ["restore", "package", "package", "deploy", "describe-stacks", "fold", "
 
 def restore(folder: Path, failing: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """Run the target with programs that only write their step, of which one fails."""
-    programs = folder / "venv" / "bin"
+    environment = folder / "venv"
+    programs = environment / "deploy" / "bin"
     programs.mkdir(parents=True)
     for name, script in (("python", PYTHON), ("aws", AWS)):
         (programs / name).write_text(script)
         (programs / name).chmod(0o755)
     shutil.copy2(template.ROOT / "Makefile", folder)
-    _mark_installed(programs.parent, folder)
-    given = (f"VENV={programs.parent}", f"AWS={programs / 'aws'}", "STAGE=prod", "BUCKET=b")
+    _mark_installed(environment, folder)
+    given = (f"VENV={environment}", f"AWS={programs / 'aws'}", "STAGE=prod", "BUCKET=b")
     finished = subprocess.run(  # noqa: S603  our own words
         ["make", "restore", *given, "AT=2026-11-20T10:00:00Z"],  # noqa: S607
         cwd=folder,
@@ -47,9 +48,7 @@ def restore(folder: Path, failing: str) -> tuple[subprocess.CompletedProcess[str
 
 def _mark_installed(environment: Path, folder: Path) -> None:
     """Make each file older than those that depend on it, so that nothing is installed."""
-    locks = [folder / name for name in ("requirements-standalone.txt", "requirements-dev.txt")]
-    stamps = [environment / f"{name}.stamp" for name in ("made", "run", "dev")]
-    for age, path in enumerate([*locks, *stamps]):
+    for age, path in enumerate((folder / "requirements-deploy.txt", environment / "deploy.stamp")):
         path.touch()
         os.utime(path, (age, age))
 
