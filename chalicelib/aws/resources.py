@@ -64,7 +64,7 @@ class AwsResources:
     @uncollected()
     def table(self) -> Table:
         name = required("TABLE_NAME", self.settings.table_name, "the name of the DynamoDB table")
-        return dynamodb.DynamoTable(self._client("dynamodb"), name)
+        return dynamodb.DynamoTable(self._open("dynamodb"), name)
 
     @cached_property
     def views_queue(self) -> ViewQueue:
@@ -110,9 +110,9 @@ class AwsResources:
 
     @cached_property
     def _sqs(self) -> Any:
-        return self._client("sqs")
+        return self._open("sqs")
 
-    def _client(self, service: str) -> Any:
+    def _open(self, service: str) -> Any:
         return json_client.json_client(service, self._environment, self.clock)
 
 

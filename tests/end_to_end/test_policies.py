@@ -1053,12 +1053,13 @@ def test_the_rights_of_every_write_in_a_transaction_are_known() -> None:
     assert len(writes) == len(get_args(Write))
 
 
-def test_clients_are_made_in_one_place_and_used_in_three() -> None:
+def test_clients_are_made_in_two_places_and_used_in_three() -> None:
     """No other module has a client, so these tests see every request."""
     for path in SOURCES:
         found = words(path)
         name = path.relative_to(template.ROOT).as_posix()
         assert ("create_client" in found) == (name == "chalicelib/aws/clients.py")
+        assert ("json_client" in found) == (name == "chalicelib/aws/resources.py")
         assert ("_client" in found) == (name in ADAPTERS)
         assert not {"resource", "Session"} & found
         # A request has a client too, which one module reads.

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Iterator
 from contextlib import closing
-from threading import Thread
+from threading import Semaphore, Thread
 from urllib.parse import urlsplit
 
 import pytest
@@ -28,6 +28,7 @@ class Endpoint:
         port = self._server.getsockname()[1]
         self.connections = Connections(urlsplit(f"http://127.0.0.1:{port}/"))
         self.requests: list[bytes] = []
+        self.closed = Semaphore(0)
         self._thread = Thread(target=self._serve, args=(connections,), daemon=True)
         self._thread.start()
 
@@ -38,6 +39,7 @@ class Endpoint:
                 for answer in answers:
                     self.requests.append(_request(connection))
                     connection.sendall(answer)
+            self.closed.release()
 
     def close(self) -> None:
         self.connections.close()
@@ -83,6 +85,7 @@ def test_a_connection_that_the_server_closed_is_replaced(last: bytes) -> None:
     with closing(Endpoint([last], [ANSWER])) as endpoint:
         connections = endpoint.connections
         connections.post({}, b"")
+        assert endpoint.closed.acquire(timeout=5)
         assert connections.post({}, b"").status == 200
 
 
