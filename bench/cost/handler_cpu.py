@@ -1,7 +1,7 @@
 """`python -m bench.cost.handler_cpu`: measure `cpu_ms` in `prices.json` again, and put it there.
 
 The measurement is the processor time of one warm run of each handler, with AWS stubbed in this
-process. boto builds and signs each request and parses each answer, without a network.
+process. The clients build and sign each request and parse each answer, without a network.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +42,7 @@ from bench.handlers import Shelf, handlers_over
 from bench.measuring import cpu_seconds, interleaved, medians
 from bench.stubbed_aws import BADGE_ID, LATER, Answer, StubbedAws, count_of_the_original, summary
 from chalicelib.aws.attribute_values import encode, encode_item, encode_key
+from chalicelib.aws.json_client import json_client
 from chalicelib.concurrency import map_parallel
 from chalicelib.events.event import Status, batches, key, message
 from chalicelib.http import authentication
@@ -119,10 +122,9 @@ def main() -> int:
     """Measure every handler."""
     isolate(os.environ)
     aws = StubbedTable()
-    designs = [Design.vu_mi(), Design.original()]
-    for design in designs:
-        aws.attach(design.dynamodb)
-        aws.attach(design.sqs)
+    designs = [_vu_mi(aws), Design.original()]
+    for client in (designs[1].dynamodb, designs[1].sqs):
+        aws.attach(client)
     # Threads handle events and batches of several badges.
     with handlers_over(given_on_aws(designs[0], map_parallel, Shelf(), lambda: LATER)):
         cpu_ms = {
@@ -138,6 +140,14 @@ def main() -> int:
         }
     put_measured("cpu_ms", cpu_ms)
     return 0
+
+
+def _vu_mi(aws: StubbedTable) -> Design:
+    """Return this project's design with the clients of Lambda functions."""
+    dynamodb, sqs = (
+        json_client(service, os.environ, time.time, aws.send) for service in ("dynamodb", "sqs")
+    )
+    return replace(Design.vu_mi(), dynamodb=dynamodb, sqs=sqs)
 
 
 def _of_gets(designs: Sequence[Design], aws: StubbedTable) -> dict[str, dict[str, float]]:
