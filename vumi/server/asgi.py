@@ -79,10 +79,9 @@ class Application:
             self.connections.enter(peer, Phase.IDLE)
 
     async def _respond(self, scope: Scope, receive: Receive, peer: Peer) -> Response:
-        self.connections.enter(peer, Phase.BODY)
+        self.connections.enter(peer, Phase.ANSWER)
         try:
             body = await self._body(receive, peer) if framing.check(scope) else b""
-            self.connections.enter(peer, Phase.ANSWER)
             headers = _headers(scope["headers"])
             client = self._proxies.client_of(peer[0], headers.get("x-forwarded-for", ""))
             return await self._answer(_request(scope, headers, body, client))
@@ -91,13 +90,16 @@ class Application:
 
     async def _body(self, receive: Receive, peer: Peer) -> bytes:
         """Return the body of a request. Raises `BodyTooSlowError` and `TooManyBodiesError`."""
+        self.connections.enter(peer, Phase.BODY)
         if not self.connections.may_send_body(peer):
             raise TooManyBodiesError(self.connections.limits.bodies)
         try:
             async with asyncio.timeout(self._body_seconds):
-                return await _whole(receive)
+                body = await _whole(receive)
         except TimeoutError:
             raise BodyTooSlowError(self._body_seconds) from None
+        self.connections.enter(peer, Phase.ANSWER)
+        return body
 
 
 async def _whole(receive: Receive) -> bytes:

@@ -84,12 +84,13 @@ class Connections:
 
     def enter(self, peer: Peer, phase: Phase) -> None:
         """Note that the request of a connection has reached a phase."""
-        before = self._open.pop(peer, None)
-        holder = before.holder if before else self._holder(peer[0])
-        unread_since = before.unread_since if before else None
-        self._open[peer] = Connection(holder, phase, self.clock(), unread_since)
-        self._count_body(before, -1)
-        self._count_body(self._open[peer], 1)
+        connection = self._open.get(peer)
+        if connection is None:
+            self._open[peer] = connection = Connection(self._holder(peer[0]), phase, self.clock())
+        else:
+            self._count_body(connection, -1)
+            connection.phase, connection.since = phase, self.clock()
+        self._count_body(connection, 1)
 
     def update(self, seen: Mapping[Peer, Accepted], began: Seconds) -> None:
         """Note which connections are open; `began` is when the look at them began."""
@@ -112,8 +113,8 @@ class Connections:
         closing.update(self._too_many(closing))
         return closing
 
-    def _count_body(self, one: Connection | None, number: int) -> None:
-        if one is not None and one.phase is Phase.BODY:
+    def _count_body(self, one: Connection, number: int) -> None:
+        if one.phase is Phase.BODY:
             self._bodies[one.holder] += number
             if not self._bodies[one.holder]:
                 del self._bodies[one.holder]
