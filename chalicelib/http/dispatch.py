@@ -67,12 +67,17 @@ def _for_https(response: Response, resources: Resources) -> Response:
 
 
 def _resolve(table: RouteTable, request: Request) -> tuple[Route, Request]:
-    """Return the route of a request, and the request with its path decoded."""
+    """Return the route of a request, and the request with its path decoded.
+
+    A path without parameters is a route's own, so it has nothing to decode.
+    """
     match = table.find(request.path)
     if match is None:
         raise NotFoundError("there is no such route")
     route = match.routes.get(request.method)
     if route is None:
         raise MethodNotAllowedError(", ".join(sorted(match.routes)))
+    if not match.parameters:
+        return route, request
     parameters = {name: unquote(value) for name, value in match.parameters.items()}
     return route, replace(request, path=unquote(request.path), path_parameters=parameters)
