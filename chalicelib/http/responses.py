@@ -11,15 +11,16 @@ from chalicelib.http.messages import Response
 NOT_STORED = {"Cache-Control": "no-store"}
 NOSNIFF = {"X-Content-Type-Options": "nosniff"}
 """Browsers must not take a response for another type than its own (Fetch standard)."""
+TYPES = {"Content-Type": "application/json", **NOSNIFF}
+
+to_compact_json = json_codec.JSONEncoder(separators=(",", ":")).encode
 
 
 def json(
     body: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] = NOT_STORED
 ) -> Response:
     """Return a JSON response, which no cache may keep unless `headers` say so."""
-    text = json_codec.dumps(body, separators=(",", ":"))
-    types = {"Content-Type": "application/json", **NOSNIFF}
-    return Response(status, {**types, **headers}, text.encode())
+    return Response(status, {**TYPES, **headers}, to_compact_json(body).encode())
 
 
 def no_content() -> Response:
