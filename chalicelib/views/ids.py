@@ -47,6 +47,12 @@ def normalise(raw: str) -> str:
     if not badge_id:
         raise BadIdError("the id is empty: give one like owner/name")
     _check_length(badge_id, MAX_CHARACTERS)
+    if not badge_id.isprintable():  # printable characters have none of the refused categories
+        _check_characters(badge_id)
+    return badge_id
+
+
+def _check_characters(badge_id: str) -> None:
     try:
         check_characters(badge_id, "the id")
     except ValueError as wrong:
@@ -55,7 +61,6 @@ def normalise(raw: str) -> str:
         if unicodedata.category(character) == FORMAT:
             point = f"U+{ord(character):04X}"
             raise BadIdError(f"the id has {point}, a character that is not shown: leave it out")
-    return badge_id
 
 
 def _check_length(given: str, most: int) -> None:

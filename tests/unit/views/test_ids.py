@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 
 import pytest
@@ -54,6 +55,16 @@ def test_a_missing_an_empty_and_a_repeated_id_have_different_errors() -> None:
         ids.parse([""])
     with pytest.raises(BadIdError, match="give one id, not 2"):
         ids.parse(["a", "b"])
+
+
+@pytest.mark.parametrize("category", ["Cc", "Cf", "Cs"])
+def test_no_id_has_a_control_a_format_or_half_a_surrogate_character(category: str) -> None:
+    characters = (chr(point) for point in range(sys.maxunicode + 1))
+    refused = [one for one in characters if unicodedata.category(one) == category]
+
+    for character in refused:
+        with pytest.raises(BadIdError, match="leave it out"):
+            ids.normalise(f"a{character}")
 
 
 def test_an_id_has_at_most_200_characters_however_many_bytes() -> None:
