@@ -44,10 +44,12 @@ def one(
     An empty text is a value if it `may_be_empty`. Raises `BadRequestError` for a parameter that
     is given twice, or that `read` refuses with a `ValueError`.
     """
-    values = query.get(name, ())
+    values = query.get(name)
+    if not values:
+        return default
     if len(values) > 1:
         raise BadRequestError(f"{name}: give one, not {len(values)}")
-    if not values or (values[0] == "" and not may_be_empty):
+    if values[0] == "" and not may_be_empty:
         return default
     try:
         return read(values[0])
