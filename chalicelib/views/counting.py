@@ -137,5 +137,5 @@ def take(view: View, queue: ViewQueue, store: Store) -> bool:
 def _split(badge_id: str, page: Sequence[Item]) -> tuple[Summary, list[str]]:
     """Split a page into the summary, if it has one, and the sort keys of the views."""
     has_summary = bool(page) and page[0]["SK"] == keys.SUMMARY
-    summary = Summary.of(badge_id, page[0] if has_summary else {})
+    summary = Summary.of(badge_id, page[0]) if has_summary else Summary(badge_id)
     return summary, [text(item, "SK") for item in page[has_summary:]]

@@ -23,6 +23,7 @@ from chalicelib.views import keys
 HOURS_OF_DAY = 24
 HOURS = {hour: f"h{hour:02}" for hour in range(HOURS_OF_DAY)}
 """The attributes of a day that have the views of each hour."""
+HOUR_OF = {name: hour for hour, name in HOURS.items()}
 
 
 class Hour(NamedTuple):
@@ -48,7 +49,7 @@ class Day:
     @classmethod
     def of(cls, day: str, attributes: Mapping[str, Value]) -> Day:
         """Decode a day from the attributes `h00` to `h23`."""
-        hours = {h: number(attributes, name) for h, name in HOURS.items() if name in attributes}
+        hours = {HOUR_OF[name]: number(attributes, name) for name in attributes if name in HOUR_OF}
         return cls(day, {hour: views for hour, views in hours.items() if views})
 
     @property
