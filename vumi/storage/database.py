@@ -112,10 +112,13 @@ class Database:
         """
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
         sound = partial(self._while_sound, job)
-        with _translate_errors(), self._watch():
+        try:
             if inside is None:
                 return self._commits.run(sound)
             return nested(inside, sound, savepoint=not in_one_statement)
+        except sqlite3.Error as error:
+            self._note(error)
+            raise to_storage_error(error) from error
 
     def in_one_commit(self, function: Callable[[], Result]) -> Result:
         """Call a function whose writes, and those of other such functions, share one commit.
@@ -155,11 +158,14 @@ class Database:
     def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query, which sees committed writes, and in a commit its own."""
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
-        with _translate_errors(), self._watch():
+        try:
             if inside is not None:
                 return inside.execute(sql, arguments).fetchall()
             with self._reader() as reader:
                 return reader.execute(sql, arguments).fetchall()
+        except sqlite3.Error as error:
+            self._note(error)
+            raise to_storage_error(error) from error
 
     def close(self) -> None:
         """Close every connection; the last one writes the WAL to the file."""
@@ -170,8 +176,11 @@ class Database:
     def _while_sound(self, job: Job[Result], connection: sqlite3.Connection) -> Result:
         """Do a job; fail if the file is corrupt before or after it."""
         self._check_sound()
-        with self._watch():
+        try:
             result = job(connection)
+        except sqlite3.Error as error:
+            self._note(error)
+            raise
         self._check_sound()
         return result
 
@@ -179,18 +188,11 @@ class Database:
         if self._corrupt:
             raise _CorruptFileError(self._corrupt)
 
-    @contextmanager
-    def _watch(self) -> Iterator[None]:
+    def _note(self, error: sqlite3.Error) -> None:
         """Note that the file is corrupt before another write can begin or be committed."""
-        try:
-            yield
-        except sqlite3.Error as error:
-            if _code(error) in BROKEN and not self._corrupt:
-                self._corrupt = str(error)
-                telemetry.event(
-                    logging.CRITICAL, "file_corrupt", file=str(self._path), fix=WAY_BACK
-                )
-            raise
+        if _code(error) in BROKEN and not self._corrupt:
+            self._corrupt = str(error)
+            telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self._path), fix=WAY_BACK)
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:

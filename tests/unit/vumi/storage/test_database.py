@@ -260,6 +260,20 @@ def test_a_corrupt_file_is_still_read_but_no_longer_written(
     assert [item["SK"] for item in table.query("p", limit=9)] == ["s"]
 
 
+def test_nothing_is_written_after_a_read_finds_the_file_corrupt(path: Path) -> None:
+    with closing(Database(path)) as database:
+        [(root,)] = database.read("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'")
+        [(size,)] = database.read("PRAGMA page_size")
+    with path.open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(b"\xff" * size)
+    with closing(Database(path)) as database:
+        with pytest.raises(Corrupt):
+            database.read("SELECT * FROM messages")
+        with pytest.raises(Corrupt):
+            SqliteTable(database).put_all([{"PK": "p", "SK": "s"}])
+
+
 def test_a_commit_in_which_the_file_is_found_corrupt_is_undone(
     database: Database, table: SqliteTable
 ) -> None:
