@@ -59,8 +59,8 @@ class SqliteTable:
         )
         if not attributes:
             return [_item(*row) for row in rows]
-        names = _names_pattern(tuple(attributes))
-        return [_select(row, attributes, names) for row in rows]
+        select = _projection(tuple(attributes)).select
+        return [select(row) for row in rows]
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         [(found,)] = self._database.read(
@@ -197,17 +197,23 @@ def _item(pk: str, sk: str, attributes: str) -> Item:
     return item
 
 
-@cache
-def _names_pattern(attributes: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that finds any of these names in an item's JSON."""
-    return re.compile("|".join(re.escape(json.dumps(name)) for name in attributes))
+class _Projection:
+    """Some attributes of items; JSON without their names, as of views, is not parsed."""
+
+    def __init__(self, attributes: tuple[str, ...]) -> None:
+        self._attributes = attributes
+        self._keys = [(part, name) for part, name in enumerate(("PK", "SK")) if name in attributes]
+        self._names = re.compile("|".join(re.escape(json.dumps(name)) for name in attributes))
+
+    def select(self, row: tuple[str, str, str]) -> Item:
+        """Return the attributes of the item in a row."""
+        if not self._names.search(row[-1]):
+            return {name: row[part] for part, name in self._keys}
+        item = _item(*row)
+        return {name: item[name] for name in self._attributes if name in item}
 
 
-def _select(row: tuple[str, str, str], attributes: Sequence[str], names: re.Pattern[str]) -> Item:
-    """Return some attributes of an item; JSON without their names, as of views, is not parsed."""
-    pk, sk, text = row
-    item = _item(*row) if names.search(text) else {"PK": pk, "SK": sk}
-    return {name: value for name, value in item.items() if name in attributes}
+_projection = cache(_Projection)
 
 
 @dataclass(frozen=True, slots=True)
