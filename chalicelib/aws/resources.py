@@ -91,9 +91,8 @@ class AwsResources:
     @uncollected()
     def archive(self) -> Archive:
         bucket = self.settings.archive_bucket
-        return s3.S3Archive(
-            clients.aws_client("s3"), required("ARCHIVE_BUCKET", bucket, "the name of an S3 bucket")
-        )
+        required("ARCHIVE_BUCKET", bucket, "the name of an S3 bucket")
+        return s3.S3Archive(clients.aws_client("s3"), bucket)
 
     def event_queue(self, name: str) -> Queue | None:
         url = self.settings.event_queues.get(name)

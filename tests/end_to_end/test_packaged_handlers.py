@@ -222,6 +222,13 @@ def test_lambda_starts_a_function_with_its_clients(aws: Lambda, handler: str) ->
     event = events.sqs_event({}) if handler in CONSUMERS else {}
     started = aws.run(handler, event, **{ON_LAMBDA: "vu-mi"})
     assert ("chalicelib.aws.dynamodb" in started.imported) is (handler != AUTHORIZE)
+    assert "botocore" not in started.imported
+
+
+def test_only_the_function_with_a_bucket_starts_with_botocore(aws: Lambda) -> None:
+    settings = {ON_LAMBDA: "vu-mi", "ARCHIVE_BUCKET": "archive"}
+    started = aws.run(ARCHIVE, events.sqs_event({}), **settings)
+    assert "botocore" in started.imported
 
 
 @pytest.mark.parametrize(
