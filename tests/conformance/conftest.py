@@ -10,7 +10,7 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ def table(table_engine: str, tmp_path: Path) -> Iterator[Table]:
             yield MemoryTable()
             return
         client = stack.enter_context(_client(table_engine, "dynamodb"))
-        sender = _function_client(table_engine, "dynamodb", client)
+        sender = stack.enter_context(_function_client(table_engine, "dynamodb", client))
         yield stack.enter_context(new_table(client, sender))
 
 
@@ -98,7 +98,7 @@ def queue(engine: str, tmp_path: Path) -> Iterator[QueueUnderTest]:
             return
         client = stack.enter_context(_client(engine, "sqs"))
         url = client.create_queue(QueueName=f"conformance-{uuid.uuid4()}")["QueueUrl"]
-        ours = SqsQueue(_function_client(engine, "sqs", client), url)
+        ours = SqsQueue(stack.enter_context(_function_client(engine, "sqs", client)), url)
         yield QueueUnderTest(ours, lambda: _take_all(client, url))
         client.delete_queue(QueueUrl=url)
 
@@ -151,12 +151,14 @@ def _client(engine: str, service: str) -> Iterator[Any]:
         client.close()
 
 
-def _function_client(engine: str, service: str, client: Any) -> Any:
-    """Return the client of Lambda functions. On moto, its requests take the way of another."""
+@contextmanager
+def _function_client(engine: str, service: str, client: Any) -> Iterator[Any]:
+    """Make the client of Lambda functions. On moto, its requests take the way of another."""
     if engine == "endpoint":
         url = endpoint_of(service, client.meta.region_name, os.environ)
-        patient = Connections(url, client.meta.config.read_timeout)
-        return json_client(service, os.environ, time.time, patient.post)
+        with closing(Connections(url, client.meta.config.read_timeout)) as patient:
+            yield json_client(service, os.environ, time.time, patient.post)
+        return
 
     def send(headers: Mapping[str, str], body: bytes) -> Answer:
         url = f"{client.meta.endpoint_url}/"
@@ -165,7 +167,7 @@ def _function_client(engine: str, service: str, client: Any) -> Any:
         answered = first_non_none_response(answers)
         return Answer(answered.status_code, answered.headers, answered.content)
 
-    return json_client(service, os.environ, time.time, send)
+    yield json_client(service, os.environ, time.time, send)
 
 
 def _take_all(client: Any, url: str) -> list[str]:
