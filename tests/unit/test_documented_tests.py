@@ -39,7 +39,7 @@ def test_each_test_that_a_document_names_exists(document: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "heading", "column"),
     [
-        ("ARCHITECTURE.md", "### What API Gateway does to a request", 3),
+        ("ARCHITECTURE.md", "### Requests through API Gateway", 3),
         ("OPERATIONS.md", BEHAVIOURS, 2),
     ],
 )
