@@ -217,7 +217,8 @@ def test_a_cursor_that_is_slightly_ahead_stays(table: Table) -> None:
 
 
 def test_setting_the_cursor_back_is_logged(table: Table, caplog: pytest.LogCaptureFixture) -> None:
-    swept(table, AT + 60 * MINUTE)
+    """The time is in whole seconds."""
+    swept(table, AT + 60 * MINUTE + 500)
     swept(table, AT)
     assert logged_events(caplog) == [(logging.WARNING, "sweep_cursor_ahead", {"seconds": 3600})]
 
