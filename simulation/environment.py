@@ -1,7 +1,8 @@
-"""The project's folder, and an environment without an AWS account."""
+"""The project's folder, an environment without an AWS account, and a free port of loopback."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import MutableMapping
 from pathlib import Path
 
@@ -26,3 +27,10 @@ def isolate(environment: MutableMapping[str, str]) -> None:
     for name in [name for name in environment if name.startswith("AWS_")]:
         del environment[name]
     environment.update(ENVIRONMENT)
+
+
+def free_port() -> int:
+    """Return a port of loopback on which nothing listens now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

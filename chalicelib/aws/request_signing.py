@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chalicelib.units import Seconds
 
@@ -25,8 +25,8 @@ class Signer:
     """
 
     key_id: str
-    secret: str
-    token: str
+    secret: str = field(repr=False)
+    token: str = field(repr=False)
     region: str
     service: str
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import boto3
 import yaml
 
 from deploy import template
+from simulation.environment import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
@@ -116,9 +116,7 @@ class Emulator:
 def running(folder: Path) -> Iterator[Emulator]:
     """Start the emulator on a free port; stop it at the end of the block."""
     assert EMULATOR.exists(), "the emulator is not installed; run: make test"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port)}
     with (folder / "emulator.log").open("w") as log:
         process = subprocess.Popen(  # noqa: S603  our own words

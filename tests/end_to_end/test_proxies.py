@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 import pytest
 
+from simulation.environment import free_port
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
 
 NGINX = """
@@ -101,11 +102,6 @@ def port(
     (folder / name).write_text(text)
     with started(command(folder), folder, port):
         yield port
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 @contextmanager
