@@ -23,7 +23,7 @@ DAY = 86_400
 
 @pytest.fixture
 def installation() -> MemoryInstallation:
-    """Views of `a/b`: three of today and two of yesterday, which are folded."""
+    """Give `a/b` three views of today and two of yesterday, which are folded."""
     installation = MemoryInstallation(clock=lambda: NOON)
     take(installation, NOON - DAY, 2)
     installation.folder.fold_all("a/b")

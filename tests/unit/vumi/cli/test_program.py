@@ -99,8 +99,8 @@ def test_a_shell_completes_commands_and_options(
     """It asks the program by environment variables, as its script does."""
     assert main(["completion", shell]) == 0
     assert "_VUMI_COMPLETE" in capsys.readouterr().out
-    monkeypatch.setenv("COMP_WORDS", "vumi rede")
-    monkeypatch.setenv("COMP_CWORD", "rede" if shell == "fish" else "1")
+    monkeypatch.setenv("COMP_WORDS", "vumi redr")
+    monkeypatch.setenv("COMP_CWORD", "redr" if shell == "fish" else "1")
     monkeypatch.setenv("_VUMI_COMPLETE", f"{shell}_complete")
     with pytest.raises(SystemExit) as ended:
         main([])
