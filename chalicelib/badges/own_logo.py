@@ -111,7 +111,7 @@ class _Reader:
         if self._depth == 1:
             self._start_root(tag, attributes)
         elif self._depth > MAX_DEPTH:
-            raise ValueError(f"the SVG is nested deeper than {MAX_DEPTH}: flatten its groups")
+            raise ValueError(f"the SVG is nested deeper than {MAX_DEPTH}: flatten it")
         elif tag not in SILENT:
             self._copy(tag, attributes)
 

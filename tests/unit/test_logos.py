@@ -14,7 +14,7 @@ from tests.logos import LICENCES, OF_PACKAGE, WANTED
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path d="{}"/></svg>'
 SVGO = """#!/bin/sh
 # Writes the decimals into each path instead of shortening it.
-sed -i "s/h/h$DECIMALS/" "$3"/*.svg
+sed -i "s/0h/0h$DECIMALS/" "$3"/*.svg
 """
 
 
