@@ -124,8 +124,8 @@ class _Reader:
 
     def _copy(self, tag: str, attributes: dict[str, str]) -> None:
         if tag not in SHAPES and tag != "g":
-            known = ", ".join(SHAPES)
-            raise ValueError(f"no {_name(tag)} in a logo: draw it with g, {known}")
+            shapes = ", ".join(SHAPES)
+            raise ValueError(f"no {_name(tag)} in a logo: draw it with g, {shapes}")
         self.draws |= tag in SHAPES
         known = {**LOOK, **SHAPES.get(tag, {}), "transform": TRANSFORM}
         self.pieces.append(f"<{tag}{_write(tag, attributes, known)}>")
