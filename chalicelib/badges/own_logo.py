@@ -17,8 +17,8 @@ from chalicelib.http.query import shown
 PREFIX = "data:image/svg+xml;base64,"
 MAX_LENGTH = 4_000
 """The length of the longest data URL. A badge has at most 4,096 bytes, with its logo."""
-MAX_DEPTH = 16
-"""The deepest nesting of elements. Programs that draw SVG stop at 256."""
+MAX_ELEMENTS, MAX_DEPTH = 200, 16
+"""The most elements, and their deepest nesting. Programs that draw SVG stop at a depth of 256."""
 MIN_SIDE, MAX_NUMBER = 1e-3, 1e6
 """The bounds of a view box, and of the numbers in it."""
 NAMESPACE = "http://www.w3.org/2000/svg"
@@ -52,6 +52,8 @@ LOOK: Mapping[str, re.Pattern[str]] = {
     **dict.fromkeys(("stroke-width", "stroke-miterlimit"), LENGTH),
 }
 """The attributes of every element, also inside `style`."""
+KNOWN = {tag: {**LOOK, **own, "transform": TRANSFORM} for tag, own in {"g": {}, **SHAPES}.items()}
+"""The elements that are copied, with all their attributes."""
 SILENT = {"title", "desc"}
 """The elements that are left out with their text."""
 IGNORED = re.compile(
@@ -91,6 +93,7 @@ class _Reader:
         self.pieces: list[str] = []
         self.view_box = ""
         self.draws = False
+        self._elements = 0
         self._depth = 0
 
     def read(self, document: str) -> None:
@@ -107,9 +110,12 @@ class _Reader:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         tag = name.removeprefix(f"{NAMESPACE} ")
+        self._elements += 1
         self._depth += 1
         if self._depth == 1:
             self._start_root(tag, attributes)
+        elif self._elements > MAX_ELEMENTS:
+            raise ValueError(f"the SVG has more than {MAX_ELEMENTS} elements: join its paths")
         elif self._depth > MAX_DEPTH:
             raise ValueError(f"the SVG is nested deeper than {MAX_DEPTH}: flatten it")
         elif tag not in SILENT:
@@ -123,12 +129,10 @@ class _Reader:
         self.pieces.append(f"<g{_write(tag, look, LOOK)}>")
 
     def _copy(self, tag: str, attributes: dict[str, str]) -> None:
-        if tag not in SHAPES and tag != "g":
-            shapes = ", ".join(SHAPES)
-            raise ValueError(f"no {_name(tag)} in a logo: draw it with g, {shapes}")
+        if tag not in KNOWN:
+            raise ValueError(f"no {_name(tag)} in a logo: draw it with {', '.join(KNOWN)}")
         self.draws |= tag in SHAPES
-        known = {**LOOK, **SHAPES.get(tag, {}), "transform": TRANSFORM}
-        self.pieces.append(f"<{tag}{_write(tag, attributes, known)}>")
+        self.pieces.append(f"<{tag}{_write(tag, attributes, KNOWN[tag])}>")
 
     def _end(self, name: str) -> None:
         tag = "g" if self._depth == 1 else name.removeprefix(f"{NAMESPACE} ")

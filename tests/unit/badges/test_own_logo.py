@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chalicelib.badges import own_logo
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
-from chalicelib.badges.own_logo import LOOK, MAX_DEPTH, MAX_LENGTH, PREFIX, SHAPES
+from chalicelib.badges.own_logo import LOOK, MAX_DEPTH, MAX_ELEMENTS, MAX_LENGTH, PREFIX, SHAPES
 from chalicelib.badges.svg import MAX_BYTES, draw
 from chalicelib.badges.svg_styles import STYLES
 
@@ -185,12 +185,15 @@ def test_a_document_that_is_no_logo_is_refused(given_url: str, says: str) -> Non
     assert len(said) <= FITS
 
 
-def test_the_deepest_and_longest_logos_are_read() -> None:
+def test_the_deepest_richest_and_longest_logos_are_read() -> None:
     groups = MAX_DEPTH - 2
     assert (
         parse("<g>" * groups + '<path d="M0 0"/>' + "</g>" * groups).shapes.count("<g>")
         == groups + 1
     )
+    shape = '<path d="M0 0"/>'
+    most = parse("<g/>" * (MAX_ELEMENTS - 2) + shape)
+    assert most.shapes.count("<g/>") == MAX_ELEMENTS - 2
     room = (MAX_LENGTH - len(PREFIX)) // 4 * 3
     start, end = '<svg viewBox="0 0 9 9"><path d="', '"/></svg>'
     longest = url(f"{start}{'0' * (room - len(start) - len(end))}{end}")
