@@ -289,15 +289,21 @@ def test_an_owner_sees_what_is_set_and_no_view_is_counted(api: Api) -> None:
         assert answer.body == {
             "id": "mona",
             "names": ["mona", "octocat"],
+            "aliases": ["octocat"],
             "base": 7,
             "count": 8,
             "frozen": True,
             "created": "2026-03-14T12:00:00.000Z",
+            "reset": None,
+            "proven": None,
+            "granted": False,
         }
     api.patch(secret, rename="octocat", frozen=False, base=0)
     shown = api.get(secret).body
     assert (shown["id"], shown["names"]) == ("octocat", ["mona", "octocat"])
     assert (shown["base"], shown["count"], shown["frozen"]) == (0, 1, False)
+    api.patch(secret, reset=True)
+    assert api.get(secret).body["reset"] == "2026-03-14T12:00:05.000Z"
     assert api.queue.bodies == []
 
 
@@ -394,8 +400,8 @@ def test_a_body_of_more_than_16_kib_is_refused_before_it_is_read(api: Api) -> No
         ({"id": "octocat", "digest": "A" * 64}, DIGEST),
         ({"id": "octocat", "digest": "g" * 64}, DIGEST),
         ({"id": "octocat", "digest": "\u0661" * 64}, DIGEST),
-        ({"id": "octocat", "reset": True}, "no field 'reset': there are base, digest, id"),
-        ({"id": "octocat", "\ud800": 1}, "no field '\\ud800': there are base, digest, id"),
+        ({"id": "octocat", "reset": True}, "no field 'reset': there are base, digest, id, proof"),
+        ({"id": "octocat", "\ud800": 1}, "no field '\\ud800': there are base, digest, id, proof"),
     ],
 )
 def test_a_malformed_claim_is_refused_with_the_fix(
@@ -410,8 +416,8 @@ def test_a_malformed_claim_is_refused_with_the_fix(
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({}, "give at least one of base, frozen, rename, reset"),
-        ({"reset": False}, "give at least one of base, frozen, rename, reset"),
+        ({}, "give at least one of base, digest, frozen, rename, reset"),
+        ({"reset": False}, "give at least one of base, digest, frozen, rename, reset"),
         ({"base": True}, BASE),
         ({"base": False}, BASE),
         ({"base": None}, BASE),
@@ -429,7 +435,7 @@ def test_a_malformed_claim_is_refused_with_the_fix(
         ({"rename": 5}, "rename: give an id, a text of 1 to 200 characters"),
         ({"rename": "x" * 201}, "the id has 201 characters: give at most 200"),
         ({"rename": "a\x00"}, "the id has a control character: leave it out"),
-        ({"id": "mona"}, "no field 'id': there are base, frozen, rename, reset"),
+        ({"id": "mona"}, "no field 'id': there are base, digest, frozen, rename, reset"),
         ({"base": 5, "reset": "yes"}, "reset: give true or false"),
     ],
 )
