@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from threading import BoundedSemaphore
+from typing import Protocol
 
 from chalicelib.http.errors import ClientError
 from chalicelib.outgoing.addresses import Allowed
-from chalicelib.outgoing.client import (
+from chalicelib.outgoing.http_client import (
     MAX_ANSWER_BYTES,
     Answer,
     CallError,
-    Client,
+    HttpClient,
     describe_refusal,
 )
 from chalicelib.settings import Settings
@@ -41,19 +42,25 @@ class BusyError(ClientError):
         super().__init__(f"{MAX_FETCHES} other files are being fetched: try again in 10 s")
 
 
-@dataclass(frozen=True, slots=True)
-class Fetcher:
-    """The fetcher of files: by `anywhere` from any host, by `listed` from the operator's own."""
-
-    anywhere: Client
-    listed: Client
-    slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MAX_FETCHES))
+class Fetcher(Protocol):
+    """A fetcher of files."""
 
     def fetch(self, url: str, *, is_listed: bool) -> bytes:
         """Return a file. The operator has named its host if `is_listed`.
 
         Raises `FetchError` and `BusyError`.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedFetcher:
+    """The fetcher of files: by `anywhere` from any host, by `listed` from the operator's own."""
+
+    anywhere: HttpClient
+    listed: HttpClient
+    slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MAX_FETCHES))
+
+    def fetch(self, url: str, *, is_listed: bool) -> bytes:
         if not self.slots.acquire(blocking=False):
             raise BusyError
         try:
@@ -65,15 +72,15 @@ class Fetcher:
         return _body_of(answer)
 
 
-def fetcher_of(settings: Settings) -> Fetcher:
+def fetcher_of(settings: Settings) -> GuardedFetcher:
     """Return the fetcher for the settings. Raises `SettingsError` if WEBHOOK_ALLOW is malformed.
 
     A stranger chooses the other hosts, so these must be public even if webhooks may call private
     networks.
     """
-    return Fetcher(
-        Client(Allowed(), seconds=FETCH_SECONDS),
-        Client(Allowed.parse(settings.webhook_allow), seconds=FETCH_SECONDS),
+    return GuardedFetcher(
+        HttpClient(Allowed(), seconds=FETCH_SECONDS),
+        HttpClient(Allowed.parse(settings.webhook_allow), seconds=FETCH_SECONDS),
     )
 
 

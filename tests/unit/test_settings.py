@@ -233,7 +233,7 @@ def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_mad
     assert sender_of(Settings()) is None
     made = sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.0/8"))
     assert made is not None
-    assert made.client.allowed == Allowed.parse("10.0.0.0/8")
+    assert made.http.allowed == Allowed.parse("10.0.0.0/8")
     with pytest.raises(SettingsError, match=r"^WEBHOOK_SECRETS: secret 2 must begin with whsec_"):
         sender_of(Settings(webhook_secrets=(secret, "x")))
     with pytest.raises(SettingsError, match=r"^WEBHOOK_ALLOW must be comma-separated networks"):

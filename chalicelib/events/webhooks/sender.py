@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from chalicelib.events.webhooks.signing import BadSecretError, Signer
 from chalicelib.lazy import lazy
 from chalicelib.outgoing.addresses import Allowed
-from chalicelib.outgoing.client import CallError, Client, describe_refusal
+from chalicelib.outgoing.http_client import CallError, HttpClient, describe_refusal
 from chalicelib.settings import Settings, SettingsError
 from chalicelib.units import Seconds
 
@@ -54,7 +54,7 @@ class Sender:
     """The sender of webhooks, which raises no errors of the network."""
 
     signer: Signer
-    client: Client
+    http: HttpClient
     clock: Callable[[], Seconds] = time.time
 
     def post(
@@ -71,11 +71,11 @@ class Sender:
             **self.signer.headers(webhook_id, int(self.clock()), body),
         }
         try:
-            answer = self.client.call("POST", url, headers, body)
+            answer = self.http.call("POST", url, headers, body)
         except CallError as failure:
             return PostOutcome(None, str(failure)[:MAX_ERROR_CHARACTERS])
-        retry_after = answer.headers.get("Retry-After", "")
-        outcome = PostOutcome(answer.status, "", seconds_to_wait(retry_after, self.clock()))
+        wait = seconds_to_wait(answer.retry_after, self.clock())
+        outcome = PostOutcome(answer.status, "", wait)
         if outcome.delivered:
             return outcome
         return replace(outcome, error=describe_refusal(answer.status))
@@ -90,7 +90,7 @@ def sender_of(settings: Settings) -> Sender | None:
     if not settings.webhook_secrets:
         return None
     try:
-        return Sender(Signer(settings.webhook_secrets), Client(allowed))
+        return Sender(Signer(settings.webhook_secrets), HttpClient(allowed))
     except BadSecretError as error:
         raise SettingsError(f"WEBHOOK_SECRETS: {error}") from error
 

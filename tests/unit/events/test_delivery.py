@@ -19,7 +19,7 @@ from chalicelib.events.delivery import (
     EventDelivery,
 )
 from chalicelib.events.event import Attempt, Event, Status, batch, key, message
-from chalicelib.outgoing.client import CALL_SECONDS
+from chalicelib.outgoing.http_client import CALL_SECONDS
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.storage.ports import Table

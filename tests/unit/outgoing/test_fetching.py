@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from chalicelib.outgoing.addresses import Allowed, BadNetworkError
-from chalicelib.outgoing.client import Answer, CallError, Client
-from chalicelib.outgoing.fetching import BusyError, Fetcher, FetchError, fetcher_of
+from chalicelib.outgoing.fetching import BusyError, FetchError, GuardedFetcher, fetcher_of
+from chalicelib.outgoing.http_client import Answer, CallError, HttpClient
 from chalicelib.settings import Settings
 from simulation.resolver import Names
 
@@ -31,20 +31,22 @@ class FakeClient:
         return self.answer()
 
 
-def fetcher(anywhere: FakeClient, listed: FakeClient | None = None, slots: int = 1) -> Fetcher:
-    clients = cast("Client", anywhere), cast("Client", listed or anywhere)
-    return Fetcher(*clients, BoundedSemaphore(slots))
+def fetcher(
+    anywhere: FakeClient, listed: FakeClient | None = None, slots: int = 1
+) -> GuardedFetcher:
+    clients = cast("HttpClient", anywhere), cast("HttpClient", listed or anywhere)
+    return GuardedFetcher(*clients, BoundedSemaphore(slots))
 
 
 def test_a_file_is_fetched_by_one_get() -> None:
-    client = FakeClient(lambda: Answer(200, {}, b"line\n"))
+    client = FakeClient(lambda: Answer(200, "", b"line\n"))
     assert fetcher(client).fetch(URL, is_listed=False) == b"line\n"
     assert client.calls == [("GET", URL, {"Accept-Encoding": "identity"})]
 
 
 @pytest.mark.parametrize("is_listed", [False, True])
 def test_a_host_of_the_operator_has_a_client_of_its_own(*, is_listed: bool) -> None:
-    anywhere, listed = (FakeClient(lambda: Answer(200, {}, b"")) for _ in range(2))
+    anywhere, listed = (FakeClient(lambda: Answer(200, "", b"")) for _ in range(2))
     fetcher(anywhere, listed).fetch(URL, is_listed=is_listed)
     assert (len(anywhere.calls), len(listed.calls)) == (1 - is_listed, int(is_listed))
 
@@ -52,12 +54,12 @@ def test_a_host_of_the_operator_has_a_client_of_its_own(*, is_listed: bool) -> N
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (Answer(404, {}, b"secret"), "there is no file (answered 404)"),
-        (Answer(410, {}, b"secret"), "there is no file (answered 410)"),
-        (Answer(204, {}, b""), "answered 204"),
-        (Answer(301, {}, b"secret"), "answered 301, and redirects are not followed"),
-        (Answer(429, {}, None), "answered 429"),
-        (Answer(500, {}, b"secret"), "answered 500"),
+        (Answer(404, "", b"secret"), "there is no file (answered 404)"),
+        (Answer(410, "", b"secret"), "there is no file (answered 410)"),
+        (Answer(204, "", b""), "answered 204"),
+        (Answer(301, "", b"secret"), "answered 301, and redirects are not followed"),
+        (Answer(429, "", None), "answered 429"),
+        (Answer(500, "", b"secret"), "answered 500"),
         (Answer(200), "the file can't be read to its end, or is longer than 64 KiB"),
     ],
 )
@@ -82,7 +84,7 @@ def test_too_many_concurrent_fetches_are_refused() -> None:
         with pytest.raises(BusyError) as refusal:
             one.fetch(URL, is_listed=False)
         assert (refusal.value.status, refusal.value.headers) == (503, {"Retry-After": "10"})
-        return Answer(200, {}, b"")
+        return Answer(200, "", b"")
 
     one = fetcher(FakeClient(nested))
     assert one.fetch(URL, is_listed=False) == b""
@@ -95,7 +97,7 @@ def test_only_hosts_of_the_operator_may_be_private() -> None:
     assert made.anywhere.allowed == Allowed()
     assert made.listed.allowed == Allowed.parse("10.0.0.0/8")
     assert made.anywhere.seconds == made.listed.seconds == 5
-    private = Fetcher(Client(Allowed(), Names(["10.0.0.9"])), made.listed)
+    private = GuardedFetcher(HttpClient(Allowed(), Names(["10.0.0.9"])), made.listed)
     with pytest.raises(FetchError, match="resolves to an address that is not public"):
         private.fetch(URL, is_listed=False)
     with pytest.raises(BadNetworkError):

@@ -28,9 +28,9 @@ from standardwebhooks.webhooks import Webhook
 
 from chalicelib.events.webhooks.sender import PostOutcome, Sender, seconds_to_wait
 from chalicelib.events.webhooks.signing import BadWebhookIdError, Signer, new_secret
-from chalicelib.outgoing import client
+from chalicelib.outgoing import http_client
 from chalicelib.outgoing.addresses import Allowed
-from chalicelib.outgoing.client import Client, Deadline
+from chalicelib.outgoing.http_client import Deadline, HttpClient
 from chalicelib.outgoing.urls import Record
 from simulation.clocks import NOON, FakeTime
 from simulation.resolver import Names
@@ -130,7 +130,7 @@ def _serve(
 
 
 def sender(clock: Callable[[], float] = time.time, **settings: Any) -> Sender:
-    return Sender(Signer([SECRET]), Client(LOOPBACK, **settings), clock)
+    return Sender(Signer([SECRET]), HttpClient(LOOPBACK, **settings), clock)
 
 
 def answered(answer: bytes | Script, **settings: Any) -> PostOutcome:
@@ -255,7 +255,7 @@ def test_a_name_that_leads_to_a_private_address_is_not_called() -> None:
 
 def test_a_url_that_may_no_longer_be_called_is_an_outcome_too() -> None:
     with receiver(says(OK)) as server:
-        outcome = Sender(Signer([SECRET]), Client(NOTHING)).post(server.url(), "evt_1", BODY)
+        outcome = Sender(Signer([SECRET]), HttpClient(NOTHING)).post(server.url(), "evt_1", BODY)
         assert outcome == PostOutcome(None, "not called: the URL must begin with https://")
         assert server.requests == []
 
@@ -343,10 +343,10 @@ def test_any_answer_is_an_outcome(rest: bytes, start: bytes) -> None:
     with ours, theirs:
         theirs.sendall(start + rest)
         theirs.shutdown(socket.SHUT_WR)
-        with suppress(client.MalformedAnswer, ConnectionError):
-            answer = client.read_answer(ours, deadline())
+        with suppress(http_client.MalformedAnswer, ConnectionError):
+            answer = http_client.read_answer(ours, deadline())
             assert 200 <= answer.status <= 999
-            seconds_to_wait(answer.headers.get("Retry-After", ""), NOON)
+            seconds_to_wait(answer.retry_after, NOON)
 
 
 def deadline(seconds: float = SOON) -> Deadline:
@@ -439,8 +439,8 @@ def test_a_body_is_read_to_its_end_and_no_further(body: bytes) -> None:
     """A chunked body has an end, and a malformed one ends where it is malformed."""
     head = b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\nRetry-After: 7\r\n\r\n"
     wire = Wire(head + body)
-    answer = client.read_answer(cast("socket.socket", wire), deadline())
-    assert (answer.status, answer.headers["Retry-After"]) == (202, "7")
+    answer = http_client.read_answer(cast("socket.socket", wire), deadline())
+    assert (answer.status, answer.retry_after) == (202, "7")
     assert not wire.waited
 
 
@@ -668,11 +668,11 @@ def test_a_slow_answer_over_tls_is_cut_at_the_deadline(authority: Authority) -> 
 
 
 def test_the_system_decides_which_certificates_to_trust_from_tls_1_2_on() -> None:
-    context = client.system_trust()
+    context = http_client.system_trust()
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
     assert context.verify_mode == ssl.CERT_REQUIRED
     assert context.check_hostname
-    assert sender().client.trust is client.system_trust
+    assert sender().http.trust is http_client.system_trust
 
 
 # Retry-After

@@ -191,7 +191,7 @@ def test_a_released_badge_without_views_can_be_claimed(table: Table) -> None:
     claim(table)
     claiming.release(table, BADGE)
     assert owner(table) == {}
-    assert finding.authenticate(table, BADGE, claim(table))
+    assert finding.authenticate(table, BADGE, claim(table)).is_claimed
 
 
 def test_a_released_badge_with_names_keeps_them_for_the_next_owner(table: Table) -> None:
@@ -241,7 +241,7 @@ def test_the_operator_deletes_a_badge_that_nobody_owns(
         assert "ttl" in summary(table, name)
         with pytest.raises(NotClaimedError):
             finding.authenticate(table, name, finding.OPERATOR)
-    assert finding.authenticate(table, BADGE, claim(table))
+    assert finding.authenticate(table, BADGE, claim(table)).is_claimed
 
 
 def test_a_deletion_whose_answer_is_lost_is_done_when_it_is_repeated(table: Table) -> None:
@@ -321,7 +321,7 @@ def test_the_next_hand_over_ends_the_repetition_of_the_one_before(table: Table) 
         hand_over(table, secret, "theirs")
     with pytest.raises(WrongSecretError):
         hand_over(table, secret, "others'")
-    assert finding.authenticate(table, BADGE, "others'")
+    assert finding.authenticate(table, BADGE, "others'").is_claimed
 
 
 def test_a_secret_can_be_replaced_by_itself(table: Table) -> None:
@@ -355,7 +355,7 @@ def test_of_two_concurrent_hand_overs_one_succeeds(table: Table) -> None:
     raced = FaultyTable(table, before_write=once(lambda: hand_over(table, secret, "first")))
     with pytest.raises(WrongSecretError):
         hand_over(raced, secret, "second")
-    assert finding.authenticate(table, BADGE, "first")
+    assert finding.authenticate(table, BADGE, "first").is_claimed
 
 
 def test_a_hand_over_that_is_always_overtaken_gives_up(table: Table) -> None:

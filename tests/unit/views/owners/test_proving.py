@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from chalicelib.http.tokens import digest, new_token
-from chalicelib.outgoing.fetching import BusyError, Fetcher, FetchError
+from chalicelib.outgoing.fetching import BusyError, FetchError
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.ports import Table
@@ -21,6 +21,7 @@ from chalicelib.views.owners.errors import TakenError, WrongSecretError
 from chalicelib.views.owners.places import Place
 from chalicelib.views.owners.proving import NotProvenError, Proof, ProofSearch, TooSoonError
 from simulation.clocks import NOON, Clock
+from simulation.hosts import Host
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import WINDOWS, days, fold, put_summary, shown, store
@@ -32,21 +33,6 @@ LOOK = Key(f"PROOF#{ID}", "PROOF")
 
 
 @dataclass
-class Host:
-    """A host with a file, or a failure; `asked` records its fetches."""
-
-    lines: list[str] = field(default_factory=list)
-    failure: Exception | None = None
-    asked: list[tuple[str, bool]] = field(default_factory=list)
-
-    def fetch(self, url: str, *, is_listed: bool) -> bytes:
-        self.asked.append((url, is_listed))
-        if self.failure:
-            raise self.failure
-        return "\n".join(self.lines).encode()
-
-
-@dataclass
 class World:
     """A table, a host and a clock, and the proofs that are asked for."""
 
@@ -55,8 +41,7 @@ class World:
     clock: Clock = field(default_factory=Clock)
 
     def prove(self, proof: Proof, place: Place = PLACE) -> str:
-        fetcher = cast("Fetcher", self.host)
-        search = ProofSearch(self.table, lambda: fetcher, self.clock)
+        search = ProofSearch(self.table, lambda: self.host, self.clock)
         return search.prove(proof, place, self.clock()).secret
 
     def publish(self, *proofs: Proof) -> None:
@@ -278,7 +263,7 @@ def test_a_badge_without_an_owner_can_be_proven(world: World, attributes: dict[s
     put_summary(world.table, ID, **attributes)
     count = shown(world.table, ID)
     world.publish(proof())
-    assert finding.authenticate(world.table, ID, world.prove(proof()))
+    assert finding.authenticate(world.table, ID, world.prove(proof())).is_claimed
     assert shown(world.table, ID) == count
 
 
@@ -325,7 +310,7 @@ def test_a_claim_that_was_proven_is_never_void(world: World) -> None:
     secret = world.prove(proof())
     with pytest.raises(TakenError):
         claiming.claim(world.table, ID, 0, NOON + 9 * claiming.CLAIM_SECONDS)
-    assert finding.authenticate(world.table, ID, secret)
+    assert finding.authenticate(world.table, ID, secret).is_claimed
 
 
 # ---- renamed badges

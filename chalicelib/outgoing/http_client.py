@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -52,10 +52,13 @@ class MalformedAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a request; `body` is None if it could not be read to its end."""
+    """The answer to a request; `body` is None if it could not be read to its end.
+
+    `retry_after` is the header of this name, or empty.
+    """
 
     status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
+    retry_after: str = ""
     body: bytes | None = None
 
 
@@ -83,7 +86,7 @@ def system_trust() -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class HttpClient:
     """The client of users' URLs.
 
     `allowed` are the private networks that may be called. `seconds` is the time for one whole
@@ -236,7 +239,7 @@ def read_answer(wire: socket.socket, deadline: Deadline, method: str = "POST") -
         raise
     except http_client.HTTPException:
         raise MalformedAnswer("the answer is not HTTP") from None
-    return Answer(response.status, response.headers, _read_body(response))
+    return Answer(response.status, response.headers.get("Retry-After", ""), _read_body(response))
 
 
 def _read_body(response: http_client.HTTPResponse) -> bytes | None:
