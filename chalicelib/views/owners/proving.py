@@ -20,10 +20,11 @@ import hmac
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from chalicelib.http.errors import ClientError
 from chalicelib.http.tokens import digest
-from chalicelib.outgoing.fetching import Fetcher, FetchError
+from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import unchanged
 from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.storage.ports import Table
@@ -33,6 +34,12 @@ from chalicelib.views.owners.claiming import SECRET_BYTES, ClaimedBadge, replace
 from chalicelib.views.owners.errors import OwnerError, TakenError
 from chalicelib.views.owners.finding import OwnedBadge, look_up
 from chalicelib.views.owners.places import Place
+
+if TYPE_CHECKING:
+    from chalicelib.outgoing import fetching
+    from chalicelib.outgoing.fetching import Fetcher
+else:
+    fetching = lazy("chalicelib.outgoing.fetching")
 
 PARTITION = "PROOF#"
 SORT = "PROOF"
@@ -155,7 +162,7 @@ class ProofSearch:
         """Return the challenges in the file at a place, and a description of what was found."""
         try:
             body = self.fetcher().fetch(place.url, is_listed=place.is_listed)
-        except FetchError as failure:
+        except fetching.FetchError as failure:
             return (), str(failure)
         lines = (line.strip() for line in body.decode(errors="replace").splitlines())
         return [line for line in lines if CHALLENGE.fullmatch(line)], MISSING
