@@ -23,8 +23,9 @@ from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
-from vumi.engine import AlreadyRunningError, Engine
+from vumi.engine import Engine
 from vumi.first_token import show_token
+from vumi.folder_lock import AlreadyRunningError
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
