@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import IO
 
 from vumi.check.rights import LOCK
+from vumi.errors import ReportedError
 from vumi.storage.private_files import FILE_MODE, open_file
 
 
-class AlreadyRunningError(Exception):
+class AlreadyRunningError(ReportedError):
     """Another process holds the folder."""
 
 

@@ -24,6 +24,7 @@ from vumi import secrets
 from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.check.rights import refuse_foreign_entries
+from vumi.errors import ReportedError
 from vumi.storage import archive
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.private_files import (
@@ -42,7 +43,7 @@ RANDOM_BYTES = 16
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-class BackupError(Exception):
+class BackupError(ReportedError):
     """A backup could not be made or restored. The message says why, and what has changed."""
 
 
