@@ -66,7 +66,7 @@ class LiveCheck:
         if differing and self.archived is None:
             yield from items.wallets.check_entries()
             yield note(
-                f"{len(differing):,} balances can't be compared, because there is no archive"
+                f"{len(differing):,} balances can't be compared: there is no archive"
             )
             return
         if differing:
