@@ -101,7 +101,7 @@ def replace_by_another(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (empty, "can't be opened: it is empty, and vu-mi never leaves it so: put a backup in"),
+        (empty, "can't be opened: it is empty, and vu-mi never leaves it so: restore a backup"),
         (cut_short, f"can't be opened: SQLite: database disk image is malformed; {WAY_BACK}"),
         (break_header, f"can't be opened: SQLite: file is not a database; {WAY_BACK}"),
         (make_newer, f"the file has format {VERSION + 1}, this program knows {VERSION}: run a"),
@@ -342,7 +342,7 @@ def test_a_backup_of_a_running_server_replaces_a_broken_file(folder: Path, tmp_p
 
 
 def recover(broken: Path, path: Path) -> None:
-    """Recover the file as docs/OPERATIONS.md says."""
+    """Recover the file as docs/backups.md says."""
     shell = f'sqlite3 "{broken}" .recover | sqlite3 "{path}"'
     subprocess.run(shell, shell=True, check=True, capture_output=True)  # noqa: S602  our own words
 

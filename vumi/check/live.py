@@ -65,9 +65,7 @@ class LiveCheck:
         differing = list(items.wallets.differences())
         if differing and self.archived is None:
             yield from items.wallets.check_entries()
-            yield note(
-                f"{len(differing):,} balances can't be compared: there is no archive"
-            )
+            yield note(f"{len(differing):,} balances can't be compared: there is no archive")
             return
         if differing:
             yield note(f"{len(differing):,} balances wait for entries on their way to the archive")

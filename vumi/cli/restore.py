@@ -40,13 +40,13 @@ def restore(
 
     A restore that fails or is killed leaves DATA as it was. The server must not run.
     """
-    if stack_name is not None:
+    if stack_name is not None and backup is None:
         raise ReportedError(
             "a stack is restored with its template, from a checkout of vu-mi:"
             f" {restore_command(stack_name, '2026-11-20T10:00:00Z')}"
         )
-    if backup is None:
-        raise click.UsageError("give BACKUP or --stack")
+    if backup is None or stack_name is not None:
+        raise click.UsageError("give either BACKUP or --stack")
     os.nice(NICENESS)
     interruption.clean_up_on_sigterm()
     data = invocation.settings.folder
