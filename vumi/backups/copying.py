@@ -81,12 +81,17 @@ def reporting(failed: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        advice = "; make room on the disk" if error.errno in FULL else ""
-        raise BackupError(f"{failed}: {error}{advice}") from error
+        raise BackupError(f"{failed}: {error}{_advise(error.errno)}") from error
     except UnsafeFileError as error:
         raise BackupError(f"{failed}: {error}") from error
     except sqlite3.Error as error:
         raise BackupError(f"{failed}: {to_storage_error(error)}") from error
+
+
+def _advise(code: int | None) -> str:
+    if code in FULL:
+        return "; make room on the disk"
+    return "; run it as a user who may write the folder around it" if code == errno.EACCES else ""
 
 
 @contextmanager
@@ -118,12 +123,26 @@ def _make_unfinished(target: Path) -> Iterator[Unfinished]:
         remove_left(re.escape(target.name), parent)
         path = target.with_name(hidden_name(target.name, "part"))
         with new_folder(path.name, parent) as opened:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_if_possible(opened, fcntl.LOCK_EX)
             try:
                 yield Unfinished(path, opened, parent)
             except BaseException:
                 remove(path.name, opened, parent)
                 raise
+
+
+def lock_if_possible(opened: int, operation: int) -> bool:
+    """Lock a folder, and return False if another process has locked it.
+
+    A network disk may have no locks of folders; then commands don't wait for each other.
+    """
+    try:
+        fcntl.flock(opened, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def hidden_name(name: str, suffix: str) -> str:

@@ -15,7 +15,14 @@ from pathlib import Path
 
 from chalicelib.units import Seconds
 from vumi import secrets
-from vumi.backups.copying import BackupError, hidden_name, remove, remove_left, reporting
+from vumi.backups.copying import (
+    BackupError,
+    hidden_name,
+    lock_if_possible,
+    remove,
+    remove_left,
+    reporting,
+)
 from vumi.backups.making import Backup, make
 from vumi.storage import archive
 from vumi.storage.database import FILE
@@ -88,9 +95,7 @@ def _is_complete(name: str, parent: int) -> bool:
 def _remove(name: str, parent: int) -> bool:
     """Remove a backup, unless a restore reads it. A killed removal leaves only a hidden folder."""
     with open_folder(name, parent) as opened:
-        try:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock_if_possible(opened, fcntl.LOCK_EX):
             return False
         hidden = hidden_name(name, "old")
         os.rename(name, hidden, src_dir_fd=parent, dst_dir_fd=parent)

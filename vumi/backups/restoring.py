@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chalicelib.units import Seconds
-from vumi.backups.copying import BackupError, Copy, make_copy, reporting
+from vumi.backups.copying import BackupError, Copy, lock_if_possible, make_copy, reporting
 from vumi.backups.keeping import TIME, list_backups
 from vumi.check.rights import ENTRIES
 from vumi.folder_lock import lock_folder
@@ -94,7 +94,7 @@ def _check_used(backup: Path, folder: Path, before: Path, *, aside: bool) -> Non
 def _hold(backup: Path) -> Iterator[None]:
     """Keep `backup --keep` from removing a backup while it is read."""
     with open_folder(backup) as opened:
-        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock_if_possible(opened, fcntl.LOCK_SH)
         yield
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -20,12 +21,13 @@ from tests.unit.vumi.backups.test_making import (
     put,
 )
 from tests.unit.vumi.check.test_check import break_page, snapshot
-from vumi.backups.copying import BackupError
+from vumi.backups.copying import BackupError, lock_if_possible
 from vumi.backups.keeping import make_and_keep
 from vumi.backups.making import make
 from vumi.backups.restoring import Restored, restore
 from vumi.folder_lock import AlreadyRunningError, lock_folder
 from vumi.storage.database import FILE, Database
+from vumi.storage.private_files import open_folder
 
 __all__ = ["folder"]
 NOW = 1_795_367_700.0
@@ -126,6 +128,19 @@ def test_a_server_that_started_on_no_data_meanwhile_keeps_its_file(
     assert names(tmp_path) == ["backup", "data", "new"]
 
 
+def test_a_backup_that_is_read_is_locked_and_one_without_locks_is_read_too(
+    backup: Path, folder: Path
+) -> None:
+    def remove() -> None:
+        with open_folder(backup) as opened:
+            assert not lock_if_possible(opened, fcntl.LOCK_EX)
+
+    restore(backup, folder, NOW, aside=True, on_file_copied=remove)
+    without_locks = os.open(backup, os.O_PATH)
+    assert lock_if_possible(without_locks, fcntl.LOCK_SH)
+    os.close(without_locks)
+
+
 def test_a_wrong_backup_is_not_restored(backup: Path, folder: Path, tmp_path: Path) -> None:
     break_page(backup / FILE)
     with pytest.raises(BackupError, match=r"backup was removed because its check failed"):
@@ -181,7 +196,7 @@ def test_a_mount_point_is_refused_before_anything_is_copied(backup: Path) -> Non
 INTERRUPT = """
 import os, sys
 from pathlib import Path
-from vumi.backups.copying import BackupError
+from vumi.backups.copying import BackupError, lock_if_possible
 from vumi.backups.restoring import restore
 
 backup, data = map(Path, sys.argv[2:])
