@@ -22,6 +22,7 @@ from vumi import secrets
 from vumi.admin.tokens import TokenStore
 from vumi.check import rights
 from vumi.check.rights import LOCK
+from vumi.errors import ReportedError
 from vumi.fair_lock import FairLock
 from vumi.metrics.storage import StorageMetrics
 from vumi.resources import EVENT_QUEUE, StandaloneResources
@@ -62,7 +63,7 @@ ARCHIVE_SECONDS = 10.0
 """The time that an entry may wait for others to share its object."""
 
 
-class AlreadyRunningError(Exception):
+class AlreadyRunningError(ReportedError):
     """Another vu-mi runs on this folder."""
 
 
