@@ -21,11 +21,24 @@ from vumi.server.proxies import TrustedProxies
 if TYPE_CHECKING:
     from chalicelib.resources import Resources
 
-DIRECT_HEADERS = frozenset(
-    "accept accept-charset accept-encoding accept-language cache-control connection cookie dnt host"
-    " if-modified-since if-none-match pragma priority upgrade-insecure-requests user-agent"
-    " x-prometheus-scrape-timeout-seconds".split()
-)
+DIRECT_HEADERS = {
+    "accept",
+    "accept-charset",
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "connection",
+    "cookie",
+    "dnt",
+    "host",
+    "if-modified-since",
+    "if-none-match",
+    "pragma",
+    "priority",
+    "upgrade-insecure-requests",
+    "user-agent",
+    "x-prometheus-scrape-timeout-seconds",
+}
 OF_A_BROWSER = "sec-"
 """The beginning of the names of headers that only a browser itself sets (Fetch standard)."""
 KEEP_ALIVE = {"", "keep-alive"}

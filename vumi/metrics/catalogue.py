@@ -88,9 +88,7 @@ ARCHIVE_LAG = Metric(
     Kind.HISTOGRAM,
     "Age of the oldest entry in each archived object since its removal.",
 )
-MALFORMED = Metric(
-    "vumi_malformed_messages_total", Kind.COUNTER, "Malformed messages and changes."
-)
+MALFORMED = Metric("vumi_malformed_messages_total", Kind.COUNTER, "Malformed messages and changes.")
 LOG_EVENTS = Metric(
     "vumi_log_events_total", Kind.COUNTER, "Log events by name.", ("event", "level")
 )

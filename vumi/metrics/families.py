@@ -86,6 +86,11 @@ class Family:
         """Return the family of a metric without labels."""
         return cls(metric, {(): value})
 
+    @classmethod
+    def by_label(cls, metric: Metric, values: Mapping[str, Value]) -> Family:
+        """Return the family of a metric with one label."""
+        return cls(metric, {(label,): value for label, value in values.items()})
+
 
 def render(families: Iterable[Family]) -> str:
     """Return the families in Prometheus' text format."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import resource
 import sqlite3
@@ -34,7 +33,7 @@ class ProcessMetrics:
         yield Family.of(catalogue.MAX_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         if self.proc.exists():
             yield Family.of(catalogue.MEMORY, _resident_bytes(self.proc / "statm"))
-            yield Family.of(catalogue.OPEN_FILES, len(os.listdir(self.proc / "fd")))
+            yield Family.of(catalogue.OPEN_FILES, sum(1 for _ in (self.proc / "fd").iterdir()))
 
 
 def _resident_bytes(statm: Path) -> int:

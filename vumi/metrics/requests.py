@@ -58,12 +58,11 @@ class RequestMetrics:
 
     def families(self) -> Iterator[Family]:
         times = dict(self._times)
-        numbers = {labels: one.number for labels, one in times.items()}
-        by_route: dict[tuple[str, ...], Histogram] = {}
+        yield Family(catalogue.REQUESTS, {(*labels,): one.number for labels, one in times.items()})
+        by_route: dict[str, Histogram] = {}
         for (_, route, _), one in times.items():
-            by_route[(route,)] = one.plus(by_route.get((route,), Histogram(BOUNDS)))
-        yield Family(catalogue.REQUESTS, numbers)
-        yield Family(catalogue.REQUEST_SECONDS, by_route)
+            by_route[route] = one.plus(by_route.get(route, Histogram(BOUNDS)))
+        yield Family.by_label(catalogue.REQUEST_SECONDS, by_route)
 
 
 def _log(labels: Labels, response: Response, seconds: Seconds) -> None:

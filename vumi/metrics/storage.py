@@ -14,6 +14,7 @@ from vumi.metrics.families import Family
 from vumi.storage import queue as queues
 from vumi.storage import table
 from vumi.storage.database import Database
+from vumi.storage.queue import DEAD_LETTERS
 from vumi.storage.read_only import WAL, beside
 
 
@@ -45,21 +46,16 @@ class StorageMetrics:
 
     def _queues(self) -> Iterator[Family]:
         now, found = self.clock(), queues.states(self.database)
-        dead = {
-            (name.removesuffix(queues.DEAD_LETTERS),): state.messages
-            for name, state in found.items()
-            if name.endswith(queues.DEAD_LETTERS)
-        }
-        empty = queues.QueueState(0, now, now)
-        live = {name: empty for name in self.queue_names} | {
-            name: state for name, state in found.items() if not name.endswith(queues.DEAD_LETTERS)
-        }
-        yield Family(catalogue.QUEUE_MESSAGES, {(name,): one.messages for name, one in live.items()})
-        ages = {(name,): max(0.0, now - one.oldest_sent_at) for name, one in live.items()}
-        yield Family(catalogue.QUEUE_AGE, ages)
-        overdue = {(name,): max(0.0, now - one.first_visible_at) for name, one in live.items()}
-        yield Family(catalogue.QUEUE_OVERDUE, overdue)
-        yield Family(catalogue.DEAD_LETTERS, {(name,): 0 for name in self.queue_names} | dead)
+        dead = {name for name in found if name.endswith(DEAD_LETTERS)}
+        letters = {name.removesuffix(DEAD_LETTERS): found.pop(name).messages for name in dead}
+        states = dict.fromkeys(self.queue_names, queues.QueueState(0, now, now)) | found
+        numbers = {name: one.messages for name, one in states.items()}
+        ages = {name: max(0.0, now - one.oldest_sent_at) for name, one in states.items()}
+        overdue = {name: max(0.0, now - one.first_visible_at) for name, one in states.items()}
+        yield Family.by_label(catalogue.QUEUE_MESSAGES, numbers)
+        yield Family.by_label(catalogue.QUEUE_AGE, ages)
+        yield Family.by_label(catalogue.QUEUE_OVERDUE, overdue)
+        yield Family.by_label(catalogue.DEAD_LETTERS, dict.fromkeys(states, 0) | letters)
 
     def _fold_lag(self) -> Family:
         now = self.clock()

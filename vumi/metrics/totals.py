@@ -12,7 +12,7 @@ from threading import Lock
 from types import MappingProxyType
 
 from vumi.metrics import catalogue
-from vumi.metrics.families import Family, Histogram, Kind, Metric
+from vumi.metrics.families import Family, Histogram, Kind, Metric, Value
 
 DELAYS = (1, 2, 5, 15, 60, 300, 900, 3_600)
 """Bounds of delays, which are in whole seconds."""
@@ -66,10 +66,10 @@ class Totals:
 
     def families(self) -> Iterator[Family]:
         """Yield the metrics, also those that were never counted."""
-        values: dict[Metric, dict[tuple[str, ...], float | Histogram]] = {}
+        values: dict[Metric, dict[tuple[str, ...], Value]] = {}
         for name, (metric, labels) in COUNTED.items():
-            delays = self._delays.get(name)
-            values.setdefault(metric, {})[labels] = self._numbers[name] if delays is None else delays
+            total = self._delays.get(name, self._numbers[name])
+            values.setdefault(metric, {})[labels] = total
         for metric, found in values.items():
             yield Family(metric, found)
 

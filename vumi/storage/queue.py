@@ -37,7 +37,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """The messages of a queue, those that are being handled too, and the times of the first ones."""
+    """The messages of a queue, with those that are being handled, and the first times of them."""
 
     messages: int
     oldest_sent_at: Seconds
