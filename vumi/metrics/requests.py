@@ -11,7 +11,7 @@ from chalicelib.http.messages import Response
 from chalicelib.http.routing import RouteTable
 from chalicelib.units import Seconds
 from vumi.metrics import catalogue
-from vumi.metrics.families import Family, Histogram
+from vumi.metrics.families import Family, Histogram, Value
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Bounds of the times of requests and commits, in seconds."""
@@ -23,7 +23,7 @@ OTHER = "other"
 NO_ROUTE = "none"
 """The label of a path without a route."""
 
-Labels: TypeAlias = tuple[str, str, str]
+Labels: TypeAlias = tuple[str, str, int]
 """The method, the template of the route, and the status."""
 
 
@@ -36,11 +36,15 @@ class RequestMetrics:
         self._times: dict[Labels, Histogram] = {}
 
     def add(self, method: str, path: str, response: Response, seconds: Seconds) -> None:
-        """Count an answered request, and log it if the operator wants that."""
-        labels = (*self._route(method, path), str(response.status))
+        """Count an answered request, and log it if the operator wants that.
+
+        The path of a badge is the template of its route, so it needs no search.
+        """
+        labels = (method, path, response.status)
         times = self._times.get(labels)
         if times is None:
-            times = self._times[labels] = Histogram(BOUNDS)
+            labels = (*self._route(method, path), response.status)
+            times = self._times.setdefault(labels, Histogram(BOUNDS))
         times.add(seconds)
         if self._access_log:
             _log(labels, response, seconds)
@@ -57,23 +61,26 @@ class RequestMetrics:
         return method, route.path
 
     def families(self) -> Iterator[Family]:
-        times = dict(self._times)
-        yield Family(catalogue.REQUESTS, {(*labels,): one.number for labels, one in times.items()})
+        times = list(self._times.items())
+        numbers: dict[tuple[str, ...], Value] = {
+            (method, route, str(status)): one.number for (method, route, status), one in times
+        }
+        yield Family(catalogue.REQUESTS, numbers)
         by_route: dict[str, Histogram] = {}
-        for (_, route, _), one in times.items():
+        for (_, route, _), one in times:
             by_route[route] = one.plus(by_route.get(route, Histogram(BOUNDS)))
         yield Family.by_label(catalogue.REQUEST_SECONDS, by_route)
 
 
 def _log(labels: Labels, response: Response, seconds: Seconds) -> None:
     """Log a request without anything that its client sent but the method."""
-    method, route, _ = labels
+    method, route, status = labels
     telemetry.event(
         logging.INFO,
         "request_answered",
         method=method,
         route=route,
-        status=response.status,
+        status=status,
         duration_ms=round(seconds * 1000, 3),
         bytes=0 if method == "HEAD" else len(response.body),
     )
