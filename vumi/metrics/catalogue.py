@@ -89,8 +89,11 @@ ARCHIVE_LAG = Metric(
     "Age of the oldest entry in each archived object since its removal.",
 )
 MALFORMED = Metric("vumi_malformed_messages_total", Kind.COUNTER, "Malformed messages and changes.")
+LOG_LINES = Metric(
+    "vumi_log_lines_total", Kind.COUNTER, "Lines of the log that tell of problems.", ("level",)
+)
 LOG_EVENTS = Metric(
-    "vumi_log_events_total", Kind.COUNTER, "Log events by name.", ("event", "level")
+    "vumi_log_events_total", Kind.COUNTER, "Lines of the log that tell of problems, by event.", ("event", "level")
 )
 
 QUEUE_MESSAGES = Metric(

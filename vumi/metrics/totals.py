@@ -16,6 +16,7 @@ from vumi.metrics.families import Family, Histogram, Kind, Metric, Value
 
 DELAYS = (1, 2, 5, 15, 60, 300, 900, 3_600)
 """Bounds of delays, which are in whole seconds."""
+LEVELS = ("WARNING", "ERROR", "CRITICAL")
 COUNTED: Mapping[str, tuple[Metric, tuple[str, ...]]] = MappingProxyType(
     {
         "views_taken": (catalogue.VIEWS_TAKEN, ()),
@@ -85,4 +86,9 @@ class LogEvents(logging.Handler):
         self._numbers[record.getMessage(), record.levelname] += 1
 
     def families(self) -> Iterator[Family]:
-        yield Family(catalogue.LOG_EVENTS, dict(self._numbers))
+        numbers = dict(self._numbers)
+        lines = Counter(dict.fromkeys(LEVELS, 0))
+        for (_, level), number in numbers.items():
+            lines[level] += number
+        yield Family.by_label(catalogue.LOG_LINES, lines)
+        yield Family(catalogue.LOG_EVENTS, numbers)

@@ -52,6 +52,9 @@ def test_log_events_are_counted_by_name_and_level_but_not_those_of_requests() ->
     finally:
         telemetry.log.removeHandler(counted)
     assert samples(counted.families()) == {
+        'vumi_log_lines_total{level="WARNING"}': 1,
+        'vumi_log_lines_total{level="ERROR"}': 3,
+        'vumi_log_lines_total{level="CRITICAL"}': 0,
         'vumi_log_events_total{event="badge_not_folded",level="WARNING"}': 1,
         'vumi_log_events_total{event="badge_not_folded",level="ERROR"}': 2,
         'vumi_log_events_total{event="request_failed",level="ERROR"}': 1,
