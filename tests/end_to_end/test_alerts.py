@@ -39,7 +39,7 @@ FIRING: list[tuple[str, dict[str, str]]] = [
     ("VuMiEventsFailed", {f'vumi_events_total{{{JOB}, outcome="failed"}}': "0x80 1x10"}),
     ("VuMiDiskFull", {FREE: "900000000x90"}),
     ("VuMiDiskFull", {FREE: "50000000000-10000000x90"}),
-    ("VuMiWalGrows", {f"vumi_wal_size_bytes{{{JOB}}}": "600000000x90"}),
+    ("VuMiWalGrows", {f"vumi_wal_size_bytes{{{JOB}}}": "600000000+1000000x90"}),
 ]
 QUIET: dict[str, str] = {
     f"up{{{JOB}}}": "1x90",
@@ -62,7 +62,7 @@ QUIET: dict[str, str] = {
     f'vumi_events_total{{{JOB}, outcome="delivered"}}': "0+1x90",
     f'vumi_events_total{{{JOB}, outcome="failed"}}': "7x90",
     FREE: "50000000000-1000000x90",
-    f"vumi_wal_size_bytes{{{JOB}}}": "4000000x90",
+    f"vumi_wal_size_bytes{{{JOB}}}": "600000000x90",
 }
 
 

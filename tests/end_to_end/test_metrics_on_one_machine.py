@@ -1,4 +1,4 @@
-"""The metrics and the access log of a real server, and the files for Prometheus and Grafana."""
+"""The metrics and the access log of a real server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.end_to_end.server import Server, create_token, running
@@ -19,16 +18,10 @@ from tests.unit.vumi.metrics.reading import parse
 from vumi.metrics import catalogue
 from vumi.metrics.families import CONTENT_TYPE, Kind, Metric
 
-ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples"
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 METRICS = [one for one in vars(catalogue).values() if isinstance(one, Metric)]
 SUFFIXES = {Kind.COUNTER: [""], Kind.GAUGE: [""], Kind.HISTOGRAM: ["_bucket", "_sum", "_count"]}
 SAMPLES = {f"{one.name}{suffix}" for one in METRICS for suffix in SUFFIXES[one.kind]}
-OF_PROMETHEUS = {"up"}
-"""Metrics that Prometheus makes itself."""
-NAME = re.compile(r"\b(?:vumi|process|up)(?:_\w+)?\b")
-LABELS = re.compile(r"\{([^}]*)\}|\bby ?\(([^)]*)\)")
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -139,7 +132,8 @@ def test_the_setting_token_asks_every_request_for_one(tmp_path: Path) -> None:
 
 
 def test_folded_views_and_delivered_events_are_counted(tmp_path: Path) -> None:
-    with running(tmp_path, VIEW_WINDOW_SECONDS="1", GRACE_SECONDS="1", RETENTION_SECONDS="5") as run:
+    short = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "5"}
+    with running(tmp_path, **short) as run:
         token = create_token(tmp_path, "operator")
         event = json.dumps({"delay": 0, "target": {"log": True}})
         bearer = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
@@ -160,7 +154,7 @@ def delivered(found: Mapping[str, float]) -> bool:
 def test_the_access_log_has_no_part_of_a_request_but_its_route(tmp_path: Path) -> None:
     with running(tmp_path, ACCESS_LOG="on") as server:
         server.badge("secret/a", "&label=secret")
-        secrets = {name: "secret" for name in ("User-Agent", "Referer", "Cookie", "X-Forwarded-For")}
+        secrets = dict.fromkeys(("User-Agent", "Referer", "Cookie", "X-Forwarded-For"), "secret")
         server.request("/secret", "BREW", headers=secrets)
         _, _, errors = server.stop(signal.SIGTERM)
     lines: list[dict[str, Any]] = [json.loads(line) for line in errors.splitlines()]
@@ -173,104 +167,3 @@ def test_the_access_log_has_no_part_of_a_request_but_its_route(tmp_path: Path) -
         {**logged, "method": "GET", "route": "/api/v1/views", "status": 200},
         {**logged, "method": "other", "route": "none", "status": 404},
     ]
-
-
-# ---- the files for Prometheus and Grafana
-
-
-def dashboard() -> Any:
-    return json.loads((EXAMPLES / "grafana" / "vu-mi.json").read_text())
-
-
-def alerts() -> list[dict[str, Any]]:
-    rules = yaml.safe_load((EXAMPLES / "prometheus" / "alerts.yml").read_text())
-    return [rule for group in rules["groups"] for rule in group["rules"]]
-
-
-def expressions() -> dict[str, str]:
-    """Return every expression of the dashboard and of the alerts, by its panel or alert."""
-    found = {
-        f"{panel['title']} {target['refId']}": target["expr"]
-        for panel in dashboard()["panels"]
-        for target in panel.get("targets", [])
-    }
-    return found | {rule["alert"]: rule["expr"] for rule in alerts()}
-
-
-def used(expression: str) -> set[str]:
-    """Return the metrics that an expression uses, without its texts and labels."""
-    return set(NAME.findall(LABELS.sub("", re.sub(r'"[^"]*"', "", expression))))
-
-
-@pytest.mark.parametrize(("place", "expression"), expressions().items())
-def test_every_expression_uses_metrics_and_labels_that_the_server_has(
-    place: str, expression: str, scraped: str
-) -> None:
-    names = used(expression)
-    assert names, place
-    served = {name.partition("{")[0] for name in parse(scraped)}
-    assert names - served - OF_PROMETHEUS <= SAMPLES - served - {"vumi_log_events_total"}, place
-    assert names <= SAMPLES | OF_PROMETHEUS, place
-    labels = {label for one in METRICS for label in one.labels} | {"le", "job", "instance"}
-    for inside, by in LABELS.findall(expression):
-        given = re.findall(r"(\w+)\s*[=!]~?", inside) + re.findall(r"\w+", by)
-        assert set(given) <= labels, place
-
-
-def test_every_metric_of_vu_mi_is_on_the_dashboard_or_in_an_alert() -> None:
-    shown = set().union(*map(used, expressions().values()))
-    left = {
-        one.name
-        for one in METRICS
-        if not shown & {f"{one.name}{suffix}" for suffix in SUFFIXES[one.kind]}
-    }
-    assert left <= {"process_max_fds", "vumi_entries_archived_total"}
-
-
-def test_the_dashboard_has_what_grafana_requires() -> None:
-    """Source: Grafana documentation, "Dashboard JSON model"."""
-    board = dashboard()
-    assert {"title", "uid", "panels", "templating", "time", "schemaVersion"} <= board.keys()
-    assert board["id"] is None
-    variables = {one["name"]: one for one in board["templating"]["list"]}
-    assert variables["datasource"]["type"] == "datasource"
-    assert variables["datasource"]["query"] == "prometheus"
-    ids = [panel["id"] for panel in board["panels"]]
-    assert len(set(ids)) == len(ids)
-    taken: set[tuple[int, int]] = set()
-    for panel in board["panels"]:
-        assert {"id", "type", "title", "gridPos"} <= panel.keys()
-        place = panel["gridPos"]
-        cells = {
-            (place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])
-        }
-        assert not cells & taken, panel["title"]
-        assert all(0 <= x < 24 for x, _ in cells)
-        taken |= cells
-        if panel["type"] != "row":
-            source = {"type": "prometheus", "uid": "${datasource}"}
-            assert panel["datasource"] == source
-            refs = [target["refId"] for target in panel["targets"]]
-            assert len(set(refs)) == len(refs)
-            assert all(target["datasource"] == source for target in panel["targets"])
-            assert panel["description"]
-            assert "unit" in panel["fieldConfig"]["defaults"]
-
-
-def test_each_alert_says_how_bad_it_is_and_what_to_do() -> None:
-    text = (ROOT / "docs" / "monitoring.md").read_text()
-    for rule in alerts():
-        assert rule["labels"]["severity"] in {"critical", "warning"}
-        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
-        assert rule["annotations"]["runbook_url"].endswith("docs/monitoring.md#alerts")
-        assert f"| `{rule['alert']}` | {rule['labels']['severity']} |" in text
-
-
-def test_the_example_of_prometheus_scrapes_the_route_and_loads_the_rules() -> None:
-    config = yaml.safe_load((EXAMPLES / "prometheus" / "prometheus.yml").read_text())
-    [job] = config["scrape_configs"]
-    assert job["metrics_path"] == "/metrics"
-    assert job["job_name"] == "vu-mi"
-    assert config["rule_files"] == ["alerts.yml"]
-    for rule in alerts():
-        assert f'job="{job["job_name"]}"' in rule["expr"]

@@ -93,7 +93,10 @@ LOG_LINES = Metric(
     "vumi_log_lines_total", Kind.COUNTER, "Lines of the log that tell of problems.", ("level",)
 )
 LOG_EVENTS = Metric(
-    "vumi_log_events_total", Kind.COUNTER, "Lines of the log that tell of problems, by event.", ("event", "level")
+    "vumi_log_events_total",
+    Kind.COUNTER,
+    "Lines of the log that tell of problems, by event.",
+    ("event", "level"),
 )
 
 QUEUE_MESSAGES = Metric(
