@@ -58,15 +58,15 @@ def check(
     request: Request, resources: Resources, access: MetricsAccess, proxies: TrustedProxies
 ) -> None:
     """Raise `UnauthorizedError` or `ForbiddenError` unless a request may read the metrics."""
-    header = request.headers.get("authorization", "")
-    if not header and access is MetricsAccess.LOCAL and is_local(request, proxies):
+    if access is MetricsAccess.LOCAL and is_local(request, proxies):
         return
+    header = request.headers.get("authorization", "")
     if not authentication.authenticate(header, resources).is_operator:
         raise ForbiddenError(OF_A_USER)
 
 
 def is_local(request: Request, proxies: TrustedProxies) -> bool:
-    """Return whether a program on this machine sent a request, without a proxy between.
+    """Return whether a program on this machine sent a request, without a proxy or a token.
 
     A host name that is no loopback name may be another site's (DNS rebinding).
     """

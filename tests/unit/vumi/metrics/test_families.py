@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -60,6 +60,7 @@ def test_a_number_is_read_as_it_was(value: float) -> None:
     assert [sample.value for sample in family.samples] == [float(value)]
 
 
+@example('a "quote", a \\n backslash\nand a line', [])
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.lists(st.floats(0, 1e9)))
 def test_prometheus_reads_every_label_and_histogram(label: str, values: list[float]) -> None:
     families = [

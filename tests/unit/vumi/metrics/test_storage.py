@@ -112,7 +112,7 @@ def test_the_lag_of_folds_is_that_of_the_oldest_marker_that_is_due(
 def test_a_removed_marker_counts_until_it_is_folded(
     database: Database, table: SqliteTable, path: Path, clock: Clock
 ) -> None:
-    log = ChangeLog(database, FOLDS)
+    log, _ = ChangeLog(database, FOLDS), ChangeLog(database, "a consumer that keeps all changes")
     marker(table, "a", int(NOON) - 70)
     marker(table, "b", int(NOON) - 50)
     database.write(
