@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -177,10 +177,15 @@ def _parse_waits(environment: Mapping[str, str]) -> tuple[WholeSeconds, ...]:
 
 
 def _is_on(environment: Mapping[str, str], name: str) -> bool:
-    given = environment.get(name) or "on"
-    if given not in {"on", "off"}:
-        raise SettingsError(f"{name} must be on or off, not {given!r}")
-    return given == "on"
+    return choice(environment, name, ("on", "off")) == "on"
+
+
+def choice(environment: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    """Return a setting that is one of some texts, by default the first. Raises `SettingsError`."""
+    given = environment.get(name) or choices[0]
+    if given not in choices:
+        raise SettingsError(f"{name} must be {' or '.join(choices)}, not {given!r}")
+    return given
 
 
 def whole_number(

@@ -23,13 +23,14 @@ from vumi.admin.tokens import TokenStore
 from vumi.check import rights
 from vumi.fair_lock import FairLock
 from vumi.folder_lock import lock_folder
-from vumi.resources import StandaloneResources
+from vumi.metrics.storage import StorageMetrics
+from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable
+from vumi.storage.table import FOLDS, SqliteTable
 from vumi.storage.view_clock import ViewClock
 from vumi.workers.changes import ChangeDelivery
 from vumi.workers.events import (
@@ -146,7 +147,7 @@ class Engine:
         views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
         markers = ChangeDelivery(
             self._database,
-            "fold_views",
+            FOLDS,
             self._views.fold,
             sort=keys.WINDOW,
             in_one_commit=in_one_commit,
@@ -154,7 +155,7 @@ class Engine:
         archive_removed = partial(archive_changes, resources=self.resources)
         entries = ChangeDelivery(self._database, "archive_entries", archive_removed, sort=ENTRY)
         put = Loop("put_views", views.step, LINGER_SECONDS, lock)
-        fold = Loop("fold_views", markers.step, lock=lock)
+        fold = Loop(FOLDS, markers.step, lock=lock)
         archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
 
         def wake() -> None:
@@ -174,6 +175,12 @@ class Engine:
         self._groups.on_send = distribute.wake
         self._deliveries.on_send = self._events.on_attempt = deliver.wake
         return [distribute, deliver, Loop("sweep_timers", partial(sweep_step, self.resources))]
+
+    def storage_metrics(self) -> StorageMetrics:
+        """Return the metrics of the file."""
+        named = (EVENT_QUEUE + name for name in self._settings.event_queues)
+        names = (VIEWS_QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE, *named)
+        return StorageMetrics(self._database, self._folder / FILE, names, self._clock)
 
     def start(self) -> None:
         for loop in self._loops:

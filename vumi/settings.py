@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chalicelib.limits import Action
-from chalicelib.settings import Settings, whole_number
+from chalicelib.settings import Settings, choice, whole_number
+from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 
@@ -31,7 +32,8 @@ addresses.
 class StandaloneSettings:
     """The settings of one machine; `product` has those of every engine.
 
-    `client_rates` has no rate for an action that is not limited.
+    `client_rates` has no rate for an action that is not limited. `metrics` are the requests that
+    may read the metrics. `access_log`: each request is logged, without anything about its client.
     """
 
     host: str
@@ -40,6 +42,8 @@ class StandaloneSettings:
     product: Settings
     client_rates: Mapping[Action, Rate]
     proxies: TrustedProxies
+    metrics: MetricsAccess = MetricsAccess.LOCAL
+    access_log: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> StandaloneSettings:
@@ -51,6 +55,8 @@ class StandaloneSettings:
             product=Settings.from_environment(environment, retention_seconds=RETENTION_SECONDS),
             client_rates=_parse_rates(environment),
             proxies=TrustedProxies.parse(environment.get("TRUSTED_PROXIES", "")),
+            metrics=MetricsAccess(choice(environment, "METRICS", tuple(MetricsAccess))),
+            access_log=choice(environment, "ACCESS_LOG", ("off", "on")) == "on",
         )
 
 

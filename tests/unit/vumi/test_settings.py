@@ -11,6 +11,7 @@ import pytest
 from chalicelib.limits import Action
 from chalicelib.settings import Settings, SettingsError
 from vumi.cli.serve import address
+from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 from vumi.settings import LIMITS, StandaloneSettings
@@ -148,3 +149,32 @@ def test_a_retention_that_is_shorter_is_refused_by_name(given: dict[str, str]) -
 )
 def test_the_url_has_an_address_that_clients_can_reach(host: str, named: str) -> None:
     assert address(host, 80) == f"http://{named}/"
+
+
+def test_the_metrics_are_for_this_machine_by_default_and_for_tokens_alone_if_set() -> None:
+    found = [
+        StandaloneSettings.from_environment({"METRICS": given}).metrics
+        for given in ("", "local", "token")
+    ]
+    assert found == [MetricsAccess.LOCAL, MetricsAccess.LOCAL, MetricsAccess.TOKEN]
+
+
+def test_the_access_log_is_off_unless_it_is_switched_on() -> None:
+    found = [
+        StandaloneSettings.from_environment({"ACCESS_LOG": given}).access_log
+        for given in ("", "off", "on")
+    ]
+    assert found == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("METRICS", "METRICS must be local or token, not 'yes'"),
+        ("ACCESS_LOG", "ACCESS_LOG must be off or on, not 'yes'"),
+    ],
+)
+def test_a_setting_of_monitoring_that_is_no_choice_is_refused(name: str, message: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        StandaloneSettings.from_environment({name: "yes"})
+    assert str(refusal.value) == message
