@@ -12,9 +12,11 @@ from typing import TypeVar
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits
+from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.views import keys
+from chalicelib.views.owners import places
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
 from vumi.admin.tokens import TokenStore
@@ -76,6 +78,7 @@ class Engine:
         limits: Limits = NO_LIMITS,
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
+        places.parse(settings.proofs)
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         rights.refuse_foreign(folder)
         self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits
@@ -119,6 +122,7 @@ class Engine:
             refusals=RefusalLog(self._clock),
             resolver=socket.getaddrinfo,
             sender=sender_of(settings),
+            fetcher=fetcher_of(settings),
         )
         self._views = ViewWorker(self._view_queue, self.resources)
         self._loops = self._view_loops()

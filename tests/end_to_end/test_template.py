@@ -393,6 +393,7 @@ TARGETS = {"WEBHOOK_ALLOW": {"Ref": "WebhookAllow"}, "EVENT_QUEUES": {"Ref": "Ev
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
+PROOFS = {"PROOFS": {"Ref": "Proofs"}}
 TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
 SWITCHES = {"EVENTS": {"Ref": "Events"}, "WALLETS": {"Ref": "Wallets"}}
@@ -407,7 +408,7 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 @pytest.mark.parametrize(
     ("function", "role", "timeout", "settings"),
     [
-        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | HAS_SECRETS),
+        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | PROOFS | HAS_SECRETS),
         ("get_views", "GetViewsRole", 10, TABLE_NAME | VIEWS_QUEUE_URL | IDS),
         ("put_views", "PutViewsRole", 20, TABLE_NAME),
         ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
@@ -461,7 +462,7 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         for setting, value in function["Environment"]["Variables"].items()
         if value.get("Ref") in given
     }
-    parameters = (*TOKENS, *RETRY_SECONDS, *TARGETS, *SECRETS, *IDS)
+    parameters = (*TOKENS, *RETRY_SECONDS, *TARGETS, *SECRETS, *IDS, *PROOFS)
     assert from_parameters == dict.fromkeys(parameters, "") | dict.fromkeys(SWITCHES, "on")
     assert Settings.from_environment(from_parameters) == Settings()
 
