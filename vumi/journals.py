@@ -85,7 +85,7 @@ def in_folder(folder: Path, since: date | None = None) -> Iterator[ArchivedObjec
     for path in sorted((folder / PREFIX).rglob("*.jsonl.gz")):
         name = path.relative_to(folder).as_posix()
         if name >= first_name(since) and not name.startswith(MALFORMED):
-            yield ArchivedObject(str(path), partial(open, path, "rb"))
+            yield ArchivedObject(str(path), partial(_open, path))
 
 
 def _open(path: Path) -> BinaryIO:

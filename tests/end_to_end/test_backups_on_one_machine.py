@@ -83,7 +83,7 @@ class Load:
 def loaded(server: Server) -> Iterator[Load]:
     """Load a server from five clients."""
     load = Load(server, (opened(server), opened(server)))
-    visits = [lambda one=one: load.visit(one) for one in IDS]  # type: ignore[misc]
+    visits = [lambda one=one: load.visit(one) for one in IDS]
     steps = [*visits, load.create_event, load.move_money]
     clients = [Thread(target=load.repeat, args=(step,)) for step in steps]
     for client in clients:
