@@ -222,7 +222,7 @@ class Settings:
         "HOT_VIEWS",
         HOT_VIEWS,
         (1, 8_000),
-        "a badge with this many live views is [hot](docs/ARCHITECTURE.md#hot-badges)",
+        "a badge with this many live views is hot: its new views are counted at once",
     )
     timers_queue_url: str = aws("TIMERS_QUEUE_URL", "the queue of deliveries")
     distribution_queue_url: str = aws("DISTRIBUTION_QUEUE_URL", "the queue of swept events")
