@@ -19,6 +19,7 @@ from tests.end_to_end.server import PATIENCE_SECONDS
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NGINX = """
 daemon off;
+{user}
 pid {folder}/nginx.pid;
 events {{}}
 http {{
@@ -43,7 +44,8 @@ def require(program: str) -> None:
 
 def nginx(folder: Path, servers: str) -> Sequence[str]:
     """Return the command of an nginx with these servers."""
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, servers=servers))
+    user = "user root;" if os.geteuid() == 0 else ""  # as root, it would use nobody
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, servers=servers, user=user))
     return ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
 
 
