@@ -18,6 +18,7 @@ MAX_PER_PERIOD = 1_000_000
 LIMITS = {
     Action.NEW_ID: ("CLIENT_NEW_IDS_PER_MINUTE", 300, 60),
     Action.CLAIM: ("CLIENT_CLAIMS_PER_MINUTE", 30, 60),
+    Action.PROOF: ("CLIENT_PROOFS_PER_MINUTE", 10, 60),
     Action.REQUEST: ("CLIENT_REQUESTS_PER_SECOND", 0, 1),
 }
 """The setting of each limit, its default, and its seconds.

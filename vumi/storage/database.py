@@ -46,7 +46,7 @@ PRIMARY_CODE = 0xFF
 """The bits of an extended result code that name its kind."""
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """Results that mean that the file is corrupt."""
-WAY_BACK = 'docs/OPERATIONS.md, "The way back", says how to go on'
+WAY_BACK = 'docs/backups.md, "The way back", says how to go on'
 ADVICE = {
     sqlite3.SQLITE_BUSY: "another program holds it locked; let that end",
     sqlite3.SQLITE_CANTOPEN: "it must be a file, in a folder, that this user can write",
@@ -244,7 +244,7 @@ def _make_or_examine(path: Path) -> None:
         return
     if path.is_file() and path.stat().st_size == 0:
         raise Refused(
-            "it is empty, and vu-mi never leaves it so: put a backup in its place, or remove it to"
+            "it is empty, and vu-mi never leaves it so: restore a backup, or remove it to"
             " begin at 0"
         )
     if not os.access(path, os.W_OK):

@@ -125,6 +125,12 @@ def all_items(database: Database) -> Iterator[Item]:
     return (_item(*row) for row in rows)
 
 
+def removed_items(database: Database, partition: str) -> Iterator[Item]:
+    """Yield the items of a partition that TTL has removed and a consumer has not handled yet."""
+    rows = database.stream("SELECT pk, sk, attributes FROM changes WHERE pk = ?", (partition,))
+    return (_item(*row) for row in rows)
+
+
 def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:
     """Do all writes, or none unless each condition holds for its item before the first write.
 

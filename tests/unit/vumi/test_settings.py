@@ -24,7 +24,7 @@ def test_without_any_setting_it_listens_to_this_machine_only() -> None:
     settings = StandaloneSettings.from_environment({})
 
     product = Settings(retention_seconds=3_600)
-    rates = {Action.NEW_ID: Rate(300, 60), Action.CLAIM: Rate(30, 60)}
+    rates = {Action.NEW_ID: Rate(300, 60), Action.CLAIM: Rate(30, 60), Action.PROOF: Rate(10, 60)}
     assert settings == StandaloneSettings(
         "127.0.0.1", 8000, Path("data"), product, rates, TrustedProxies()
     )
@@ -40,14 +40,22 @@ def test_every_setting_is_read() -> None:
         "RETENTION_SECONDS": "7200",
         "CLIENT_NEW_IDS_PER_MINUTE": "7",
         "CLIENT_CLAIMS_PER_MINUTE": "0",
+        "CLIENT_PROOFS_PER_MINUTE": "9",
+        "PROOFS": "off",
         "CLIENT_REQUESTS_PER_SECOND": "1000000",
         "TRUSTED_PROXIES": "10.0.0.0/8, unix",
     }
 
     settings = StandaloneSettings.from_environment(environment)
 
-    product = Settings(view_window_seconds=60, grace_seconds=120, retention_seconds=7_200)
-    rates = {Action.NEW_ID: Rate(7, 60), Action.REQUEST: Rate(1_000_000, 1)}
+    product = Settings(
+        view_window_seconds=60, grace_seconds=120, retention_seconds=7_200, proofs="off"
+    )
+    rates = {
+        Action.NEW_ID: Rate(7, 60),
+        Action.PROOF: Rate(9, 60),
+        Action.REQUEST: Rate(1_000_000, 1),
+    }
     proxies = TrustedProxies((IPv4Network("10.0.0.0/8"),), unix=True)
     assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product, rates, proxies)
 
@@ -89,7 +97,12 @@ def test_any_other_port_is_refused_by_name(given: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["CLIENT_NEW_IDS_PER_MINUTE", "CLIENT_CLAIMS_PER_MINUTE", "CLIENT_REQUESTS_PER_SECOND"],
+    [
+        "CLIENT_NEW_IDS_PER_MINUTE",
+        "CLIENT_CLAIMS_PER_MINUTE",
+        "CLIENT_PROOFS_PER_MINUTE",
+        "CLIENT_REQUESTS_PER_SECOND",
+    ],
 )
 @pytest.mark.parametrize("given", ["-1", "1000001", "1.5", "none"])
 def test_any_other_limit_is_refused_by_name(name: str, given: str) -> None:
