@@ -202,7 +202,7 @@ def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emula
 
 def test_one_command_redrives_a_failed_event(aws: Emulator) -> None:
     """It has two attempts more, because its receiver is still away."""
-    printed = aws.make("redrive-events", STAGE="prod", EVENTS="to-nobody nobody")
+    printed = aws.make("redrive-events", STAGE="prod", OF="to-nobody nobody")
     refused = "its last error: the connection was refused"
     assert f"to-nobody queued again; {refused}" in printed
     assert "nobody unknown" in printed
