@@ -67,9 +67,9 @@ class Source(Protocol):
 
 
 def new_summary(badge_id: str, first: str) -> Item:
-    """Return the head of views that have no summary yet; `first` is the ULID of the first one."""
+    """Return the head of a badge without a summary; `first` is the ULID of its first view."""
     key = keys.summary(badge_id)
-    return {"PK": key.pk, "SK": key.sk, "created": milliseconds(first) // 1000}
+    return {"PK": key.pk, "SK": key.sk, "created": milliseconds(first) // 1000 if first else 0}
 
 
 def is_live(item: Item, summary: Summary) -> bool:

@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
-from vumi.admin import export_format
-from vumi.admin.export_format import END, WrongLineError
 from vumi.errors import ReportedError
+from vumi.exchange import formats
+from vumi.exchange.formats import END, WrongLineError
 from vumi.storage.archive import sync_folder
 
 STANDARD = "-"
@@ -48,7 +48,7 @@ class LineWriter:
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Write a line."""
-        encoded = export_format.encode(line)
+        encoded = formats.encode(line)
         self._digest.update(encoded)
         self.file.write(encoded)
         self.counts[line["type"]] += 1
@@ -57,7 +57,7 @@ class LineWriter:
         """Write the last line."""
         counts = dict(sorted(self.counts.items()))
         last = {"type": END, "counts": counts, "sha256": self._digest.hexdigest()}
-        self.file.write(export_format.encode(last))
+        self.file.write(formats.encode(last))
 
 
 @contextmanager
@@ -74,10 +74,8 @@ def create(name: str) -> Iterator[IO[bytes]]:
     if path.exists():
         raise ExportFileError(f"{name} exists; give another name")
     try:
-        with ExitStack() as stack:
-            file = stack.enter_context(unfinished.open("wb"))
-            yield stack.enter_context(_compressed(file)) if path.suffix == GZIP else file
-            stack.pop_all().close() if path.suffix == GZIP else file.flush()
+        with unfinished.open("wb") as file, _compressed(path, file) as lines:
+            yield lines
         _finish(unfinished, path)
     except OSError as error:
         raise ExportFileError(f"{name} can't be written: {error}") from error
@@ -85,8 +83,14 @@ def create(name: str) -> Iterator[IO[bytes]]:
         unfinished.unlink(missing_ok=True)
 
 
-def _compressed(file: IO[bytes]) -> IO[bytes]:
-    return gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0)
+@contextmanager
+def _compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Compress what is written to a file, if the name says so."""
+    if path.suffix != GZIP:
+        yield file
+        return
+    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0) as zipped:
+        yield cast("IO[bytes]", zipped)
 
 
 def _finish(unfinished: Path, path: Path) -> None:
@@ -109,8 +113,8 @@ class ExportFile:
         """Yield each line but the header and the last one, with its number."""
         self.file.seek(0)
         for number, line in enumerate(_lines(self.name, self.file), 1):
-            decoded = export_format.decode(line)
-            if decoded.get("type") not in {export_format.HEADER, END}:
+            decoded = formats.decode(line)
+            if decoded.get("type") not in {formats.HEADER, END}:
                 yield number, decoded
 
 
@@ -132,7 +136,7 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
             file.seek(0)
         except OSError as error:
             raise ExportFileError(f"{name} can't be read: {error}") from error
-        yield stack.enter_context(gzip.GzipFile(fileobj=file)) if is_zipped else file
+        yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if is_zipped else file
 
 
 def is_export(file: IO[bytes]) -> bool:
@@ -155,8 +159,8 @@ def read(name: str, file: IO[bytes]) -> ExportFile:
         digest.update(last)
         first, last, count = first or line, line, count + 1
     try:
-        header = export_format.decode(first)
-        export_format.check_header(header)
+        header = formats.decode(first)
+        formats.check_header(header)
     except WrongLineError as error:
         raise ExportFileError(f"{name} can't be imported: {error}") from error
     return ExportFile(name, file, header, _check_end(name, last, digest.hexdigest(), count))
@@ -169,7 +173,7 @@ def _check_end(name: str, last: bytes, digest: str, count: int) -> Mapping[str, 
         " it; export again, or copy the file again"
     )
     try:
-        end = export_format.decode(last)
+        end = formats.decode(last)
     except WrongLineError as error:
         raise cut from error
     counts = end.get("counts")

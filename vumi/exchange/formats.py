@@ -61,7 +61,7 @@ class ItemKind:
         if not all(isinstance(part, str) and part for part in parts):
             raise WrongLineError(f"a {self.name} needs the texts {' and '.join(self.names)}")
         pk, sk, *_ = *map(str, parts), ""
-        rest = {name: line[name] for name in line.keys() - {"type", *self.names}}
+        rest = {name: line[name] for name in line if name not in {"type", *self.names}}
         return {"PK": self.partition + pk, "SK": self.sort + sk, **rest}
 
 
@@ -74,9 +74,7 @@ TOKEN = ItemKind("token", authentication.PARTITION, authentication.SORT, ("diges
 WALLET = ItemKind("wallet", wallets.PARTITION, wallets.SORT, ("id",))
 NONCE = ItemKind("nonce", wallets.PARTITION, wallets.NONCE, ("wallet", "nonce"))
 ENTRY = ItemKind("entry", wallets.PARTITION, wallets.ENTRY, ("wallet", "entry"))
-KINDS = {
-    kind.name: kind for kind in (BADGE, OWNER, DAY, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)
-}
+KINDS = {kind.name: kind for kind in (BADGE, OWNER, DAY, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)}
 HEADS = (BADGE, EVENT, TOKEN, WALLET)
 """The kinds that begin a group. The other items of a group have the same partition key."""
 STAYING = {
@@ -100,6 +98,13 @@ def kind_of(item: Item) -> ItemKind | None:
         f"the item {text(item, 'PK')} {text(item, 'SK')} has no kind that this program knows:"
         " export with the program that wrote it"
     )
+
+
+def moving_kind_of(item: Item) -> ItemKind:
+    """Return the kind of an item of a group. Raises `WrongLineError`."""
+    if kind := kind_of(item):
+        return kind
+    raise WrongLineError(f"the item {text(item, 'PK')} {text(item, 'SK')} is of no group")
 
 
 def _start(key: str) -> str:

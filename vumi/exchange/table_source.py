@@ -31,16 +31,16 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.views import keys
-from chalicelib.views.owner import OwnedBadge
+from chalicelib.views.owners.finding import OwnedBadge
 from chalicelib.views.summary import Summary
 from chalicelib.views.view import earliest
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.wallet import Entry
-from vumi.admin import export_format
-from vumi.admin.export_format import BADGE, ENTRY, HEADS, NONCE, WALLET
 from vumi.admin.importing import PATIENCE
 from vumi.admin.installation import Installation
 from vumi.admin.source import ArchivedObject, Group, QueuedEvent, new_summary
+from vumi.exchange import formats
+from vumi.exchange.formats import BADGE, ENTRY, HEADS, NONCE, WALLET
 
 BATCH_PARTITIONS = 100
 TRIES = 50
@@ -111,9 +111,7 @@ class TableSource:
         patient = partial(self._read_patiently, read)
         return self._installation.map_parallel(patient, heads)
 
-    def _read_patiently(
-        self, read: Callable[[Key], Sequence[Group]], head: Key
-    ) -> Sequence[Group]:
+    def _read_patiently(self, read: Callable[[Key], Sequence[Group]], head: Key) -> Sequence[Group]:
         return self._patience.call(partial(read, head))
 
     def _read(self, key: Key) -> Sequence[Group]:
@@ -140,7 +138,7 @@ class TableSource:
 def _find_head(items: Iterator[Item]) -> Key | None:
     """Return the key of the head of a partition, or None if nothing of it moves."""
     for item in items:
-        kind = export_format.kind_of(item)
+        kind = formats.kind_of(item)
         if kind is None:
             return None
         head = next(one for one in HEADS if one.partition == kind.partition)
@@ -197,9 +195,9 @@ class BadgeReader:
             limit=UNLIMITED,
             attributes=("PK", "SK"),
         )
-        if head is None and not views:
-            return None
         others = self.table.query(partition, last=keys.OWNER, limit=UNLIMITED)
+        if not (head or views or others):
+            return None
         first = text(views[0], "SK").removeprefix(keys.VIEW) if views else ""
         return Group(head or new_summary(name, first), [*others, *views])
 
@@ -246,25 +244,21 @@ class WalletReader:
         """Return a wallet as it was before the later entries."""
         last, wallet_id = text(head, "last"), text(head, "PK").removeprefix(WALLET.partition)
         applied = [entry.posting for entry_id, entry in later.items() if entry_id <= last]
-        change = sum(
-            -one.amount if one.source == wallet_id else one.amount for one in applied
-        )
+        change = sum(-one.amount if one.source == wallet_id else one.amount for one in applied)
         return {
             **head,
             "balance": number(head, "balance") - change,
-            "last": self.cut if last >= self.cut else last,
+            "last": min(self.cut, last),
         }
 
-    def _read_kept(self, pk: str, kind: export_format.ItemKind) -> Iterator[Item]:
+    def _read_kept(self, pk: str, kind: formats.ItemKind) -> Iterator[Item]:
         """Yield the nonces or the entries of before the cut, a page at a time.
 
         They do not change, so they need not be read together with the wallet.
         """
         first = kind.sort
         while True:
-            page = self.table.query(
-                pk, first=first, last=kind.sort + "\U0010ffff", limit=PAGE
-            )
+            page = self.table.query(pk, first=first, last=kind.sort + "\U0010ffff", limit=PAGE)
             yield from (item for item in page if _entry_id(item) < self.cut)
             if len(page) < PAGE:
                 return

@@ -31,16 +31,20 @@ from chalicelib.storage.writes import (
     ConditionFailed,
     Delete,
     Put,
-    Write,
 )
 from chalicelib.units import WholeSeconds, to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.view import milliseconds
 from chalicelib.views.windows import Windows, marker_item
 from chalicelib.wallets import wallet as wallets
-from vumi.admin import export_format
-from vumi.admin.export_file import ExportFile
-from vumi.admin.export_format import (
+from vumi.admin.importing import PATIENCE
+from vumi.admin.installation import Installation
+from vumi.check import rows
+from vumi.check.rows import WrongItemError
+from vumi.errors import ReportedError
+from vumi.exchange import formats
+from vumi.exchange.files import ExportFile
+from vumi.exchange.formats import (
     BADGE,
     EVENT,
     HEADS,
@@ -52,11 +56,6 @@ from vumi.admin.export_format import (
     ItemKind,
     WrongLineError,
 )
-from vumi.admin.importing import PATIENCE
-from vumi.admin.installation import Installation
-from vumi.check import rows
-from vumi.check.rows import WrongItemError
-from vumi.errors import ReportedError
 
 Result = TypeVar("Result")
 
@@ -413,10 +412,14 @@ def read_groups(file: ExportFile) -> Iterator[GivenGroup | dict[str, Any]]:
             raise RestoreError(
                 f"line {first.number}: the {first.kind.name} is of no badge or wallet before it"
             )
-        items = (member.item for member in members)
-        rest = list(islice(items, LISTED_ITEMS))
-        more = items if len(rest) == LISTED_ITEMS else None
-        yield GivenGroup(first.kind, first.item, rest, more)
+        yield _make_group(first, members)  # noqa: B031  the rest of the same members
+
+
+def _make_group(first: _Decoded, members: Iterator[_Decoded]) -> GivenGroup:
+    items = (member.item for member in members)
+    rest = list(islice(items, LISTED_ITEMS))
+    more = items if len(rest) == LISTED_ITEMS else None
+    return GivenGroup(first.kind, first.item, rest, more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +438,7 @@ def _decode(line_number: int, line: dict[str, Any]) -> _Decoded:
         if line.get("type") in _TEXTS:
             _check_texts(line, _TEXTS[line["type"]])
             return _Decoded(line_number, line)
-        kind, item = export_format.item_of(line)
+        kind, item = formats.item_of(line)
         check_item(item)
         rows.kind_of(item)
     except (StorageError, WrongItemError, WrongLineError) as error:

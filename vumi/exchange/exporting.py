@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
 from chalicelib.units import Seconds
-from chalicelib.views.owner import OwnedBadge
+from chalicelib.views.owners.finding import OwnedBadge
 from chalicelib.views.summary import Summary
-from vumi.admin import counts_file, export_format
-from vumi.admin.export_file import LineWriter
-from vumi.admin.export_format import BADGE, OBJECT, OWNER, QUEUED_EVENT, VIEW, WrongLineError
+from vumi.admin import counts_file
 from vumi.admin.source import ArchivedObject, Group, Source
 from vumi.errors import ReportedError
+from vumi.exchange import formats
+from vumi.exchange.files import LineWriter
+from vumi.exchange.formats import BADGE, OBJECT, OWNER, QUEUED_EVENT, VIEW, WrongLineError
 
 
 class ExportError(ReportedError):
@@ -38,7 +39,7 @@ class Export:
 
         Raises `ExportError` and `StorageError`.
         """
-        writer.write(export_format.header(self.source.engine, self.settings, self.now))
+        writer.write(formats.header(self.source.engine, self.settings, self.now))
         for group in self.source.groups():
             _write(writer, group.head)
             for item in group.rest:
@@ -54,9 +55,7 @@ class Export:
 def _write(writer: LineWriter, item: Item) -> None:
     """Write an item. Views have no TTL, because each engine keeps them for a time of its own."""
     try:
-        kind = export_format.kind_of(item)
-        if kind is None:
-            raise WrongLineError(f"{item['PK']} {item['SK']} does not move")
+        kind = formats.moving_kind_of(item)
         line = kind.to_line(item)
     except WrongLineError as error:
         raise ExportError(f"the export failed: {error}") from error
@@ -98,7 +97,7 @@ class CountsExport:
     def run(self) -> Iterator[tuple[str, int]]:
         """Yield the names and the counts. Raises `StorageError`."""
         for group in self.source.groups():
-            if export_format.kind_of(group.head) is BADGE:
+            if formats.kind_of(group.head) is BADGE:
                 yield from self._count(group)
         for badge in self._aliased.values():
             if badge.is_shown:
@@ -106,9 +105,10 @@ class CountsExport:
 
     def _count(self, group: Group) -> Iterator[tuple[str, int]]:
         badge_id = text(group.head, "PK").removeprefix(BADGE.partition)
-        summary, names, views = Summary.of(badge_id, group.head), (badge_id,), 0
+        summary, views = Summary.of(badge_id, group.head), 0
+        names: tuple[str, ...] = (badge_id,)
         for item in group.rest:
-            kind = export_format.kind_of(item)
+            kind = formats.kind_of(item)
             views += kind is VIEW
             if kind is OWNER:
                 names = (badge_id, *OwnedBadge.of(badge_id, item).aliases)
@@ -133,4 +133,3 @@ def format_row(name: str, count: int) -> str:
 def csv_header() -> str:
     """Return the first line of a file of counts."""
     return ",".join(counts_file.HEADER) + "\n"
-

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 from chalicelib.storage.items import Item, text
@@ -22,8 +21,6 @@ from chalicelib.views.summary import Summary
 from chalicelib.views.view import View
 from chalicelib.wallets.archive import EntryRemoval, batches
 from chalicelib.wallets.wallet import ENTRY
-from vumi.admin import export_format
-from vumi.admin.export_format import BADGE, HEADS, VIEW
 from vumi.admin.source import (
     ArchivedObject,
     Group,
@@ -32,6 +29,8 @@ from vumi.admin.source import (
     later,
     new_summary,
 )
+from vumi.exchange import formats
+from vumi.exchange.formats import BADGE, HEADS, VIEW, WrongLineError
 from vumi.storage.archive import FolderArchive
 from vumi.storage.queue import DEAD_LETTERS
 from vumi.storage.table import fetch
@@ -111,18 +110,13 @@ class FileSource:
         if pk.startswith(BADGE.partition):
             yield from self._read_badge(pk.removeprefix(BADGE.partition), rows)
             return
-        head: Item | None = None
-        for row in rows:
-            item = _item(*row)
-            kind = export_format.kind_of(item)
-            if kind is None:
-                continue
-            if kind not in HEADS:
-                raise export_format.WrongLineError(f"{pk} {row[1]} has no {pk.split('#')[0]} item")
-            head = item
-            break
-        if head is not None:
-            yield Group(head, (_item(*row) for row in rows))
+        first = next(rows)
+        kind = formats.kind_of(_item(*first))
+        if kind is None:
+            return
+        if kind not in HEADS:
+            raise WrongLineError(f"{pk} has no item {kind.partition} of its own; run vumi check")
+        yield Group(_item(*first), (_item(*row) for row in rows))
 
     def _read_badge(self, badge_id: str, rows: Iterator[tuple[str, str, str]]) -> Iterator[Group]:
         """Yield a badge with its live views, and with its views that wait in the queue."""
@@ -131,18 +125,18 @@ class FileSource:
         head = _item(*first) if first and has_summary else None
         summary = Summary.of(badge_id, head or {})
         views = list(self._find_uncounted(summary, self._waiting.pop(badge_id, [])))
-        if head is None:
+        if head is None and (first or views):
             head = self._make_head(badge_id, views)
         rest = rows if has_summary or first is None else chain([first], rows)
         moving = filter(partial(_moves, summary=summary), (_item(*row) for row in rest))
         if head is not None:
             yield Group(head, chain(views, moving))
 
-    def _make_head(self, badge_id: str, waiting: Sequence[Item]) -> Item | None:
-        """Return the head of views without a summary, or None if there is no view."""
+    def _make_head(self, badge_id: str, waiting: Sequence[Item]) -> Item:
+        """Return the head of a badge without a summary."""
         rows = self._connection.execute(FIRST_VIEW, (keys.partition(badge_id),)).fetchall()
         found = sorted([*(sk for (sk,) in rows), *(text(view, "SK") for view in waiting)])
-        return new_summary(badge_id, found[0].removeprefix(VIEW.sort)) if found else None
+        return new_summary(badge_id, found[0].removeprefix(VIEW.sort) if found else "")
 
     def _find_uncounted(self, summary: Summary, ulids: Sequence[str]) -> Iterator[Item]:
         """Yield an item for each waiting view that is not counted or stored."""
