@@ -50,13 +50,11 @@ from vumi.storage.queue import SqliteQueue
 
 TOKEN = "operators-token-of-these-tests"  # noqa: S105  no server knows it
 USERS = [f"6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d1{n}" for n in range(3)]
-IDS = ["a", "octocat/hello-world", "ü, \"1\"", "d"]
+IDS = ["a", "octocat/hello-world", 'ü, "1"', "d"]
 NEW_NAMES = ["renamed", "renamed again"]
 EVENTS = [f"event-{n}" for n in range(4)]
 QUEUE = "mails"
-SETTINGS = Settings(
-    api_token_digests=frozenset({tokens.digest(TOKEN)}), event_queues={QUEUE: ""}
-)
+SETTINGS = Settings(api_token_digests=frozenset({tokens.digest(TOKEN)}), event_queues={QUEUE: ""})
 
 
 @dataclass

@@ -110,10 +110,16 @@ class ExportFile:
     counts: Mapping[str, int]
 
     def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield each line but the header and the last one, with its number."""
+        """Yield each line but the header and the last one, with its number.
+
+        Raises `ExportFileError`.
+        """
         self.file.seek(0)
         for number, line in enumerate(_lines(self.name, self.file), 1):
-            decoded = formats.decode(line)
+            try:
+                decoded = formats.decode(line)
+            except WrongLineError as error:
+                raise ExportFileError(f"line {number} can't be imported: {error}") from error
             if decoded.get("type") not in {formats.HEADER, END}:
                 yield number, decoded
 

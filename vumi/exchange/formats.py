@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from chalicelib.events import event as events
 from chalicelib.events.sweep import CURSOR
@@ -48,12 +48,12 @@ class ItemKind:
 
     def to_line(self, item: Item) -> dict[str, Value]:
         """Return the line of an item. Raises `WrongLineError` if an attribute has a taken name."""
-        rest = {name: value for name, value in item.items() if name not in {"PK", "SK"}}
-        parts = text(item, "PK")[len(self.partition) :], text(item, "SK")[len(self.sort) :]
-        line = {"type": self.name, **dict(zip(self.names, parts, strict=False))}
+        rest = {**item}
+        parts = str(rest.pop("PK"))[len(self.partition) :], str(rest.pop("SK"))[len(self.sort) :]
+        line: dict[str, Value] = {"type": self.name, **dict(zip(self.names, parts, strict=False))}
         if taken := line.keys() & rest.keys():
             raise WrongLineError(f"the {self.name} {parts[0]} has an attribute {taken.pop()!r}")
-        return {**line, **rest}
+        return line | rest
 
     def to_item(self, line: Mapping[str, Value]) -> Item:
         """Return the item of a line. Raises `WrongLineError`."""
@@ -84,6 +84,7 @@ STAYING = {
     (wallets.OWNERS, wallets.SORT): "an import makes it from the wallet's user",
 }
 """The beginnings of both keys of the items that an export leaves out, each with the reason."""
+ENCODER = json.JSONEncoder(separators=(",", ":"))
 _BY_KEY = {(kind.partition, kind.sort): kind for kind in KINDS.values()}
 
 
@@ -148,15 +149,19 @@ def check_header(line: Mapping[str, Any]) -> None:
 
 def encode(line: Mapping[str, Any]) -> bytes:
     """Encode a line as ASCII, so that every text survives, also one that UTF-8 can't hold."""
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
+    return ENCODER.encode(line).encode() + b"\n"
 
 
 def decode(line: bytes) -> dict[str, Any]:
     """Decode a line. Raises `WrongLineError`."""
     try:
-        decoded = json.loads(line)
+        decoded = json.loads(line, parse_float=_refuse_number, parse_constant=_refuse_number)
     except (ValueError, RecursionError) as error:
         raise WrongLineError(f"it is not JSON: {error}") from error
     if not isinstance(decoded, dict):
         raise WrongLineError("it is not a JSON object")
     return decoded
+
+
+def _refuse_number(number: str) -> NoReturn:
+    raise WrongLineError(f"its number {number} is not whole")

@@ -21,8 +21,8 @@ from chalicelib.events import schedule
 from chalicelib.events.event import Event, Status
 from chalicelib.settings import Feature
 from chalicelib.storage.conditions import Condition, attr
-from chalicelib.storage.errors import StorageError, Unavailable
-from chalicelib.storage.items import Item, Key, check_item, key_of, number, text
+from chalicelib.storage.errors import Refused, StorageError, Unavailable
+from chalicelib.storage.items import Item, Key, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import (
@@ -73,6 +73,7 @@ CHUNK_ITEMS = 100
 TRIES = 10
 """A try fails if another process has written the group meanwhile."""
 OTHER_CONTENT = "it is here with other content"
+TOO_LARGE = "it is here with other items, and too large to replace: delete it first"
 EVERY_KEY = 1_000_000
 
 
@@ -185,6 +186,8 @@ class Restore:
                 lines = decision.write()
             except ConditionFailed:
                 continue
+            except Refused as error:
+                raise RestoreError(f"the {given.kind.name} {given.name}: {error}") from error
             self._enqueue(given)
             return decision.result(given, lines)
         raise Unavailable(f"{given.name} was changed by other writes during its import")
@@ -203,13 +206,12 @@ class Restore:
 
     def _decide_same(self, given: GivenGroup, there: Item) -> Decision:
         """Decide about a group whose head is the same: the rest may have grown since an import."""
-        if given.more is not None:
-            return self._decide_other(given, there)
-        rest = {key_of(item): item for item in given.rest}
-        here = {key_of(item): item for item in self._table.get_all(list(rest))}
-        if any(_differs(here[key], rest[key]) for key in here):
-            return self._decide_other(given, there)
-        missing = [item for key, item in rest.items() if key not in here]
+        missing: list[Item] = []
+        for chunk in _chunks(chain(given.rest, given.more or ())):
+            here = {key_of(item): item for item in self._table.get_all([*map(key_of, chunk)])}
+            if any(_differs(here.get(key_of(item), item), item) for item in chunk):
+                return self._decide_other(given, there)
+            missing += [item for item in chunk if key_of(item) not in here]
         if not missing:
             return Decision(RestoreOutcome.SAME)
         write = partial(self._add, given, missing, _as_read(given.kind, there))
@@ -218,6 +220,8 @@ class Restore:
     def _decide_other(self, given: GivenGroup, there: Item) -> Decision:
         if not self.replace:
             return Decision(RestoreOutcome.KEPT, reason=OTHER_CONTENT)
+        if given.more is not None and there == given.head:  # its items were read to compare them
+            return Decision(RestoreOutcome.KEPT, reason=TOO_LARGE)
         write = partial(self._replace, given, _as_read(given.kind, there))
         return Decision(RestoreOutcome.REPLACED, write)
 
@@ -439,7 +443,6 @@ def _decode(line_number: int, line: dict[str, Any]) -> _Decoded:
             _check_texts(line, _TEXTS[line["type"]])
             return _Decoded(line_number, line)
         kind, item = formats.item_of(line)
-        check_item(item)
         rows.kind_of(item)
     except (StorageError, WrongItemError, WrongLineError) as error:
         raise RestoreError(f"line {line_number} can't be imported: {error}") from error

@@ -31,6 +31,7 @@ from vumi.exchange.restoring import RestoreOutcome
 Act = Callable[[ExchangeWorld], object]
 PAIRS = [("file", "memory"), ("memory", "file"), ("file", "stack"), ("stack", "file")]
 DAY = 86_400
+TARGETS = ["log", QUEUE, "log", "log"]
 
 
 def live(world: ExchangeWorld) -> None:
@@ -49,8 +50,8 @@ def live(world: ExchangeWorld) -> None:
     world.change(IDS[1], frozen=True, base=1000)
     world.change(IDS[2], reset=True)
     world.delete("d")
-    for name, target, seconds in zip(EVENTS, ["log", QUEUE, "log", "log"], [60, 5, 7, 9e6]):
-        world.schedule(name, target, int(seconds))
+    for name, target, seconds in zip(EVENTS, TARGETS, [60, 5, 7, 9_000_000], strict=True):
+        world.schedule(name, target, seconds)
     for user in USERS[:2]:
         world.open_wallet(user)
         world.deposit(user, 100, f"deposit-{user}")
@@ -84,9 +85,7 @@ def test_both_engines_give_the_same_answer_to_every_request(
     with ExitStack() as stack:
         (tmp_path / "one").mkdir()
         (tmp_path / "other").mkdir()
-        one = ExchangeWorld(
-            stack.enter_context(ENGINES[source](clock, tmp_path / "one")), clock
-        )
+        one = ExchangeWorld(stack.enter_context(ENGINES[source](clock, tmp_path / "one")), clock)
         live(one)
         before = one.answers()
         check_rich(before)
