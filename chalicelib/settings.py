@@ -113,15 +113,15 @@ def number(name: str, default: int, bounds: tuple[int, int], meaning: str) -> An
     return Setting(name, str(default), parse, "number", f"{least} to {most}", meaning).declare()
 
 
-def switch(name: str, meaning: str) -> Any:
-    """Declare a setting that is on unless it is switched off."""
+def switch(name: str, meaning: str, default: str = "on") -> Any:
+    """Declare a setting that is on or off."""
 
     def parse(name: str, text: str) -> bool:
         if text not in {"on", "off"}:
             raise SettingsError(f"{name} must be on or off, not {text!r}")
         return text == "on"
 
-    return Setting(name, "on", parse, "switch", "on or off", meaning).declare()
+    return Setting(name, default, parse, "switch", "on or off", meaning).declare()
 
 
 def parse_text(_: str, text: str) -> str:
@@ -284,6 +284,15 @@ class Settings:
         "list",
         "patterns like `owner/*`, in which only `*` has a meaning: any characters",
         "the ids that are counted; without a pattern, all ids are",
+    ).declare()
+    proofs: str = Setting(
+        "PROOFS",
+        "",
+        parse_text,
+        "list",
+        "`PATTERN=URL`, or `off`",
+        "where the proofs of owners are looked for: [the patterns](docs/ownership.md#where-proofs-"
+        "are-looked-for); without one, on GitHub, on GitLab and on the hosts of URLs",
     ).declare()
     hsts_seconds: WholeSeconds = number(
         "HSTS_SECONDS",

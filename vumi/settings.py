@@ -18,7 +18,9 @@ from chalicelib.settings import (
     parse_text,
     read,
     settings_of,
+    switch,
 )
+from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 
@@ -34,6 +36,12 @@ def _parse_mode(name: str, text: str) -> int:
     if MODE.fullmatch(text) is None:
         raise SettingsError(f"{name} must be three octal digits, like 660, not {text!r}")
     return int(text, 8)
+
+
+def _parse_metrics(name: str, text: str) -> MetricsAccess:
+    if text not in set(MetricsAccess):
+        raise SettingsError(f"{name} must be {' or '.join(MetricsAccess)}, not {text!r}")
+    return MetricsAccess(text)
 
 
 def _limit(name: str, default: int, meaning: str) -> Any:
@@ -80,6 +88,12 @@ class StandaloneSettings:
         30,
         "the badges that one client address may claim, at the same time or over a minute",
     )
+    client_proofs_per_minute: int = _limit(
+        "CLIENT_PROOFS_PER_MINUTE",
+        10,
+        "the requests with `proof` that one client address may send, at the same time or over a"
+        " minute; each may fetch a file from another host",
+    )
     client_requests_per_second: int = _limit(
         "CLIENT_REQUESTS_PER_SECOND",
         0,
@@ -96,6 +110,18 @@ class StandaloneSettings:
         "the proxies whose `X-Forwarded-For` is believed; without one, the client is the peer of"
         " the connection",
     ).declare()
+    metrics: MetricsAccess = Setting(
+        "METRICS",
+        MetricsAccess.LOCAL,
+        _parse_metrics,
+        "text",
+        " or ".join(f"`{access}`" for access in MetricsAccess),
+        "the requests that may read `GET /metrics`: those of programs on the same machine and with"
+        " an operator's token (`local`), or those with a token alone (`token`)",
+    ).declare()
+    access_log: bool = switch(
+        "ACCESS_LOG", "whether each request is logged, without anything about its client", "off"
+    )
     product: Settings = field(default_factory=partial(Settings.from_environment, {}, DEFAULTS))
 
     @classmethod
@@ -121,6 +147,7 @@ class StandaloneSettings:
         given = {
             Action.NEW_ID: (self.client_new_ids_per_minute, 60),
             Action.CLAIM: (self.client_claims_per_minute, 60),
+            Action.PROOF: (self.client_proofs_per_minute, 60),
             Action.REQUEST: (self.client_requests_per_second, 1),
         }
         return {action: Rate(*rate) for action, rate in given.items() if rate[0]}

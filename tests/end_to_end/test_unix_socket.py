@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import stat
 import subprocess
@@ -18,22 +17,11 @@ import pytest
 
 from simulation.environment import free_port
 from simulation.server_process import killed
+from tests.end_to_end import proxies
 from tests.end_to_end.server import PATIENCE_SECONDS, start
-from tests.end_to_end.test_proxies import caddy, nginx, started
 
 NGINX = """
-daemon off;
-user root;
-pid {folder}/nginx.pid;
-error_log stderr;
-events {{}}
-http {{
     access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
     proxy_http_version 1.1;
     proxy_set_header Connection "";
     proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
@@ -42,7 +30,6 @@ http {{
         listen 127.0.0.1:{port};
         location / {{ proxy_pass http://vumi; }}
     }}
-}}
 """
 CADDY = """
 {{
@@ -54,7 +41,7 @@ http://:{port} {{
     reverse_proxy unix/{upstream}
 }}
 """
-PROXIES = {"nginx": (NGINX, nginx), "caddy": (CADDY, caddy)}
+CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY}
 
 
 @contextmanager
@@ -139,19 +126,16 @@ def test_requests_without_an_address_are_one_client_s(tmp_path: Path) -> None:
         assert message(curl(path, "/api/v1/views?id=c", *named)) == "0"
 
 
-@pytest.mark.parametrize("name", PROXIES)
+@pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_the_client_of_a_proxy_is_the_one_that_it_names(tmp_path: Path, name: str) -> None:
     """Each address of loopback is a client of the proxy."""
-    if shutil.which(name) is None:
-        missing = f"make can't install {name}: apt-get install {name}"
-        (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
+    proxies.require(name)
     path, port = tmp_path / "vumi.sock", free_port()
-    configuration, command = PROXIES[name]
-    text = configuration.format(folder=tmp_path, port=port, upstream=path)
-    (tmp_path / name).write_text(text)
+    text = CONFIGURATIONS[name].format(port=port, upstream=path)
+    command = proxies.PROXIES[name](tmp_path, text)
     with (
         serving(tmp_path / "data", path, CLIENT_NEW_IDS_PER_MINUTE="1"),
-        started(command(tmp_path), tmp_path, port),
+        proxies.started(command, tmp_path, port),
     ):
         asked = [("127.0.0.2", "a"), ("127.0.0.2", "b"), ("127.0.0.3", "c")]
         shown = [ask(port, client, badge_id) for client, badge_id in asked]

@@ -18,6 +18,7 @@ from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.first_token import show_token
+from vumi.metrics.monitoring import Monitored, Monitoring
 from vumi.notify import Notifier
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
@@ -54,14 +55,24 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     path = settings.unix_socket
     unix_socket = UnixSocket(path, settings.socket_mode) if path else None
     engine = Engine(settings.folder, settings.product, invocation.clock, limits)
+    monitored = Monitored(TABLE.routes, engine.storage_metrics(), limits, invocation.clock())
+    monitoring = Monitoring(
+        monitored, settings.metrics, settings.proxies, access_log=settings.access_log
+    )
     try:
         commits = CommonCommits(
-            lambda request: dispatch(TABLE, request, engine.resources),
+            lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
             engine.fair_lock,
+            monitoring.commits.add,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)
-        application = Application(commits.answer, connections, proxies=settings.proxies)
+        application = Application(
+            commits.answer,
+            connections,
+            proxies=settings.proxies,
+            on_response=monitoring.requests.add,
+        )
         notifier = Notifier(invocation.environment, os.getpid())
         server = WebServer(
             application,
@@ -73,10 +84,11 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
-        engine.start()
-        invocation.given.warn_of_readers()
-        warn_of_exposure((host for host, _ in server.addresses), settings.proxies)
-        server.serve(partial(_greet, settings, server.port, new_token, notifier))
+        with monitoring.running():
+            engine.start()
+            invocation.given.warn_of_readers()
+            warn_of_exposure((host for host, _ in server.addresses), settings.proxies)
+            server.serve(partial(_greet, settings, server.port, new_token, notifier))
         commits.close()
     finally:
         engine.stop()
