@@ -15,7 +15,7 @@ from chalicelib.units import Seconds
 from chalicelib.views.owners.finding import OwnedBadge
 from chalicelib.views.summary import Summary
 from vumi.admin import counts_file
-from vumi.admin.source import Group, Source
+from vumi.admin.source import ExportedObject, Group, Source
 from vumi.errors import ReportedError
 from vumi.exchange import formats
 from vumi.exchange.files import LineWriter
