@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chalicelib.limits import Action
-from chalicelib.settings import Settings, whole_number
+from chalicelib.settings import Settings, choice, whole_number
+from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 
@@ -17,6 +18,7 @@ MAX_PER_PERIOD = 1_000_000
 LIMITS = {
     Action.NEW_ID: ("CLIENT_NEW_IDS_PER_MINUTE", 300, 60),
     Action.CLAIM: ("CLIENT_CLAIMS_PER_MINUTE", 30, 60),
+    Action.PROOF: ("CLIENT_PROOFS_PER_MINUTE", 10, 60),
     Action.REQUEST: ("CLIENT_REQUESTS_PER_SECOND", 0, 1),
 }
 """The setting of each limit, its default, and its seconds.
@@ -30,7 +32,8 @@ addresses.
 class StandaloneSettings:
     """The settings of one machine; `product` has those of every engine.
 
-    `client_rates` has no rate for an action that is not limited.
+    `client_rates` has no rate for an action that is not limited. `metrics` are the requests that
+    may read the metrics. `access_log`: each request is logged, without anything about its client.
     """
 
     host: str
@@ -39,6 +42,8 @@ class StandaloneSettings:
     product: Settings
     client_rates: Mapping[Action, Rate]
     proxies: TrustedProxies
+    metrics: MetricsAccess = MetricsAccess.LOCAL
+    access_log: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> StandaloneSettings:
@@ -50,6 +55,8 @@ class StandaloneSettings:
             product=Settings.from_environment(environment, retention_seconds=RETENTION_SECONDS),
             client_rates=_parse_rates(environment),
             proxies=TrustedProxies.parse(environment.get("TRUSTED_PROXIES", "")),
+            metrics=MetricsAccess(choice(environment, "METRICS", tuple(MetricsAccess))),
+            access_log=choice(environment, "ACCESS_LOG", ("off", "on")) == "on",
         )
 
 

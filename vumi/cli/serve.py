@@ -17,6 +17,7 @@ from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.first_token import show_token
+from vumi.metrics.monitoring import Monitored, Monitoring
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
@@ -48,20 +49,31 @@ def serve(invocation: Invocation) -> None:
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
     engine = Engine(settings.folder, settings.product, invocation.clock, limits)
+    monitored = Monitored(TABLE.routes, engine.storage_metrics(), limits, invocation.clock())
+    monitoring = Monitoring(
+        monitored, settings.metrics, settings.proxies, access_log=settings.access_log
+    )
     try:
         commits = CommonCommits(
-            lambda request: dispatch(TABLE, request, engine.resources),
+            lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
             engine.fair_lock,
+            monitoring.commits.add,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)
-        application = Application(commits.answer, connections, proxies=settings.proxies)
+        application = Application(
+            commits.answer,
+            connections,
+            proxies=settings.proxies,
+            on_response=monitoring.requests.add,
+        )
         server = WebServer(application, settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
-        engine.start()
-        server.serve(partial(_greet, settings, server.port, new_token))
+        with monitoring.running():
+            engine.start()
+            server.serve(partial(_greet, settings, server.port, new_token))
         commits.close()
     finally:
         engine.stop()
