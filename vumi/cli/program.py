@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, str] = {
     "delete": "badges:delete",
     "claim": "badges:claim",
     "release": "badges:release",
+    "export": "exchange:export",
     "import": "exchange:import_",
     "token": "token:token",
     "check": "check:check",

@@ -121,6 +121,16 @@ def test_a_grant_makes_the_earlier_secret_void(table: Table) -> None:
         finding.authenticate(table, BADGE, secret)
 
 
+def test_a_grant_ends_what_a_proof_and_a_hand_over_gave(table: Table) -> None:
+    claiming.replace_owner(table, BADGE, {"digest": digest("a"), "proven": BADGE}, NOON)
+    hand_over(table, "a", "b")
+    claiming.grant(table, BADGE, LATER, digest("c"))
+    owned = finding.look_up(table, BADGE)
+    assert (owned.proven, owned.previous, owned.granted) == ("", "", True)
+    claiming.replace_owner(table, BADGE, {"digest": digest("d"), "proven": BADGE}, NOON)
+    assert not finding.look_up(table, BADGE).granted
+
+
 def test_a_grant_with_a_digest_may_be_repeated(table: Table) -> None:
     lossy = FaultyTable(table, after_write=raising(LOST))
     with pytest.raises(Unavailable):
