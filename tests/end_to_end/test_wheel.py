@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from chalicelib.description import VERSION
+from chalicelib.version import VERSION
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 from simulation.server_process import killed
 from tests.end_to_end import offline_pip
