@@ -14,12 +14,12 @@ from vumi.settings import StandaloneSettings, default_of, known_settings
 
 if TYPE_CHECKING:
     from chalicelib.events.webhooks import sender
+    from chalicelib.views.owners import places
     from vumi import settings_file
 else:
-    sender, settings_file = (
-        lazy("chalicelib.events.webhooks.sender"),
-        lazy("vumi.settings_file"),
-    )
+    sender = lazy("chalicelib.events.webhooks.sender")
+    places = lazy("chalicelib.views.owners.places")
+    settings_file = lazy("vumi.settings_file")
 
 SETTINGS = "SETTINGS"
 """The setting that names the file."""
@@ -64,6 +64,8 @@ class GivenSettings:
             settings = StandaloneSettings.from_environment({**self.of_file, **given})
             if settings.product.webhook_secrets or settings.product.webhook_allow:
                 sender.sender_of(settings.product)
+            if settings.product.proofs:
+                places.parse(settings.product.proofs)
         except SettingsError as error:
             named = NAME.match(str(error))
             if self.path and named and self._source(named[0]) == self.path:

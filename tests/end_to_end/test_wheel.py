@@ -70,7 +70,7 @@ def metadata(wheel: Path) -> Message:
         return Parser().parsestr(zipped.read(f"vu_mi-{VERSION}.dist-info/METADATA").decode())
 
 
-def test_the_version_is_that_of_the_description(wheel: Path) -> None:
+def test_the_version_is_that_of_the_program(wheel: Path) -> None:
     assert wheel.name == f"vu_mi-{VERSION}-py3-none-any.whl"
     assert metadata(wheel)["Version"] == VERSION
 

@@ -134,7 +134,7 @@ def test_it_is_valid() -> None:
     assert [*OpenAPIV31SpecValidator(DOCUMENT).iter_errors()] == []
 
 
-def test_its_version_is_that_of_the_project() -> None:
+def test_it_is_of_this_version_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     info = DOCUMENT["info"]
     assert (info["title"], info["version"]) == (project["name"], VERSION)

@@ -68,6 +68,7 @@ def test_an_error_names_the_file_only_if_the_setting_is_from_it(tmp_path: Path) 
     ("name", "content", "message"),
     [
         ("WEBHOOK_SECRETS", '["whsec_short"]', "WEBHOOK_SECRETS: secret 1 must be"),
+        ("PROOFS", '["octocat"]', "PROOFS must be off, or PATTERN=URL"),
         ("WEBHOOK_ALLOW", '["10.0.0.1/8"]', "WEBHOOK_ALLOW must be comma-separated networks"),
         ("TRUSTED_PROXIES", '["proxy"]', "TRUSTED_PROXIES must be networks like"),
         ("RETENTION_SECONDS", "700", "RETENTION_SECONDS must be at least 1500"),
