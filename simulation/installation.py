@@ -23,7 +23,7 @@ from simulation.archives import FakeArchive
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from vumi.admin.installation import Installation, LetterOutcome
-from vumi.admin.source import ExportedObject
+from vumi.admin.source import StoredObject
 from vumi.cli.options import Invocation
 from vumi.exchange.table_source import TableSource
 from vumi.journals import MALFORMED, ArchivedObject, first_name
@@ -62,9 +62,7 @@ class MemoryInstallation:
     @contextmanager
     def open_source(self) -> Iterator[TableSource]:
         objects = self.archive.objects if isinstance(self.archive, FakeArchive) else {}
-        yield TableSource(
-            self, [ExportedObject(*one) for one in sorted(objects.items())], self.sleep
-        )
+        yield TableSource(self, [StoredObject(*one) for one in sorted(objects.items())], self.sleep)
 
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))

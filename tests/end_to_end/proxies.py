@@ -19,12 +19,11 @@ from tests.end_to_end.server import PATIENCE_SECONDS
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NGINX = """
 daemon off;
-{user}
+user root;
 pid {folder}/nginx.pid;
 events {{}}
 http {{
     client_body_temp_path {folder}/body;
-    client_body_buffer_size 512k;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
@@ -32,7 +31,7 @@ http {{
     {servers}
 }}
 """
-"""A configuration that writes only to its folder."""
+"""A configuration that writes only to its folder. Its workers read the folders of the tests."""
 
 
 def require(program: str) -> None:
@@ -44,8 +43,7 @@ def require(program: str) -> None:
 
 def nginx(folder: Path, servers: str) -> Sequence[str]:
     """Return the command of an nginx with these servers."""
-    user = "user root;" if os.geteuid() == 0 else ""  # as root, it would use nobody
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, servers=servers, user=user))
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, servers=servers))
     return ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx.conf")]
 
 

@@ -31,7 +31,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedObject:
+class StoredObject:
     """An object of the archive."""
 
     name: str
@@ -56,7 +56,7 @@ class Source(Protocol):
     def groups(self) -> Iterator[Group]:
         """Yield the groups, each once, and each of one moment."""
 
-    def objects(self) -> Iterator[ExportedObject]:
+    def objects(self) -> Iterator[StoredObject]:
         """Yield the objects of the archive."""
 
     def queued_events(self) -> Iterator[QueuedEvent]:

@@ -15,7 +15,7 @@ from chalicelib.units import Seconds
 from chalicelib.views.owners.finding import OwnedBadge
 from chalicelib.views.summary import Summary
 from vumi.admin import counts_file
-from vumi.admin.source import Group, Source
+from vumi.admin.source import Group, Source, StoredObject
 from vumi.errors import ReportedError
 from vumi.exchange import formats
 from vumi.exchange.files import LineWriter
@@ -64,7 +64,7 @@ def _write(writer: LineWriter, item: Item) -> None:
     writer.write(line)
 
 
-def _unzip(stored: ExportedObject) -> str:
+def _unzip(stored: StoredObject) -> str:
     try:
         return gzip.decompress(stored.body).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:

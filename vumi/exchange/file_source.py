@@ -22,9 +22,9 @@ from chalicelib.views.view import View
 from chalicelib.wallets.archive import EntryRemoval, batches
 from chalicelib.wallets.wallet import ENTRY
 from vumi.admin.source import (
-    ExportedObject,
     Group,
     QueuedEvent,
+    StoredObject,
     is_live,
     later,
     new_summary,
@@ -73,10 +73,10 @@ class FileSource:
         for badge_id in list(self._waiting):
             yield from self._read_badge(badge_id, iter(()))
 
-    def objects(self) -> Iterator[ExportedObject]:
+    def objects(self) -> Iterator[StoredObject]:
         """Yield the objects of the archive, and those of entries that wait to be archived."""
         for name, body in self._archive.read_all():
-            yield ExportedObject(name, body)
+            yield StoredObject(name, body)
         removals = []
         for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
             try:
@@ -84,7 +84,7 @@ class FileSource:
             except MalformedError as error:
                 self._left_out.append(f"change {sequence}: {error}")
         for batch in batches(removals):
-            yield ExportedObject(batch.name, batch.body)
+            yield StoredObject(batch.name, batch.body)
 
     def queued_events(self) -> Iterator[QueuedEvent]:
         start = self._event_queues

@@ -19,6 +19,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, Value, text
 from chalicelib.units import Seconds
 from chalicelib.views import keys
+from chalicelib.views.owners import proving
 from chalicelib.wallets import wallet as wallets
 
 FORMAT = "vu-mi export"
@@ -80,6 +81,7 @@ HEADS = (BADGE, EVENT, TOKEN, WALLET)
 STAYING = {
     (f"{keys.SEEN}#", keys.SEEN): "a counted view's message does not move",
     (f"{keys.WINDOW}#", keys.WINDOW): "an import makes the markers of live views",
+    (proving.PARTITION, proving.SORT): "a search for a proof is repeated after seconds",
     (CURSOR.pk, CURSOR.sk): "each engine has its own sweep",
     (wallets.OWNERS, wallets.SORT): "an import makes it from the wallet's user",
 }

@@ -38,7 +38,7 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.wallet import Entry
 from vumi.admin.importing import PATIENCE
 from vumi.admin.installation import Installation
-from vumi.admin.source import ExportedObject, Group, QueuedEvent, new_summary
+from vumi.admin.source import Group, QueuedEvent, StoredObject, new_summary
 from vumi.exchange import formats
 from vumi.exchange.formats import BADGE, ENTRY, HEADS, NONCE, WALLET
 
@@ -62,7 +62,7 @@ class TableSource:
     def __init__(
         self,
         installation: Installation,
-        objects: Iterable[ExportedObject] = (),
+        objects: Iterable[StoredObject] = (),
         sleep: Callable[[Seconds], None] = time.sleep,
         patience: Retry = PATIENCE,
     ) -> None:
@@ -79,7 +79,7 @@ class TableSource:
             found.seek(0)
             yield from self._read_wallets(line.rstrip("\n") for line in found)
 
-    def objects(self) -> Iterator[ExportedObject]:
+    def objects(self) -> Iterator[StoredObject]:
         yield from self._objects
 
     def queued_events(self) -> Iterator[QueuedEvent]:

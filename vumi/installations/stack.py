@@ -30,7 +30,7 @@ from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
 from chalicelib.wallets.archive import PREFIX
 from vumi.admin.installation import LetterOutcome
-from vumi.admin.source import ExportedObject
+from vumi.admin.source import StoredObject
 from vumi.check.items import StoredItem
 from vumi.errors import ReportedError
 from vumi.exchange.table_source import TableSource
@@ -99,7 +99,7 @@ class StackInstallation:
     def open_source(self) -> Iterator[TableSource]:
         yield TableSource(self, self._objects(), self.sleep)
 
-    def _objects(self) -> Iterator[ExportedObject]:
+    def _objects(self) -> Iterator[StoredObject]:
         """Yield the objects of the archive, if the stack has one."""
         if "ArchiveBucket" not in self.outputs:
             return
@@ -107,7 +107,7 @@ class StackInstallation:
         for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
             for found in page.get("Contents", []):
                 body = client.get_object(Bucket=bucket, Key=found["Key"])["Body"]
-                yield ExportedObject(found["Key"], body.read())
+                yield StoredObject(found["Key"], body.read())
 
     def items(self) -> Iterator[Item]:
         table = self.outputs["TableName"]

@@ -6,7 +6,6 @@ meets a socket whose rights are not set yet, and only a socket that nobody liste
 
 from __future__ import annotations
 
-import os
 import socket
 import stat
 from contextlib import suppress
@@ -31,10 +30,11 @@ class UnixSocket:
         self.temporary = Path(f"{self.path}{TEMPORARY}")
         self._mode = mode
         self._inode = 0
-        _check_folder(self.path)
+        _check_length(self.path)
         _check_free(self.path)
         if _check_free(self.temporary):
             self.temporary.unlink()  # left by a kill
+        _check_folder(self.temporary)
 
     def publish(self) -> None:
         """Give the bound socket its rights and its path. Raises `UnusablePathError`."""
@@ -50,17 +50,25 @@ class UnixSocket:
                 self.path.unlink()
 
 
-def _check_folder(path: Path) -> None:
+def _check_length(path: Path) -> None:
     if len(bytes(path)) > MAX_PATH_BYTES:
         raise UnusablePathError(
             f"HOST: {path} has {len(bytes(path))} bytes, and the path of a Unix socket has room for"
             f" {MAX_PATH_BYTES}: set a shorter one"
         )
-    if not os.access(path.parent, os.W_OK | os.X_OK):
+
+
+def _check_folder(path: Path) -> None:
+    """Bind a path, which the web server can only do without an explanation of its errors."""
+    try:
+        with socket.socket(socket.AF_UNIX) as trial:
+            trial.bind(bytes(path))
+        path.unlink()
+    except OSError as error:
         raise UnusablePathError(
-            f"HOST: no socket can be made in {path.parent}/: create the folder, or give the user"
-            " that runs vu-mi the right to write to it"
-        )
+            f"HOST: no socket can be made in {path.parent}/ ({error.strerror}): create the folder,"
+            " or give the user that runs vu-mi the right to write to it"
+        ) from None
 
 
 def _check_free(path: Path) -> bool:
