@@ -61,7 +61,7 @@ class MemoryInstallation:
 
     @contextmanager
     def open_source(self) -> Iterator[TableSource]:
-        objects = self.archive.objects if isinstance(self.archive, FakeArchive) else {}
+        objects = self.archive.objects
         yield TableSource(self, [StoredObject(*one) for one in sorted(objects.items())], self.sleep)
 
     def items(self) -> Iterator[Item]:
