@@ -24,7 +24,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp ## serve badges on this machine: [HOST=127.0.0.1 PORT=8000 DATA=data]
-	@exec $(BIN)/python -m vumi
+	@exec $(BIN)/python -m vumi serve
 
 check: lint types ## check style, layers and types, and run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
@@ -132,19 +132,19 @@ chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for develo
 
 import: $(VENV)/deploy.stamp ## import counts from a CSV file on AWS: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
 	@test -n "$(FILE)" || { echo "FILE is not set; it must be the path of a CSV file of id,count: make import STAGE=$(STAGE) FILE=counts.csv" >&2; exit 1; }
-	$(DEPLOYING)/python -m deploy import --stage $(STAGE) --stack $(STACK) $(OPTIONS) -- "$(FILE)"
+	$(DEPLOYING)/python -m vumi import --stack $(STACK) $(OPTIONS) -- "$(FILE)"
 
 redrive: $(VENV)/deploy.stamp ## send the dead letters of views again: STAGE=prod
-	$(DEPLOYING)/python -m deploy redrive --stage $(STAGE) --stack $(STACK)
+	$(DEPLOYING)/python -m vumi redrive --stack $(STACK)
 
 fold: $(VENV)/deploy.stamp ## fold all badges after the consumer was stopped for 24 hours: STAGE=prod
-	$(DEPLOYING)/python -m deploy fold --stage $(STAGE) --stack $(STACK)
+	$(DEPLOYING)/python -m vumi fold --all --stack $(STACK)
 
 redrive-events: $(VENV)/deploy.stamp ## deliver failed events again: STAGE=prod [EVENTS="id id"]
-	$(DEPLOYING)/python -m deploy redrive-events --stage $(STAGE) --stack $(STACK) -- $(EVENTS)
+	$(DEPLOYING)/python -m vumi redrive-events --stack $(STACK) -- $(EVENTS)
 
 token: $(VENV)/deploy.stamp ## create, list or revoke API tokens: STAGE=prod DO="create --name admin"
-	$(DEPLOYING)/python -m deploy token --stage $(STAGE) --stack $(STACK) $(or $(DO),list)
+	$(DEPLOYING)/python -m vumi token $(or $(DO),list) --stack $(STACK)
 
 secrets: $(VENV)/deploy.stamp ## generate an operator's API token, its digest, and a webhook secret
 	@$(DEPLOYING)/python -m deploy secrets

@@ -6,49 +6,31 @@ import argparse
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import boto3
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.aws.clients import aws_client
-from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.sqs import SqsQueue
-from chalicelib.concurrency import map_parallel
 from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
-from chalicelib.settings import Settings, SettingsError
-from chalicelib.storage.errors import StorageError
-from chalicelib.views.windows import Windows
-from deploy import bytecode, completion, package, redrive, restore, stage, template
-from deploy import folding as stack_folding
+from chalicelib.settings import SettingsError
+from deploy import bytecode, completion, package, restore, stage, template
 from deploy.patience import Patience
 from deploy.restored_content import ContentCheck
 from deploy.restored_table import NotRestoredError, RestoredTables
-from vumi.admin import command, counts_file, folding, redrive_command, token_command
-from vumi.admin.importing import Import
-from vumi.admin.redriving import Redrive
-from vumi.admin.tokens import TokenError, TokenStore
+from vumi.installations.stack import outputs
 
 REPORTED_ERRORS = (
     BotoCoreError,
     ClientError,
     OSError,
     SettingsError,
-    StorageError,
-    command.InterruptedImportError,
     completion.IncompleteError,
-    counts_file.CountsFileError,
-    TokenError,
     bytecode.WrongPythonError,
-    folding.NotFoldedError,
     package.PackagingError,
     NotRestoredError,
-    stage.SwitchedOffError,
 )
 """Errors reported in one line. Any other error is a bug, so it keeps its traceback."""
 NO_COMPILED_FILES = (
@@ -93,12 +75,6 @@ def _make_parser() -> argparse.ArgumentParser:
                 action="store_true",
                 help="accept a restored table whose content is wrong",
             )
-        if step is _import:
-            command.add_options(adding)
-        if step is _redrive_events:
-            redrive_command.add_options(adding)
-        if step is _token:
-            token_command.add_options(adding)
     return parser
 
 
@@ -121,7 +97,7 @@ def _write_resources(given: argparse.Namespace) -> None:
 
 def _write_names(given: argparse.Namespace) -> None:
     """Write the names of a stack's resources into .chalice/config.json."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = outputs(boto3.client("cloudformation"), _stack_name(given))
     stage.write_names(given.stage, found, stage.Folder())
 
 
@@ -139,57 +115,6 @@ def _print_url(given: argparse.Namespace) -> None:
     print(f"{api['rest_api_url']}api/v1/views?id=hello")
 
 
-def _import(given: argparse.Namespace) -> None:
-    """Import counts from a CSV file. Each count becomes the base of its badge."""
-    rows = counts_file.read(given.file)
-    table = _open_table(stage.outputs(boto3.client("cloudformation"), _stack_name(given)))
-    command.run(rows, Import(table, map_parallel, time.time, given.replace, given.dry_run))
-
-
-def _redrive(given: argparse.Namespace) -> None:
-    """Send the dead letters of views again."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
-    outcomes = redrive.Redrive(
-        boto3.client("sqs"),
-        found["ViewsDeadLettersUrl"],
-        SqsQueue(aws_client("sqs"), found["ViewsQueueUrl"]),
-        time.time,
-        Settings.from_environment(os.environ).retention_seconds,
-    ).run()
-    for outcome in redrive.LetterOutcome:
-        if outcomes[outcome] or outcome is redrive.LetterOutcome.SENT:
-            print(f"{outcomes[outcome]} {outcome.value}.")
-
-
-def _fold(given: argparse.Namespace) -> None:
-    """Fold all badges that have views to fold."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
-    windows = Windows.of(Settings.from_environment(os.environ))
-    job = folding.FoldAll(
-        stack_folding.folder(_open_table(found), windows, time.time), map_parallel
-    )
-    retries = Config(retries={"mode": "standard", "total_max_attempts": 12})
-    client = boto3.client("dynamodb", config=retries)
-    folding.run(job, stack_folding.badge_ids(client, found["TableName"]))
-
-
-def _redrive_events(given: argparse.Namespace) -> None:
-    """Deliver failed events again."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
-    if "TimersQueueUrl" not in found:
-        raise stage.SwitchedOffError(
-            f"the stack {_stack_name(given)} has no events; deploy it with Events=on first"
-        )
-    queue = SqsQueue(aws_client("sqs"), found["TimersQueueUrl"])
-    redrive_command.run(Redrive(_open_table(found), queue, time.time), given.event)
-
-
-def _token(given: argparse.Namespace) -> None:
-    """Create, list or revoke API tokens."""
-    table = _open_table(stage.outputs(boto3.client("cloudformation"), _stack_name(given)))
-    token_command.run(TokenStore(table, time.time), given)
-
-
 def _print_secrets(_: argparse.Namespace) -> None:
     """Generate an operator's API token, its digest, and a webhook secret."""
     token = tokens.new_token()
@@ -200,7 +125,7 @@ def _print_secrets(_: argparse.Namespace) -> None:
 
 def _restore(given: argparse.Namespace) -> None:
     """Stop the consumers, restore the table and check it. `make restore` runs the other steps."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = outputs(boto3.client("cloudformation"), _stack_name(given))
     bucket, source = found.get("ArchiveBucket", ""), found["TableName"]
     content = ContentCheck(
         boto3.client("dynamodb"), boto3.client("s3"), bucket, print, given.accept
@@ -213,7 +138,7 @@ def _restore(given: argparse.Namespace) -> None:
 
 def _resume(given: argparse.Namespace) -> None:
     """Set the properties of the table, turn its TTL on, and start the consumers."""
-    found = stage.outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = outputs(boto3.client("cloudformation"), _stack_name(given))
     _make_restore(given, found, lambda _: None).resume(found["TableName"])
 
 
@@ -238,10 +163,6 @@ def _parse_time(text: str) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _open_table(outputs: Mapping[str, str]) -> DynamoTable:
-    return DynamoTable(aws_client("dynamodb"), outputs["TableName"])
-
-
 def _stack_name(given: argparse.Namespace) -> str:
     return given.stack or f"vu-mi-{given.stage}"
 
@@ -252,11 +173,6 @@ STEPS = {
     "names": _write_names,
     "complete": _complete,
     "url": _print_url,
-    "import": _import,
-    "redrive": _redrive,
-    "fold": _fold,
-    "redrive-events": _redrive_events,
-    "token": _token,
     "secrets": _print_secrets,
     "restore": _restore,
     "resume": _resume,

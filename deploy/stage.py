@@ -9,13 +9,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deploy import template
 from deploy.conditions import ALL_FEATURES, choose
-
-if TYPE_CHECKING:
-    from types_boto3_cloudformation import CloudFormationClient
 
 SETTINGS = {
     "ARCHIVE_BUCKET": "ArchiveBucket",
@@ -36,10 +33,6 @@ POLICY = "iam_policy_file"
 """The setting of a function that names its policy (Chalice, "Configuration file")."""
 
 
-class SwitchedOffError(Exception):
-    """A command needs a feature that the stack does not have."""
-
-
 @dataclass(frozen=True, slots=True)
 class Folder:
     """The folder `.chalice`, which Chalice reads and writes."""
@@ -55,12 +48,6 @@ class Folder:
 
     def deployed(self, stage: str) -> Path:
         return self.path / "deployed" / f"{stage}.json"
-
-
-def outputs(client: CloudFormationClient, stack: str) -> dict[str, str]:
-    """Return the outputs of a stack, by name."""
-    described = client.describe_stacks(StackName=stack)["Stacks"][0]
-    return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
 
 
 def write_names(stage: str, given: Mapping[str, str], folder: Folder) -> None:

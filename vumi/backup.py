@@ -23,6 +23,7 @@ from vumi import secrets
 from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.check.rights import LOCK, refuse_foreign_entries
+from vumi.errors import ReportedError
 from vumi.storage import archive
 from vumi.storage.database import FILE, to_storage_error
 from vumi.storage.private_files import (
@@ -40,7 +41,7 @@ from vumi.storage.read_only import open_read_only
 RANDOM_BYTES = 16
 
 
-class BackupError(Exception):
+class BackupError(ReportedError):
     """No backup was made, and nothing was changed. The message says why."""
 
 

@@ -22,6 +22,7 @@ from vumi import secrets
 from vumi.admin.tokens import TokenStore
 from vumi.check import rights
 from vumi.check.rights import LOCK
+from vumi.errors import ReportedError
 from vumi.fair_lock import FairLock
 from vumi.resources import StandaloneResources
 from vumi.storage import archive
@@ -61,7 +62,7 @@ ARCHIVE_SECONDS = 10.0
 """The time that an entry may wait for others to share its object."""
 
 
-class AlreadyRunningError(Exception):
+class AlreadyRunningError(ReportedError):
     """Another vu-mi runs on this folder."""
 
 

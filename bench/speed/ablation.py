@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from vumi import engine
-from vumi.__main__ import main
+from vumi.cli.program import main
 from vumi.server import common_commits
 from vumi.storage import commits, database
 from vumi.workers import changes
@@ -60,4 +60,4 @@ STEPS: Mapping[str, Callable[[], None]] = {
 
 if __name__ == "__main__":
     STEPS[sys.argv[1]]()
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(main(["serve"]))

@@ -67,7 +67,9 @@ class Server(ServerProcess):
 
 
 @contextmanager
-def running(folder: Path, program: Sequence[str] = ("vumi",), **settings: str) -> Iterator[Server]:
+def running(
+    folder: Path, program: Sequence[str] = ("vumi", "serve"), **settings: str
+) -> Iterator[Server]:
     """Run a server with these settings; `program` is its module and arguments."""
     with killed(start(folder, program, settings, stderr=None)) as process:
         yield Server(process, folder)

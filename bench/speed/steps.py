@@ -72,7 +72,7 @@ def _cells(name: str, columns: Sequence[Mapping[str, float]]) -> Iterator[str]:
 
 def _server(stack: ExitStack, name: str) -> Server:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    program = ("vumi",) if name == WHOLE else ("bench.speed.ablation", name)
+    program = ("vumi", "serve") if name == WHOLE else ("bench.speed.ablation", name)
     return stack.enter_context(running(folder, program, **SHORT_LIVED))
 
 

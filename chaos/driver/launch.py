@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chaos.faults.clock import OffsetClock
 from chaos.faults.crash_injection import CrashInjection
-from vumi.__main__ import main
+from vumi.cli.program import main
 
 HOT_VIEWS = "100"
 """A badge is hot with fewer views here, because a window is one second."""
@@ -20,4 +20,4 @@ HOT_VIEWS = "100"
 if __name__ == "__main__":
     os.environ["HOT_VIEWS"] = HOT_VIEWS
     CrashInjection(Path(sys.argv[2])).install()
-    sys.exit(main(sys.argv[3:], OffsetClock(Path(sys.argv[1]))))
+    sys.exit(main(["serve"], OffsetClock(Path(sys.argv[1]))))

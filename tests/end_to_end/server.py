@@ -23,8 +23,8 @@ PATIENCE_SECONDS = 30.0
 
 
 def start(folder: Path, *command: str, **settings: str) -> Popen[str]:
-    """Start the process without waiting for it."""
-    return server_process.start(folder, ("vumi", *command), settings)
+    """Start a command, or the server, without waiting for it."""
+    return server_process.start(folder, ("vumi", *(command or ("serve",))), settings)
 
 
 def create_token(folder: Path, name: str, user: str = "") -> str:

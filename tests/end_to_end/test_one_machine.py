@@ -247,12 +247,12 @@ def test_dead_letters_are_redriven_while_it_serves_and_count_once(tmp_path: Path
         server.wait_for("late", 2)
 
 
-@pytest.mark.parametrize("command", ["serve", "redrive now"])
+@pytest.mark.parametrize("command", ["count", "redrive now"])
 def test_an_unknown_command_is_refused(tmp_path: Path, command: str) -> None:
     process = start(tmp_path, *command.split())
     out, err = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, out) == (2, "")
-    assert err.startswith("usage: python -m vumi [-h] COMMAND ...\n")
+    assert err.startswith("Usage: vumi ")
 
 
 COUNTS = 'id,count\na/b,1000\n"x, y",5\n'

@@ -150,7 +150,7 @@ WITHOUT_RIGHTS = """
 import ctypes, os, sys
 for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH (capabilities(7)); 24 drops one
     ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
-os.execv(sys.executable, [sys.executable, "-m", "vumi"])
+os.execv(sys.executable, [sys.executable, "-m", "vumi", "serve"])
 """
 """A command that runs as a user who is not root, so that the modes of files apply."""
 
@@ -212,8 +212,8 @@ def test_a_full_disk_at_the_first_start_leaves_no_partial_file(tmp_path: Path) -
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
-from vumi.__main__ import main
-sys.exit(main([]))
+from vumi.cli.program import main
+sys.exit(main(["serve"]))
 """
 
 

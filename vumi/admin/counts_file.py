@@ -14,13 +14,14 @@ from pathlib import Path
 
 from chalicelib.badges import options
 from chalicelib.views import ids
+from vumi.errors import ReportedError
 
 HEADER = ["id", "count"]
 MAX_PROBLEMS = 20
 """Wrong lines that one message lists."""
 
 
-class CountsFileError(Exception):
+class CountsFileError(ReportedError):
     """A file can't be imported. The message lists the wrong lines with their reasons."""
 
 

@@ -11,20 +11,17 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
-import click
-
 from chalicelib.concurrency import MapParallel
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.retry import Retry
 from chalicelib.views.folding import Folder
 from vumi.admin.importing import PATIENCE
+from vumi.errors import ReportedError
 
 BATCH_BADGES = 100
-REPORT_EVERY = 1_000
-"""The progress is printed after this many badges."""
 
 
-class NotFoldedError(Exception):
+class NotFoldedError(ReportedError):
     """Some badges are not folded. The message says how to continue."""
 
 
@@ -65,24 +62,3 @@ class FoldAll:
             raise
         except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others
             return FoldedBadge(badge_id, failure=repr(failure))
-
-
-def run(job: FoldAll, badge_ids: Iterable[str]) -> None:
-    """Fold badges and print the progress and the result. Raises `NotFoldedError`."""
-    badges = views = failed = 0
-    try:
-        for badges, folded in enumerate(job.run(badge_ids), 1):
-            views += folded.views
-            if folded.failure:
-                failed += 1
-                click.echo(f"{folded.badge_id} is not folded: {folded.failure}")
-            if badges % REPORT_EVERY == 0:
-                click.echo(f"{badges:,} badges so far", err=True)
-    except (Unavailable, KeyboardInterrupt) as error:
-        reason = str(error) or "it was interrupted"
-        raise NotFoldedError(
-            f"the fold stopped after {badges:,} badges: {reason}; run it again to fold the rest"
-        ) from error
-    click.echo(f"folded {views:,} views of {badges:,} badges")
-    if failed:
-        raise NotFoldedError(f"{failed:,} badges are not folded; fix the cause and run it again")

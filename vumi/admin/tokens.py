@@ -17,6 +17,7 @@ from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Delete, Put
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
+from vumi.errors import ReportedError
 
 BATCH = "TOKEN"
 """The part of the index `due` that has all tokens, in the order of their creation."""
@@ -28,7 +29,7 @@ FIRST = "first-start"
 """The name of the token that the first start on one machine creates."""
 
 
-class TokenError(Exception):
+class TokenError(ReportedError):
     """A token can't be created or revoked. The message says what to give instead."""
 
 

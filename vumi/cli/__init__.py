@@ -1,1 +1,1 @@
-"""The commands of the program `vumi`."""
+"""The program `vumi` and its commands."""

@@ -167,6 +167,18 @@ class Database:
             self._note(error)
             raise to_storage_error(error) from error
 
+    def stream(self, sql: str, arguments: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query, all of one moment, while others write.
+
+        Until it ends, the WAL keeps every commit from then on.
+        """
+        try:
+            with self._reader() as reader, closing(reader.execute(sql, arguments)) as rows:
+                yield from rows
+        except sqlite3.Error as error:
+            self._note(error)
+            raise to_storage_error(error) from error
+
     def close(self) -> None:
         """Close every connection; the last one writes the WAL to the file."""
         for reader in self._readers:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from vumi.errors import ReportedError
+
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 UMASK = 0o077
@@ -22,7 +24,7 @@ ROOT = 0
 """The id of the user who can replace every file."""
 
 
-class UnsafeFileError(Exception):
+class UnsafeFileError(ReportedError):
     """Another user may control a file or a folder. The message says how to fix that."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -113,6 +113,12 @@ STORE = (
     " ON CONFLICT (pk, sk) DO UPDATE SET ttl = excluded.ttl, batch = excluded.batch,"
     " due = excluded.due, attributes = excluded.attributes"
 )
+
+
+def all_items(database: Database) -> Iterator[Item]:
+    """Yield all items of one moment, in the order of their keys."""
+    rows = database.stream("SELECT pk, sk, attributes FROM items ORDER BY pk, sk")
+    return (_item(*row) for row in rows)
 
 
 def _transact(connection: sqlite3.Connection, writes: Sequence[Write]) -> None:

@@ -12,8 +12,7 @@ from chalice.config import Config
 
 from deploy import template
 from deploy.conditions import ALL_FEATURES, choose
-from deploy.stage import SETTINGS, Folder, forget_names, outputs, write_names
-from simulation.aws_clients import script
+from deploy.stage import SETTINGS, Folder, forget_names, write_names
 
 FUNCTIONS = (
     "api_handler",
@@ -288,10 +287,3 @@ def test_a_stack_without_a_name_that_is_needed_changes_no_policy_to_half_of_one(
     with pytest.raises(template.UnknownNameError, match=r"OtherQueue\.Arn"):
         write_names("dev", VIRGINIA, folder)
     assert not folder.policy("put_views", "dev").exists()
-
-
-def test_the_outputs_of_a_stack_come_by_their_names() -> None:
-    described = [{"OutputKey": name, "OutputValue": value} for name, value in VIRGINIA.items()]
-    client: Any = script({"Stacks": [{"StackName": "vu-mi-dev", "Outputs": described}]})
-    assert outputs(client, "vu-mi-dev") == VIRGINIA
-    assert client.calls == [("describe_stacks", {"StackName": "vu-mi-dev"})]

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.limits import Action
 from chalicelib.settings import Settings, SettingsError
-from vumi.__main__ import address
+from vumi.cli.serve import address
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 from vumi.settings import LIMITS, StandaloneSettings

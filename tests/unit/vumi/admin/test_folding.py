@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -22,15 +23,16 @@ from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
-from deploy.folding import CLOCK_MARGIN_SECONDS, badge_ids, folder
 from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
-from vumi.__main__ import main
-from vumi.admin import folding
 from vumi.admin.folding import FoldAll, FoldedBadge, NotFoldedError
-from vumi.cli.folding import badge_ids as badge_ids_of
+from vumi.cli import fold as folding
+from vumi.cli.program import main
+from vumi.installations.file import FileInstallation
+from vumi.installations.stack import CLOCK_MARGIN_SECONDS, folder, viewed_ids
+from vumi.settings import StandaloneSettings
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
@@ -136,7 +138,7 @@ def test_on_aws_the_badges_are_those_that_have_views() -> None:
         table = DynamoTable(client, "vu-mi")
         store(table, "a", "ü/#VIEW", "c", views=40)
         table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
-        found = list(badge_ids(client, "vu-mi"))
+        found = list(viewed_ids(client, "vu-mi"))
     assert sorted(found) == ["a", "c", "ü/#VIEW"]
 
 
@@ -152,7 +154,7 @@ def test_on_aws_a_badge_with_views_on_two_pages_is_returned_once() -> None:
             return [{"Items": [{"PK": {"S": pk}} for pk in page]} for page in pages]
 
     client: Any = Client()
-    assert list(badge_ids(client, "vu-mi")) == ["a", "b", "c"]
+    assert list(viewed_ids(client, "vu-mi")) == ["a", "b", "c"]
 
 
 def test_on_aws_a_clock_that_is_an_hour_ahead_folds_no_young_view(table: SqliteTable) -> None:
@@ -175,7 +177,8 @@ def test_on_one_machine_the_badges_are_those_that_have_views_however_many_they_a
         table = SqliteTable(database)
         store(table, *BADGES[:50])
         table.put_all([{"PK": "USER#none", "SK": keys.SUMMARY}, {"PK": "WALLET#a", "SK": "WALLET"}])
-        assert list(badge_ids_of(database, limit=7)) == BADGES[:50]
+        found = FileInstallation(database, StandaloneSettings.from_environment({}), time.time)
+        assert list(found.viewed_ids(limit=7)) == BADGES[:50]
 
 
 def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
@@ -185,7 +188,7 @@ def test_on_one_machine_the_command_folds_all_and_keeps_its_time_in_the_file(
     monkeypatch.setenv("DATA", str(tmp_path))
     with closing(Database(tmp_path / FILE)) as database:
         store(SqliteTable(database), "a", "b")
-    assert main(["fold"]) == 0
+    assert main(["fold", "--all"]) == 0
     assert capsys.readouterr().out == "folded 4 views of 2 badges\n"
     with closing(Database(tmp_path / FILE)) as database:
         folded = read(SqliteTable(database), "a")
@@ -198,5 +201,5 @@ def test_a_missing_file_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DATA", str(tmp_path))
-    assert main(["fold"]) == 1
+    assert main(["fold", "--all"]) == 1
     assert f"{tmp_path / FILE} does not exist" in capsys.readouterr().err

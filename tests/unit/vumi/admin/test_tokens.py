@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 import pytest
 
 from chalicelib.http import tokens
@@ -11,11 +9,12 @@ from chalicelib.http.authentication import authenticate
 from chalicelib.http.errors import ForbiddenError
 from chalicelib.http.messages import Caller, Role
 from simulation.clocks import NOON
+from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
-from vumi.admin import token_command
 from vumi.admin.tokens import FIRST, TokenError, TokenStore
+from vumi.cli.program import execute
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -31,9 +30,9 @@ def store(table: MemoryTable) -> TokenStore:
 
 
 def run(store: TokenStore, *arguments: str) -> None:
-    parser = argparse.ArgumentParser()
-    token_command.add_options(parser)
-    token_command.run(store, parser.parse_args(arguments))
+    assert isinstance(store.table, MemoryTable)
+    installation = MemoryInstallation(store.table, clock=store.clock)
+    assert execute(["token", *arguments], invoke_on(installation)) == 0
 
 
 def opens(table: MemoryTable, token: str) -> bool:
@@ -80,12 +79,13 @@ def test_the_command_prints_a_token_once_and_lists_tokens_without_it(
     ]
     made = [line.rpartition(" ")[2] for line in printed]
     run(store, "list")
-    listed = capsys.readouterr().out
+    header, *listed = capsys.readouterr().out.splitlines()
+    assert header.split() == ["DIGEST", "NAME", "HOLDER", "CREATED"]
     digests = [tokens.digest(token)[:12] for token in made]
-    assert sorted(listed.splitlines()) == sorted(
+    assert sorted(line.split(maxsplit=2) for line in listed) == sorted(
         [
-            f"{digests[0]}  ci  operator  2026-03-14T12:00:00Z",
-            f"{digests[1]}  eva  user {USER}  2026-03-14T12:00:00Z",
+            [digests[0], "ci", f"{'operator':41}  2026-03-14T12:00:00Z"],
+            [digests[1], "eva", f"user {USER}  2026-03-14T12:00:00Z"],
         ]
     )
 

@@ -17,10 +17,11 @@ from chalicelib.views.folding import Folder
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
-from deploy.redrive import DELIVERY_SECONDS, INVISIBLE_SECONDS, LetterOutcome, Redrive
 from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
+from vumi.admin.installation import LetterOutcome
+from vumi.installations.dead_letters import DELIVERY_SECONDS, INVISIBLE_SECONDS, Redrive
 
 URL = "https://sqs.us-east-1.amazonaws.com/123456789012/vu-mi-dead"
 RETENTION = Settings().retention_seconds

@@ -1,8 +1,7 @@
-"""The import command of both engines: its options, progress and report."""
+"""The command `import`: its options, its progress and its report."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import Counter
 from pathlib import Path
@@ -12,25 +11,38 @@ import click
 from chalicelib.storage.errors import StorageError
 from vumi.admin import counts_file
 from vumi.admin.importing import Import, ImportOutcome, ImportResult
+from vumi.admin.installation import Installation
+from vumi.cli.options import examples, on_installation
+from vumi.errors import ReportedError
 
 REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
 """Outcomes that are reported for each line, so that the operator can decide."""
 
 
-class InterruptedImportError(Exception):
+class InterruptedImportError(ReportedError):
     """An import was interrupted. The message says how to continue."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of an import to a parser."""
-    parser.add_argument("file", type=Path, help="a CSV file with one line id,count per badge")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="report the changes without making them"
-    )
-    parser.add_argument(
-        "--replace",
-        action="store_true",
-        help="also change badges that have another base or that their owner has reset",
+@click.command(
+    "import", epilog=examples("vumi import counts.csv --dry-run", "vumi import counts.csv")
+)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
+@click.option(
+    "--replace",
+    is_flag=True,
+    help="Also change badges that have another base or that their owner has reset.",
+)
+@on_installation
+def import_(installation: Installation, file: Path, *, dry_run: bool, replace: bool) -> None:
+    """Import counts from a CSV file with one line id,count per badge.
+
+    Each count becomes the base of its badge, to which views are added.
+    """
+    rows = counts_file.read(file)
+    run(
+        rows,
+        Import(installation.table, installation.map_parallel, installation.clock, replace, dry_run),
     )
 
 

@@ -1,4 +1,4 @@
-"""The redrive of views, which sends dead letters again.
+"""The redrive of views on AWS, which sends dead letters again.
 
 A view that was counted before is not counted again: its item, or its marker if it was counted at
 once, is in the table for RETENTION_SECONDS, which is longer than SQS keeps a message. But a letter
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from chalicelib.storage.messages import MalformedError
 from chalicelib.storage.ports import Message, Queue
 from chalicelib.views.view import View
+from vumi.admin.installation import LetterOutcome
 
 if TYPE_CHECKING:
     from types_boto3_sqs import SQSClient
@@ -29,14 +29,6 @@ INVISIBLE_SECONDS = 600
 LISTEN_SECONDS = 5
 BATCH_MESSAGES = 10
 """Messages in one request (SQS API reference)."""
-
-
-class LetterOutcome(Enum):
-    """The outcome of one dead letter; its value is printed for the operator."""
-
-    SENT = "dead letters were sent again"
-    TOO_OLD = "dead letters stay: they are too old, and their views may have been counted"
-    MALFORMED = "dead letters stay: they are not views"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,76 @@
+"""An installation in memory, which commands work on in tests."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from chalicelib.concurrency import MapParallel
+from chalicelib.settings import Settings
+from chalicelib.storage.items import Item, text
+from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.units import Seconds
+from chalicelib.views import keys
+from chalicelib.views.folding import Folder
+from chalicelib.views.windows import Windows
+from simulation.archives import FakeArchive
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from vumi.admin.installation import Installation, LetterOutcome
+from vumi.cli.options import Invocation
+
+
+@dataclass
+class MemoryInstallation:
+    """A `vumi.admin.installation.Installation` in memory."""
+
+    memory: MemoryTable = field(default_factory=MemoryTable)
+    name: str = "the memory"
+    settings: Settings = field(default_factory=Settings)
+    archive: Archive = field(default_factory=FakeArchive)
+    views_queue: Queue = field(default_factory=FakeQueue)
+    delivery_queue: Queue = field(default_factory=FakeQueue)
+    map_parallel: MapParallel = map
+    clock: Callable[[], Seconds] = time.time
+
+    @property
+    def table(self) -> Table:
+        return self.memory
+
+    @property
+    def view_clock(self) -> Callable[[], Seconds]:
+        return self.clock
+
+    @property
+    def folder(self) -> Folder:
+        return Folder(self.table, Windows.of(self.settings), self.clock)
+
+    def items(self) -> Iterator[Item]:
+        return (dict(self.memory.items[key]) for key in sorted(self.memory.items))
+
+    def viewed_ids(self) -> Iterator[str]:
+        views = (item for item in self.items() if text(item, "SK").startswith(keys.VIEW))
+        return (text(item, "PK").removeprefix(keys.PARTITION) for item in views)
+
+    def redrive_views(self) -> Counter[LetterOutcome]:
+        return Counter()
+
+
+@dataclass(frozen=True)
+class InMemory(Invocation):
+    """An invocation whose commands work on an installation in memory."""
+
+    memory: Installation = field(default_factory=MemoryInstallation)
+
+    @contextmanager
+    def open_installation(self, stack_name: str | None) -> Iterator[Installation]:
+        assert stack_name is None
+        yield self.memory
+
+
+def invoke_on(installation: Installation) -> InMemory:
+    """Return an invocation on an installation, without any setting."""
+    return InMemory({}, installation.clock, installation)

@@ -1,0 +1,92 @@
+"""The program: its list of commands, their help, errors and exit statuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from chalicelib.storage.errors import Unavailable
+from simulation.installation import MemoryInstallation, invoke_on
+from simulation.memory_table import MemoryTable
+from simulation.tables import FaultyTable, raising
+from vumi.cli.program import COMMANDS, execute, main, vumi
+
+ROOT = Path(__file__).parents[4]
+
+
+def all_commands() -> list[tuple[str, click.Command]]:
+    """Return every command and the commands in it, by their full names."""
+    context = click.Context(vumi)
+    found = []
+    for name in COMMANDS:
+        command = vumi.get_command(context, name)
+        assert command is not None
+        found.append((name, command))
+        if isinstance(command, click.Group):
+            found += [(f"{name} {inner}", one) for inner, one in command.commands.items()]
+    return found
+
+
+@pytest.mark.parametrize(("name", "command"), all_commands(), ids=lambda one: str(one)[:20])
+def test_the_help_of_every_command_has_its_purpose_and_an_example(
+    name: str, command: click.Command
+) -> None:
+    assert command.name == name.rsplit(maxsplit=1)[-1]
+    assert (command.help or "").rstrip(".").strip()
+    assert "Examples:" in (command.epilog or "")
+    assert f"vumi {name}" in (command.epilog or "")
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    for name in COMMANDS:
+        assert f"\n  {name} " in out
+    assert "Exit statuses: 0 done, 1 failed, 2 wrong usage, 3 errors found" in out
+
+
+def test_without_a_command_the_program_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    assert "Usage: vumi [OPTIONS] COMMAND [ARGS]..." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["count"], ["fold"], ["fold", "a", "--all"], ["redrive", "now"], ["import"]]
+)
+def test_wrong_usage_has_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(arguments, invoke_on(MemoryInstallation())) == 2
+    assert capsys.readouterr().err.startswith("Usage: vumi ")
+
+
+def test_a_failure_of_storage_is_one_line_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
+    class Failing(FaultyTable, MemoryTable):
+        """A table that fails."""
+
+    table = Failing(MemoryTable(), before_write=raising(Unavailable("throttled")))
+    installation = MemoryInstallation(table)
+    assert execute(["token", "create", "--name", "a"], invoke_on(installation)) == 1
+    assert capsys.readouterr().err == "vu-mi: throttled\n"
+
+
+def test_an_interrupted_command_has_the_status_of_the_signal() -> None:
+    class Interrupted(MemoryInstallation):
+        """The operator presses Ctrl-C."""
+
+        @property
+        def table(self) -> MemoryTable:
+            raise KeyboardInterrupt
+
+    assert execute(["token", "list"], invoke_on(Interrupted())) == 130
+
+
+def test_the_server_does_not_import_the_other_commands() -> None:
+    program = (
+        "import sys, vumi.cli.serve, vumi.cli.program;"
+        "print(*sorted(name for name in sys.modules if name.startswith('vumi.cli.')))"
+    )
+    out = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)  # noqa: S603  the text above
+    assert out.split() == ["vumi.cli.options", "vumi.cli.program", "vumi.cli.serve"]

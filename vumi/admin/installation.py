@@ -1,0 +1,73 @@
+"""The installation that a command works on: the file of one machine, or a stack on AWS.
+
+`vumi.installations` has both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from chalicelib.units import Seconds
+
+if TYPE_CHECKING:
+    from chalicelib.concurrency import MapParallel
+    from chalicelib.settings import Settings
+    from chalicelib.storage.items import Item
+    from chalicelib.storage.ports import Archive, Queue, Table
+    from chalicelib.views.folding import Folder
+
+
+class LetterOutcome(Enum):
+    """The outcome of one dead letter; its value is printed for the operator."""
+
+    SENT = "dead letters were sent again"
+    TOO_OLD = "dead letters stay: they are too old, and their views may have been counted"
+    MALFORMED = "dead letters stay: they are not views"
+
+
+class Installation(Protocol):
+    """The table, the queues and the archive of an installation, and its settings.
+
+    `name` names it in messages. `map_parallel` works on the independent parts of a batch.
+    `view_clock` is the clock of views, and on one machine it never goes back.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def table(self) -> Table: ...
+    @property
+    def archive(self) -> Archive: ...
+    @property
+    def views_queue(self) -> Queue: ...
+    @property
+    def delivery_queue(self) -> Queue:
+        """Return the queue of events to deliver. Raises `ReportedError` if events are off."""
+
+    @property
+    def map_parallel(self) -> MapParallel: ...
+    @property
+    def clock(self) -> Callable[[], Seconds]: ...
+    @property
+    def view_clock(self) -> Callable[[], Seconds]: ...
+    @property
+    def folder(self) -> Folder:
+        """Return the fold of badges."""
+
+    def items(self) -> Iterator[Item]:
+        """Yield all items; those of a partition come together, in the order of their sort keys.
+
+        Those of the file are of one moment, in the order of their keys. Those of a stack are read
+        in pages, while others may write.
+        """
+
+    def viewed_ids(self) -> Iterator[str]:
+        """Yield the ids that views are stored under; an id may come twice."""
+
+    def redrive_views(self) -> Counter[LetterOutcome]:
+        """Send the dead letters of views again; return the number of letters by outcome."""

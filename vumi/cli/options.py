@@ -1,0 +1,86 @@
+"""The parts that commands share: their environment, --stack, --json and examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
+
+import click
+
+from chalicelib.lazy import lazy
+from chalicelib.units import Seconds
+from vumi.errors import ReportedError
+from vumi.settings import StandaloneSettings
+
+if TYPE_CHECKING:
+    from vumi.admin.installation import Installation
+    from vumi.installations import file, stack
+else:
+    file, stack = lazy("vumi.installations.file"), lazy("vumi.installations.stack")
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+NOT_WRAPPED = "\b\n"
+"""The line that keeps click from joining the lines after it."""
+
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
+)
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """The surroundings of a command: the environment variables, and the clock of the server."""
+
+    environment: Mapping[str, str]
+    clock: Callable[[], Seconds]
+
+    @cached_property
+    def settings(self) -> StandaloneSettings:
+        """Return the settings of one machine. Raises `SettingsError`."""
+        return StandaloneSettings.from_environment(self.environment)
+
+    @contextmanager
+    def open_installation(self, stack_name: str | None) -> Iterator[Installation]:
+        """Open the file of DATA, which must exist, or a stack. Raises `ReportedError`."""
+        if stack_name is None:
+            with file.open_installation(self.settings, self.clock) as opened:
+                yield opened
+            return
+        if find_spec("boto3") is None:
+            raise ReportedError("--stack needs boto3; install it: pipx inject vu-mi boto3")
+        with stack.open_installation(stack_name, self.environment, self.clock) as found:
+            yield found
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a command's help, with an example per line."""
+    return "\n".join((NOT_WRAPPED + "Examples:", *(f"  {line}" for line in lines)))
+
+
+def on_installation(
+    function: Callable[Concatenate[Installation, Parameters], Result],
+) -> Callable[Parameters, Result]:
+    """Give a command the file of DATA, or with --stack a stack on AWS, as its first argument."""
+
+    @click.option(
+        "--stack",
+        "stack_name",
+        metavar="NAME",
+        help="Work on this stack on AWS, instead of the file in DATA.",
+    )
+    @click.pass_obj
+    @wraps(function)
+    def command(
+        invocation: Invocation, /, *args: Parameters.args, **options: Parameters.kwargs
+    ) -> Result:
+        stack_name = options.pop("stack_name")
+        with invocation.open_installation(cast("str | None", stack_name)) as installation:
+            return function(installation, *args, **options)
+
+    return command

@@ -1,0 +1,39 @@
+"""The output of commands: tables for people, and lines of JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+import click
+
+Cell = str | int | None
+
+
+def print_json(value: Mapping[str, object]) -> None:
+    """Print an object as one line of JSON."""
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """Print rows in columns; whole numbers are aligned to the right."""
+    found = list(rows)
+    cells = [[_format(cell) for cell in row] for row in found]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    right = [all(isinstance(row[at], int) for row in found) for at in range(len(header))]
+    for line in (header, *cells):
+        aligned = (
+            text.rjust(width) if is_number else text.ljust(width)
+            for text, width, is_number in zip(line, widths, right, strict=True)
+        )
+        click.echo("  ".join(aligned).rstrip())
+
+
+def _format(cell: Cell) -> str:
+    """Format a cell; control characters, which could steer a terminal, are escaped."""
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode()
+        for char in cell or ""
+    )

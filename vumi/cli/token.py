@@ -1,0 +1,73 @@
+"""The command `token`, which creates, lists and revokes API tokens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from vumi.admin.installation import Installation
+from vumi.admin.tokens import SHOWN_DIGITS, StoredToken, TokenStore
+from vumi.cli.options import as_json, examples, on_installation
+from vumi.cli.output import print_json, print_table
+
+
+@click.group(
+    epilog=examples(
+        "vumi token create --name admin",
+        "vumi token create --name shop --user 6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11",
+        "vumi token list --stack vu-mi-prod",
+        "vumi token revoke shop",
+    )
+)
+def token() -> None:
+    """Create, list and revoke API tokens, also for a server that runs."""
+
+
+@token.command(epilog=examples("vumi token create --name admin"))
+@click.option("--name", required=True, help="A name that no other token has.")
+@click.option(
+    "--user", default="", metavar="UUID", help="The user (default: the token is an operator's)."
+)
+@on_installation
+def create(installation: Installation, name: str, user: str) -> None:
+    """Create a token and print it, only once."""
+    created = _store(installation).create(name, user)
+    click.echo(f"Token {name}, shown only once: {created}")
+
+
+@token.command("list", epilog=examples("vumi token list", "vumi token list --json"))
+@as_json
+@on_installation
+def list_(installation: Installation, *, as_json: bool) -> None:
+    """List all tokens with the beginnings of their digests."""
+    found = [_describe(stored) for stored in _store(installation).read_all()]
+    if as_json:
+        for fields in found:
+            print_json(fields)
+    else:
+        print_table(("DIGEST", "NAME", "HOLDER", "CREATED"), (list(one.values()) for one in found))
+
+
+@token.command(epilog=examples("vumi token revoke shop"))
+@click.argument("wanted", metavar="TOKEN")
+@on_installation
+def revoke(installation: Installation, wanted: str) -> None:
+    """Revoke a token by its name, or by 8 or more digits of its digest."""
+    revoked = _describe(_store(installation).revoke(wanted))
+    click.echo(f"revoked: {'  '.join(revoked.values())}")
+
+
+def _store(installation: Installation) -> TokenStore:
+    return TokenStore(installation.table, installation.clock)
+
+
+def _describe(token: StoredToken) -> dict[str, str]:
+    """Return the beginning of its digest, the name, the holder and the time of creation."""
+    created = datetime.fromtimestamp(token.created / 1000, UTC)
+    return {
+        "digest": token.digest[:SHOWN_DIGITS],
+        "name": token.name,
+        "holder": f"user {token.holder.user}" if token.holder.user else "operator",
+        "created": f"{created:%Y-%m-%dT%H:%M:%SZ}",
+    }

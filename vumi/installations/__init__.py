@@ -1,0 +1,1 @@
+"""The installations that commands work on: the file of one machine, and a stack on AWS."""

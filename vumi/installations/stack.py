@@ -1,0 +1,155 @@
+"""A stack on AWS, which a command reaches by the operator's own credentials."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.aws.attribute_values import decode_item
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.s3 import S3Archive
+from chalicelib.aws.sqs import SqsQueue
+from chalicelib.concurrency import map_parallel
+from chalicelib.settings import Settings
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Archive, Table
+from chalicelib.units import Seconds
+from chalicelib.views import keys
+from chalicelib.views.folding import Folder
+from chalicelib.views.windows import Windows
+from vumi.admin.installation import LetterOutcome
+from vumi.errors import ReportedError
+from vumi.installations.dead_letters import Redrive
+
+if TYPE_CHECKING:
+    from types_boto3_cloudformation import CloudFormationClient
+    from types_boto3_dynamodb import DynamoDBClient
+
+CLOCK_MARGIN_SECONDS = 3_600
+"""The operator's clock may be this far ahead, so a fold leaves younger views to `fold_views`."""
+RETRIES = Config(retries={"mode": "standard", "total_max_attempts": 12})
+"""A scan waits for a throttled table, because no visitor waits for it."""
+
+
+class StackError(ReportedError):
+    """AWS has refused a request, or does not answer. The message is that of AWS."""
+
+
+class SwitchedOffError(ReportedError):
+    """A command needs a feature that the stack does not have."""
+
+
+class StackInstallation:
+    """The `admin.installation.Installation` of a stack."""
+
+    map_parallel = staticmethod(map_parallel)
+
+    def __init__(
+        self, stack: str, found: Mapping[str, str], settings: Settings, clock: Callable[[], Seconds]
+    ) -> None:
+        self.stack = stack
+        self.name = f"the stack {stack}"
+        self.outputs = found
+        self.settings = settings
+        self.clock = self.view_clock = clock
+
+    @cached_property
+    def table(self) -> DynamoTable:
+        return DynamoTable(aws_client("dynamodb"), self.outputs["TableName"])
+
+    @cached_property
+    def archive(self) -> Archive:
+        return S3Archive(aws_client("s3"), self._output("ArchiveBucket", "wallets", "Wallets"))
+
+    @cached_property
+    def views_queue(self) -> SqsQueue:
+        return SqsQueue(aws_client("sqs"), self.outputs["ViewsQueueUrl"])
+
+    @cached_property
+    def delivery_queue(self) -> SqsQueue:
+        return SqsQueue(aws_client("sqs"), self._output("TimersQueueUrl", "events", "Events"))
+
+    @property
+    def folder(self) -> Folder:
+        return folder(self.table, Windows.of(self.settings), self.clock)
+
+    def items(self) -> Iterator[Item]:
+        table = self.outputs["TableName"]
+        return (decode_item(item) for item in _scan(self._client, table, ConsistentRead=True))
+
+    def viewed_ids(self) -> Iterator[str]:
+        return viewed_ids(self._client, self.outputs["TableName"])
+
+    def redrive_views(self) -> Counter[LetterOutcome]:
+        return Redrive(
+            boto3.client("sqs"),
+            self.outputs["ViewsDeadLettersUrl"],
+            self.views_queue,
+            self.clock,
+            self.settings.retention_seconds,
+        ).run()
+
+    @cached_property
+    def _client(self) -> DynamoDBClient:
+        return boto3.client("dynamodb", config=RETRIES)
+
+    def _output(self, name: str, feature: str, parameter: str) -> str:
+        if name not in self.outputs:
+            raise SwitchedOffError(
+                f"the stack {self.stack} has no {feature}; deploy it with {parameter}=on first"
+            )
+        return self.outputs[name]
+
+
+def folder(table: Table, windows: Windows, clock: Callable[[], Seconds]) -> Folder:
+    """Return a folder whose clock is behind by the margin for the operator's clock."""
+    return Folder(table, windows, lambda: clock() - CLOCK_MARGIN_SECONDS)
+
+
+def viewed_ids(client: DynamoDBClient, table: str) -> Iterator[str]:
+    """Scan a table for the ids that views are stored under; an id may come twice.
+
+    A Scan reads a partition's items one after the other, so one id is kept in memory.
+    """
+    viewed = _scan(
+        client,
+        table,
+        FilterExpression="begins_with(SK, :view)",
+        ExpressionAttributeValues={":view": {"S": keys.VIEW}},
+        ProjectionExpression="PK",
+    )
+    partitions = (item["PK"]["S"] for item in viewed)
+    return (partition.removeprefix(keys.PARTITION) for partition, _ in groupby(partitions))
+
+
+def _scan(client: DynamoDBClient, table: str, **options: Any) -> Iterator[Any]:
+    pages = client.get_paginator("scan").paginate(TableName=table, **options)
+    return (item for page in pages for item in page["Items"])
+
+
+def outputs(client: CloudFormationClient, stack: str) -> dict[str, str]:
+    """Return the outputs of a stack, by name."""
+    described = client.describe_stacks(StackName=stack)["Stacks"][0]
+    return {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
+
+
+@contextmanager
+def open_installation(
+    stack: str, environment: Mapping[str, str], clock: Callable[[], Seconds]
+) -> Iterator[StackInstallation]:
+    """Find the resources of a stack. Raises `StackError` and `SettingsError`."""
+    settings = Settings.from_environment(environment)
+    try:
+        found = outputs(boto3.client("cloudformation"), stack)
+        yield StackInstallation(stack, found, settings, clock)
+    except (BotoCoreError, ClientError) as error:
+        raise StackError(str(error)) from error
