@@ -19,7 +19,9 @@ from chalicelib.views.windows import Windows
 from simulation.archives import FakeArchive
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
+from vumi.admin import overview
 from vumi.admin.installation import Installation, LetterOutcome
+from vumi.admin.overview import BadgeOverview
 from vumi.cli.options import Invocation
 
 
@@ -50,6 +52,9 @@ class MemoryInstallation:
 
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_items(self.items(), now)
 
     def viewed_ids(self) -> Iterator[str]:
         views = (item for item in self.items() if text(item, "SK").startswith(keys.VIEW))

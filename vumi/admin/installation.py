@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chalicelib.storage.items import Item
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.folding import Folder
+    from vumi.admin.overview import BadgeOverview
 
 
 class LetterOutcome(Enum):
@@ -64,6 +65,12 @@ class Installation(Protocol):
 
         Those of the file are of one moment, in the order of their keys. Those of a stack are read
         in pages, while others may write.
+        """
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        """Yield the numbers of all badges, each as of one moment, in any order.
+
+        The file is read in short queries. A stack is scanned: see docs/admin.md for the cost.
         """
 
     def viewed_ids(self) -> Iterator[str]:

@@ -22,7 +22,7 @@ from chalicelib.views.history import is_finished
 from chalicelib.views.owner import OwnedBadge
 from chalicelib.views.summary import Summary, hour_of
 from chalicelib.views.view import earliest, milliseconds
-from vumi.storage.badges import BadgeItems
+from vumi.storage.badges import BadgeItems, Read, count_seen, read_badges
 
 NOW_SECONDS: WholeSeconds = 300
 """The views of this time until now are those of "now"."""
@@ -123,6 +123,27 @@ def summarise(
             yield overview
 
 
+@dataclass(slots=True)
+class Totals:
+    """The sums over the badges that passed, and their number."""
+
+    badges: int = 0
+    total: int = 0
+    month: int = 0
+    today: int = 0
+    now: int = 0
+
+    def passing(self, badges: Iterable[BadgeOverview]) -> Iterator[BadgeOverview]:
+        """Pass badges on and add their numbers."""
+        for badge in badges:
+            self.badges += 1
+            self.total += badge.total
+            self.month += badge.month
+            self.today += badge.today
+            self.now += badge.now
+            yield badge
+
+
 def top(badges: Iterable[BadgeOverview], by: By, limit: int) -> list[BadgeOverview]:
     """Return the badges with the highest numbers; badges with the same number are in order of id.
 
@@ -131,14 +152,20 @@ def top(badges: Iterable[BadgeOverview], by: By, limit: int) -> list[BadgeOvervi
     return heapq.nsmallest(limit, badges, key=lambda badge: (-badge.views(by), badge.badge_id))
 
 
-def summarise_items(
-    items: Iterable[Item], periods: Periods, now: Seconds
-) -> Iterator[BadgeOverview]:
+def of_file(read: Read, now: Seconds) -> Iterator[BadgeOverview]:
+    """Yield the numbers of all badges of a file, by id; `read` returns the rows of a query."""
+    periods = Periods.of(now)
+    seen = count_seen(read, periods.since)
+    return summarise(read_badges(read, periods.first_day), seen, periods)
+
+
+def of_items(items: Iterable[Item], now: Seconds) -> Iterator[BadgeOverview]:
     """Yield the numbers of all badges among the items of a table, as a scan returns them.
 
     Items of a partition are together. The views that are counted at once are in partitions of their
     own, so hot badges come last.
     """
+    periods = Periods.of(now)
     seen: Counter[str] = Counter()
     hot = []
     for badge in group(_count_seen(items, seen, periods)):
@@ -149,9 +176,7 @@ def summarise_items(
     yield from summarise(hot, seen, periods)
 
 
-def _count_seen(
-    items: Iterable[Item], seen: Counter[str], periods: Periods
-) -> Iterator[Item]:
+def _count_seen(items: Iterable[Item], seen: Counter[str], periods: Periods) -> Iterator[Item]:
     """Pass items on, and count the latest views that were counted at once."""
     first = f"{keys.SEEN}#{earliest(periods.since)}"
     for item in items:

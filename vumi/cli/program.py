@@ -24,6 +24,8 @@ from vumi.storage.private_files import UMASK
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve:serve",
+    "list": "badges:list_",
+    "top": "top:top",
     "import": "exchange:import_",
     "token": "token:token",
     "check": "check:check",

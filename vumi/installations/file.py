@@ -16,7 +16,9 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
+from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
+from vumi.admin.overview import BadgeOverview
 from vumi.check import rights
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.errors import ReportedError
@@ -72,6 +74,9 @@ class FileInstallation:
 
     def items(self) -> Iterator[Item]:
         return all_items(self.database)
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_file(self.database.read, now)
 
     def viewed_ids(self, limit: int = PAGE_IDS) -> Iterator[str]:
         """Yield the ids that views are stored under; one query reads `limit` of them."""

@@ -26,7 +26,9 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
+from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
+from vumi.admin.overview import BadgeOverview
 from vumi.errors import ReportedError
 from vumi.installations.dead_letters import Redrive
 
@@ -85,6 +87,9 @@ class StackInstallation:
     def items(self) -> Iterator[Item]:
         table = self.outputs["TableName"]
         return (decode_item(item) for item in _scan(self._client, table, ConsistentRead=True))
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_items(self.items(), now)
 
     def viewed_ids(self) -> Iterator[str]:
         return viewed_ids(self._client, self.outputs["TableName"])

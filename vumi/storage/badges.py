@@ -50,29 +50,22 @@ def read_badges(
         after = rows[-1][0]
 
 
-def read_badge(read: Read, badge_id: str, first_day: str) -> BadgeItems:
-    """Return the items of one badge."""
-    rows = read(_BADGE, (keys.partition(badge_id), keys.DAY + first_day))
-    return _badge(*rows[0]) if rows else BadgeItems(badge_id)
-
-
 def count_seen(read: Read, since: Milliseconds) -> dict[str, int]:
     """Return the number of views since a time that were counted at once, by id."""
     return dict(read(_SEEN, (f"{keys.SEEN}#{earliest(since)}",)))
 
 
-_BY_BADGE = f"""
+_BADGES = f"""
 SELECT pk,
     max(attributes) FILTER (WHERE sk = '{keys.SUMMARY}'),
     max(attributes) FILTER (WHERE sk = '{keys.OWNER}'),
     json_group_array(json_object('SK', sk, 'views', json_extract(attributes, '$.views'),
-        'reset', coalesce(json_extract(attributes, '$.reset'), 0))) FILTER (WHERE sk < '{keys.OWNER}'),
+        'reset', coalesce(json_extract(attributes, '$.reset'), 0)))
+        FILTER (WHERE sk < '{keys.OWNER}'),
     group_concat(sk) FILTER (WHERE sk > '{keys.VIEW}' AND sk < '{keys.SUMMARY}')
-FROM items"""  # noqa: S608  fixed names
-_BADGES = f"""{_BY_BADGE} WHERE pk > ? AND pk < 'USER$' AND sk >= ?
-GROUP BY pk ORDER BY pk LIMIT ?"""
+FROM items WHERE pk > ? AND pk < 'USER$' AND sk >= ?
+GROUP BY pk ORDER BY pk LIMIT ?"""  # noqa: S608  fixed names
 """`$` is the character after `#`, with which every partition of a badge begins."""
-_BADGE = f"{_BY_BADGE} WHERE pk = ? AND sk >= ? GROUP BY pk"
 _SEEN = """SELECT json_extract(attributes, '$.badge'), count(*) FROM items
 WHERE pk >= ? AND pk < 'SEEN$' GROUP BY 1"""
 
