@@ -17,7 +17,7 @@ from chalicelib.http.times import to_iso8601
 from chalicelib.storage.items import Item, number, text
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 from chalicelib.views import keys
-from chalicelib.views.counting import Count, first_live
+from chalicelib.views.counting import MAX_LIVE, Count, first_live
 from chalicelib.views.history import is_finished
 from chalicelib.views.owner import OwnedBadge
 from chalicelib.views.summary import Summary, hour_of
@@ -218,7 +218,7 @@ def _summarise(
     return BadgeOverview(
         badge_id=items.badge_id,
         names=names,
-        total=Count(summary, len(live), live).shown,
+        total=Count(summary, min(len(live), MAX_LIVE), live).shown,
         month=sum([views for day, views in by_day if day >= periods.first_day]),
         today=sum([views for day, views in by_day if day >= periods.today]),
         now=_count_now(summary, items.views, periods) + seen_now,
