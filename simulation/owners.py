@@ -17,8 +17,9 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
-from chalicelib.views import keys, owner
-from chalicelib.views.owner import BadgeChange
+from chalicelib.views import keys
+from chalicelib.views.owners import changing, claiming, deleting, errors, finding
+from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.summary import read
 from simulation.faults import Crash
 from simulation.ledger import Ledger, Moment, Span
@@ -70,7 +71,7 @@ class Owners:
 
         def do() -> None:
             now = self._world.clock()
-            owner.claim(self._world.table, badge_id, 0, now, digest(secret))
+            claiming.claim(self._world.table, badge_id, 0, now, digest(secret))
 
         def is_done() -> bool:
             item = self._world.engine.get(keys.owner(badge_id)) or {}
@@ -95,12 +96,12 @@ class Owners:
         table, clock = self._world.table, self._world.clock
 
         def do() -> None:
-            owned = owner.authenticate(table, badge_id, secret)
+            owned = finding.authenticate(table, badge_id, secret)
             if wanted is None:
                 retention = self._world.settings.retention_seconds
-                owner.delete(table, owned, clock(), retention)
+                deleting.delete(table, owned, clock(), retention)
             else:
-                owner.change(table, owned, wanted, clock())
+                changing.change(table, owned, wanted, clock())
 
         def is_done() -> bool:
             engine = self._world.engine
@@ -136,7 +137,7 @@ class Owners:
                     do()
                 except (StorageError, Crash):
                     continue
-                except owner.OwnerError as refusal:
+                except errors.OwnerError as refusal:
                     if is_done():
                         raise AssertionError("applied, but refused when repeated") from refusal
                 break

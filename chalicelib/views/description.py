@@ -36,9 +36,10 @@ from chalicelib.http.openapi import (
     success,
 )
 from chalicelib.settings import DIGEST
-from chalicelib.views import history_routes, ids, owner, routes
+from chalicelib.views import history_routes, ids, routes
 from chalicelib.views.chart import Look
 from chalicelib.views.history import By
+from chalicelib.views.owners import claiming, errors, finding
 from chalicelib.views.summary import HOURS_OF_DAY
 
 ID_CHARACTERS = re.compile(
@@ -163,7 +164,7 @@ HISTORY = Section(
 
 # ---- the owner
 
-SECRET_LENGTH = owner.SECRET_BYTES * 4 // 3  # in Base64
+SECRET_LENGTH = claiming.SECRET_BYTES * 4 // 3  # in Base64
 CLAIM = record(
     "Claim",
     {"id": ID},
@@ -193,7 +194,7 @@ CHANGE = record(
         },
         "frozen": {"type": "boolean", "description": "Stop counting, or count again."},
         "rename": ID.reference(
-            description=f"A new name. The old names stay valid, {owner.MAX_NAMES} in all."
+            description=f"A new name. The old names stay valid, {finding.MAX_NAMES} in all."
         ),
     },
     description="At least one field; `reset` alone must be true.",
@@ -206,7 +207,7 @@ OWNED = record(
     "OwnedBadge",
     {
         "id": ID.reference(description="The badge's present name."),
-        "names": array(ID, owner.MAX_NAMES, minItems=1, description="All names, in order."),
+        "names": array(ID, finding.MAX_NAMES, minItems=1, description="All names, in order."),
         "base": BASE.reference(description="The count to start from."),
         "count": integer(description="The number that the badge shows, with the base."),
         "frozen": {"type": "boolean", "description": "Whether it takes no views."},
@@ -220,7 +221,7 @@ SECRET = Component(
     "secret",
     {"type": "http", "scheme": "bearer", "description": "The badge's secret, from its claim."},
 )
-OF_SECRET = (owner.NoSecretError, owner.WrongSecretError, owner.NotClaimedError)
+OF_SECRET = (errors.NoSecretError, errors.WrongSecretError, errors.NotClaimedError)
 OWNER_LINKS = {
     f"{name}{form}": link(f"{name}Badge{form}", parameter, "With the badge's secret.")
     for form, parameter in (("", "badge_id"), ("ByQuery", "id"))
@@ -250,7 +251,7 @@ def owner_operations(
             parameters,
             body=json_content(CHANGE, {"base": 1200}),
             responses={200: success(CHANGED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, owner.TakenError, ids.NotCountedError),
+            refusals=(*OF_SECRET, errors.TakenError, ids.NotCountedError),
             security=SECRET,
         ),
         f"DELETE {path}": Operation(
@@ -274,8 +275,8 @@ OWNER = Section(
             "Without `digest`, the response has a new secret, and no other response has it: if the"
             " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"
             " their own and may send the same claim again, which has the same response. A claim is"
-            f" void after {owner.CLAIM_SECONDS // 86_400} days if its badge has neither views nor"
-            " settings: then somebody else may claim the id.",
+            f" void after {claiming.CLAIM_SECONDS // 86_400} days if its badge has neither views"
+            " nor settings: then somebody else may claim the id.",
             body=json_content(CLAIM, {"id": "owner/name", "base": 1200}),
             responses={
                 201: success(
@@ -283,7 +284,7 @@ OWNER = Section(
                     links=OWNER_LINKS | VIEW_LINKS,
                 )
             },
-            refusals=(owner.TakenError, ids.NotCountedError),
+            refusals=(errors.TakenError, ids.NotCountedError),
         ),
         **owner_operations("/api/v1/badges/{badge_id}"),
         **owner_operations("/api/v1/badges", "ByQuery", (ID_PARAMETER,)),

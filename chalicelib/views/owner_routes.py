@@ -18,9 +18,13 @@ from chalicelib.settings import DIGEST
 from chalicelib.views import counting, ids
 
 if TYPE_CHECKING:
-    from chalicelib.views import owner
+    from chalicelib.views.owners import changing, claiming, deleting, errors, finding
 else:
-    owner = lazy("chalicelib.views.owner")
+    changing = lazy("chalicelib.views.owners.changing")
+    claiming = lazy("chalicelib.views.owners.claiming")
+    deleting = lazy("chalicelib.views.owners.deleting")
+    errors = lazy("chalicelib.views.owners.errors")
+    finding = lazy("chalicelib.views.owners.finding")
 
 CLAIM = {"id", "base", "digest"}
 CHANGE = {"base", "reset", "frozen", "rename"}
@@ -36,7 +40,7 @@ def post_badge(request: Request, resources: Resources) -> Response:
     own_digest = _digest(fields["digest"]) if "digest" in fields else ""
     base = _base(fields.get("base", 0))
     guards.check_limit(Action.CLAIM, request, resources)
-    claimed = owner.claim(resources.table, badge_id, base, resources.view_clock(), own_digest)
+    claimed = claiming.claim(resources.table, badge_id, base, resources.view_clock(), own_digest)
     secret = {"secret": claimed.secret} if claimed.secret else {}
     return responses.json({"id": badge_id, **secret}, 201)
 
@@ -45,7 +49,7 @@ def get_badge(request: Request, resources: Resources) -> Response:
     """Show the names, the base and the count of a badge; this counts no view."""
     owned = _find(request, resources)
     if owned.deleted:
-        raise owner.NotClaimedError(f"{owned.badge_id} was deleted")
+        raise finding.deleted_error(owned.badge_id)
     count = counting.read(resources.table, owned.badge_id)
     return responses.json(
         {
@@ -65,7 +69,7 @@ def patch_badge(request: Request, resources: Resources) -> Response:
     wanted = _read_change(request.body)
     if wanted.name is not None:
         ids.check_counted(wanted.name, resources.settings)
-    owner.change(resources.table, owned, wanted, resources.view_clock())
+    changing.change(resources.table, owned, wanted, resources.view_clock())
     return responses.json({"id": wanted.name or owned.names[-1]})
 
 
@@ -73,20 +77,20 @@ def delete_badge(request: Request, resources: Resources) -> Response:
     """Remove a badge and all it has."""
     owned = _authenticate(request, resources)
     retention = resources.settings.retention_seconds
-    owner.delete(resources.table, owned, resources.view_clock(), retention)
+    deleting.delete(resources.table, owned, resources.view_clock(), retention)
     return responses.no_content()
 
 
-def _find(request: Request, resources: Resources) -> owner.OwnedBadge:
+def _find(request: Request, resources: Resources) -> finding.OwnedBadge:
     """Return the badge for its owner or an operator."""
     caller = authentication.find(request.headers.get("authorization", ""), resources)
     if caller and caller.is_operator:
-        return owner.find(resources.table, _badge_id(request))
+        return finding.find(resources.table, _badge_id(request))
     return _authenticate(request, resources)
 
 
-def _authenticate(request: Request, resources: Resources) -> owner.OwnedBadge:
-    return owner.authenticate(resources.table, _badge_id(request), _secret(request))
+def _authenticate(request: Request, resources: Resources) -> finding.OwnedBadge:
+    return finding.authenticate(resources.table, _badge_id(request), _secret(request))
 
 
 def _badge_id(request: Request) -> str:
@@ -94,15 +98,15 @@ def _badge_id(request: Request) -> str:
     return ids.parse([*request.path_parameters.values(), *request.query.get("id", ())])
 
 
-def _read_change(body: bytes) -> owner.BadgeChange:
+def _read_change(body: bytes) -> changing.BadgeChange:
     fields = read_fields(body, CHANGE, MAX_BODY_BYTES)
-    wanted = owner.BadgeChange(
+    wanted = changing.BadgeChange(
         base=_base(fields["base"]) if "base" in fields else None,
         reset=_flag(fields.get("reset", False), "reset"),
         frozen=_flag(fields["frozen"], "frozen") if "frozen" in fields else None,
         name=_id(fields["rename"], "rename") if "rename" in fields else None,
     )
-    if wanted == owner.BadgeChange():
+    if wanted == changing.BadgeChange():
         raise BadRequestError(f"give at least one of {', '.join(sorted(CHANGE))}")
     return wanted
 
@@ -140,7 +144,7 @@ def _secret(request: Request) -> str:
     """Return the secret after `Authorization: Bearer`. Raises `NoSecretError`."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not secret.strip():
-        raise owner.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
+        raise errors.NoSecretError("give the secret of the badge: Authorization: Bearer SECRET")
     return secret.strip()
 
 

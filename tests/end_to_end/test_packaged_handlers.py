@@ -269,7 +269,7 @@ def test_the_function_of_views_imports_no_other_feature(ran: dict[str, Ran]) -> 
     imported = ran[GET_VIEWS].later
     features = {name.split(".")[1] for name in imported if name.startswith("chalicelib.")}
     assert not {"api", "description", "events", "wallets"} & features
-    assert not {"chalicelib.views.owner", "chalicelib.views.owner_routes"} & imported
+    assert not {"chalicelib.views.owners.claiming", "chalicelib.views.owner_routes"} & imported
     assert not {"chalicelib.views.history", "chalicelib.views.chart", "gzip"} & imported
 
 

@@ -131,7 +131,7 @@ def test_a_folder_with_rights_of_others_is_reported_once_with_the_fix(place: Pat
     folder.chmod(0o777)
     status, out, _ = run(folder, "check")
     assert f"wrong: other users have rights to {folder}/ (mode 777): run `chmod -R" in out
-    assert status == 1
+    assert status == 3
     subprocess.run(logged["fix"].split(), check=True)  # noqa: S603  our own words
     assert run(folder, "check")[0] == 0
 

@@ -117,7 +117,7 @@ def test_a_file_that_can_not_be_used_is_refused_in_one_line_and_left_byte_for_by
     assert {FILE + WAL, FILE + SHM}.isdisjoint(snapshot(folder))
     before = snapshot(folder)
     status, out, _ = run(folder, "check")
-    assert status == 1
+    assert status == 3
     assert "wrong: " in out
     assert snapshot(folder) == before
 
@@ -328,7 +328,7 @@ def test_a_backup_of_a_running_server_replaces_a_broken_file(folder: Path, tmp_p
         server.stop()
     break_page(folder / FILE)
     status, out, err = run(folder, "check")
-    assert status == 1
+    assert status == 3
     assert "database disk image is malformed" in out
     assert err.endswith(f"{WAY_BACK}\n")
     folder.rename(tmp_path / "broken")

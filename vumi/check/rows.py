@@ -108,8 +108,10 @@ def _check_badge(item: Item) -> None:
 
 
 def _check_owner(item: Item) -> None:
+    """Check an owner; without a digest, the item has the names of a badge that nobody owns."""
     _check_badge_id(item)
-    _match(DIGEST, text(item, "digest"), "digest of a secret")
+    if "digest" in item or "names" not in item:
+        _match(DIGEST, text(item, "digest"), "digest of a secret")
 
 
 def _check_day(item: Item) -> None:

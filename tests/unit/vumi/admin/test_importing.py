@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from chalicelib.concurrency import map_parallel
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.ports import Table
-from chalicelib.views import counting, keys, owner
-from chalicelib.views.owner import BadgeChange, OwnedBadge
+from chalicelib.views import counting, keys
+from chalicelib.views.owners import changing, claiming, deleting, errors, finding
+from chalicelib.views.owners.changing import BadgeChange
+from chalicelib.views.owners.finding import OwnedBadge
 from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
@@ -55,8 +57,8 @@ def visit(table: Table, badge_id: str) -> None:
 
 
 def claimed(table: Table, badge_id: str, base: int = 0) -> OwnedBadge:
-    secret = owner.claim(table, badge_id, base, NOON).secret
-    return owner.authenticate(table, badge_id, secret)
+    secret = claiming.claim(table, badge_id, base, NOON).secret
+    return finding.authenticate(table, badge_id, secret)
 
 
 def test_a_count_becomes_the_base_of_its_badge(table: Table) -> None:
@@ -105,7 +107,7 @@ def test_another_base_is_kept_unless_replaced(
 def test_a_base_that_an_owner_set_to_0_is_kept(table: Table, change: BadgeChange) -> None:
     imported(table, rows(a=0))
     owned = claimed(table, "a")
-    owner.change(table, owned, change, NOON)
+    changing.change(table, owned, change, NOON)
     assert imported(table, rows(a=1000)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
     assert imported(table, rows(a=1000), replace=True) == [ImportOutcome.REPLACED]
@@ -120,15 +122,15 @@ def test_a_claimed_badge_without_a_base_gets_its_count(table: Table) -> None:
 
 def test_a_renamed_badge_gets_its_count_where_it_is(table: Table) -> None:
     owned = claimed(table, "old")
-    owner.change(table, owned, BadgeChange(name="new"), NOON)
+    changing.change(table, owned, BadgeChange(name="new"), NOON)
     assert imported(table, rows(new=1000)) == [ImportOutcome.IMPORTED]
     assert (shown(table, "old"), shown(table, "new")) == (1000, 1000)
 
 
 def test_an_imported_badge_can_not_be_claimed(table: Table) -> None:
     imported(table, rows(a=1000))
-    with pytest.raises(owner.TakenError):
-        owner.claim(table, "a", 0, NOON)
+    with pytest.raises(errors.TakenError):
+        claiming.claim(table, "a", 0, NOON)
 
 
 def test_a_dry_run_reports_the_same_and_writes_nothing(table: Table) -> None:
@@ -156,28 +158,28 @@ def test_more_badges_than_a_batch_keep_their_order(each: Any) -> None:
 
 def test_a_base_that_is_set_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = once(lambda: owner.change(table, owned, BadgeChange(base=3), NOON))
+    change = once(lambda: changing.change(table, owned, BadgeChange(base=3), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 3
 
 
 def test_a_reset_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = once(lambda: owner.change(table, owned, BadgeChange(reset=True), NOON))
+    change = once(lambda: changing.change(table, owned, BadgeChange(reset=True), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
 
 
 def test_a_badge_that_is_deleted_during_the_import_is_seen(table: Table) -> None:
     owned = claimed(table, "a")
-    change = once(lambda: owner.delete(table, owned, NOON, WINDOWS.retention))
+    change = once(lambda: deleting.delete(table, owned, NOON, WINDOWS.retention))
     assert imported(FaultyTable(table, before_write=change), rows(a=9)) == [ImportOutcome.KEPT]
     assert shown(table, "a") == 0
 
 
 def test_a_name_that_is_given_during_the_import_is_followed(table: Table) -> None:
     owned = claimed(table, "old")
-    change = once(lambda: owner.change(table, owned, BadgeChange(name="new"), NOON))
+    change = once(lambda: changing.change(table, owned, BadgeChange(name="new"), NOON))
     assert imported(FaultyTable(table, before_write=change), rows(new=9)) == [
         ImportOutcome.IMPORTED
     ]

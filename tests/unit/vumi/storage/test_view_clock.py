@@ -15,7 +15,8 @@ from chalicelib.api import TABLE
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request
 from chalicelib.settings import Settings
-from chalicelib.views import keys, owner
+from chalicelib.views import keys
+from chalicelib.views.owners import changing, claiming, finding
 from chalicelib.views.storing import Store
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
@@ -215,16 +216,16 @@ def test_a_file_is_correct_if_the_owner_resets_after_the_clock_is_set_back(
     """3 views while it was a day ahead, 2 after the reset: the check and the backup agree."""
     clock = Clock(NOON + DAY)
     with process(tmp_path / "data", clock) as ahead:
-        owner.claim(ahead.resources.table, "a", 0, ahead.resources.view_clock(), SECRET)
+        claiming.claim(ahead.resources.table, "a", 0, ahead.resources.view_clock(), SECRET)
         for _ in range(3):
             ahead.visit()
         ahead.pass_time(3_600)
         assert ahead.folded == 3
     clock.now -= DAY
     with process(tmp_path / "data", clock) as right:
-        reset = owner.BadgeChange(reset=True)
-        owned = owner.OwnedBadge("a", SECRET, ("a",))
-        owner.change(right.resources.table, owned, reset, right.resources.view_clock())
+        reset = changing.BadgeChange(reset=True)
+        owned = finding.OwnedBadge("a", SECRET, ("a",))
+        changing.change(right.resources.table, owned, reset, right.resources.view_clock())
         assert [right.visit() for _ in range(2)] == [0, 1]
         backup.make(tmp_path / "data", tmp_path / "one")
         right.pass_time(DAY + 2 * 3_600)

@@ -1,0 +1,1 @@
+"""The ownership of badges: claims, proofs, changes, hand-overs and deletions."""

@@ -1,0 +1,55 @@
+"""The lives of ids.
+
+A reset, a delete, and a rename onto an id end one life and begin the next. The end of a life sets
+the watermark and `reset` of the id to one time, later than every view that was answered before. So
+a view belongs to the life of its id at the time in its ULID, whenever its message is delivered.
+"""
+
+from __future__ import annotations
+
+from chalicelib.storage.items import Value, key_of, number
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, Delete
+from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.views import counting, keys
+from chalicelib.views.owners.finding import taken_error
+from chalicelib.views.summary import Summary, hour_of, read
+
+AHEAD_MILLISECONDS = 5_000
+"""A life ends this long after the clock's time, because clocks differ by seconds."""
+APART_MILLISECONDS = 1_000
+"""A life ends at least this long after the earlier watermark, so that two ends differ."""
+
+
+def begin_life(summary: Summary, now: Seconds) -> dict[str, Value]:
+    """Return the attributes that begin a life, later than all views of the life before it."""
+    clock = to_milliseconds(now) + AHEAD_MILLISECONDS
+    at = max(clock, summary.watermark + APART_MILLISECONDS)
+    return {"count": 0, "watermark": at, "reset": at}
+
+
+def delete_days(table: Table, summary: Summary) -> None:
+    """Delete the days of earlier lives of an id.
+
+    Raises `StorageError`; calling it again deletes the others.
+    """
+    while True:
+        days = table.query(
+            keys.partition(summary.badge_id),
+            first=keys.DAY,
+            last=keys.DAY + hour_of(summary.reset).day,
+            limit=MAX_TRANSACTION_WRITES,
+            attributes=("PK", "SK", "reset"),
+        )
+        old = [Delete(key_of(day)) for day in days if number(day, "reset") < summary.reset]
+        if not old:
+            return
+        table.write(*old)
+
+
+def read_unviewed(table: Table, badge_id: str) -> Summary:
+    """Return the summary of an id without views, of no other badge. Raises `TakenError`."""
+    summary = read(table, badge_id)
+    if summary.alias or summary.count or summary.base or counting.read(table, badge_id).live:
+        raise taken_error(badge_id)
+    return summary
