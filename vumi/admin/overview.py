@@ -19,7 +19,7 @@ from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_millisecond
 from chalicelib.views import keys
 from chalicelib.views.counting import MAX_LIVE, Count, first_live
 from chalicelib.views.history import is_finished
-from chalicelib.views.owner import OwnedBadge
+from chalicelib.views.owners.finding import OwnedBadge
 from chalicelib.views.summary import Summary, hour_of
 from chalicelib.views.view import earliest, milliseconds
 from vumi.storage.badges import BadgeItems, Read, count_seen, read_badges
@@ -213,17 +213,17 @@ def _summarise(
 ) -> BadgeOverview:
     live = _live(summary, items.views)
     by_day = _views_by_day(summary, items.days, live)
-    names = OwnedBadge.of(items.badge_id, items.owner).names if items.owner else (items.badge_id,)
-    seen_now = sum(seen.get(name, 0) for name in names) if seen else 0
+    owned = OwnedBadge.of(items.badge_id, items.owner)
+    seen_now = sum(seen.get(name, 0) for name in owned.names) if seen else 0
     return BadgeOverview(
         badge_id=items.badge_id,
-        names=names,
+        names=owned.names,
         total=Count(summary, min(len(live), MAX_LIVE), live).shown,
         month=sum([views for day, views in by_day if day >= periods.first_day]),
         today=sum([views for day, views in by_day if day >= periods.today]),
         now=_count_now(summary, items.views, periods) + seen_now,
         frozen=summary.frozen,
-        owned=bool(items.owner),
+        owned=owned.is_claimed,
         created=number(items.summary, "created"),
     )
 

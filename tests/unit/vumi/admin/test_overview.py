@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chalicelib.http import tokens
 from chalicelib.storage.ports import Table
-from chalicelib.views import counting, history, keys, owner
+from chalicelib.views import counting, history, keys
 from chalicelib.views.count_at_once import AtOnceCounter
-from chalicelib.views.owner import BadgeChange, OwnerError
+from chalicelib.views.owners import changing, claiming, deleting, finding
+from chalicelib.views.owners.changing import BadgeChange
+from chalicelib.views.owners.errors import OwnerError
 from simulation.clocks import NOON
 from simulation.views import (
     AT_NOON,
@@ -51,9 +54,9 @@ def read(request: pytest.FixtureRequest, database: Database) -> Callable[..., li
     return read
 
 
-def claim(table: Table, badge_id: str = BADGE) -> owner.OwnedBadge:
-    secret = owner.claim(table, badge_id, 0, NOON).secret
-    return owner.authenticate(table, badge_id, secret)
+def claim(table: Table, badge_id: str = BADGE) -> finding.OwnedBadge:
+    secret = claiming.claim(table, badge_id, 0, NOON).secret
+    return finding.authenticate(table, badge_id, secret)
 
 
 def count_at_once(table: Table, *times: int, now: float = NOON) -> None:
@@ -105,7 +108,7 @@ def test_a_view_that_is_counted_at_once_is_of_now(
 def test_a_renamed_badge_has_its_names_and_is_one_badge(
     table: SqliteTable, read: Callable[..., list[BadgeOverview]]
 ) -> None:
-    owner.change(table, claim(table), BadgeChange(name="hubot", frozen=True), NOON)
+    changing.change(table, claim(table), BadgeChange(name="hubot", frozen=True), NOON)
     store(table, view(AT_NOON + 10 * MINUTE))
     count_at_once(table, AT_NOON + 9 * MINUTE, now=NOON + 600)
     [badge] = read(NOON + 600)
@@ -116,7 +119,7 @@ def test_a_renamed_badge_has_its_names_and_is_one_badge(
 def test_a_view_counted_at_once_under_another_name_is_of_its_badge(
     table: SqliteTable, read: Callable[..., list[BadgeOverview]]
 ) -> None:
-    owner.change(table, claim(table), BadgeChange(name="hubot"), NOON)
+    changing.change(table, claim(table), BadgeChange(name="hubot"), NOON)
     late = view(AT_NOON + 10 * MINUTE, badge_id="hubot", hot=True)
     AtOnceCounter(table, WINDOWS, lambda: NOON + 600).count("hubot", [late])
     assert [(badge.badge_id, badge.now) for badge in read(NOON + 600)] == [(BADGE, 1)]
@@ -127,16 +130,16 @@ def test_a_reset_begins_at_0_in_every_period(
 ) -> None:
     put_views(table, AT_NOON - DAY * 1000, AT_NOON - 10 * MINUTE, AT_NOON)
     fold(table, NOON)
-    owned = owner.OwnedBadge(BADGE, "0" * 64, (BADGE,))
+    owned = finding.OwnedBadge(BADGE, "0" * 64, (BADGE,))
     table.put_all([{"PK": keys.partition(BADGE), "SK": keys.OWNER, "digest": "0" * 64}])
-    owner.change(table, owned, BadgeChange(reset=True), NOON)
+    changing.change(table, owned, BadgeChange(reset=True), NOON)
     assert [(one.total, one.month, one.today, one.now) for one in read(NOON + 1)] == [(0, 0, 0, 0)]
 
 
 def test_a_deleted_badge_is_no_badge_until_it_has_views(
     table: SqliteTable, read: Callable[..., list[BadgeOverview]]
 ) -> None:
-    owner.delete(table, claim(table), NOON, WINDOWS.retention)
+    deleting.delete(table, claim(table), NOON, WINDOWS.retention)
     assert read() == []
     put_views(table, AT_NOON + MINUTE)
     assert [(badge.total, badge.owned) for badge in read()] == [(1, False)]
@@ -243,14 +246,14 @@ def act(table: Table, action: str, badge_id: str, now: float, place: int) -> Non
         case "fold":
             fold(table, now, badge_id)
         case "claim":
-            owner.claim(table, badge_id, 10, now, owner.digest(SECRET))
+            claiming.claim(table, badge_id, 10, now, tokens.digest(SECRET))
         case _:
-            owned = owner.authenticate(table, badge_id, SECRET)
+            owned = finding.authenticate(table, badge_id, SECRET)
             if action == "delete":
-                owner.delete(table, owned, now, WINDOWS.retention)
+                deleting.delete(table, owned, now, WINDOWS.retention)
             else:
                 change = {"reset": {"reset": True}, "rename": {"name": badge_id * 2}}[action]
-                owner.change(table, owned, BadgeChange(**change), now)  # type: ignore[arg-type]
+                changing.change(table, owned, BadgeChange(**change), now)  # type: ignore[arg-type]
 
 
 def expected(table: Table, badge: BadgeOverview, now: float) -> tuple[int, int, int]:
