@@ -102,7 +102,7 @@ class Settings:
             retry_seconds=_parse_waits(environment),
             ids=tuple(map(_to_fnmatch, _split(environment, "IDS"))),
             hsts_seconds=whole_number(environment, "HSTS_SECONDS", 0, 0, MAX_HSTS_SECONDS),
-            features=frozenset(one for one in Feature if _is_on(environment, one.value)),
+            features=frozenset(one for one in Feature if is_on(environment, one.value)),
         )
         settings._check_retention()
         return settings
@@ -173,7 +173,8 @@ def _parse_waits(environment: Mapping[str, str]) -> tuple[WholeSeconds, ...]:
     return tuple(map(int, waits)) or RETRY_SECONDS
 
 
-def _is_on(environment: Mapping[str, str], name: str) -> bool:
+def is_on(environment: Mapping[str, str], name: str) -> bool:
+    """Return whether a setting is on, as it is by default. Raises `SettingsError`."""
     given = environment.get(name) or "on"
     if given not in {"on", "off"}:
         raise SettingsError(f"{name} must be on or off, not {given!r}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chalicelib.limits import Action
-from chalicelib.settings import Settings, whole_number
+from chalicelib.settings import Settings, is_on, whole_number
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 
@@ -30,7 +30,8 @@ addresses.
 class StandaloneSettings:
     """The settings of one machine; `product` has those of every engine.
 
-    `client_rates` has no rate for an action that is not limited.
+    `client_rates` has no rate for an action that is not limited. `admin` switches the operator's
+    page on.
     """
 
     host: str
@@ -39,6 +40,7 @@ class StandaloneSettings:
     product: Settings
     client_rates: Mapping[Action, Rate]
     proxies: TrustedProxies
+    admin: bool = True
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> StandaloneSettings:
@@ -50,6 +52,7 @@ class StandaloneSettings:
             product=Settings.from_environment(environment, retention_seconds=RETENTION_SECONDS),
             client_rates=_parse_rates(environment),
             proxies=TrustedProxies.parse(environment.get("TRUSTED_PROXIES", "")),
+            admin=is_on(environment, "ADMIN"),
         )
 
 

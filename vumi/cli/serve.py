@@ -10,17 +10,19 @@ from functools import partial
 
 import click
 
-from chalicelib.api import TABLE
 from chalicelib.http.dispatch import dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.first_token import show_token
+from vumi.server import routes
+from vumi.server.admin import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
+from vumi.server.overview import Overview
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 
@@ -48,11 +50,15 @@ def serve(invocation: Invocation) -> None:
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
     engine = Engine(settings.folder, settings.product, invocation.clock, limits)
+    overview = Overview(settings.folder, invocation.clock)
+    admin = Admin(engine, overview, invocation.clock) if settings.admin else None
+    table = routes.make_table(admin)
     try:
         commits = CommonCommits(
-            lambda request: dispatch(TABLE, request, engine.resources),
+            lambda request: dispatch(table, request, engine.resources),
             engine.in_one_commit,
             engine.fair_lock,
+            routes.is_slow,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)
         application = Application(commits.answer, connections, proxies=settings.proxies)
@@ -64,6 +70,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         server.serve(partial(_greet, settings, server.port, new_token))
         commits.close()
     finally:
+        overview.stop()
         engine.stop()
     click.echo("vu-mi stopped; nothing is lost.")
 

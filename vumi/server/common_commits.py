@@ -30,7 +30,7 @@ HEALTH = "/healthz"
 class CommonCommits:
     """The answers to requests by `route`, up to 100 of them in one commit of `in_one_commit`.
 
-    A request that may wait for the network is answered alone, on a thread. So is each request of a
+    A request for which `is_slow` is true is answered alone, on a thread. So is each request of a
     failed common commit. A commit takes `turn`, which workers that compute much take too.
     """
 
@@ -39,16 +39,18 @@ class CommonCommits:
         route: Callable[[Request], Response],
         in_one_commit: InOneCommit,
         turn: AbstractContextManager[object],
+        is_slow: Callable[[Request], bool] | None = None,
     ) -> None:
         self._route = route
         self._in_one_commit = in_one_commit
         self._turn = turn
+        self._is_slow = is_slow or may_call_network
         self._waiting: deque[tuple[Request, asyncio.Future[Response | None]]] = deque()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="request")
 
     async def answer(self, request: Request) -> Response:
         """Answer a request after its writes are on the disk."""
-        if may_call_network(request):
+        if self._is_slow(request):
             return await self._on_thread(self._route, request)
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Response | None] = loop.create_future()
