@@ -140,8 +140,8 @@ redrive: $(VENV)/deploy.stamp ## send the dead letters of views again: STAGE=pro
 fold: $(VENV)/deploy.stamp ## fold all badges after the consumer was stopped for 24 hours: STAGE=prod
 	$(DEPLOYING)/python -m vumi fold --all --stack $(STACK)
 
-redrive-events: $(VENV)/deploy.stamp ## deliver failed events again: STAGE=prod [EVENTS="id id"]
-	$(DEPLOYING)/python -m vumi redrive-events --stack $(STACK) -- $(EVENTS)
+redrive-events: $(VENV)/deploy.stamp ## deliver failed events again: STAGE=prod [OF="id id"]
+	$(DEPLOYING)/python -m vumi redrive-events --stack $(STACK) -- $(OF)
 
 token: $(VENV)/deploy.stamp ## create, list or revoke API tokens: STAGE=prod DO="create --name admin"
 	$(DEPLOYING)/python -m vumi token $(or $(DO),list) --stack $(STACK)

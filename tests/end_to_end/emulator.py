@@ -58,6 +58,13 @@ class Emulator:
     def make(self, target: str, *options: str, **variables: str) -> str:
         """Run a target of the Makefile; return its output."""
         given = [f"{name}={value}" for name, value in variables.items()]
+        return self._run("make", *THESE_PROGRAMS, *options, target, *given)
+
+    def vumi(self, *arguments: str) -> str:
+        """Run a command of the program on the stack `vu-mi-prod`; return its output."""
+        return self._run(sys.executable, "-m", "vumi", *arguments, "--stack", "vu-mi-prod")
+
+    def _run(self, *command: str) -> str:
         # Omit the flags of the make that runs the tests, or this make would use them.
         inherited = {
             name: value
@@ -65,7 +72,7 @@ class Emulator:
             if not name.startswith(("MAKE", "MFLAGS"))
         }
         finished = subprocess.run(  # noqa: S603  our own words
-            ["make", *THESE_PROGRAMS, *options, target, *given],  # noqa: S607
+            command,
             cwd=self.folder,
             env={**inherited, "AWS_ENDPOINT_URL": self.endpoint},
             capture_output=True,

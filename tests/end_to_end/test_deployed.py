@@ -10,6 +10,7 @@ an expression.
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import urllib.request
 from collections.abc import Iterator
@@ -202,7 +203,7 @@ def test_an_event_whose_receiver_is_away_is_attempted_again_and_fails(aws: Emula
 
 def test_one_command_redrives_a_failed_event(aws: Emulator) -> None:
     """It has two attempts more, because its receiver is still away."""
-    printed = aws.make("redrive-events", STAGE="prod", EVENTS="to-nobody nobody")
+    printed = aws.make("redrive-events", STAGE="prod", OF="to-nobody nobody")
     refused = "its last error: the connection was refused"
     assert f"to-nobody queued again; {refused}" in printed
     assert "nobody unknown" in printed
@@ -279,6 +280,19 @@ def test_counts_are_imported_by_one_command_and_again_without_effect(
         assert told in aws.make("import", STAGE="prod", FILE=str(file), OPTIONS=options)
         badge = aws.get(api, "/api/v1/views?id=moved%2Fhere&peek=1")
         assert badge["message"] == shown
+
+
+def test_an_operator_changes_a_badge_of_the_stack(aws: Emulator) -> None:
+    """The commands need no secret, and the badge no owner."""
+    api = outputs(aws, "vu-mi-prod")["HttpApiId"]
+    assert "shop/site shows 500 now." in aws.vumi("set", "shop/site", "--base", "500")
+    assert "shop/site is frozen." in aws.vumi("freeze", "shop/site")
+    assert "secret, shown only once: " in aws.vumi("claim", "shop/site")
+    found = json.loads(aws.vumi("show", "shop/site", "--json"))
+    assert (found["count"], found["frozen"], bool(found["claimed"])) == (500, True, True)
+    assert aws.get(api, "/api/v1/views?id=shop%2Fsite")["message"] == "500"
+    aws.vumi("delete", "shop/site", "--yes")
+    assert aws.get(api, "/api/v1/views?id=shop%2Fsite&peek=1")["message"] == "0"
 
 
 def switch_backups_on(aws: Emulator, table: str) -> None:

@@ -1,61 +1,185 @@
-"""The command `list`, which shows the badges with their views."""
+"""The commands for one badge: show, set, freeze, reset, rename, delete, claim and release."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import UTC, datetime
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 
 import click
 
+from chalicelib.badges.options import MAX_BASE
+from chalicelib.settings import DIGEST
+from chalicelib.views import counting, ids
+from chalicelib.views.owners import changing, claiming, deleting, finding
+from chalicelib.views.owners.changing import BadgeChange
+from vumi.admin import badge as badges
 from vumi.admin.installation import Installation
-from vumi.admin.overview import BadgeOverview, By, Totals
-from vumi.admin.overview import top as top_of
 from vumi.cli.options import as_json, examples, on_installation
-from vumi.cli.output import Cell, print_json, print_table
-
-MAX_BADGES = 100_000
-"""The most badges in one table, which are kept in memory."""
-HEADER = ("NOW", "TODAY", "MONTH", "TOTAL", "CREATED", "", "BADGE")
+from vumi.cli.output import print_fields, print_json
 
 
-@click.command("list", epilog=examples("vumi list", "vumi list --search octocat/ --json"))
-@click.option("--search", default="", metavar="TEXT", help="Only badges with TEXT in a name.")
-@click.option(
-    "--sort",
-    type=click.Choice([by.value for by in By]),
-    default=By.TOTAL.value,
-    show_default=True,
-    help="The number to sort by, the highest first: views of the last 5 minutes, of today, of"
-    " this month (UTC), or in total.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1, MAX_BADGES),
-    default=50,
-    show_default=True,
-    help="The most badges to show.",
-)
+class BadgeId(click.ParamType[str]):
+    """An id, in the form in which it is stored."""
+
+    name = "id"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return ids.normalise(value)
+        except ids.BadIdError as error:
+            self.fail(str(error), param, ctx)
+
+
+BADGE_ID = BadgeId()
+one_badge = click.argument("badge_id", metavar="ID", type=BADGE_ID)
+some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=-1, required=True)
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
+dry_run = click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
+
+
+@click.command(epilog=examples("vumi show octocat/hello-world", "vumi show ID --json"))
+@one_badge
 @as_json
 @on_installation
-def list_(installation: Installation, *, search: str, sort: str, limit: int, as_json: bool) -> None:
-    """List badges with their views.
+def show(installation: Installation, badge_id: str, *, as_json: bool) -> None:
+    """Show a badge: its count, its names and all that is set."""
+    found = badges.report(installation.table, badge_id, installation.view_clock())
+    (print_json if as_json else print_fields)(asdict(found))
 
-    It reads all badges. On a stack, that is a scan of the table, which AWS bills.
+
+@click.command(
+    "set", epilog=examples("vumi set octocat/hello-world --base 1000", "vumi set ID --base 0")
+)
+@one_badge
+@click.option(
+    "--base",
+    type=click.IntRange(0, MAX_BASE),
+    required=True,
+    help="The number that is added to the views.",
+)
+@on_installation
+def set_(installation: Installation, badge_id: str, base: int) -> None:
+    """Set the base of a badge, to which its views are added.
+
+    The badge may be new.
     """
-    found = Totals()
-    badges = installation.badges(installation.view_clock())
-    shown = top_of(found.passing(one for one in badges if one.has(search)), By(sort), limit)
-    if as_json:
-        for badge in shown:
-            print_json(badge.to_json())
+    owned = finding.look_up(installation.table, badge_id)
+    _change(installation, owned, BadgeChange(base=base))
+    shown = counting.read(installation.table, badge_id).shown
+    click.echo(f"{badge_id} shows {shown:,} now.")
+
+
+@click.command(epilog=examples("vumi freeze octocat/hello-world", "vumi freeze ID --off"))
+@some_badges
+@click.option("--off", is_flag=True, help="Count views again.")
+@on_installation
+def freeze(installation: Installation, badge_ids: Sequence[str], *, off: bool) -> None:
+    """Freeze badges: they show their counts and take no views."""
+    for badge_id in badge_ids:
+        owned = badges.find(installation.table, badge_id)
+        _change(installation, owned, BadgeChange(frozen=not off))
+        click.echo(f"{badge_id} {'takes views again' if off else 'is frozen'}.")
+
+
+@click.command(epilog=examples("vumi reset octocat/hello-world", "vumi reset ID --dry-run"))
+@some_badges
+@yes
+@dry_run
+@on_installation
+def reset(
+    installation: Installation, badge_ids: Sequence[str], *, yes: bool, dry_run: bool
+) -> None:
+    """Set the counts of badges to 0 and remove their history. This can't be undone."""
+    found = [badges.find(installation.table, badge_id) for badge_id in badge_ids]
+    _announce(installation, badge_ids, "lose their views, base and history")
+    if dry_run or not _confirm(yes):
         return
-    print_table(HEADER, rows(shown))
-    click.echo(f"{len(shown):,} of {found.badges:,} badges; {found.total:,} views", err=True)
+    for owned in found:
+        _change(installation, owned, BadgeChange(reset=True))
+    click.echo(f"{len(found)} badges were reset.")
 
 
-def rows(badges: Iterable[BadgeOverview]) -> Iterable[tuple[Cell, ...]]:
-    """Return the rows of a table; the name is last, because its width in a terminal is unknown."""
-    for badge in badges:
-        created = f"{datetime.fromtimestamp(badge.created, UTC):%Y-%m-%d}" if badge.created else "-"
-        marks = f"{'owned' if badge.owned else ''}{' frozen' if badge.frozen else ''}".strip()
-        yield badge.now, badge.today, badge.month, badge.total, created, marks, badge.name
+@click.command(epilog=examples("vumi rename octocat/hello-world octocat/hello"))
+@one_badge
+@click.argument("new_id", metavar="NEW", type=BADGE_ID)
+@on_installation
+def rename(installation: Installation, badge_id: str, new_id: str) -> None:
+    """Give a badge a new name; it keeps its count and its earlier names."""
+    owned = badges.find(installation.table, badge_id)
+    _change(installation, owned, BadgeChange(name=new_id))
+    click.echo(f"{badge_id} is {new_id} now; both names show the same count.")
+
+
+@click.command(epilog=examples("vumi delete octocat/hello-world", "vumi delete ID --dry-run"))
+@some_badges
+@yes
+@dry_run
+@on_installation
+def delete(
+    installation: Installation, badge_ids: Sequence[str], *, yes: bool, dry_run: bool
+) -> None:
+    """Remove badges with all they have. This can't be undone."""
+    found = [badges.find(installation.table, badge_id) for badge_id in badge_ids]
+    _announce(installation, badge_ids, "are removed, with their history, names and owners")
+    if dry_run or not _confirm(yes):
+        return
+    retention = installation.settings.retention_seconds
+    for owned in found:
+        deleting.delete(installation.table, owned, installation.view_clock(), retention)
+    click.echo(f"{len(found)} badges were deleted.")
+
+
+@click.command(
+    epilog=examples(
+        "vumi claim octocat/hello-world",
+        'vumi claim ID --digest "$(printf %s "$SECRET" | sha256sum | cut -d" " -f1)"',
+    )
+)
+@one_badge
+@click.option(
+    "--digest", default="", help="The SHA-256 digest of the owner's secret (default: a new one)."
+)
+@on_installation
+def claim(installation: Installation, badge_id: str, digest: str) -> None:
+    """Hand out a secret for any badge, whoever has it now.
+
+    An earlier secret of the badge is void. The badge may be new.
+    """
+    if digest and re.fullmatch(DIGEST, digest) is None:
+        raise click.BadParameter("give 64 hex digits in lower case", param_hint="--digest")
+    claimed = claiming.grant(installation.table, badge_id, installation.view_clock(), digest)
+    secret = f"; its secret, shown only once: {claimed.secret}" if claimed.secret else ""
+    click.echo(f"{badge_id} has a new owner{secret}")
+
+
+@click.command(epilog=examples("vumi release octocat/hello-world"))
+@some_badges
+@on_installation
+def release(installation: Installation, badge_ids: Sequence[str]) -> None:
+    """Remove the owners of badges; the badges and their counts stay."""
+    for badge_id in badge_ids:
+        released = claiming.release(installation.table, badge_id)
+        click.echo(f"{badge_id} {'has no owner now' if released else 'had no owner'}.")
+
+
+def _change(installation: Installation, owned: finding.OwnedBadge, wanted: BadgeChange) -> None:
+    changing.change(installation.table, owned, wanted, installation.view_clock())
+
+
+def _announce(installation: Installation, badge_ids: Sequence[str], loss: str) -> None:
+    """Print the counts of badges that a change would remove."""
+    for badge_id in badge_ids:
+        click.echo(f"{badge_id} shows {counting.read(installation.table, badge_id).shown:,}")
+    click.echo(f"These badges {loss}.")
+
+
+def _confirm(yes: bool) -> bool:  # noqa: FBT001  the value of --yes
+    """Return whether the operator agrees. A program must give --yes."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise click.UsageError("give --yes, because there is no terminal to ask on")
+    click.confirm("Go on?", abort=True)
+    return True

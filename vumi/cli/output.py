@@ -15,6 +15,13 @@ def print_json(value: Mapping[str, object]) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
+def print_fields(fields: Mapping[str, object]) -> None:
+    """Print an object, a line per field; an absent value is a dash."""
+    width = max(map(len, fields))
+    for name, value in fields.items():
+        click.echo(f"{name.ljust(width)}  {_describe(value)}")
+
+
 def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print rows in columns; whole numbers are aligned to the right."""
     for line in format_table(header, rows):
@@ -33,6 +40,20 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Itera
             for text, width, is_number in zip(line, widths, right, strict=True)
         )
         yield "  ".join(aligned).rstrip()
+
+
+def _describe(value: object) -> str:
+    match value:
+        case None | () | []:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ", ".join(map(_describe, value))
+        case int():
+            return _format(value)
+        case _:
+            return _format(str(value))
 
 
 def _format(cell: Cell) -> str:

@@ -15,6 +15,7 @@ from importlib import import_module
 import click
 
 from chalicelib import telemetry
+from chalicelib.http.errors import ClientError
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
@@ -24,8 +25,16 @@ from vumi.storage.private_files import UMASK
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve:serve",
-    "list": "badges:list_",
+    "list": "listing:list_",
     "top": "top:top",
+    "show": "badges:show",
+    "set": "badges:set_",
+    "freeze": "badges:freeze",
+    "reset": "badges:reset",
+    "rename": "badges:rename",
+    "delete": "badges:delete",
+    "claim": "badges:claim",
+    "release": "badges:release",
     "import": "exchange:import_",
     "token": "token:token",
     "check": "check:check",
@@ -34,6 +43,7 @@ COMMANDS: Mapping[str, str] = {
     "redrive": "redrive:redrive",
     "redrive-events": "redrive:redrive_events",
     "receive": "receive:receive",
+    "completion": "completion:completion",
 }
 """The module in this package and the object in it of each command."""
 FAILED = 1
@@ -90,9 +100,7 @@ def execute(arguments: Sequence[str], invocation: Invocation) -> int:
         return INTERRUPTED
     except ReportedError as error:
         return _fail(str(error), error.status)
-    except (SettingsError, StorageError) as error:
-        return _fail(str(error))
-    except OSError as error:
+    except (ClientError, OSError, SettingsError, StorageError) as error:
         return _fail(str(error))
     return status if isinstance(status, int) else 0
 

@@ -20,7 +20,7 @@ from chalicelib.units import Seconds
 from vumi.admin.installation import Installation
 from vumi.admin.overview import BadgeOverview, By, Totals
 from vumi.admin.overview import top as top_of
-from vumi.cli.badges import HEADER, MAX_BADGES, rows
+from vumi.cli.listing import HEADER, MAX_BADGES, rows
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import format_table, print_json
 

@@ -90,3 +90,20 @@ def test_the_server_does_not_import_the_other_commands() -> None:
     )
     out = subprocess.check_output([sys.executable, "-c", program], cwd=ROOT, text=True)  # noqa: S603  the text above
     assert out.split() == ["vumi.cli.options", "vumi.cli.program", "vumi.cli.serve"]
+
+
+@pytest.mark.parametrize("shell", ["fish", "zsh", "bash"])
+def test_a_shell_completes_commands_and_options(
+    shell: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks the program by environment variables, as its script does."""
+    assert main(["completion", shell]) == 0
+    assert "_VUMI_COMPLETE" in capsys.readouterr().out
+    monkeypatch.setenv("COMP_WORDS", "vumi redr")
+    monkeypatch.setenv("COMP_CWORD", "redr" if shell == "fish" else "1")
+    monkeypatch.setenv("_VUMI_COMPLETE", f"{shell}_complete")
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    out = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert ("redrive-events" in out, "import" in out) == (True, False)

@@ -1,0 +1,143 @@
+"""The commands for one badge, over a table with views."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from chalicelib.http.tokens import digest
+from chalicelib.units import to_milliseconds
+from chalicelib.views import counting
+from chalicelib.views.owners import finding
+from chalicelib.views.storing import Store
+from chalicelib.views.view import View, new_ulid
+from chalicelib.views.windows import Windows
+from simulation.clocks import NOON
+from simulation.installation import MemoryInstallation, invoke_on
+from vumi.cli.program import execute
+
+DAY = 86_400
+
+
+@pytest.fixture
+def installation() -> MemoryInstallation:
+    """Give `a/b` three views of today and two of yesterday, which are folded."""
+    installation = MemoryInstallation(clock=lambda: NOON)
+    take(installation, NOON - DAY, 2)
+    installation.folder.fold_all("a/b")
+    take(installation, NOON - 10, 3)
+    return installation
+
+
+def take(installation: MemoryInstallation, at: float, views: int) -> None:
+    taken = [View("a/b", new_ulid(to_milliseconds(at))) for _ in range(views)]
+    assert Store(installation.table, Windows(), lambda: at, map).store(taken) == {}
+
+
+def run(installation: MemoryInstallation, *arguments: str) -> int:
+    return execute(arguments, invoke_on(installation))
+
+
+def shown(installation: MemoryInstallation, badge_id: str = "a/b") -> int:
+    return counting.read(installation.table, badge_id).shown
+
+
+def test_show_has_the_count_the_periods_and_all_that_is_set(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(installation, "set", "a/b", "--base", "1000")
+    run(installation, "rename", "a/b", "a/c")
+    capsys.readouterr()
+    assert run(installation, "show", "a/b", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "id": "a/c",
+        "names": ["a/b", "a/c"],
+        "count": 1005,
+        "base": 1000,
+        "today": 3,
+        "month": 5,
+        "frozen": False,
+        "claimed": None,
+        "reset": None,
+    }
+    assert run(installation, "show", "a/c") == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert (lines["count"], lines["names"], lines["frozen"], lines["reset"]) == (
+        "1,005",
+        "a/b, a/c",
+        "no",
+        "-",
+    )
+
+
+@pytest.mark.parametrize(
+    "command", ["show", "freeze", "reset --yes", "rename {} new", "delete --yes"]
+)
+def test_an_id_without_a_badge_is_refused(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    before = dict(installation.memory.items)
+    filled = command.format("typo") if "{}" in command else f"{command} typo"
+    assert run(installation, *filled.split()) == 1
+    told = "vu-mi: there is no badge typo: nobody has visited, imported or claimed it\n"
+    assert capsys.readouterr().err == told
+    assert installation.memory.items == before
+
+
+@pytest.mark.parametrize("badge_id", ["", "x" * 201, "a\nb"])
+def test_a_wrong_id_is_wrong_usage(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str], badge_id: str
+) -> None:
+    assert run(installation, "show", badge_id) == 2
+    assert "Invalid value for 'ID'" in capsys.readouterr().err
+
+
+def test_set_adds_a_base_also_to_a_new_badge(installation: MemoryInstallation) -> None:
+    assert run(installation, "set", "a/b", "--base", "100") == 0
+    assert run(installation, "set", "new", "--base", "7") == 0
+    assert run(installation, "set", "new", "--base", "-1") == 2
+    assert (shown(installation), shown(installation, "new")) == (105, 7)
+
+
+def test_freeze_stops_views_and_off_takes_them_again(installation: MemoryInstallation) -> None:
+    for options, is_frozen in (([], True), (["--off"], False)):
+        assert run(installation, "freeze", "a/b", *options) == 0
+        assert counting.read(installation.table, "a/b").summary.frozen is is_frozen
+
+
+@pytest.mark.parametrize(("command", "left"), [("reset", 0), ("delete", 0)])
+def test_a_loss_is_announced_and_needs_agreement(
+    installation: MemoryInstallation,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    left: int,
+) -> None:
+    assert run(installation, command, "a/b", "--dry-run") == 0
+    assert capsys.readouterr().out.startswith("a/b shows 5\nThese badges ")
+    assert run(installation, command, "a/b") == 2
+    assert "give --yes, because there is no terminal to ask on" in capsys.readouterr().err
+    assert shown(installation) == 5
+    assert run(installation, command, "a/b", "--yes") == 0
+    assert shown(installation) == left
+
+
+def test_claim_hands_out_a_secret_for_any_badge_and_release_takes_it_back(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = installation.table
+    secrets = []
+    for _ in range(2):
+        assert run(installation, "claim", "a/b") == 0
+        [secret] = re.findall(r"shown only once: (\S+)$", capsys.readouterr().out)
+        secrets.append(secret)
+    assert finding.look_up(table, "a/b").digest == digest(secrets[1]) != digest(secrets[0])
+    assert run(installation, "claim", "a/b", "--digest", digest("of my own")) == 0
+    assert capsys.readouterr().out == "a/b has a new owner\n"
+    assert finding.look_up(table, "a/b").digest == digest("of my own")
+    assert run(installation, "claim", "a/b", "--digest", "mine") == 2
+    assert run(installation, "release", "a/b", "a/b") == 0
+    assert capsys.readouterr().out == "a/b has no owner now.\na/b had no owner.\n"
+    assert not finding.look_up(table, "a/b").is_claimed
+    assert shown(installation) == 5

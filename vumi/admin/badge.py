@@ -1,0 +1,69 @@
+"""One badge as an operator sees it, and the operator's changes to it.
+
+The operator needs no secret, and the badge needs no owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chalicelib.http.times import to_iso8601
+from chalicelib.storage.ports import Table
+from chalicelib.units import Seconds
+from chalicelib.views import counting, history
+from chalicelib.views.owners import finding
+from chalicelib.views.owners.finding import OwnedBadge
+from vumi.errors import ReportedError
+
+MONTH_DAYS = 30
+
+
+class UnknownBadgeError(ReportedError):
+    """Nobody has ever visited, imported or claimed a badge of this id."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadgeReport:
+    """A badge with all that is set; `count` is the number that it shows.
+
+    `today` and `month` are the views of the current day and of the last 30 days, in UTC. `reset`
+    and `claimed` are times in ISO 8601, or None.
+    """
+
+    id: str
+    names: tuple[str, ...]
+    count: int
+    base: int
+    today: int
+    month: int
+    frozen: bool
+    claimed: str | None
+    reset: str | None
+
+
+def find(table: Table, badge_id: str) -> OwnedBadge:
+    """Return a badge by any of its names. Raises `UnknownBadgeError` and `StorageError`."""
+    owned = finding.look_up(table, badge_id)
+    if owned.deleted or counting.read(table, owned.badge_id).is_new:
+        raise UnknownBadgeError(
+            f"there is no badge {badge_id}: nobody has visited, imported or claimed it"
+        )
+    return owned
+
+
+def report(table: Table, badge_id: str, now: Seconds) -> BadgeReport:
+    """Return a badge by any of its names. Raises `UnknownBadgeError` and `StorageError`."""
+    owned = find(table, badge_id)
+    count = counting.read(table, owned.badge_id)
+    views = history.read(table, owned.badge_id, MONTH_DAYS, now)
+    return BadgeReport(
+        id=owned.names[-1],
+        names=tuple(sorted({*owned.names})),
+        count=count.shown,
+        base=count.summary.base,
+        today=views.buckets[-1].views,
+        month=views.total,
+        frozen=count.summary.frozen,
+        claimed=to_iso8601(owned.created * 1000) if owned.is_claimed else None,
+        reset=to_iso8601(count.summary.reset) if count.summary.reset else None,
+    )
