@@ -75,8 +75,7 @@ class Admin:
         )
 
     def get_data(self, _: Request, resources: Resources) -> Response:
-        """Answer the state of the server: sums of views, file, queues and failed events."""
-        made = self._overview.refresh(resources.view_clock())
+        """Answer the state of the server: its file, its queues and the failed events."""
         now = self._clock()
         if self._cached is None or not 0 <= now - self._cached[0] < CACHED_SECONDS:
             self._cached = now, self._read_state(resources)
@@ -85,13 +84,12 @@ class Admin:
                 "version": VERSION,
                 "started": to_iso8601(int(self._started * 1000)),
                 "now": to_iso8601(int(now * 1000)),
-                "overview": _describe(made, self._overview.failure),
                 **self._cached[1],
             }
         )
 
     def get_badges(self, request: Request, resources: Resources) -> Response:
-        """Answer a page of the badges, each with its views by day."""
+        """Answer the sums over all badges, and a page of them, each with its views by day."""
         query = _read_query(request.query)
         now = resources.view_clock()
         made = self._overview.refresh(now)
