@@ -11,7 +11,7 @@ from functools import cache, partial
 from heapq import nlargest
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from chalicelib.description import VERSION
 from chalicelib.events.event import Event, Status, batches
@@ -26,12 +26,9 @@ from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds
 from chalicelib.views import history
 from vumi.admin.overview import BadgeOverview, By
-from vumi.admin.overview_file import BadgeQuery, Made
+from vumi.admin.overview_file import BadgePage, BadgeQuery, Made
 from vumi.storage.file_sizes import measure, read_sizes
 from vumi.storage.queue import DEAD_LETTERS
-
-if TYPE_CHECKING:
-    from vumi.server.overview import Overview
 
 DATA = "/admin/data"
 FILE = Path(__file__).with_name("admin.html")
@@ -55,10 +52,21 @@ class ServedFile(Protocol):
         """Return the rows of a query."""
 
 
+class MadeOverview(Protocol):
+    """The overview of all badges, as `vumi.server.overview` has it."""
+
+    @property
+    def failure(self) -> str: ...
+    def refresh(self, now: Seconds) -> Made | None: ...
+    def read(self, query: BadgeQuery) -> BadgePage: ...
+
+
 class Admin:
     """The routes of the page, and their state; the server starts when this is made."""
 
-    def __init__(self, file: ServedFile, overview: Overview, clock: Callable[[], Seconds]) -> None:
+    def __init__(
+        self, file: ServedFile, overview: MadeOverview, clock: Callable[[], Seconds]
+    ) -> None:
         self._file = file
         self._overview = overview
         self._clock = clock

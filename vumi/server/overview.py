@@ -48,6 +48,11 @@ class Overview:
         self._process: subprocess.Popen[str] | None = None
         self._failed_at: Seconds | None = None
 
+    @property
+    def is_making(self) -> bool:
+        """Return whether a process makes the next overview."""
+        return self._process is not None
+
     def refresh(self, now: Seconds) -> Made | None:
         """Return the latest overview, if there is one, and begin the next unless it is fresh.
 
