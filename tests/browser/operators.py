@@ -78,8 +78,10 @@ class Operator:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until no request is under way."""
-        self.page.wait_for_load_state("networkidle")
+        """Wait until the table shows the answer to the last request."""
+        self.page.wait_for_function(
+            "() => document.getElementById('badges').getAttribute('aria-busy') === 'false'"
+        )
 
     def numbers(self, sort: str) -> list[int]:
         """Return the numbers of a column."""

@@ -41,6 +41,7 @@ def test_every_setting_is_read() -> None:
         "CLIENT_CLAIMS_PER_MINUTE": "0",
         "CLIENT_REQUESTS_PER_SECOND": "1000000",
         "TRUSTED_PROXIES": "10.0.0.0/8, unix",
+        "ADMIN": "off",
     }
 
     settings = StandaloneSettings.from_environment(environment)
@@ -48,7 +49,9 @@ def test_every_setting_is_read() -> None:
     product = Settings(view_window_seconds=60, grace_seconds=120, retention_seconds=7_200)
     rates = {Action.NEW_ID: Rate(7, 60), Action.REQUEST: Rate(1_000_000, 1)}
     proxies = TrustedProxies((IPv4Network("10.0.0.0/8"),), unix=True)
-    assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product, rates, proxies)
+    assert settings == StandaloneSettings(
+        "::1", 9000, Path("/srv/vu-mi"), product, rates, proxies, admin=False
+    )
 
 
 def test_the_readme_lists_every_setting() -> None:
