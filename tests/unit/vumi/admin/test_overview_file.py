@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -87,3 +89,11 @@ def test_a_process_makes_the_file_while_the_server_has_its_own_open(
     assert made is not None
     assert (made.at, made.totals.badges, made.totals.total) == (1_000.5, 1, 3)
     assert database.read("SELECT count(*) FROM items") == [(1,)]
+
+
+@pytest.mark.parametrize("by", By)
+def test_no_page_sorts_all_badges(file: Path, by: By) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        sql = f"EXPLAIN QUERY PLAN SELECT * FROM badges ORDER BY {by} DESC, rowid LIMIT 1 OFFSET 9"  # noqa: S608  a fixed name
+        [(*_, plan)] = connection.execute(sql)
+    assert plan == f"SCAN badges USING INDEX by_{by}"

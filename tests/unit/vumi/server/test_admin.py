@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from chalicelib.http.messages import Request
 from chalicelib.http.query import parse
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
+from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
 from simulation.clocks import NOON, Clock
 from simulation.resources import GivenResources
@@ -70,7 +71,7 @@ Get = Callable[..., Answer]
 
 
 @pytest.fixture
-def get(database: Database, made: MadeOverview, clock: Clock) -> Iterator[Get]:
+def get(database: Database, made: MadeOverview, clock: Clock) -> Get:
     """Send requests to the routes of a server that starts at noon."""
     table = make_table(Admin(database, made, clock))
     resources = GivenResources(
@@ -111,7 +112,7 @@ def test_only_an_operator_gets_the_data(
     database: Database, get: Get, address: str, token: str, status: int
 ) -> None:
     user = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
-    item = {"PK": f"TOKEN#{digest(USERS)}", "SK": "TOKEN", "role": "user", "user": user}
+    item: Item = {"PK": f"TOKEN#{digest(USERS)}", "SK": "TOKEN", "role": "user", "user": user}
     SqliteTable(database).put_all([item])
     assert get(address, token).refusal[0] == status
     assert get(address).status == 200
