@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -51,6 +51,7 @@ class Settings:
     `archive_bucket`: the bucket that keeps the journals of wallets forever.
     `retry_seconds`: the waits after the first failed attempt of an event, the second, ….
     `ids`: the ids that are counted, as patterns of `fnmatch`; none means all ids.
+    `proofs`: where proofs of ownership are looked for, as the operator wrote it.
     `hsts_seconds`: the time for which browsers must use HTTPS; 0 means that they need not.
     `features`: the features that are switched on.
     """
@@ -71,6 +72,7 @@ class Settings:
     archive_bucket: str = ""
     retry_seconds: tuple[WholeSeconds, ...] = RETRY_SECONDS
     ids: tuple[str, ...] = ()
+    proofs: str = ""
     hsts_seconds: WholeSeconds = 0
     features: frozenset[Feature] = frozenset(Feature)
 
@@ -101,6 +103,7 @@ class Settings:
             archive_bucket=environment.get("ARCHIVE_BUCKET", ""),
             retry_seconds=_parse_waits(environment),
             ids=tuple(map(_to_fnmatch, _split(environment, "IDS"))),
+            proofs=environment.get("PROOFS", ""),
             hsts_seconds=whole_number(environment, "HSTS_SECONDS", 0, 0, MAX_HSTS_SECONDS),
             features=frozenset(one for one in Feature if is_on(environment, one.value)),
         )
@@ -175,10 +178,15 @@ def _parse_waits(environment: Mapping[str, str]) -> tuple[WholeSeconds, ...]:
 
 def is_on(environment: Mapping[str, str], name: str) -> bool:
     """Return whether a setting is on, as it is by default. Raises `SettingsError`."""
-    given = environment.get(name) or "on"
-    if given not in {"on", "off"}:
-        raise SettingsError(f"{name} must be on or off, not {given!r}")
-    return given == "on"
+    return choice(environment, name, ("on", "off")) == "on"
+
+
+def choice(environment: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
+    """Return a setting that is one of some texts, by default the first. Raises `SettingsError`."""
+    given = environment.get(name) or choices[0]
+    if given not in choices:
+        raise SettingsError(f"{name} must be {' or '.join(choices)}, not {given!r}")
+    return given
 
 
 def whole_number(

@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from io import BytesIO
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
-from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
@@ -23,6 +26,7 @@ from vumi.admin import overview
 from vumi.admin.installation import Installation, LetterOutcome
 from vumi.admin.overview import BadgeOverview
 from vumi.cli.options import Invocation
+from vumi.journals import MALFORMED, ArchivedObject, first_name
 
 
 @dataclass
@@ -32,7 +36,7 @@ class MemoryInstallation:
     memory: MemoryTable = field(default_factory=MemoryTable)
     name: str = "the memory"
     settings: Settings = field(default_factory=Settings)
-    archive: Archive = field(default_factory=FakeArchive)
+    archive: FakeArchive = field(default_factory=FakeArchive)
     views_queue: Queue = field(default_factory=FakeQueue)
     delivery_queue: Queue = field(default_factory=FakeQueue)
     map_parallel: MapParallel = map
@@ -55,6 +59,14 @@ class MemoryInstallation:
 
     def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
         return overview.of_items(self.items(), now)
+
+    def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
+        for name, body in sorted(self.archive.objects.items()):
+            if name >= first_name(since) and not name.startswith(MALFORMED):
+                yield ArchivedObject(name, partial(BytesIO, body))
+
+    def removed_entries(self, wallet_id: str) -> Iterator[Item]:  # noqa: ARG002  there are none
+        return iter(())
 
     def viewed_ids(self) -> Iterator[str]:
         views = (item for item in self.items() if text(item, "SK").startswith(keys.VIEW))

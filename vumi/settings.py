@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chalicelib.limits import Action
-from chalicelib.settings import Settings, is_on, whole_number
+from chalicelib.settings import Settings, choice, is_on, whole_number
+from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 
@@ -17,6 +18,7 @@ MAX_PER_PERIOD = 1_000_000
 LIMITS = {
     Action.NEW_ID: ("CLIENT_NEW_IDS_PER_MINUTE", 300, 60),
     Action.CLAIM: ("CLIENT_CLAIMS_PER_MINUTE", 30, 60),
+    Action.PROOF: ("CLIENT_PROOFS_PER_MINUTE", 10, 60),
     Action.REQUEST: ("CLIENT_REQUESTS_PER_SECOND", 0, 1),
 }
 """The setting of each limit, its default, and its seconds.
@@ -30,8 +32,9 @@ addresses.
 class StandaloneSettings:
     """The settings of one machine; `product` has those of every engine.
 
-    `client_rates` has no rate for an action that is not limited. `admin` switches the operator's
-    page on.
+    `client_rates` has no rate for an action that is not limited. `metrics` are the requests that
+    may read the metrics. `access_log`: each request is logged, without anything about its client.
+    `admin`: the operator's page is served.
     """
 
     host: str
@@ -40,6 +43,8 @@ class StandaloneSettings:
     product: Settings
     client_rates: Mapping[Action, Rate]
     proxies: TrustedProxies
+    metrics: MetricsAccess = MetricsAccess.LOCAL
+    access_log: bool = False
     admin: bool = True
 
     @classmethod
@@ -52,6 +57,8 @@ class StandaloneSettings:
             product=Settings.from_environment(environment, retention_seconds=RETENTION_SECONDS),
             client_rates=_parse_rates(environment),
             proxies=TrustedProxies.parse(environment.get("TRUSTED_PROXIES", "")),
+            metrics=MetricsAccess(choice(environment, "METRICS", tuple(MetricsAccess))),
+            access_log=choice(environment, "ACCESS_LOG", ("off", "on")) == "on",
             admin=is_on(environment, "ADMIN"),
         )
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.events.webhooks import signing
-from chalicelib.events.webhooks.addresses import Allowed
 from chalicelib.events.webhooks.sender import sender_of
+from chalicelib.outgoing.addresses import Allowed
 from chalicelib.settings import Feature, Settings, SettingsError, required, whole_number
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
@@ -233,7 +233,7 @@ def test_the_secrets_and_networks_of_webhooks_are_checked_when_the_sender_is_mad
     assert sender_of(Settings()) is None
     made = sender_of(Settings(webhook_secrets=(secret,), webhook_allow="10.0.0.0/8"))
     assert made is not None
-    assert made.allowed == Allowed.parse("10.0.0.0/8")
+    assert made.http.allowed == Allowed.parse("10.0.0.0/8")
     with pytest.raises(SettingsError, match=r"^WEBHOOK_SECRETS: secret 2 must begin with whsec_"):
         sender_of(Settings(webhook_secrets=(secret, "x")))
     with pytest.raises(SettingsError, match=r"^WEBHOOK_ALLOW must be comma-separated networks"):

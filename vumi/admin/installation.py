@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.folding import Folder
     from vumi.admin.overview import BadgeOverview
+    from vumi.journals import ArchivedObject
 
 
 class LetterOutcome(Enum):
@@ -71,6 +73,15 @@ class Installation(Protocol):
         """Yield the numbers of all badges, each as of one moment, in any order.
 
         The file is read in short queries. A stack is scanned: see docs/admin.md for the cost.
+        """
+
+    def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
+        """Yield the objects of the archive with entries of a day (UTC) and later."""
+
+    def removed_entries(self, wallet_id: str) -> Iterator[Item]:
+        """Yield entries of a wallet that are neither in the table nor yet in the archive.
+
+        Only the file has them; on a stack they are in the stream, for some minutes.
         """
 
     def viewed_ids(self) -> Iterator[str]:

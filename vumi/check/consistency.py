@@ -16,9 +16,12 @@ from vumi.storage.queue import DEAD_LETTERS
 
 @dataclass(slots=True)
 class Badges:
-    """The badges of the file. Items arrive by key, so a badge's days come before its summary."""
+    """The badges of the file. Items arrive by key, so a badge's days come before its summary.
 
-    wrong: list[str] = field(default_factory=list)
+    `wrong` has a message for each badge that is wrong.
+    """
+
+    wrong: dict[str, str] = field(default_factory=dict)
     _days: tuple[str, list[Item]] = ("", [])
 
     def add(self, kind: str, item: Item) -> None:
@@ -36,7 +39,7 @@ class Badges:
         summary = Summary.of(text(item, "PK").removeprefix(keys.PARTITION), item)
         finished = sum(number(day, "views") for day in days if is_finished(day, summary))
         if finished + summary.today.views != summary.count:
-            self.wrong.append(
+            self.wrong[summary.badge_id] = (
                 f"the badge {summary.badge_id} has {summary.count} views, but its history has"
                 f" {finished + summary.today.views}"
             )

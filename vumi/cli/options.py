@@ -52,9 +52,15 @@ class Invocation:
             with file.open_installation(self.settings, self.clock) as opened:
                 yield opened
             return
+        with self.open_stack(stack_name) as found:
+            yield found
+
+    @contextmanager
+    def open_stack(self, name: str) -> Iterator[stack.StackInstallation]:
+        """Open a stack on AWS. Raises `ReportedError`."""
         if find_spec("boto3") is None:
             raise ReportedError("--stack needs boto3; install it: pipx inject vu-mi boto3")
-        with stack.open_installation(stack_name, self.environment, self.clock) as found:
+        with stack.open_installation(name, self.environment, self.clock) as found:
             yield found
 
 

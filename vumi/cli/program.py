@@ -39,6 +39,8 @@ COMMANDS: Mapping[str, str] = {
     "token": "token:token",
     "check": "check:check",
     "backup": "backup:backup",
+    "restore": "restore:restore",
+    "statement": "statement:statement",
     "fold": "fold:fold",
     "redrive": "redrive:redrive",
     "redrive-events": "redrive:redrive_events",

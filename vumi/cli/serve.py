@@ -10,13 +10,14 @@ from functools import partial
 
 import click
 
+from chalicelib.api import TABLE
 from chalicelib.http.dispatch import dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.first_token import show_token
-from vumi.server import routes
+from vumi.metrics.monitoring import Monitored, Monitoring
 from vumi.server.admin import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
@@ -51,23 +52,34 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
     engine = Engine(settings.folder, settings.product, invocation.clock, limits)
     overview = Overview(settings.folder, invocation.clock)
-    admin = Admin(engine, overview, invocation.clock) if settings.admin else None
-    table = routes.make_table(admin)
+    admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
+    monitored = Monitored(
+        (*TABLE.routes, *admin), engine.storage_metrics(), limits, invocation.clock()
+    )
+    monitoring = Monitoring(
+        monitored, settings.metrics, settings.proxies, access_log=settings.access_log
+    )
     try:
         commits = CommonCommits(
-            lambda request: dispatch(table, request, engine.resources),
+            lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
             engine.fair_lock,
-            routes.is_slow,
+            monitoring.commits.add,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)
-        application = Application(commits.answer, connections, proxies=settings.proxies)
+        application = Application(
+            commits.answer,
+            connections,
+            proxies=settings.proxies,
+            on_response=monitoring.requests.add,
+        )
         server = WebServer(application, settings.host, settings.port)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
-        engine.start()
-        server.serve(partial(_greet, settings, server.port, new_token))
+        with monitoring.running():
+            engine.start()
+            server.serve(partial(_greet, settings, server.port, new_token))
         commits.close()
     finally:
         overview.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
@@ -16,19 +17,21 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
+from chalicelib.wallets import wallet as wallets
 from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
 from vumi.admin.overview import BadgeOverview
 from vumi.check import rights
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.errors import ReportedError
+from vumi.journals import ArchivedObject, in_folder
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import StandaloneSettings
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable, all_items
+from vumi.storage.table import SqliteTable, all_items, removed_items
 from vumi.storage.view_clock import ViewClock
 
 PAGE_IDS = 1_000
@@ -77,6 +80,12 @@ class FileInstallation:
 
     def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
         return overview.of_file(self.database.read, now)
+
+    def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
+        return in_folder(self.data / archive.FOLDER, since)
+
+    def removed_entries(self, wallet_id: str) -> Iterator[Item]:
+        return removed_items(self.database, wallets.PARTITION + wallet_id)
 
     def viewed_ids(self, limit: int = PAGE_IDS) -> Iterator[str]:
         """Yield the ids that views are stored under; one query reads `limit` of them."""

@@ -13,7 +13,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from chalicelib.description import VERSION
 from chalicelib.events.event import Event, Status, batches
 from chalicelib.http import page, responses
 from chalicelib.http.messages import Query, Request, Response
@@ -25,12 +24,13 @@ from chalicelib.settings import Feature
 from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds
 from chalicelib.views import history
+from vumi import __version__
 from vumi.admin.overview import BadgeOverview, By
 from vumi.admin.overview_file import BadgePage, BadgeQuery, Made
+from vumi.server.common_commits import ADMIN_DATA
 from vumi.storage.file_sizes import measure, read_sizes
 from vumi.storage.queue import DEAD_LETTERS
 
-DATA = "/admin/data"
 FILE = Path(__file__).with_name("admin.html")
 SPARKLINE_DAYS = 30
 SIZE_DAYS = 90
@@ -78,8 +78,8 @@ class Admin:
         """Return the routes: the page, which has no data, and the data, for operators alone."""
         return (
             Route("GET", "/admin", get_page, with_head=True),
-            Route("GET", DATA, self.get_data, Authentication.OPERATOR),
-            Route("GET", f"{DATA}/badges", self.get_badges, Authentication.OPERATOR),
+            Route("GET", ADMIN_DATA, self.get_data, Authentication.OPERATOR),
+            Route("GET", f"{ADMIN_DATA}/badges", self.get_badges, Authentication.OPERATOR),
         )
 
     def get_data(self, _: Request, resources: Resources) -> Response:
@@ -89,7 +89,7 @@ class Admin:
             self._cached = now, self._read_state(resources)
         return responses.json(
             {
-                "version": VERSION,
+                "version": __version__,
                 "started": to_iso8601(int(self._started * 1000)),
                 "now": to_iso8601(int(now * 1000)),
                 **self._cached[1],

@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import copy_context
 from datetime import UTC, datetime
@@ -46,7 +46,7 @@ PRIMARY_CODE = 0xFF
 """The bits of an extended result code that name its kind."""
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """Results that mean that the file is corrupt."""
-WAY_BACK = 'docs/OPERATIONS.md, "The way back", says how to go on'
+WAY_BACK = 'docs/backups.md, "The way back", says how to go on'
 ADVICE = {
     sqlite3.SQLITE_BUSY: "another program holds it locked; let that end",
     sqlite3.SQLITE_CANTOPEN: "it must be a file, in a folder, that this user can write",
@@ -124,20 +124,23 @@ class Database:
         """Call a function whose writes, and those of other such functions, share one commit.
 
         It sees its own writes. Any thread may call it, in the context of the caller, and more than
-        once, until its writes are committed.
+        once, until its writes are committed. Then its metrics are counted, once.
         """
 
         def job(connection: sqlite3.Connection) -> Result:
             outer = getattr(self._local, "inside", None)
             self._local.inside = connection
+            kept.clear()
             try:
                 return context.run(function)
             finally:
                 self._local.inside = outer
 
-        context = copy_context()
-
-        return self.write(job)
+        context, kept = copy_context(), list[Mapping[str, int]]()
+        context.run(telemetry.keep, kept)
+        result = self.write(job)
+        telemetry.count_kept(kept)
+        return result
 
     def map_in_commits(
         self, function: Callable[[Part], Result], parts: Iterable[Part], /
@@ -166,6 +169,11 @@ class Database:
         except sqlite3.Error as error:
             self._note(error)
             raise to_storage_error(error) from error
+
+    @property
+    def is_corrupt(self) -> bool:
+        """Return whether a read or a write has found the file corrupt."""
+        return bool(self._corrupt)
 
     def stream(self, sql: str, arguments: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query, all of one moment, while others write.
@@ -236,7 +244,7 @@ def _make_or_examine(path: Path) -> None:
         return
     if path.is_file() and path.stat().st_size == 0:
         raise Refused(
-            "it is empty, and vu-mi never leaves it so: put a backup in its place, or remove it to"
+            "it is empty, and vu-mi never leaves it so: restore a backup, or remove it to"
             " begin at 0"
         )
     if not os.access(path, os.W_OK):

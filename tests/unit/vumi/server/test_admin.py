@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from chalicelib.api import TABLE
 from chalicelib.events.event import Status, batch
 from chalicelib.http import page
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request
 from chalicelib.http.query import parse
+from chalicelib.http.routing import RouteTable
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
@@ -28,8 +28,8 @@ from tests.unit.http_requests import Answer
 from vumi.admin import overview
 from vumi.admin.overview_file import BadgePage, BadgeQuery, Made
 from vumi.server import admin
-from vumi.server.admin import DATA, FAILED_EVENTS, Admin
-from vumi.server.routes import is_slow, make_table
+from vumi.server.admin import FAILED_EVENTS, Admin
+from vumi.server.common_commits import ADMIN_DATA as DATA
 from vumi.storage.database import Database
 from vumi.storage.file_sizes import FileSizes
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
@@ -73,7 +73,7 @@ Get = Callable[..., Answer]
 @pytest.fixture
 def get(database: Database, made: MadeOverview, clock: Clock) -> Get:
     """Send requests to the routes of a server that starts at noon."""
-    table = make_table(Admin(database, made, clock))
+    table = RouteTable(Admin(database, made, clock).routes)
     resources = GivenResources(
         SqliteTable(database),
         settings=Settings(api_token_digests=frozenset({digest(TOKEN)})),
@@ -122,17 +122,6 @@ def test_only_an_operator_gets_the_data(
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_nothing_can_be_changed(get: Get, address: str, method: str) -> None:
     assert get(address, method=method).refusal == (405, "method_not_allowed")
-
-
-def test_the_page_can_be_switched_off() -> None:
-    assert make_table(None).routes == TABLE.routes
-
-
-@pytest.mark.parametrize(
-    ("address", "slow"), [("/admin", False), (DATA, True), (f"{DATA}/badges", True), ("/", False)]
-)
-def test_only_the_data_is_read_on_a_thread_of_its_own(address: str, *, slow: bool) -> None:
-    assert is_slow(Request("GET", address)) is slow
 
 
 def test_the_data_has_the_version_the_uptime_and_the_size_of_the_file(
