@@ -15,6 +15,7 @@ from chalicelib.http import tokens
 from chalicelib.storage.ports import Table
 from chalicelib.views import counting, history, keys
 from chalicelib.views.count_at_once import AtOnceCounter
+from chalicelib.views.counting import MAX_LIVE
 from chalicelib.views.owners import changing, claiming, deleting, finding
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.errors import OwnerError
@@ -134,6 +135,24 @@ def test_a_reset_begins_at_0_in_every_period(
     table.put_all([{"PK": keys.partition(BADGE), "SK": keys.OWNER, "digest": "0" * 64}])
     changing.change(table, owned, BadgeChange(reset=True), NOON)
     assert [(one.total, one.month, one.today, one.now) for one in read(NOON + 1)] == [(0, 0, 0, 0)]
+
+
+def test_days_of_an_earlier_life_do_not_count(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    put_summary(table, count=1, reset=9, today={"day": "2026-03-14", "h00": 1})
+    for day, reset in (("2026-03-12", 9), ("2026-03-13", 0)):
+        place = keys.day(BADGE, day)
+        item = {"PK": place.pk, "SK": place.sk, "views": 5, "h00": 5, "version": 1, "reset": reset}
+        table.put_all([item])
+    assert [badge.month for badge in read()] == [6]
+
+
+def test_a_badge_shows_no_more_live_views_than_its_visitors_see(
+    table: SqliteTable, read: Callable[..., list[BadgeOverview]]
+) -> None:
+    put_views(table, *range(AT_NOON, AT_NOON + MAX_LIVE + 1))
+    assert [badge.total for badge in read()] == [shown(table)] == [MAX_LIVE]
 
 
 def test_a_deleted_badge_is_no_badge_until_it_has_views(

@@ -172,7 +172,8 @@ def failed_event(place: int, **attributes: Any) -> dict[str, Any]:
 def test_the_latest_failed_events_have_their_last_error_and_no_payload(
     database: Database, get: Get
 ) -> None:
-    SqliteTable(database).put_all([failed_event(place) for place in range(FAILED_EVENTS + 5)])
+    places = range(FAILED_EVENTS + 5)
+    SqliteTable(database).put_all([failed_event(place, batch="ERROR#0") for place in places])
     failed = get().body["failed_events"]
     assert failed["failed"] == FAILED_EVENTS + 5
     last = [f"event-{place}" for place in reversed(range(5, FAILED_EVENTS + 5))]
