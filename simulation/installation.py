@@ -25,7 +25,9 @@ from simulation.queues import FakeQueue
 from vumi.admin import overview
 from vumi.admin.installation import Installation, LetterOutcome
 from vumi.admin.overview import BadgeOverview
+from vumi.admin.source import StoredObject
 from vumi.cli.options import Invocation
+from vumi.exchange.table_source import TableSource
 from vumi.journals import MALFORMED, ArchivedObject, first_name
 
 
@@ -41,6 +43,8 @@ class MemoryInstallation:
     delivery_queue: Queue = field(default_factory=FakeQueue)
     map_parallel: MapParallel = map
     clock: Callable[[], Seconds] = time.time
+    event_queues: dict[str, Queue] = field(default_factory=dict)
+    sleep: Callable[[Seconds], None] = lambda _: None
 
     @property
     def table(self) -> Table:
@@ -53,6 +57,14 @@ class MemoryInstallation:
     @property
     def folder(self) -> Folder:
         return Folder(self.table, Windows.of(self.settings), self.clock)
+
+    def event_queue(self, name: str) -> Queue | None:
+        return self.event_queues.get(name)
+
+    @contextmanager
+    def open_source(self) -> Iterator[TableSource]:
+        objects = self.archive.objects if isinstance(self.archive, FakeArchive) else {}
+        yield TableSource(self, [StoredObject(*one) for one in sorted(objects.items())], self.sleep)
 
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import date
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.folding import Folder
     from vumi.admin.overview import BadgeOverview
+    from vumi.admin.source import Source
     from vumi.journals import ArchivedObject
 
 
@@ -61,6 +63,12 @@ class Installation(Protocol):
     @property
     def folder(self) -> Folder:
         """Return the fold of badges."""
+
+    def event_queue(self, name: str) -> Queue | None:
+        """Return the queue for events that EVENT_QUEUES has under this name."""
+
+    def open_source(self) -> AbstractContextManager[Source]:
+        """Open the content for an export."""
 
     def items(self) -> Iterator[Item]:
         """Yield all items; those of a partition come together, in the order of their sort keys.

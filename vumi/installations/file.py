@@ -24,6 +24,7 @@ from vumi.admin.overview import BadgeOverview
 from vumi.check import rights
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.errors import ReportedError
+from vumi.exchange.file_source import FileSource
 from vumi.journals import ArchivedObject, in_folder
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import StandaloneSettings
@@ -74,6 +75,12 @@ class FileInstallation:
     def event_queue(self, name: str) -> SqliteQueue:
         """Return the queue for events that the operator has listed under this name."""
         return self.delivery_queue.sibling(EVENT_QUEUE + name)
+
+    @contextmanager
+    def open_source(self) -> Iterator[FileSource]:
+        """Open the content of one moment; the file keeps all later commits in its WAL."""
+        with self.database.snapshot() as connection:
+            yield FileSource(connection, self.archive, VIEWS_QUEUE, EVENT_QUEUE)
 
     def items(self) -> Iterator[Item]:
         return all_items(self.database)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,8 +32,10 @@ from chalicelib.wallets.archive import PREFIX
 from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
 from vumi.admin.overview import BadgeOverview
+from vumi.admin.source import StoredObject
 from vumi.check.items import StoredItem
 from vumi.errors import ReportedError
+from vumi.exchange.table_source import TableSource
 from vumi.installations.dead_letters import Redrive
 from vumi.installations.restorable import RestorableTimes
 from vumi.journals import MALFORMED, ArchivedObject, first_name
@@ -59,6 +62,7 @@ class StackInstallation:
     """The `admin.installation.Installation` of a stack."""
 
     map_parallel = staticmethod(map_parallel)
+    sleep: Callable[[Seconds], None] = staticmethod(time.sleep)
 
     def __init__(
         self, stack: str, found: Mapping[str, str], settings: Settings, clock: Callable[[], Seconds]
@@ -88,6 +92,24 @@ class StackInstallation:
     @property
     def folder(self) -> Folder:
         return folder(self.table, Windows.of(self.settings), self.clock)
+
+    def event_queue(self, name: str) -> SqsQueue | None:
+        url = self.settings.event_queues.get(name)
+        return SqsQueue(aws_client("sqs"), url) if url else None
+
+    @contextmanager
+    def open_source(self) -> Iterator[TableSource]:
+        yield TableSource(self, self._objects(), self.sleep)
+
+    def _objects(self) -> Iterator[StoredObject]:
+        """Yield the objects of the archive, if the stack has one."""
+        if "ArchiveBucket" not in self.outputs:
+            return
+        bucket, client = self.outputs["ArchiveBucket"], boto3.client("s3", config=RETRIES)
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            for found in page.get("Contents", []):
+                body = client.get_object(Bucket=bucket, Key=found["Key"])["Body"]
+                yield StoredObject(found["Key"], body.read())
 
     def items(self) -> Iterator[Item]:
         table = self.outputs["TableName"]

@@ -187,6 +187,23 @@ class Database:
             self._note(error)
             raise to_storage_error(error) from error
 
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Lend a reader whose queries all see the moment of the first one, while others write.
+
+        Until it ends, the WAL keeps every commit from then on.
+        """
+        try:
+            with self._reader() as reader:
+                reader.execute("BEGIN")
+                try:
+                    yield reader
+                finally:
+                    reader.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            self._note(error)
+            raise to_storage_error(error) from error
+
     def close(self) -> None:
         """Close every connection; the last one writes the WAL to the file."""
         for reader in self._readers:

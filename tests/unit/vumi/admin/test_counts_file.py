@@ -11,12 +11,18 @@ from hypothesis import strategies as st
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.views import ids
-from vumi.admin.counts_file import MAX_PROBLEMS, CountsFileError, ImportedCount, read
+from vumi.admin import counts_file
+from vumi.admin.counts_file import MAX_PROBLEMS, CountsFileError, ImportedCount
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "counts.csv"
+
+
+def read(path: Path) -> list[ImportedCount]:
+    with path.open("rb") as file:
+        return counts_file.read(str(path), file)
 
 
 def refusal(path: Path, content: bytes | str) -> str:
