@@ -23,8 +23,8 @@ from chalicelib.resources import Resources
 from chalicelib.settings import Feature
 from chalicelib.storage.items import Due, Key
 from chalicelib.units import Seconds
+from chalicelib.version import VERSION
 from chalicelib.views import history
-from vumi import __version__
 from vumi.admin.overview import BadgeOverview, By
 from vumi.admin.overview_file import BadgePage, BadgeQuery, Made
 from vumi.server.common_commits import ADMIN_DATA
@@ -89,7 +89,7 @@ class Admin:
             self._cached = now, self._read_state(resources)
         return responses.json(
             {
-                "version": __version__,
+                "version": VERSION,
                 "started": to_iso8601(int(self._started * 1000)),
                 "now": to_iso8601(int(now * 1000)),
                 **self._cached[1],
