@@ -22,7 +22,9 @@ from chalicelib.views.windows import Windows
 from simulation.archives import FakeArchive
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
+from vumi.admin import overview
 from vumi.admin.installation import Installation, LetterOutcome
+from vumi.admin.overview import BadgeOverview
 from vumi.admin.source import StoredObject
 from vumi.cli.options import Invocation
 from vumi.exchange.table_source import TableSource
@@ -66,6 +68,9 @@ class MemoryInstallation:
 
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_items(self.items(), now)
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
         for name, body in sorted(self.archive.objects.items()):

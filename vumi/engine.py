@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.refusals import RefusalLog
@@ -27,6 +27,7 @@ from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
+from vumi.storage.file_sizes import FileSizes
 from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import FOLDS, SqliteTable
@@ -139,6 +140,15 @@ class Engine:
         """Run requests in one commit, which also stores their views."""
         return self._database.in_one_commit(partial(self._views.commit, function))
 
+    @property
+    def path(self) -> Path:
+        """Return the path of the file."""
+        return self._database.path
+
+    def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query on the file."""
+        return self._database.read(sql, arguments)
+
     def _view_loops(self) -> list[Loop]:
         """Make the loops of views, and of the removals by TTL."""
         in_one_commit, lock = self._database.in_one_commit, self.fair_lock
@@ -162,7 +172,8 @@ class Engine:
 
         expiry = Expiry(self._database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
-        return [put, Loop("expiry", expiry.step, lock=lock), fold, archiving]
+        sizes = Loop("file_size", FileSizes(self._database, self._clock).step)
+        return [put, Loop("expiry", expiry.step, lock=lock), fold, archiving, sizes]
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)

@@ -122,6 +122,7 @@ class StandaloneSettings:
     access_log: bool = switch(
         "ACCESS_LOG", "whether each request is logged, without anything about its client", "off"
     )
+    admin: bool = switch("ADMIN", "whether the operator's page is served at `/admin`")
     product: Settings = field(default_factory=partial(Settings.from_environment, {}, DEFAULTS))
 
     @classmethod

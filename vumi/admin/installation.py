@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from chalicelib.storage.items import Item
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.folding import Folder
+    from vumi.admin.overview import BadgeOverview
     from vumi.admin.source import Source
     from vumi.journals import ArchivedObject
 
@@ -74,6 +75,12 @@ class Installation(Protocol):
 
         Those of the file are of one moment, in the order of their keys. Those of a stack are read
         in pages, while others may write.
+        """
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        """Yield the numbers of all badges, each as of one moment, in any order.
+
+        The file is read in short queries. A stack is scanned: see docs/admin.md for the cost.
         """
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:

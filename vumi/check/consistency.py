@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.views import keys
+from chalicelib.views.history import is_finished
 from chalicelib.views.summary import Summary
 from vumi.check.report import Finding, all_wrong, note, ok
 from vumi.storage.queue import DEAD_LETTERS
@@ -36,12 +37,7 @@ class Badges:
     def _add_badge(self, item: Item, days: Iterable[Item]) -> None:
         """Compare the count with the history: the finished days of this life, and today."""
         summary = Summary.of(text(item, "PK").removeprefix(keys.PARTITION), item)
-        last = keys.DAY + summary.today.day
-        finished = sum(
-            number(day, "views")
-            for day in days
-            if number(day, "reset") == summary.reset and text(day, "SK") < last
-        )
+        finished = sum(number(day, "views") for day in days if is_finished(day, summary))
         if finished + summary.today.views != summary.count:
             self.wrong[summary.badge_id] = (
                 f"the badge {summary.badge_id} has {summary.count} views, but its history has"

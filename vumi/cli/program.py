@@ -27,6 +27,8 @@ from vumi.storage.private_files import UMASK
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve:serve",
+    "list": "listing:list_",
+    "top": "top:top",
     "settings": "settings:settings",
     "show": "badges:show",
     "set": "badges:set_",

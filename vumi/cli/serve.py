@@ -20,10 +20,12 @@ from vumi.errors import ReportedError
 from vumi.first_token import show_token
 from vumi.metrics.monitoring import Monitored, Monitoring
 from vumi.notify import Notifier
+from vumi.server.admin import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
+from vumi.server.overview import Overview
 from vumi.server.proxies import warn_of_exposure
 from vumi.server.unix_socket import UnixSocket
 from vumi.server.web import WebServer
@@ -55,7 +57,11 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     path = settings.unix_socket
     unix_socket = UnixSocket(path, settings.socket_mode) if path else None
     engine = Engine(settings.folder, settings.product, invocation.clock, limits)
-    monitored = Monitored(TABLE.routes, engine.storage_metrics(), limits, invocation.clock())
+    overview = Overview(settings.folder, invocation.clock)
+    admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
+    monitored = Monitored(
+        (*TABLE.routes, *admin), engine.storage_metrics(), limits, invocation.clock()
+    )
     monitoring = Monitoring(
         monitored, settings.metrics, settings.proxies, access_log=settings.access_log
     )
@@ -91,6 +97,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
             server.serve(partial(_greet, settings, server.port, new_token, notifier))
         commits.close()
     finally:
+        overview.stop()
         engine.stop()
     click.echo("vu-mi stopped; nothing is lost.")
 

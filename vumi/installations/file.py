@@ -18,7 +18,9 @@ from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
 from chalicelib.wallets import wallet as wallets
+from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
+from vumi.admin.overview import BadgeOverview
 from vumi.check import rights
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.errors import ReportedError
@@ -82,6 +84,9 @@ class FileInstallation:
 
     def items(self) -> Iterator[Item]:
         return all_items(self.database)
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_file(self.database.read, now)
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
         return in_folder(self.data / archive.FOLDER, since)

@@ -29,7 +29,9 @@ from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
 from chalicelib.wallets.archive import PREFIX
+from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
+from vumi.admin.overview import BadgeOverview
 from vumi.admin.source import StoredObject
 from vumi.check.items import StoredItem
 from vumi.errors import ReportedError
@@ -112,6 +114,9 @@ class StackInstallation:
     def items(self) -> Iterator[Item]:
         table = self.outputs["TableName"]
         return (decode_item(item) for item in _scan(self._client, table, ConsistentRead=True))
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_items(self.items(), now)
 
     def stored_items(self) -> Iterator[StoredItem]:
         """Yield all items but views, in pages, while others may write."""

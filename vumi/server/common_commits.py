@@ -28,14 +28,18 @@ THREADS = 40
 """Requests that are answered alone concurrently."""
 HEALTH = "/healthz"
 METRICS = "/metrics"
+ADMIN_DATA = "/admin/data"
+SLOW = (METRICS, ADMIN_DATA)
+"""The beginnings of paths whose answers read much of the file."""
 
 
 class CommonCommits:
     """The answers to requests by `route`, up to 100 of them in one commit of `in_one_commit`.
 
     A request that may wait for the network is answered alone, on a thread. So are a scrape of the
-    metrics, and each request of a failed common commit. A commit takes `turn`, which workers that
-    compute much take too. `on_commit` gets the number of requests and the time of each.
+    metrics, a request for the operator's data, and each request of a failed common commit. A commit
+    takes `turn`, which workers that compute much take too. `on_commit` gets the number of requests
+    and the time of each.
     """
 
     def __init__(
@@ -56,7 +60,7 @@ class CommonCommits:
 
     async def answer(self, request: Request) -> Response:
         """Answer a request after its writes are on the disk."""
-        if request.path == METRICS or may_call_network(request):
+        if request.path.startswith(SLOW) or may_call_network(request):
             return await self._on_thread(self._route, request)
         loop = asyncio.get_running_loop()
         answered: asyncio.Future[Response | None] = loop.create_future()

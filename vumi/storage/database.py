@@ -29,7 +29,7 @@ from vumi.storage.read_only import SHM, WAL, beside, has_wal, open_read_only
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-VERSION = 4
+VERSION = 5
 """The version of the file's format, stored in `PRAGMA user_version`."""
 FILE = "vu-mi.sqlite3"
 TRANSIENT = {
@@ -83,7 +83,7 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
@@ -229,7 +229,7 @@ class Database:
         """Note that the file is corrupt before another write can begin or be committed."""
         if _code(error) in BROKEN and not self._corrupt:
             self._corrupt = str(error)
-            telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self._path), fix=WAY_BACK)
+            telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self.path), fix=WAY_BACK)
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -247,7 +247,7 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         return sqlite3.connect(
-            self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
 
 

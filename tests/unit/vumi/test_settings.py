@@ -47,6 +47,7 @@ def test_every_setting_is_read() -> None:
         "TRUSTED_PROXIES": "10.0.0.0/8",
         "SOCKET_MODE": "606",
         "SETTINGS": "settings.toml",
+        "ADMIN": "off",
     }
 
     settings = StandaloneSettings.from_environment(environment)
@@ -62,6 +63,7 @@ def test_every_setting_is_read() -> None:
     }
     assert settings.proxies == TrustedProxies((IPv4Network("10.0.0.0/8"),))
     assert (settings.socket_mode, settings.file) == (0o606, "settings.toml")
+    assert settings.admin is False
 
 
 def test_a_host_may_be_a_unix_socket_whose_peer_is_trusted() -> None:

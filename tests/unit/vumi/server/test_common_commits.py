@@ -14,6 +14,7 @@ from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from tests import event_loop
 from vumi.server.common_commits import (
+    ADMIN_DATA,
     HEALTH,
     MAX_REQUESTS,
     METRICS,
@@ -234,7 +235,8 @@ def test_a_corrupt_file_is_not_healthy(error: StorageError, path: str, status: i
     assert response.status == status
 
 
-def test_each_common_commit_is_measured_and_a_scrape_is_in_none() -> None:
+@pytest.mark.parametrize("slow", [METRICS, ADMIN_DATA, f"{ADMIN_DATA}/badges"])
+def test_each_common_commit_is_measured_and_what_reads_much_is_in_none(slow: str) -> None:
     storage, measured = Storage(), list[tuple[int, float]]()
 
     async def asked() -> None:
@@ -246,12 +248,12 @@ def test_each_common_commit_is_measured_and_a_scrape_is_in_none() -> None:
             lambda *measures: measured.append(measures),
             lambda: next(times),
         )
-        requests = [*gets(3), Request("GET", METRICS)]
+        requests = [*gets(3), Request("GET", slow)]
         await asyncio.gather(*map(commits.answer, requests))
         commits.close()
 
     event_loop.run(asked())
     assert measured == [(3, 0.5)]
-    assert [number for path, number, _ in storage.answered if path == METRICS] == [None]
-    threads = {thread for path, _, thread in storage.answered if path == METRICS}
-    assert threads.isdisjoint({thread for path, _, thread in storage.answered if path != METRICS})
+    assert [number for path, number, _ in storage.answered if path == slow] == [None]
+    threads = {thread for path, _, thread in storage.answered if path == slow}
+    assert threads.isdisjoint({thread for path, _, thread in storage.answered if path != slow})
