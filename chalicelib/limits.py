@@ -15,6 +15,8 @@ class Action(Enum):
     """The first view of an id, which creates a badge."""
     CLAIM = auto()
     """A request to own a badge."""
+    PROOF = auto()
+    """A request to prove the ownership of a badge, which may fetch a file from another host."""
     REQUEST = auto()
     """Any request."""
 

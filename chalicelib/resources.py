@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from chalicelib.concurrency import MapParallel
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks.sender import Sender
-    from chalicelib.events.webhooks.urls import Resolver
     from chalicelib.http.refusals import RefusalLog
     from chalicelib.limits import Limits
+    from chalicelib.outgoing.fetching import Fetcher
+    from chalicelib.outgoing.urls import Resolver
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.view_queue import ViewQueue
@@ -56,6 +57,10 @@ class Resources(Protocol):
     @property
     def resolver(self) -> Resolver:
         """Return the resolver of the host names in the URLs of new events."""
+
+    @property
+    def fetcher(self) -> Fetcher:
+        """Return the fetcher of the files that prove the ownership of badges."""
 
     @property
     def sender(self) -> Sender | None:

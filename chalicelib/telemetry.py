@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -27,6 +27,12 @@ _invocation: ContextVar[Mapping[str, str]] = ContextVar(
     "invocation", default=MappingProxyType({"function": "vu-mi"})
 )
 """The current function and its request id, which are in every line that it writes."""
+
+_kept: ContextVar[list[Mapping[str, int]] | None] = ContextVar("kept", default=None)
+"""The metrics of the current commit, which may fail and run again; None outside of a commit."""
+
+on_count: list[Callable[[Mapping[str, int]], object]] = []
+"""Functions that get the metrics too: one machine adds them up for its route of metrics."""
 
 
 def begin(function: str, context: Any) -> None:
@@ -50,10 +56,33 @@ def event(level: int, what: str, **fields: Any) -> None:
 def count(**values: int) -> None:
     """Write metrics of the current function, unless all of them are 0.
 
-    A metric whose name ends in `_seconds` has that unit; all others are counts.
+    A metric whose name ends in `_seconds` has that unit; all others are counts. In a commit on one
+    machine, they are kept until it is committed.
     """
-    if any(values.values()):
-        metrics.info("metrics", extra={"fields": {**_invocation.get(), **values}})
+    if not any(values.values()):
+        return
+    kept = _kept.get()
+    if kept is None:
+        _write(values)
+    else:
+        kept.append(values)
+
+
+def keep(kept: list[Mapping[str, int]]) -> None:
+    """Keep the metrics of the current context in a list from now on."""
+    _kept.set(kept)
+
+
+def count_kept(kept: Iterable[Mapping[str, int]]) -> None:
+    """Write the metrics of a commit, or keep them for the commit around it."""
+    for values in kept:
+        count(**values)
+
+
+def _write(values: Mapping[str, int]) -> None:
+    metrics.info("metrics", extra={"fields": {**_invocation.get(), **values}})
+    for function in on_count:
+        function(values)
 
 
 class JsonFormatter(logging.Formatter):
@@ -100,7 +129,7 @@ def _timestamp(seconds: Seconds) -> str:
 def write_to(stream: TextIO, *, with_metrics: bool) -> None:
     """Write all lines to a stream, in place of the process's handlers.
 
-    An operator of one machine does not need the metrics.
+    One machine has a route of metrics instead.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter())

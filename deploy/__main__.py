@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import boto3
@@ -20,7 +21,7 @@ from deploy import bytecode, completion, package, restore, stage, template
 from deploy.patience import Patience
 from deploy.restored_content import ContentCheck
 from deploy.restored_table import NotRestoredError, RestoredTables
-from vumi.installations.stack import outputs
+from vumi.installations.stack import in_bucket, outputs, stored_items
 
 REPORTED_ERRORS = (
     BotoCoreError,
@@ -128,7 +129,10 @@ def _restore(given: argparse.Namespace) -> None:
     found = outputs(boto3.client("cloudformation"), _stack_name(given))
     bucket, source = found.get("ArchiveBucket", ""), found["TableName"]
     content = ContentCheck(
-        boto3.client("dynamodb"), boto3.client("s3"), bucket, print, given.accept
+        partial(stored_items, boto3.client("dynamodb")),
+        in_bucket(boto3.client("s3"), bucket),
+        print,
+        given.accept,
     )
     restored = _make_restore(given, found, content.run).run(source, given.at)
     given.out.mkdir(parents=True, exist_ok=True)

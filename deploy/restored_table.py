@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from deploy.patience import POLL_SECONDS, Patience
+from vumi.installations.restorable import NoBackupsError, RestorableTimes
 
 if TYPE_CHECKING:
     from types_boto3_dynamodb import DynamoDBClient
@@ -50,21 +51,15 @@ class RestoredTables:
 
         DynamoDB itself refuses a time before the first backup.
         """
-        answer = self.patience.call(
-            lambda: self.client.describe_continuous_backups(TableName=source)
-        )
-        found = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
-        if found.get("PointInTimeRecoveryStatus") != "ENABLED":
-            raise NotRestoredError(
-                f"the table {source} has no point-in-time recovery, so it can't be restored; switch"
-                f" it on for the next time: aws dynamodb update-continuous-backups --table-name"
-                f" {source} --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true"
-            )
-        first, last = found["EarliestRestorableDateTime"], found["LatestRestorableDateTime"]
-        if restore_time > last:
+        try:
+            times = self.patience.call(lambda: RestorableTimes.find(self.client, source))
+        except NoBackupsError as error:
+            raise NotRestoredError(str(error)) from None
+        if restore_time > times.last:
             raise NotRestoredError(
                 f"the table {source} can't be restored to {restore_time}: its backups reach from"
-                f" {first} to {last}; choose a time in between, or wait for some minutes"
+                f" {times.first} to {times.last}; choose a time in between, or wait for some"
+                " minutes"
             )
 
     def restore(self, source: str, target: str, restore_time: datetime) -> None:

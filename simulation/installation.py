@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from io import BytesIO
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item, text
-from chalicelib.storage.ports import Archive, Queue, Table
+from chalicelib.storage.ports import Queue, Table
 from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
@@ -19,8 +22,13 @@ from chalicelib.views.windows import Windows
 from simulation.archives import FakeArchive
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
+from vumi.admin import overview
 from vumi.admin.installation import Installation, LetterOutcome
+from vumi.admin.overview import BadgeOverview
+from vumi.admin.source import StoredObject
 from vumi.cli.options import Invocation
+from vumi.exchange.table_source import TableSource
+from vumi.journals import MALFORMED, ArchivedObject, first_name
 
 
 @dataclass
@@ -30,11 +38,13 @@ class MemoryInstallation:
     memory: MemoryTable = field(default_factory=MemoryTable)
     name: str = "the memory"
     settings: Settings = field(default_factory=Settings)
-    archive: Archive = field(default_factory=FakeArchive)
+    archive: FakeArchive = field(default_factory=FakeArchive)
     views_queue: Queue = field(default_factory=FakeQueue)
     delivery_queue: Queue = field(default_factory=FakeQueue)
     map_parallel: MapParallel = map
     clock: Callable[[], Seconds] = time.time
+    event_queues: dict[str, Queue] = field(default_factory=dict)
+    sleep: Callable[[Seconds], None] = lambda _: None
 
     @property
     def table(self) -> Table:
@@ -48,8 +58,27 @@ class MemoryInstallation:
     def folder(self) -> Folder:
         return Folder(self.table, Windows.of(self.settings), self.clock)
 
+    def event_queue(self, name: str) -> Queue | None:
+        return self.event_queues.get(name)
+
+    @contextmanager
+    def open_source(self) -> Iterator[TableSource]:
+        objects = sorted(self.archive.objects.items())
+        yield TableSource(self, [StoredObject(*one) for one in objects], self.sleep)
+
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_items(self.items(), now)
+
+    def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
+        for name, body in sorted(self.archive.objects.items()):
+            if name >= first_name(since) and not name.startswith(MALFORMED):
+                yield ArchivedObject(name, partial(BytesIO, body))
+
+    def removed_entries(self, wallet_id: str) -> Iterator[Item]:  # noqa: ARG002  there are none
+        return iter(())
 
     def viewed_ids(self) -> Iterator[str]:
         views = (item for item in self.items() if text(item, "SK").startswith(keys.VIEW))

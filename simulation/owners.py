@@ -1,4 +1,4 @@
-"""Owners and their requests: claims, resets, deletes and renames at any point.
+"""Owners and operators and their requests: claims, proofs, changes and deletes at any point.
 
 A client that gets no answer repeats the request until it gets one. One request is under way at a
 time; visitors, deliveries and folds interleave with it.
@@ -20,13 +20,23 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.owners import changing, claiming, deleting, errors, finding
 from chalicelib.views.owners.changing import BadgeChange
+from chalicelib.views.owners.finding import OPERATOR
+from chalicelib.views.owners.places import Place
+from chalicelib.views.owners.proving import Proof, ProofSearch, TooSoonError
 from chalicelib.views.summary import read
 from simulation.faults import Crash
+from simulation.hosts import Host
 from simulation.ledger import Ledger, Moment, Span
 from simulation.operations import Operation
 
 OWNED = ("mine", "yours")
 TRIES = 8
+NEW_OWNER = 0.3
+"""The share of the requests that give a badge to another owner."""
+OPERATED = 0.3
+"""The share of the other requests for a badge without an owner that are the operator's."""
+KEY = "k" * 43
+PLACE = Place("https://host.example/.vu-mi", is_listed=True)
 
 
 class OwnersWorld(Protocol):
@@ -60,26 +70,54 @@ class Owners:
         if self.request.ended < self._world.moment or not self.requests:
             badge_id = self._world.random.choice(self.ids)
             secret = self._secrets.get(badge_id)
-            if secret is None:
-                self._claim(badge_id)
-            else:
+            if self._world.random.random() < NEW_OWNER:
+                self._replace_owner(badge_id, secret)
+            elif secret or self._world.random.random() < OPERATED:
                 self._change(badge_id, secret)
+            else:
+                self._claim(badge_id)
 
     def _claim(self, badge_id: str) -> None:
-        self._claims += 1
-        secret = f"secret {self._claims}"
+        secret = self._new_secret()
 
         def do() -> None:
             now = self._world.clock()
             claiming.claim(self._world.table, badge_id, 0, now, digest(secret))
 
-        def is_done() -> bool:
-            item = self._world.engine.get(keys.owner(badge_id)) or {}
-            return text(item, "digest") == digest(secret)
+        self._start(do, partial(self._owns, badge_id, secret), {badge_id: secret})
 
-        self._start(do, is_done, {badge_id: secret})
+    def _replace_owner(self, badge_id: str, secret: str | None) -> None:
+        """Give a badge to another owner, or to nobody; its count stays."""
+        new, table, clock = self._new_secret(), self._world.table, self._world.clock
 
-    def _change(self, badge_id: str, secret: str) -> None:
+        def grant() -> None:
+            claiming.grant(table, badge_id, clock(), digest(new))
+
+        def release() -> None:
+            claiming.release(table, badge_id)
+
+        def prove() -> None:
+            proof = Proof(badge_id, KEY, digest(new))
+            host = Host([proof.challenge])
+            ProofSearch(table, lambda: host, clock).prove(proof, PLACE, clock())
+
+        def hand_over() -> None:
+            changing.hand_over(table, badge_id, secret or "", digest(new))
+
+        do = self._world.random.choice([grant, prove, *([hand_over, release] if secret else [])])
+        self._start(do, partial(self._owns, badge_id, new), {badge_id: new})
+
+    def _new_secret(self) -> str:
+        self._claims += 1
+        return f"secret {self._claims}"
+
+    def _owns(self, badge_id: str, secret: str) -> bool:
+        """Return whether a secret is that of a badge."""
+        item = self._world.engine.get(keys.owner(self._world.ledger.place(badge_id))) or {}
+        return text(item, "digest") == digest(secret)
+
+    def _change(self, badge_id: str, secret: str | None) -> None:
+        """Change or delete a badge as its owner, or as the operator if it has none."""
         random = self._world.random
         wanted = random.choice(
             [
@@ -96,7 +134,11 @@ class Owners:
         table, clock = self._world.table, self._world.clock
 
         def do() -> None:
-            owned = finding.authenticate(table, badge_id, secret)
+            owned = (
+                finding.authenticate(table, badge_id, secret)
+                if secret
+                else finding.look_up(table, badge_id)
+            )
             if wanted is None:
                 retention = self._world.settings.retention_seconds
                 deleting.delete(table, owned, clock(), retention)
@@ -107,7 +149,7 @@ class Owners:
             engine = self._world.engine
             place = self._world.ledger.place(badge_id)
             if wanted is None:
-                return read(engine, place).deleted == digest(secret)
+                return read(engine, place).deleted == (digest(secret) if secret else OPERATOR)
             return bool(wanted.name) and read(engine, wanted.name or "").alias == place
 
         self._start(do, is_done, {})
@@ -137,7 +179,7 @@ class Owners:
                     do()
                 except (StorageError, Crash):
                     continue
-                except errors.OwnerError as refusal:
+                except (errors.OwnerError, TooSoonError) as refusal:
                     if is_done():
                         raise AssertionError("applied, but refused when repeated") from refusal
                 break

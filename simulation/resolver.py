@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from chalicelib.events.webhooks.urls import Record
+from chalicelib.outgoing.urls import Record
 
 
 class Names:

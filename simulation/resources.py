@@ -11,9 +11,10 @@ from typing import Any
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims, Leases
 from chalicelib.events.webhooks.sender import Sender
-from chalicelib.events.webhooks.urls import Resolver
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits
+from chalicelib.outgoing.fetching import Fetcher
+from chalicelib.outgoing.urls import Resolver
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.units import Seconds
@@ -38,6 +39,7 @@ class GivenResources:
     limits: Limits = field(default_factory=NoLimits)
     claims: Claims = field(default_factory=Leases)
     sender: Sender | None = None
+    fetcher: Fetcher = MISSING
     resolver: Resolver = MISSING
     event_queues: Mapping[str, Queue] = field(default_factory=dict)
 

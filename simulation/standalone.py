@@ -37,4 +37,5 @@ def standalone(
         refusals=MISSING,
         resolver=MISSING,
         sender=None,
+        fetcher=MISSING,
     )

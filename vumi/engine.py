@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import Any, TypeVar
 
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits
+from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.views import keys
@@ -21,16 +20,17 @@ from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
 from vumi.admin.tokens import TokenStore
 from vumi.check import rights
-from vumi.check.rights import LOCK
-from vumi.errors import ReportedError
 from vumi.fair_lock import FairLock
-from vumi.resources import StandaloneResources
+from vumi.folder_lock import lock_folder
+from vumi.metrics.storage import StorageMetrics
+from vumi.resources import EVENT_QUEUE, StandaloneResources
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
-from vumi.storage.private_files import FILE_MODE, FOLDER_MODE, open_file
+from vumi.storage.file_sizes import FileSizes
+from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable
+from vumi.storage.table import FOLDS, SqliteTable
 from vumi.storage.view_clock import ViewClock
 from vumi.workers.changes import ChangeDelivery
 from vumi.workers.events import (
@@ -62,10 +62,6 @@ ARCHIVE_SECONDS = 10.0
 """The time that an entry may wait for others to share its object."""
 
 
-class AlreadyRunningError(ReportedError):
-    """Another vu-mi runs on this folder."""
-
-
 class Engine:
     """The file of one machine, the resources of its requests, and the loops that work on it.
 
@@ -86,7 +82,7 @@ class Engine:
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         rights.refuse_foreign(folder)
         self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits
-        self._lock = _lock(folder)
+        self._lock = lock_folder(folder)
         self._database = Database(folder / FILE)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(
@@ -126,6 +122,7 @@ class Engine:
             refusals=RefusalLog(self._clock),
             resolver=socket.getaddrinfo,
             sender=sender_of(settings),
+            fetcher=fetcher_of(settings),
         )
         self._views = ViewWorker(self._view_queue, self.resources)
         self._loops = self._view_loops()
@@ -143,13 +140,22 @@ class Engine:
         """Run requests in one commit, which also stores their views."""
         return self._database.in_one_commit(partial(self._views.commit, function))
 
+    @property
+    def path(self) -> Path:
+        """Return the path of the file."""
+        return self._database.path
+
+    def read(self, sql: str, arguments: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query on the file."""
+        return self._database.read(sql, arguments)
+
     def _view_loops(self) -> list[Loop]:
         """Make the loops of views, and of the removals by TTL."""
         in_one_commit, lock = self._database.in_one_commit, self.fair_lock
         views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
         markers = ChangeDelivery(
             self._database,
-            "fold_views",
+            FOLDS,
             self._views.fold,
             sort=keys.WINDOW,
             in_one_commit=in_one_commit,
@@ -157,7 +163,7 @@ class Engine:
         archive_removed = partial(archive_changes, resources=self.resources)
         entries = ChangeDelivery(self._database, "archive_entries", archive_removed, sort=ENTRY)
         put = Loop("put_views", views.step, LINGER_SECONDS, lock)
-        fold = Loop("fold_views", markers.step, lock=lock)
+        fold = Loop(FOLDS, markers.step, lock=lock)
         archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
 
         def wake() -> None:
@@ -166,7 +172,8 @@ class Engine:
 
         expiry = Expiry(self._database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
-        return [put, Loop("expiry", expiry.step, lock=lock), fold, archiving]
+        sizes = Loop("file_size", FileSizes(self._database, self._clock).step)
+        return [put, Loop("expiry", expiry.step, lock=lock), fold, archiving, sizes]
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)
@@ -177,6 +184,12 @@ class Engine:
         self._groups.on_send = distribute.wake
         self._deliveries.on_send = self._events.on_attempt = deliver.wake
         return [distribute, deliver, Loop("sweep_timers", partial(sweep_step, self.resources))]
+
+    def storage_metrics(self) -> StorageMetrics:
+        """Return the metrics of the file."""
+        named = (EVENT_QUEUE + name for name in self._settings.event_queues)
+        names = (VIEWS_QUEUE, TIMERS_QUEUE, DISTRIBUTION_QUEUE, *named)
+        return StorageMetrics(self._database, self._folder / FILE, names, self._clock)
 
     def start(self) -> None:
         for loop in self._loops:
@@ -190,22 +203,3 @@ class Engine:
             self._events.stop()
         self._database.close()
         self._lock.close()
-
-
-def _lock(folder: Path) -> IO[str]:
-    """Lock the folder until the process ends: two engines would deliver each message twice."""
-    lock = os.fdopen(open_file(folder / LOCK, os.O_RDWR | os.O_CREAT), "r+")
-    os.fchmod(lock.fileno(), FILE_MODE)  # whoever can open a file can also lock it
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        process = lock.read().strip()
-        lock.close()
-        raise AlreadyRunningError(
-            f"vu-mi already runs on {folder}/ (process {process}): stop it, or set DATA to"
-            " another folder"
-        ) from None
-    lock.truncate(0)
-    lock.write(str(os.getpid()))
-    lock.flush()
-    return lock

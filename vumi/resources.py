@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from chalicelib.concurrency import MapParallel
 from chalicelib.events.claims import Claims
 from chalicelib.events.webhooks.sender import Sender
-from chalicelib.events.webhooks.urls import Resolver
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits
+from chalicelib.outgoing.fetching import Fetcher
+from chalicelib.outgoing.urls import Resolver
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.units import Seconds
@@ -41,6 +42,7 @@ class StandaloneResources:
     refusals: RefusalLog
     resolver: Resolver
     sender: Sender | None
+    fetcher: Fetcher
 
     def event_queue(self, name: str) -> SqliteQueue | None:
         if name not in self.settings.event_queues:

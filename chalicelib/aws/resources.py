@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks import sender
     from chalicelib.events.webhooks.sender import Sender
+    from chalicelib.outgoing import fetching
+    from chalicelib.outgoing.fetching import Fetcher
     from chalicelib.storage.ports import Archive, Queue, Table
 else:
     clients, dynamodb = lazy("chalicelib.aws.clients"), lazy("chalicelib.aws.dynamodb")
@@ -33,6 +35,7 @@ else:
     s3, sqs = lazy("chalicelib.aws.s3"), lazy("chalicelib.aws.sqs")
     claims = lazy("chalicelib.events.claims")
     sender = lazy("chalicelib.events.webhooks.sender")
+    fetching = lazy("chalicelib.outgoing.fetching")
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 """Lambda sets this variable. Elsewhere, the process configures its own logging."""
@@ -101,6 +104,10 @@ class AwsResources:
     @cached_property
     def sender(self) -> Sender | None:
         return sender.sender_of(self.settings)
+
+    @cached_property
+    def fetcher(self) -> Fetcher:
+        return fetching.fetcher_of(self.settings)
 
     @uncollected()
     def _queue(self, setting: str, url: str) -> Queue:

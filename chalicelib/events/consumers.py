@@ -9,8 +9,8 @@ from typing import TypeVar
 from chalicelib import telemetry
 from chalicelib.concurrency import map_parallel
 from chalicelib.events import sweep
-from chalicelib.events.delivery import EndedAttempt, EventDelivery
-from chalicelib.events.event import Event
+from chalicelib.events.delivery import DeliveryResult, EndedAttempt, EventDelivery
+from chalicelib.events.event import Event, TargetKind
 from chalicelib.events.sweep import SweepResult, SweptGroup
 from chalicelib.events.targets import TargetSender
 from chalicelib.resources import Resources
@@ -87,6 +87,13 @@ class DeliveryTask:
     def is_claimed(self) -> bool:
         """Return whether there is an event to attempt."""
         return self._event is not None
+
+    @property
+    def webhook(self) -> DeliveryResult | None:
+        """Return the result of the last attempt if it was for a URL, else None."""
+        if self._attempt is None or self._attempt.event.target.kind is not TargetKind.URL:
+            return None
+        return self._attempt.result
 
     def claim(self) -> None:
         """Claim the event for this worker if it is due."""

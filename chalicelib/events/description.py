@@ -7,7 +7,6 @@ from chalicelib.events import delivery, listing, requests, serializers
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, Target, TargetKind
 from chalicelib.events.requests import MAX_AHEAD_SECONDS
 from chalicelib.events.schedule import IdTakenError, TooLateError, UnknownEventError
-from chalicelib.events.webhooks import urls
 from chalicelib.http.description import BASE64_URL, MOMENT, NEXT_PAGE
 from chalicelib.http.openapi import (
     Component,
@@ -27,6 +26,7 @@ from chalicelib.http.openapi import (
     string,
     success,
 )
+from chalicelib.outgoing import urls
 from chalicelib.settings import QUEUE_NAME
 
 AT_MOST_AHEAD = f"at most {MAX_AHEAD_SECONDS // 86_400} days ahead"

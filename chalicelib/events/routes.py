@@ -20,7 +20,7 @@ from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
     from chalicelib.events import event, listing, requests, schedule, serializers, targets
-    from chalicelib.events.webhooks import addresses, urls
+    from chalicelib.outgoing import addresses, urls
 else:
     event = lazy("chalicelib.events.event")
     listing = lazy("chalicelib.events.listing")
@@ -28,8 +28,8 @@ else:
     schedule = lazy("chalicelib.events.schedule")
     serializers = lazy("chalicelib.events.serializers")
     targets = lazy("chalicelib.events.targets")
-    addresses = lazy("chalicelib.events.webhooks.addresses")
-    urls = lazy("chalicelib.events.webhooks.urls")
+    addresses = lazy("chalicelib.outgoing.addresses")
+    urls = lazy("chalicelib.outgoing.urls")
 
 LABEL = "event"
 

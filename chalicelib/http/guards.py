@@ -21,6 +21,7 @@ OWN_SITE = {"same-origin", "none"}
 LIMITED = {
     Action.NEW_ID: "too many new badges",
     Action.CLAIM: "too many claims",
+    Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
 }
 

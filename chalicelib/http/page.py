@@ -42,8 +42,12 @@ PERMISSIONS = ", ".join(
 
 
 def get_page(_: Request, __: Resources) -> Response:
-    """Answer the page, which can run and load nothing but its own content and badges."""
-    page = text()
+    """Answer the page."""
+    return respond(text())
+
+
+def respond(page: str) -> Response:
+    """Answer a page, which can run and load nothing but its own content and this server's."""
     headers = {
         "Content-Type": "text/html;charset=utf-8",
         "Cache-Control": f"public, max-age={CACHED_SECONDS}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import TypeVar
@@ -55,6 +56,18 @@ def one(
         return read(values[0])
     except ValueError as wrong:
         raise BadRequestError(f"{name}: {wrong}") from None
+
+
+def whole_number(known: range, given: str, where: str = "") -> int:
+    """Return a whole number of a range. Raises `ValueError` for another text.
+
+    `where` says in the message where the range is valid.
+    """
+    if re.fullmatch(f"[0-9]{{1,{len(str(known[-1]))}}}", given) and int(given) in known:
+        return int(given)
+    raise ValueError(
+        f"{where}give a whole number from {known[0]} to {known[-1]}, not {shown(given)}"
+    )
 
 
 def shown(given: str) -> str:

@@ -104,13 +104,18 @@ def read(table: Table, badge_id: str) -> Count:
     summary, views = _split(badge_id, page)
     if summary.alias:
         return read(table, summary.alias)
-    first = keys.VIEW + earliest(summary.watermark + 1)
+    first = first_live(summary)
     newest = [sk for sk in views if sk >= first]
     live = len(newest)
     if live == len(views) and len(page) == limit:
         rest = MAX_LIVE - live + 1
         live += table.count(partition, first=first, last=views[-1], limit=rest) - 1
     return Count(summary, live, [sk.removeprefix(keys.VIEW) for sk in newest], is_new=not page)
+
+
+def first_live(summary: Summary) -> str:
+    """Return the first sort key that a live view of a badge can have."""
+    return keys.VIEW + earliest(summary.watermark + 1)
 
 
 def page_size(badge_id: str) -> int:

@@ -21,6 +21,7 @@ from chalicelib.http.openapi import (
     Component,
     Json,
     Operation,
+    Refusal,
     Section,
     array,
     enum,
@@ -39,7 +40,7 @@ from chalicelib.settings import DIGEST
 from chalicelib.views import history_routes, ids, routes
 from chalicelib.views.chart import Look
 from chalicelib.views.history import By
-from chalicelib.views.owners import claiming, errors, finding
+from chalicelib.views.owners import claiming, errors, finding, places, proving
 from chalicelib.views.summary import HOURS_OF_DAY
 
 ID_CHARACTERS = re.compile(
@@ -165,16 +166,23 @@ HISTORY = Section(
 # ---- the owner
 
 SECRET_LENGTH = claiming.SECRET_BYTES * 4 // 3  # in Base64
+OWN_DIGEST = string(
+    DIGEST,
+    description="The SHA-256 digest of a secret that the owner chose, in hex. Only the digest is"
+    " stored.",
+)
+KEY = string(proving.KEY)
 CLAIM = record(
     "Claim",
     {"id": ID},
     {
         "base": BASE.reference(description="The count to start from.", default=0),
-        "digest": string(
-            DIGEST,
-            description="The SHA-256 digest of a secret that the owner chose, in hex. Only the"
-            " digest is stored.",
-        ),
+        "digest": OWN_DIGEST,
+        "proof": {
+            "description": "A proof that the id is the requester's, which the badge of any id can"
+            " have: `true` for a challenge, then the key that was returned with it.",
+            "oneOf": [{"const": True}, KEY],
+        },
     },
 )
 NEW_SECRET = string(
@@ -192,6 +200,11 @@ CHANGE = record(
             "description": "Count from 0. Earlier views do not count any more. The base becomes 0"
             " unless it is given too.",
         },
+        "digest": OWN_DIGEST
+        | {
+            "description": "Alone: the SHA-256 digest, in hex, of the secret that replaces the"
+            " present one. Whoever has it owns the badge from then on."
+        },
         "frozen": {"type": "boolean", "description": "Stop counting, or count again."},
         "rename": ID.reference(
             description=f"A new name. The old names stay valid, {finding.MAX_NAMES} in all."
@@ -199,7 +212,7 @@ CHANGE = record(
     },
     description="At least one field; `reset` alone must be true.",
     anyOf=[
-        *({"required": [name]} for name in ("base", "frozen", "rename")),
+        *({"required": [name]} for name in ("base", "digest", "frozen", "rename")),
         {"required": ["reset"], "properties": {"reset": {"const": True}}},
     ],
 )
@@ -208,14 +221,40 @@ OWNED = record(
     {
         "id": ID.reference(description="The badge's present name."),
         "names": array(ID, finding.MAX_NAMES, minItems=1, description="All names, in order."),
+        "aliases": array(ID, finding.MAX_NAMES - 1, description="The other names, in order."),
         "base": BASE.reference(description="The count to start from."),
         "count": integer(description="The number that the badge shows, with the base."),
         "frozen": {"type": "boolean", "description": "Whether it takes no views."},
-        "created": MOMENT.reference(description="The time of the claim."),
+        "created": MOMENT.reference(description="The time of the owner's claim."),
+        "reset": {
+            "oneOf": [MOMENT, {"type": "null"}],
+            "description": "The time up to which views do not count, because of a reset.",
+        },
+        "proven": {
+            "oneOf": [ID, {"type": "null"}],
+            "description": "The name by which the owner has proven the badge.",
+        },
+        "granted": {
+            "type": "boolean",
+            "description": "Whether the operator has given the badge to its owner.",
+        },
+    },
+)
+CHALLENGE = record(
+    "Challenge",
+    {
+        "id": ID,
+        "challenge": string(proving.CHALLENGE, description="The line that the file must have."),
+        "proof": KEY | {"description": "The key, which only the requester may know."},
+        "url": string(format="uri", description="The URL at which the file is looked for."),
     },
 )
 CHANGED = record("Changed", {"id": ID.reference(description="The badge's present name.")})
 
+NOT_PROVEN = Refusal.of(
+    proving.NotProvenError,
+    optional={name: {"type": "string"} for name in ("challenge", "url", "found")},
+)
 SECRET = Component(
     "securitySchemes",
     "secret",
@@ -276,15 +315,31 @@ OWNER = Section(
             " response is lost, nobody can change the badge. With `digest`, owners keep a secret of"
             " their own and may send the same claim again, which has the same response. A claim is"
             f" void after {claiming.CLAIM_SECONDS // 86_400} days if its badge has neither views"
-            " nor settings: then somebody else may claim the id.",
-            body=json_content(CLAIM, {"id": "owner/name", "base": 1200}),
+            " nor settings: then somebody else may claim the id."
+            " With `proof`, whoever can put a file on the host of an id owns its badge, which may"
+            " have views, a base and another owner, and keeps all but the owner. The first request"
+            " stores nothing. The second one, with the key, looks for the line `challenge` in the"
+            " file at `url`: if it is missing, the response is 409 `not_proven`, and says what was"
+            f" found. Each id is looked for once in {proving.LOOK_SECONDS} s. The same request has"
+            " the same response as long as the badge has the same owner.",
+            body=json_content(
+                CLAIM,
+                claim={"id": "owner/name", "base": 1200},
+                proof={"id": "owner/name", "proof": True},
+            ),
             responses={
                 201: success(
                     record("Claimed", {"id": ID}, {"secret": NEW_SECRET}),
                     links=OWNER_LINKS | VIEW_LINKS,
-                )
+                ),
+                202: success(CHALLENGE),
             },
-            refusals=(errors.TakenError, ids.NotCountedError),
+            refusals=(
+                NOT_PROVEN,
+                errors.TakenError,
+                places.NotProvableError,
+                ids.NotCountedError,
+            ),
         ),
         **owner_operations("/api/v1/badges/{badge_id}"),
         **owner_operations("/api/v1/badges", "ByQuery", (ID_PARAMETER,)),

@@ -13,7 +13,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
-from chalicelib.views.counting import MAX_LIVE
+from chalicelib.views.counting import MAX_LIVE, first_live
 from chalicelib.views.summary import HOURS_OF_DAY, Day, Summary
 from chalicelib.views.view import earliest, latest, milliseconds
 
@@ -120,6 +120,12 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
     }
 
 
+def is_finished(day: Item, summary: Summary) -> bool:
+    """Return whether the item of a day is of this life of the badge, and before its `today`."""
+    is_earlier = text(day, "SK") < keys.DAY + summary.today.day
+    return is_earlier and number(day, "reset") == summary.reset
+
+
 def _to_datetime(milliseconds: Milliseconds) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
@@ -158,9 +164,8 @@ def _read_finished(table: Table, summary: Summary, first: datetime, limit: int) 
         last=keys.DAY + summary.today.day,
         limit=limit,
     )
-    own = [item for item in items if number(item, "reset") == summary.reset]
-    days = [Day.of(text(item, "SK").removeprefix(keys.DAY), item) for item in own]
-    return [day for day in days if day.day < summary.today.day]
+    own = [item for item in items if is_finished(item, summary)]
+    return [Day.of(text(item, "SK").removeprefix(keys.DAY), item) for item in own]
 
 
 def _start_of(day: Day) -> datetime:
@@ -170,7 +175,7 @@ def _start_of(day: Day) -> datetime:
 def _count_live(table: Table, summary: Summary, by: By) -> Counter[datetime]:
     """Return the number of live views in each bucket; of many views, without reading each."""
     partition = keys.partition(summary.badge_id)
-    first = keys.VIEW + earliest(summary.watermark + 1)
+    first = first_live(summary)
     live: Counter[datetime] = Counter()
     while (rest := MAX_LIVE - live.total()) > 0:
         page = table.query(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ from chalicelib.badges.responses import image
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Query, Request, Response
-from chalicelib.http.query import one, shown
+from chalicelib.http.query import one, shown, whole_number
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
@@ -64,15 +63,15 @@ def _id(request: Request, resources: Resources) -> str:
 def _read(badge_id: str, query: Query, by: history.By, resources: Resources) -> history.History:
     known = range(1, by.most_days + 1)
     where = f"with by={by} " if by is history.By.HOUR else ""
-    days = one(query, "days", partial(_whole, known, where=where), default=DAYS)
+    days = one(query, "days", partial(whole_number, known, where=where), default=DAYS)
     return history.read(resources.table, badge_id, days, resources.view_clock(), by)
 
 
 def _look(query: Query) -> chart.Look:
     usual = chart.Look()
     return chart.Look(
-        width=one(query, "width", partial(_whole, WIDTHS), default=usual.width),
-        height=one(query, "height", partial(_whole, HEIGHTS), default=usual.height),
+        width=one(query, "width", partial(whole_number, WIDTHS), default=usual.width),
+        height=one(query, "height", partial(whole_number, HEIGHTS), default=usual.height),
         color=one(query, "color", colors.parse, default=usual.color),
     )
 
@@ -81,14 +80,6 @@ def _by(given: str) -> history.By:
     if given not in set(history.By):
         raise ValueError(f"give day or hour, not {shown(given)}")
     return history.By(given)
-
-
-def _whole(known: range, given: str, where: str = "") -> int:
-    if re.fullmatch("[0-9]{1,4}", given) and int(given) in known:
-        return int(given)
-    raise ValueError(
-        f"{where}give a whole number from {known[0]} to {known[-1]}, not {shown(given)}"
-    )
 
 
 ROUTES = (

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.end_to_end.server import Server
 
+AXE = resources.files("axe_playwright_python") / "axe.min.js"
+SERIOUS_IMPACTS = {"serious", "critical"}
 DESKTOP = (1200, 800)
 DRAWN = "image => image.complete && image.naturalWidth > 0"
 
@@ -59,6 +62,13 @@ class Visit:
         """Open the page and wait until the script has run; the pictures may still be loading."""
         self.page.goto(f"{self.root}/{fragment}", wait_until="domcontentloaded")
         return self
+
+    def find_barriers(self) -> list[Any]:
+        """Return the serious barriers for people with disabilities that axe finds."""
+        self.page.evaluate(AXE.read_text())
+        found = self.page.evaluate("axe.run()")
+        assert len(found["passes"]) > 15
+        return [rule for rule in found["violations"] if rule["impact"] in SERIOUS_IMPACTS]
 
     def field(self, name: str) -> Locator:
         return self.page.get_by_label(name, exact=True)

@@ -256,6 +256,8 @@ def test_only_the_archive_uses_botocore_of_the_runtime(ran: dict[str, Ran]) -> N
     assert {one for one in HANDLERS if "botocore" in ran[one].later} <= {ARCHIVE}
     for handler in (GET_VIEWS, API, APP):
         assert "chalicelib.aws.json_client" not in ran[handler].later
+    outgoing = {f"chalicelib.outgoing.{name}" for name in ("fetching", "http_client", "urls")}
+    assert not outgoing & (ran[GET_VIEWS].later | ran[API].later)
     assert not any("boto3" in one.later for one in ran.values())
 
 

@@ -54,6 +54,7 @@ from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Check, Delete, Put, Update, Write
 from chalicelib.views import counting, keys
+from chalicelib.views.owners.proving import LOOK_SECONDS
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.view_queue import ViewMessages
@@ -64,6 +65,7 @@ from deploy.conditions import ALL_FEATURES, Truths, choose
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from simulation.aws_table import create_table
+from simulation.hosts import Host
 from vumi.admin.tokens import TokenStore
 
 FOLDER = template.ROOT / ".chalice"
@@ -269,6 +271,7 @@ class Aws:
     map_parallel = staticmethod(map)
     resolver = staticmethod(socket.getaddrinfo)
     limits = NoLimits()
+    fetcher = Host()
 
     def __post_init__(self) -> None:
         self.table = DynamoTable(self.dynamodb, "vu-mi")
@@ -566,7 +569,20 @@ def own_on_every_path(aws: Aws) -> None:
     assert aws.ask(id="renamed", peek="1") == "6"
     assert aws.own("PATCH", "renamed", secret, reset=True) == {"id": "renamed"}
     assert aws.own("DELETE", "renamed", secret) == ""
+    prove(aws, "mine/too")
     aws.now = NOW
+
+
+def prove(aws: Aws, badge_id: str) -> None:
+    """Prove a badge, look for its file again, and hand it over."""
+    asked = aws.own("POST", badge_id, proof=True)
+    key = asked["proof"]
+    assert aws.own("POST", badge_id, proof=key)["error"]["code"] == "not_proven"
+    assert aws.own("POST", badge_id, proof=key)["error"]["code"] == "too_many_requests"
+    aws.now += LOOK_SECONDS
+    aws.fetcher.lines = [asked["challenge"]]
+    secret = aws.own("POST", badge_id, proof=key)["secret"]
+    assert aws.own("PATCH", badge_id, secret, digest="0" * 64) == {"id": badge_id}
 
 
 def schedule_on_every_path(aws: Aws) -> None:
@@ -827,7 +843,7 @@ def test_each_function_has_these_kinds_of_items() -> None:
     of_events = {"TIMER#*", *(f"{status}#*" for status in Status)}
     others = {"WALLET#*", "OWNER#*", "TOKEN#*"}
     assert kinds == {
-        "api_handler": {*badges, "SEEN#*", *of_events, "HEALTH", *others},
+        "api_handler": {*badges, "SEEN#*", "PROOF#*", *of_events, "HEALTH", *others},
         "get_views": {*badges, "SEEN#*"},
         "put_views": {*badges, "SEEN#*"},
         "fold_views": badges,

@@ -197,8 +197,8 @@ def fail(server: Server, folder: Path, mark: Markers) -> None:
 
 @contextmanager
 def logging_server(folder: Path) -> Iterator[tuple[Server, list[str]]]:
-    """Run a server; yield it with the lines of its output and of its log."""
-    with running(folder, PYTHONFAULTHANDLER="1") as server:
+    """Run a server; yield it with the lines of its output and of its log, also of requests."""
+    with running(folder, PYTHONFAULTHANDLER="1", ACCESS_LOG="on") as server:
         lines = [server.greeting]
         threads = [
             threading.Thread(target=lines.extend, args=(stream,))
@@ -221,9 +221,12 @@ def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.
         clients.send_all(bad_requests(mark))
         assert server.peek("watched") == clients.views
         fail(server, tmp_path, mark)
+        _, _, metrics = server.request("/metrics")
         server.process.send_signal(end)
     output = "".join(lines)
-    assert mark.found(output.encode()) == []
+    assert mark.found(output.encode() + metrics) == []
+    assert b"vumi_views_taken_total" in metrics
+    assert "request_answered" in output
     assert "request_failed" in output
     assert "badge_failed" in output
     assert ("Fatal Python error: Aborted" in output) == (end == signal.SIGABRT)

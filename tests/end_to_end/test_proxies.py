@@ -6,34 +6,21 @@ them, because they have no token.
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import socket
-import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
 from simulation.environment import free_port
+from tests.end_to_end import proxies
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
 
 NGINX = """
-daemon off;
-pid {folder}/nginx.pid;
-events {{}}
-http {{
     access_log off;
-    client_body_temp_path {folder}/body;
-    proxy_temp_path {folder}/proxy;
-    fastcgi_temp_path {folder}/fastcgi;
-    uwsgi_temp_path {folder}/uwsgi;
-    scgi_temp_path {folder}/scgi;
     proxy_http_version 1.1;
     proxy_set_header Connection "";
     upstream vumi {{ server {upstream}; keepalive 8; }}
@@ -42,9 +29,14 @@ http {{
         location /api/v1/events {{ return 418; }}
         location /prefix/api/v1/events {{ return 418; }}
         location /prefix/ {{ proxy_pass http://vumi/; }}
+        location /defaults/ {{
+            proxy_http_version 1.0;
+            proxy_set_header Host $proxy_host;
+            proxy_set_header Connection close;
+            proxy_pass http://{upstream}/;
+        }}
         location / {{ proxy_pass http://vumi; }}
     }}
-}}
 """
 CADDY = """
 {{
@@ -59,24 +51,16 @@ http://:{port} {{
         handle_path /prefix/* {{
             reverse_proxy {upstream}
         }}
+        handle_path /defaults/* {{
+            reverse_proxy {upstream}
+        }}
         reverse_proxy {upstream}
     }}
 }}
 """
 
 
-def nginx(folder: Path) -> Sequence[str]:
-    return ["nginx", "-e", "stderr", "-p", str(folder), "-c", str(folder / "nginx")]
-
-
-def caddy(folder: Path) -> Sequence[str]:
-    return ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "caddy")]
-
-
-PROXIES: dict[str, tuple[str, Callable[[Path], Sequence[str]]]] = {
-    "nginx": (NGINX, nginx),
-    "caddy": (CADDY, caddy),
-}
+CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY}
 
 
 @pytest.fixture(scope="module")
@@ -85,50 +69,20 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield started
 
 
-@pytest.fixture(scope="module", params=PROXIES)
+@pytest.fixture(scope="module", params=CONFIGURATIONS)
 def port(
     request: pytest.FixtureRequest, server: Server, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[int]:
     """Return the port of a proxy."""
     name = request.param
-    if shutil.which(name) is None:
-        missing = f"make can't install {name}: apt-get install {name}"
-        (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
+    proxies.require(name)
     folder = tmp_path_factory.mktemp(name)
-    configuration, command = PROXIES[name]
     port = free_port()
     upstream = f"{server.host}:{server.port}"
-    text = configuration.format(folder=folder, port=port, upstream=upstream)
-    (folder / name).write_text(text)
-    with started(command(folder), folder, port):
+    configuration = CONFIGURATIONS[name].format(port=port, upstream=upstream)
+    command = proxies.PROXIES[name](folder, configuration)
+    with proxies.started(command, folder, port):
         yield port
-
-
-@contextmanager
-def started(command: Sequence[str], folder: Path, port: int) -> Iterator[None]:
-    """Run a proxy until it accepts connections, and end it afterwards."""
-    home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
-    log = folder / "log"
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(command, env=os.environ | home, stdout=stderr, stderr=stderr)  # noqa: S603  our own words
-    try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not accepts(port):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        yield
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_SECONDS)
-
-
-def accepts(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS).close()
-    except ConnectionRefusedError:
-        return False
-    return True
 
 
 LAST = "GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"
@@ -240,3 +194,13 @@ def test_no_framing_hides_a_request_from_the_rule(port: int, headers: list[str],
     answers = statuses(port, get("/healthz", *headers).replace("GET", "POST", 1) + body)
     assert answers
     assert 401 not in answers
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/prefix/metrics", "/defaults/metrics"])
+def test_the_metrics_need_a_token_through_a_proxy_on_the_same_machine(
+    server: Server, port: int, path: str
+) -> None:
+    """`/defaults/` has only what a proxy sends by itself, which is no header of nginx's own."""
+    raw = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n{LAST}"
+    assert statuses(port, raw) == [401, 200]
+    assert server.request("/metrics")[0] == 200

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+from tests.unit.vumi.backups.test_making import STRANGER, needs_root
 from tests.unit.vumi.check.test_check import snapshot
-from tests.unit.vumi.test_backup import STRANGER, needs_root
 from vumi import first_token
 from vumi.check.rights import LOCK
 from vumi.storage.archive import FOLDER

@@ -42,12 +42,13 @@ from chalicelib.views.count_at_once import AT_ONCE
 from chalicelib.wallets import archive as archive_module
 from chalicelib.wallets.wallet import Entry, Posting
 from deploy import __main__ as deploying
-from deploy import bytecode, redrive, template
+from deploy import bytecode, template
 from deploy.completion import FUNCTIONS as OF_CHALICE
 from deploy.conditions import ALL_FEATURES, Truths, choose, decide, evaluate
 from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
+from vumi.installations import dead_letters
 
 STAGES = ["prod", "dev"]
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
@@ -393,6 +394,7 @@ TARGETS = {"WEBHOOK_ALLOW": {"Ref": "WebhookAllow"}, "EVENT_QUEUES": {"Ref": "Ev
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
+PROOFS = {"PROOFS": {"Ref": "Proofs"}}
 TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
 SWITCHES = {"EVENTS": {"Ref": "Events"}, "WALLETS": {"Ref": "Wallets"}}
@@ -407,7 +409,7 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
 @pytest.mark.parametrize(
     ("function", "role", "timeout", "settings"),
     [
-        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | HAS_SECRETS),
+        ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | PROOFS | HAS_SECRETS),
         ("get_views", "GetViewsRole", 10, TABLE_NAME | VIEWS_QUEUE_URL | IDS),
         ("put_views", "PutViewsRole", 20, TABLE_NAME),
         ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
@@ -461,7 +463,7 @@ def test_empty_parameters_leave_the_defaults_of_the_code(
         for setting, value in function["Environment"]["Variables"].items()
         if value.get("Ref") in given
     }
-    parameters = (*TOKENS, *RETRY_SECONDS, *TARGETS, *SECRETS, *IDS)
+    parameters = (*TOKENS, *RETRY_SECONDS, *TARGETS, *SECRETS, *IDS, *PROOFS)
     assert from_parameters == dict.fromkeys(parameters, "") | dict.fromkeys(SWITCHES, "on")
     assert Settings.from_environment(from_parameters) == Settings()
 
@@ -1142,7 +1144,7 @@ def test_a_view_or_its_marker_outlives_every_delivery_of_its_message(stack: Reso
     """This is law 4. A dead letter's age counts from the first sending of its message."""
     for name in ("ViewsQueue", "ViewsDeadLetters"):
         kept = stack[name]["Properties"]["MessageRetentionPeriod"]
-        assert kept + redrive.DELIVERY_SECONDS <= RETENTION
+        assert kept + dead_letters.DELIVERY_SECONDS <= RETENTION
 
 
 def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(

@@ -6,6 +6,8 @@ import io
 import json
 import logging
 import sys
+from collections.abc import Mapping
+from contextvars import copy_context
 from typing import Any
 
 import pytest
@@ -246,3 +248,24 @@ def test_on_lambda_lines_and_metrics_go_to_standard_output(
     written = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line.get("message") for line in written] == ["started", None]
     assert written[1]["views_put"] == 1
+
+
+def test_metrics_also_go_to_the_functions_that_want_them() -> None:
+    totals: list[Mapping[str, int]] = []
+    telemetry.on_count.append(totals.append)
+    try:
+        telemetry.count(views_put=2, malformed=0)
+        telemetry.count(views_put=0)
+    finally:
+        telemetry.on_count.remove(totals.append)
+    assert totals == [{"views_put": 2, "malformed": 0}]
+
+
+def test_metrics_of_a_commit_are_kept_until_they_are_counted(out: io.StringIO) -> None:
+    kept: list[Mapping[str, int]] = []
+    context = copy_context()
+    context.run(telemetry.keep, kept)
+    context.run(telemetry.count, views_put=2)
+    assert (lines(out), kept) == ([], [{"views_put": 2}])
+    telemetry.count_kept(kept)
+    assert [line["views_put"] for line in lines(out)] == [2]

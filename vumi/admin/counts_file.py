@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import IO
 
 from chalicelib.badges import options
 from chalicelib.views import ids
@@ -34,34 +35,34 @@ class ImportedCount:
     count: int
 
 
-def read(path: Path) -> list[ImportedCount]:
-    """Read all lines of a file. Raises `CountsFileError` if a line is wrong."""
+def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
+    """Read all lines of an open file. Raises `CountsFileError` if a line is wrong."""
     rows: dict[str, ImportedCount] = {}
     problems: list[str] = []
-    for line, fields in _read_lines(path):
+    for line, fields in _read_lines(name, file):
         try:
             row = _parse_row(line, fields)
             _check_repetition(row, rows.setdefault(row.badge_id, row))
         except ValueError as error:
             problems.append(f"line {line}: {error}")
     if problems:
-        raise CountsFileError(_format_problems(path, problems))
+        raise CountsFileError(_format_problems(name, problems))
     return list(rows.values())
 
 
-def _read_lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of each row, with the number of its last line."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CountsFileError(f"{path} can't be read as UTF-8: {error}") from error
+        text = file.read().decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for index, fields in enumerate(reader):
             if fields and not (index == 0 and fields == HEADER):
                 yield reader.line_num, fields
     except csv.Error as error:
-        raise CountsFileError(f"{path}: line {reader.line_num} is not CSV: {error}") from error
+        raise CountsFileError(f"{name}: line {reader.line_num} is not CSV: {error}") from error
 
 
 def _parse_row(line: int, fields: list[str]) -> ImportedCount:
@@ -79,7 +80,7 @@ def _check_repetition(row: ImportedCount, earlier: ImportedCount) -> None:
         )
 
 
-def _format_problems(path: Path, problems: list[str]) -> str:
+def _format_problems(name: str, problems: list[str]) -> str:
     lines = "".join(f"\n  {problem}" for problem in problems[:MAX_PROBLEMS])
     more = len(problems) - MAX_PROBLEMS
-    return f"{path}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")
+    return f"{name}: nothing was imported" + lines + (f"\n  and {more} more" if more > 0 else "")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from datetime import date
 from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from chalicelib.storage.items import Item
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.folding import Folder
+    from vumi.admin.overview import BadgeOverview
+    from vumi.admin.source import Source
+    from vumi.journals import ArchivedObject
 
 
 class LetterOutcome(Enum):
@@ -59,11 +64,32 @@ class Installation(Protocol):
     def folder(self) -> Folder:
         """Return the fold of badges."""
 
+    def event_queue(self, name: str) -> Queue | None:
+        """Return the queue for events that EVENT_QUEUES has under this name."""
+
+    def open_source(self) -> AbstractContextManager[Source]:
+        """Open the content for an export."""
+
     def items(self) -> Iterator[Item]:
         """Yield all items; those of a partition come together, in the order of their sort keys.
 
         Those of the file are of one moment, in the order of their keys. Those of a stack are read
         in pages, while others may write.
+        """
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        """Yield the numbers of all badges, each as of one moment, in any order.
+
+        The file is read in short queries. A stack is scanned: see docs/admin.md for the cost.
+        """
+
+    def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
+        """Yield the objects of the archive with entries of a day (UTC) and later."""
+
+    def removed_entries(self, wallet_id: str) -> Iterator[Item]:
+        """Yield entries of a wallet that are neither in the table nor yet in the archive.
+
+        Only the file has them; on a stack they are in the stream, for some minutes.
         """
 
     def viewed_ids(self) -> Iterator[str]:

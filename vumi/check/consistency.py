@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from chalicelib.storage.items import Item, number, text
 from chalicelib.views import keys
+from chalicelib.views.history import is_finished
 from chalicelib.views.summary import Summary
 from vumi.check.report import Finding, all_wrong, note, ok
 from vumi.storage.queue import DEAD_LETTERS
@@ -15,9 +16,12 @@ from vumi.storage.queue import DEAD_LETTERS
 
 @dataclass(slots=True)
 class Badges:
-    """The badges of the file. Items arrive by key, so a badge's days come before its summary."""
+    """The badges of the file. Items arrive by key, so a badge's days come before its summary.
 
-    wrong: list[str] = field(default_factory=list)
+    `wrong` has a message for each badge that is wrong.
+    """
+
+    wrong: dict[str, str] = field(default_factory=dict)
     _days: tuple[str, list[Item]] = ("", [])
 
     def add(self, kind: str, item: Item) -> None:
@@ -33,14 +37,9 @@ class Badges:
     def _add_badge(self, item: Item, days: Iterable[Item]) -> None:
         """Compare the count with the history: the finished days of this life, and today."""
         summary = Summary.of(text(item, "PK").removeprefix(keys.PARTITION), item)
-        last = keys.DAY + summary.today.day
-        finished = sum(
-            number(day, "views")
-            for day in days
-            if number(day, "reset") == summary.reset and text(day, "SK") < last
-        )
+        finished = sum(number(day, "views") for day in days if is_finished(day, summary))
         if finished + summary.today.views != summary.count:
-            self.wrong.append(
+            self.wrong[summary.badge_id] = (
                 f"the badge {summary.badge_id} has {summary.count} views, but its history has"
                 f" {finished + summary.today.views}"
             )

@@ -32,9 +32,17 @@ class Items:
 
     def check(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
         """Collect the items; report those that are wrong, and the counts of badges."""
+        yield from self.collect(stored)
+        yield from self.check_badges()
+
+    def collect(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
+        """Collect the items; report those that are wrong, and the number of each kind."""
         yield from all_wrong(self._collect(stored))
         yield ok(f"items: {rows.format_counts(self.kinds)}")
-        yield from all_wrong(self.badges.wrong)
+
+    def check_badges(self) -> Iterator[Finding]:
+        """Report the badges whose count differs from their history."""
+        yield from all_wrong(self.badges.wrong.values())
         if not self.badges.wrong:
             yield ok("badges: each count equals the sum of its history")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from chalicelib import telemetry
 from vumi import first_token, secrets
+from vumi.admin import overview_file
 from vumi.check.report import Finding, note, ok, wrong
 from vumi.storage import archive
 from vumi.storage.database import FILE
@@ -17,7 +18,7 @@ from vumi.storage.read_only import SHM, WAL
 
 LOCK = "vu-mi.lock"
 """The lock file of a folder on which vu-mi has run."""
-ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, secrets.FILE, archive.FOLDER)
+ENTRIES = (FILE, FILE + WAL, FILE + SHM, LOCK, secrets.FILE, archive.FOLDER, overview_file.FILE)
 
 
 def refuse_foreign(folder: Path) -> None:

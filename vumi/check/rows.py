@@ -22,6 +22,7 @@ from chalicelib.settings import DIGEST
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, check_item, number, text
 from chalicelib.views import ids, keys
+from chalicelib.views.owners import proving
 from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import milliseconds
 from chalicelib.wallets import wallet as wallets
@@ -114,6 +115,11 @@ def _check_owner(item: Item) -> None:
         _match(DIGEST, text(item, "digest"), "digest of a secret")
 
 
+def _check_search(item: Item) -> None:
+    if number(item, "at") > number(item, "ttl"):
+        raise ValueError(f"its time {item['at']} is later than its ttl")
+
+
 def _check_day(item: Item) -> None:
     _check_badge_id(item)
     date.fromisoformat(text(item, "SK").removeprefix(keys.DAY))
@@ -199,6 +205,7 @@ KINDS: tuple[tuple[str, str, str, Callable[[Item], None]], ...] = (
     (keys.PARTITION, keys.DAY, "day", _check_day),
     (keys.PARTITION, keys.VIEW, "view", _check_view),
     (keys.SEEN, keys.SEEN, "counted view", _check_seen),
+    (proving.PARTITION, proving.SORT, "search for a proof", _check_search),
     (keys.WINDOW, keys.WINDOW, "window", _check_marker),
     (events.PARTITION, events.SORT, "event", _check_event),
     (CURSOR.pk, CURSOR.sk, "sweep", _check_sweep),

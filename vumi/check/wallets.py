@@ -6,27 +6,22 @@ entry may be in several of these, and more than once in the archive. It counts o
 
 from __future__ import annotations
 
-import gzip
-import json
 import sqlite3
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import TypeAlias
 
-from chalicelib.storage.items import Item, number, text
+from chalicelib.storage.items import Item, Key, number, text
 from chalicelib.wallets.wallet import ENTRY, NONCE, PARTITION, Entry, Posting, PostingOutcome
 from vumi.check.report import Finding, all_wrong, note, ok
 from vumi.check.rows import WrongItemError, decode
+from vumi.journals import MALFORMED, ArchivedObject, UnreadableObjectError, in_folder
 from vumi.storage.archive import FOLDER
 
-MALFORMED = "malformed"
-
-
-def _is_never_later(_wallet_id: str, _entry_id: str) -> bool:
-    return False
+WrongWallet: TypeAlias = tuple[str, str]
+"""The id of a wallet, and a message that says what is wrong with it."""
 
 
 @dataclass(slots=True)
@@ -66,7 +61,7 @@ class Wallets:
         elif kind == "nonce" and item["outcome"] == PostingOutcome.DONE:
             key = text(item, "PK").removeprefix(PARTITION), text(item, "SK").removeprefix(NONCE)
             row = (*key, text(item, "entry"), text(item, "request"))
-            self._file.execute("INSERT INTO nonces VALUES (?, ?, ?, ?)", row)
+            self._file.execute("INSERT OR REPLACE INTO nonces VALUES (?, ?, ?, ?)", row)
 
     def _add_entry(self, item: Item) -> None:
         entry, wallet_id = Entry.of(item), text(item, "PK").removeprefix(PARTITION)
@@ -88,75 +83,78 @@ class Wallets:
             except (WrongItemError, TypeError, ValueError) as error:
                 yield f"change {sequence} ({pk} {sk}): {error}"
 
-    def add_archive(self, folder: Path) -> Iterator[str]:
-        """Add the entries of the archive; yield a message for each object that can't be read."""
-        for path in sorted(folder.rglob("*.jsonl.gz")):
-            if path.parent.name != MALFORMED:
-                yield from self.add_object(str(path), path.open("rb"))
-
-    def add_object(
-        self, name: str, body: BinaryIO, *, is_later: Callable[[str, str], bool] = _is_never_later
+    def add_archive(
+        self, archived: Iterable[ArchivedObject], *, later_too: bool = True
     ) -> Iterator[str]:
-        """Add the entries of an object of the archive; yield a message if it can't be read.
+        """Add the entries of the archive; yield a message for each object that can't be read.
 
-        `is_later` tells by its wallet and its id whether an entry is later than the table.
+        Without `later_too`, entries that are later than the last one of their wallet are left out:
+        a restore of the table to an earlier time has undone them.
         """
-        try:
-            with closing(body), gzip.open(body, "rt", encoding="utf-8") as lines:
-                for line in lines:
-                    entry = json.loads(line)
-                    amount = int(entry["amount"])
-                    posting = Posting(entry["nonce"], amount, entry["to"], entry["from"])
-                    if not is_later(entry["wallet"], entry["id"]):
-                        self._insert(entry["wallet"], entry["id"], posting)
-        except (OSError, EOFError, zlib.error, KeyError, TypeError, ValueError) as error:
-            yield f"{name} can't be read: {error}"
+        for archived_object in archived:
+            try:
+                for one in archived_object.entries():
+                    if later_too or one.entry.entry_id <= self.lasts.get(one.wallet_id, ""):
+                        self._insert(one.wallet_id, one.entry.entry_id, one.entry.posting)
+            except UnreadableObjectError as error:
+                yield str(error)
 
-    def differences(self) -> Iterator[str]:
+    def differences(self) -> Iterator[WrongWallet]:
         """Find wallets whose balance differs from the sum of their journal."""
         sums = dict.fromkeys(self.balances, 0)
         for wallet_id, change in self._file.execute("SELECT wallet, change FROM moved"):
             sums[wallet_id] = sums.get(wallet_id, 0) + change
         for wallet_id, moved in sums.items():
             if wallet_id not in self.balances:
-                yield f"the wallet {wallet_id} has a journal but does not exist"
+                yield wallet_id, f"the wallet {wallet_id} has a journal but does not exist"
             elif (balance := self.balances[wallet_id]) != moved:
-                yield f"the wallet {wallet_id} has {balance}, but its journal adds up to {moved}"
+                yield (
+                    wallet_id,
+                    f"the wallet {wallet_id} has {balance}, but its journal adds up to {moved}",
+                )
 
-    def without_nonce(self) -> Iterator[str]:
+    def without_nonce(self) -> Iterator[WrongWallet]:
         """Find entries whose nonce would let the same request move the money again."""
-        rows = self._file.execute(
-            "SELECT wallet, moved.id, nonce FROM moved LEFT JOIN nonces USING (asker, nonce)"
+        for wallet_id, entry_id, _, nonce in self._join_nonces():
+            message = f"the entry {entry_id} of the wallet {wallet_id} differs from its nonce"
+            yield wallet_id, f"{message} {nonce}"
+
+    def missing_nonces(self) -> set[Key]:
+        """Return the keys of the nonces of such entries."""
+        rows = self._join_nonces()
+        return {Key(PARTITION + asker, NONCE + nonce) for _, _, asker, nonce in rows}
+
+    def _join_nonces(self) -> Iterable[tuple[str, str, str, str]]:
+        return self._file.execute(
+            "SELECT wallet, moved.id, asker, nonce FROM moved LEFT JOIN nonces USING (asker, nonce)"
             " WHERE (moved.id, moved.request) IS NOT (nonces.id, nonces.request)"
         )
-        for wallet_id, entry_id, nonce in rows:
-            yield f"the entry {entry_id} of the wallet {wallet_id} differs from its nonce {nonce}"
 
-    def disordered(self) -> Iterator[str]:
+    def disordered(self) -> Iterator[WrongWallet]:
         """Find wallets with an entry that is later than their last one."""
         rows = self._file.execute("SELECT wallet, max(id) FROM moved GROUP BY wallet")
         for wallet_id, entry_id in rows:
             if entry_id > (last := self.lasts.get(wallet_id, entry_id)):
-                yield f"the last entry of the wallet {wallet_id} is {entry_id}, not {last!r}"
+                message = f"the last entry of the wallet {wallet_id} is {entry_id}, not {last!r}"
+                yield wallet_id, message
 
-    def misassigned(self) -> Iterator[str]:
+    def misassigned(self) -> Iterator[WrongWallet]:
         """Find wallets that their user's item does not name, and named wallets that don't exist."""
         for wallet_id, user in self.owners.items():
-            if self.users.get(user) != wallet_id:
-                yield f"the wallet {wallet_id} is of {user}, whose wallet is {self.users.get(user)}"
+            if (named := self.users.get(user)) != wallet_id:
+                yield wallet_id, f"the wallet {wallet_id} is of {user}, whose wallet is {named}"
         for user, wallet_id in self.users.items():
             if wallet_id not in self.balances:
-                yield f"the wallet {wallet_id} of user {user} does not exist"
+                yield wallet_id, f"the wallet {wallet_id} of user {user} does not exist"
 
     def check_entries(self) -> Iterator[Finding]:
         """Check the users, nonces and order of the entries."""
-        yield from all_wrong(self.misassigned())
-        yield from all_wrong(self.without_nonce())
-        yield from all_wrong(self.disordered())
+        for found in (self.misassigned(), self.without_nonce(), self.disordered()):
+            yield from all_wrong(message for _, message in found)
 
-    def check_balances(self, differing: Sequence[str]) -> Iterator[Finding]:
+    def check_balances(self, differing: Sequence[WrongWallet]) -> Iterator[Finding]:
         """Report the `differences` of balances and journals, or that there are none."""
-        yield from all_wrong(differing)
+        yield from all_wrong(message for _, message in differing)
         if not differing:
             yield ok(f"wallets: {len(self.balances):,} balances equal their journals")
 
@@ -169,7 +167,7 @@ def check(connection: sqlite3.Connection, wallets: Wallets, folder: Path) -> Ite
     with closing(wallets):
         yield from all_wrong(wallets.add_changes(connection))
         archive = folder / FOLDER
-        yield from all_wrong(wallets.add_archive(archive))
+        yield from all_wrong(wallets.add_archive(in_folder(archive)))
         yield from wallets.check_entries()
         differing = list(wallets.differences())
         if differing and not archive.exists():
@@ -179,7 +177,5 @@ def check(connection: sqlite3.Connection, wallets: Wallets, folder: Path) -> Ite
             )
         else:
             yield from wallets.check_balances(differing)
-        if malformed := sum(1 for _ in (archive / "journal" / MALFORMED).glob("*.jsonl.gz")):
-            yield note(
-                f"{malformed:,} objects in {archive}/journal/{MALFORMED} are malformed; read them"
-            )
+        if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
+            yield note(f"{malformed:,} objects in {archive / MALFORMED} are malformed; read them")

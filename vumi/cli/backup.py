@@ -3,26 +3,97 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from vumi import backup as backups
+from vumi.backups import interruption, keeping, making
 from vumi.cli.check import NICENESS
-from vumi.cli.options import Invocation, examples
+from vumi.cli.options import Invocation, as_json, examples
+from vumi.cli.output import print_json
 from vumi.installations.file import find_file
+from vumi.installations.restorable import restore_command
 
 
-@click.command(epilog=examples("vumi backup /backup/vu-mi-2026-11-22"))
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--replace", is_flag=True, help="Replace an older backup of that name.")
+@click.command(
+    epilog=examples(
+        "vumi backup /backup/before-the-upgrade",
+        "vumi backup --keep 7 /backup",
+        "vumi backup --stack vu-mi-prod",
+    )
+)
+@click.argument("folder", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    metavar="NUMBER",
+    help="Make the backup in FOLDER, with the time as its name, and then remove all but the latest"
+    " NUMBER.",
+)
+@click.option(
+    "--stack",
+    "stack_name",
+    metavar="NAME",
+    help="Show the times to which this stack on AWS can be restored, because DynamoDB makes its"
+    " backups continuously.",
+)
+@as_json
 @click.pass_obj
-def backup(invocation: Invocation, folder: Path, *, replace: bool) -> None:
+def backup(
+    invocation: Invocation,
+    folder: Path | None,
+    keep: int | None,
+    stack_name: str | None,
+    *,
+    as_json: bool,
+) -> None:
     """Copy DATA to the new FOLDER and check the copy, while the server runs or not."""
-    settings = invocation.settings
-    find_file(settings.folder)
+    if stack_name is not None:
+        if folder or keep:
+            raise click.UsageError("--stack takes neither FOLDER nor --keep")
+        _show_times(invocation, stack_name, as_json=as_json)
+    elif folder is None:
+        raise click.UsageError("give FOLDER or --stack")
+    else:
+        _make(invocation, folder, keep, as_json=as_json)
+
+
+def _make(invocation: Invocation, folder: Path, keep: int | None, *, as_json: bool) -> None:
+    data = invocation.settings.folder
+    find_file(data)
     os.nice(NICENESS)
-    made = backups.make(settings.folder, folder, replace=replace)
+    interruption.clean_up_on_sigterm()
+    if keep is None:
+        _print(keeping.KeptBackup(making.make(data, folder), ()), as_json=as_json)
+    else:
+        kept = keeping.make_and_keep(data, folder, keep, invocation.clock())
+        _print(kept, as_json=as_json)
+
+
+def _print(kept: keeping.KeptBackup, *, as_json: bool) -> None:
+    made = kept.made
+    if as_json:
+        removed = [str(path) for path in kept.removed]
+        print_json({"backup": str(made.target), "objects": made.objects, "removed": removed})
+        return
     click.echo(
         f"{made.target} has the file and {made.objects:,} objects of the archive, and is correct."
     )
+    for path in kept.removed:
+        click.echo(f"removed {path}")
+
+
+def _show_times(invocation: Invocation, stack_name: str, *, as_json: bool) -> None:
+    with invocation.open_stack(stack_name) as stack:
+        times = stack.restorable_times()
+    first, last = _format(times.first), _format(times.last)
+    if as_json:
+        print_json({"table": times.table, "first": first, "last": last})
+        return
+    click.echo(f"The table {times.table} can be restored to any second from {first} to {last}:")
+    click.echo(f"  {restore_command(stack_name, last)}")
+
+
+def _format(time: datetime) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

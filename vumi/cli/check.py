@@ -1,14 +1,18 @@
-"""The command `check`, which checks the file and changes nothing."""
+"""The command `check`, which checks an installation and changes nothing."""
 
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterable, Iterator
 
 import click
 
 from vumi.check import check as checking
-from vumi.check.report import FindingKind
-from vumi.cli.options import Invocation, examples
+from vumi.check.live import LiveCheck
+from vumi.check.report import Finding, FindingKind
+from vumi.cli.options import Invocation, as_json, examples
+from vumi.cli.output import print_json
 from vumi.errors import ReportedError
 from vumi.installations.file import find_file
 from vumi.storage.database import WAY_BACK
@@ -18,21 +22,47 @@ NICENESS = 19
 
 
 class CheckFailedError(ReportedError):
-    """A check has found something wrong. The message says how to restore the file."""
+    """A check has found something wrong. The message says how to go on."""
 
     status = 3
 
 
-@click.command(epilog=examples("DATA=/var/lib/vu-mi vumi check"))
+@click.command(epilog=examples("DATA=/var/lib/vu-mi vumi check", "vumi check --stack vu-mi-prod"))
+@click.option(
+    "--stack",
+    "stack_name",
+    metavar="NAME",
+    help="Check the table and the archive of this stack on AWS, instead of the file in DATA.",
+)
+@as_json
 @click.pass_obj
-def check(invocation: Invocation) -> None:
-    """Check the file, while the server runs or not, and change nothing."""
-    folder = invocation.settings.folder
-    path = find_file(folder)
-    os.nice(NICENESS)
-    findings = checking.check(folder)
+def check(invocation: Invocation, stack_name: str | None, *, as_json: bool) -> None:
+    """Check the file, while the server runs or not, and change nothing.
+
+    Each line is ok, a note, or wrong. The exit status is 3 if something is wrong.
+    """
+    if stack_name is None:
+        folder = invocation.settings.folder
+        name, advice = str(find_file(folder)), WAY_BACK
+        os.nice(NICENESS)
+        findings: Iterable[Finding] = checking.check(folder)
+    else:
+        name, advice = f"the stack {stack_name}", 'docs/backups.md, "On AWS", says how to go on'
+        findings = _check_stack(invocation, stack_name)
+    wrong = 0
     for finding in findings:
-        click.echo(str(finding))
-    if wrong := sum(finding.kind is FindingKind.WRONG for finding in findings):
-        raise CheckFailedError(f"{path} has {wrong} errors; {WAY_BACK}")
-    click.echo(f"{path} has no errors.")
+        wrong += finding.kind is FindingKind.WRONG
+        if as_json:
+            print_json({"kind": str(finding.kind), "message": finding.message})
+        else:
+            click.echo(str(finding))
+    if wrong:
+        raise CheckFailedError(f"{name} has {wrong} errors; {advice}")
+    if not as_json:
+        click.echo(f"{name} has no errors.")
+
+
+def _check_stack(invocation: Invocation, stack_name: str) -> Iterator[Finding]:
+    with invocation.open_stack(stack_name) as stack:
+        archived = stack.archived if stack.has_archive else None
+        yield from LiveCheck(stack.table, archived, time.sleep).check(stack.stored_items())

@@ -1,10 +1,12 @@
-"""The command `import`: its options, its progress and its report."""
+"""The commands `export` and `import`: their options, their progress and their reports."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO
 
 import click
 
@@ -14,7 +16,16 @@ from vumi.admin.importing import Import, ImportOutcome, ImportResult
 from vumi.admin.installation import Installation
 from vumi.cli.options import examples, on_installation
 from vumi.errors import ReportedError
+from vumi.exchange import files, formats
+from vumi.exchange.exporting import CountsExport, Export, csv_header, format_row
+from vumi.exchange.files import ExportFile
+from vumi.exchange.restoring import Restore, RestoreOutcome
 
+DRY_RUN = "dry run: nothing was changed; without --dry-run:"
+MAX_REPORTED = 100
+"""Kept groups that are named; the number of all follows."""
+REPORT_EVERY = 10_000
+"""The progress is printed after this many groups."""
 REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
 """Outcomes that are reported for each line, so that the operator can decide."""
 
@@ -23,27 +34,121 @@ class InterruptedImportError(ReportedError):
     """An import was interrupted. The message says how to continue."""
 
 
+class KeptError(ReportedError):
+    """Something was not imported, because it is here with other content."""
+
+
 @click.command(
-    "import", epilog=examples("vumi import counts.csv --dry-run", "vumi import counts.csv")
+    epilog=examples(
+        "vumi export vu-mi.jsonl.gz",
+        "vumi export --counts counts.csv",
+        "vumi export - --stack vu-mi-prod | gzip > vu-mi.jsonl.gz",
+    )
 )
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file")
+@click.option("--counts", is_flag=True, help="Export the counts alone, as CSV for any counter.")
+@on_installation
+def export(installation: Installation, file: str, *, counts: bool) -> None:
+    """Export everything as lines of JSON, to a new FILE or to - for standard output.
+
+    A FILE whose name ends in .gz is compressed. An export of one machine is of one moment. With
+    wallets, an export of a stack waits up to four minutes, so that their balances are of one moment
+    too.
+    """
+    with installation.open_source() as source, files.create(file) as opened:
+        if counts:
+            _export_counts(CountsExport(source), opened)
+        else:
+            _export_all(Export(source, installation.settings, installation.clock()), opened)
+
+
+def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
+    rows = 0
+    file.write(csv_header().encode())
+    for rows, (name, count) in enumerate(job.run(), 1):
+        file.write(format_row(name, count).encode())
+        _show_progress(rows)
+    click.echo(f"exported {rows:,} counts", err=True)
+
+
+def _export_all(job: Export, file: IO[bytes]) -> None:
+    writer = files.LineWriter(file)
+    for groups, _ in enumerate(job.run(writer), 1):
+        _show_progress(groups)
+    for kind, lines in sorted(writer.counts.items()):
+        if kind != formats.HEADER:
+            click.echo(f"exported {lines:,} of the type {kind}", err=True)
+    for reason in job.source.left_out():
+        click.echo(f"not exported: {reason}", err=True)
+
+
+def _show_progress(done: int) -> None:
+    if done % REPORT_EVERY == 0 and sys.stderr.isatty():
+        click.echo(f"{done:,} so far", err=True)
+
+
+@click.command(
+    "import",
+    epilog=examples(
+        "vumi import vu-mi.jsonl.gz --dry-run",
+        "vumi import vu-mi.jsonl.gz --stack vu-mi-prod",
+        "vumi import counts.csv",
+    ),
+)
+@click.argument("file")
 @click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
 @click.option(
     "--replace",
     is_flag=True,
-    help="Also change badges that have another base or that their owner has reset.",
+    help="Also change what is here with other content: of an export, badges, events, tokens and"
+    " wallets; of counts, bases, also of badges that their owner has reset.",
 )
 @on_installation
-def import_(installation: Installation, file: Path, *, dry_run: bool, replace: bool) -> None:
-    """Import counts from a CSV file with one line id,count per badge.
+def import_(installation: Installation, file: str, *, dry_run: bool, replace: bool) -> None:
+    """Import an export, or counts from a CSV file with one line id,count per badge.
 
-    Each count becomes the base of its badge, to which views are added.
+    FILE is - for standard input; it may be compressed by gzip. Each count becomes the base of its
+    badge, to which views are added. To import again is safe.
     """
-    rows = counts_file.read(file)
+    with files.open_input(file) as opened:
+        if files.is_export(file, opened):
+            restore(files.read(file, opened), Restore(installation, replace, dry_run))
+            return
+        rows = counts_file.read(file, opened)
     run(
         rows,
         Import(installation.table, installation.map_parallel, installation.clock, replace, dry_run),
     )
+
+
+def restore(file: ExportFile, job: Restore) -> None:
+    """Import an export and print a report, with a progress bar on a terminal.
+
+    Raises `InterruptedImportError`, `RestoreError`, and `KeptError` if something was not imported.
+    """
+    outcomes: Counter[tuple[str, str]] = Counter()
+    total = sum(count for kind, count in file.counts.items() if kind != formats.HEADER)
+    done = kept = 0
+    with _progress_bar(total, "lines") as advance:
+        try:
+            for result in job.run(file):
+                outcomes[result.kind, result.outcome.value] += 1
+                done += result.lines
+                kept += result.outcome is RestoreOutcome.KEPT
+                if result.reason and kept <= MAX_REPORTED:
+                    click.echo(f"{result.kind} {result.name} is kept: {result.reason}")
+                advance(result.lines)
+        except (StorageError, KeyboardInterrupt) as error:
+            raise _interrupted(error, f"{done:,} of {total:,} lines") from error
+    if job.dry_run:
+        click.echo(DRY_RUN)
+    for (kind, outcome), count in sorted(outcomes.items()):
+        click.echo(f"{kind}: {count:,} {outcome}")
+    if kept:
+        raise KeptError(
+            f"{kept:,} were not imported; import into an empty table, or replace what is here with"
+            " --replace"
+        )
 
 
 def run(rows: list[counts_file.ImportedCount], job: Import) -> None:
@@ -52,26 +157,33 @@ def run(rows: list[counts_file.ImportedCount], job: Import) -> None:
     Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
     """
     outcomes: Counter[ImportOutcome] = Counter()
-    is_terminal = sys.stderr.isatty()
-    bar = click.progressbar(
-        length=len(rows), label="badges", file=sys.stderr, hidden=not is_terminal
-    )
-    try:
-        with bar:
+    with _progress_bar(len(rows), "badges") as advance:
+        try:
             for result in job.run(rows):
                 outcomes[result.outcome] += 1
                 _report(result)
-                bar.update(1)
-    except (StorageError, KeyboardInterrupt) as error:
-        reason = str(error) or "it was interrupted"
-        raise InterruptedImportError(
-            f"the import stopped after {outcomes.total()} of {len(rows)} badges: {reason};"
-            " run it again to import the rest"
-        ) from error
+                advance(1)
+        except (StorageError, KeyboardInterrupt) as error:
+            raise _interrupted(error, f"{outcomes.total()} of {len(rows)} badges") from error
     if job.dry_run:
-        click.echo("dry run: nothing was changed; without --dry-run:")
+        click.echo(DRY_RUN)
     for outcome in ImportOutcome:
         click.echo(f"{outcomes[outcome]} {outcome.value}")
+
+
+@contextmanager
+def _progress_bar(length: int, label: str) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar, on a terminal alone; the function adds to it."""
+    is_hidden = not sys.stderr.isatty()
+    with click.progressbar(length=length, label=label, file=sys.stderr, hidden=is_hidden) as bar:
+        yield bar.update
+
+
+def _interrupted(error: BaseException, progress: str) -> InterruptedImportError:
+    reason = str(error) or "it was interrupted"
+    return InterruptedImportError(
+        f"the import stopped after {progress}: {reason}; run it again to import the rest"
+    )
 
 
 def _report(result: ImportResult) -> None:

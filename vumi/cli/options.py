@@ -14,6 +14,7 @@ import click
 from chalicelib.lazy import lazy
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError
+from vumi.given_settings import GivenSettings
 from vumi.settings import StandaloneSettings
 
 if TYPE_CHECKING:
@@ -41,9 +42,14 @@ class Invocation:
     clock: Callable[[], Seconds]
 
     @cached_property
+    def given(self) -> GivenSettings:
+        """Return the settings of the environment and of its file. Raises `SettingsError`."""
+        return GivenSettings.read(self.environment)
+
+    @cached_property
     def settings(self) -> StandaloneSettings:
         """Return the settings of one machine. Raises `SettingsError`."""
-        return StandaloneSettings.from_environment(self.environment)
+        return self.given.parse()
 
     @contextmanager
     def open_installation(self, stack_name: str | None) -> Iterator[Installation]:
@@ -52,9 +58,15 @@ class Invocation:
             with file.open_installation(self.settings, self.clock) as opened:
                 yield opened
             return
+        with self.open_stack(stack_name) as found:
+            yield found
+
+    @contextmanager
+    def open_stack(self, name: str) -> Iterator[stack.StackInstallation]:
+        """Open a stack on AWS. Raises `ReportedError`."""
         if find_spec("boto3") is None:
             raise ReportedError("--stack needs boto3; install it: pipx inject vu-mi boto3")
-        with stack.open_installation(stack_name, self.environment, self.clock) as found:
+        with stack.open_installation(name, self.environment, self.clock) as found:
             yield found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import click
 
@@ -24,6 +24,12 @@ def print_fields(fields: Mapping[str, object]) -> None:
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """Print rows in columns; whole numbers are aligned to the right."""
+    for line in format_table(header, rows):
+        click.echo(line)
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+    """Yield the lines of a table."""
     found = list(rows)
     cells = [[_format(cell) for cell in row] for row in found]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
@@ -33,7 +39,7 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
             text.rjust(width) if is_number else text.ljust(width)
             for text, width, is_number in zip(line, widths, right, strict=True)
         )
-        click.echo("  ".join(aligned).rstrip())
+        yield "  ".join(aligned).rstrip()
 
 
 def _describe(value: object) -> str:

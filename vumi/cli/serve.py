@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 import time
@@ -17,10 +18,16 @@ from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.first_token import show_token
+from vumi.metrics.monitoring import Monitored, Monitoring
+from vumi.notify import Notifier
+from vumi.server.admin import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
+from vumi.server.overview import Overview
+from vumi.server.proxies import warn_of_exposure
+from vumi.server.unix_socket import UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 
@@ -47,23 +54,50 @@ def serve(invocation: Invocation) -> None:
 
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
+    path = settings.unix_socket
+    unix_socket = UnixSocket(path, settings.socket_mode) if path else None
     engine = Engine(settings.folder, settings.product, invocation.clock, limits)
+    overview = Overview(settings.folder, invocation.clock)
+    admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
+    monitored = Monitored(
+        (*TABLE.routes, *admin), engine.storage_metrics(), limits, invocation.clock()
+    )
+    monitoring = Monitoring(
+        monitored, settings.metrics, settings.proxies, access_log=settings.access_log
+    )
     try:
         commits = CommonCommits(
-            lambda request: dispatch(TABLE, request, engine.resources),
+            lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
             engine.fair_lock,
+            monitoring.commits.add,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)
-        application = Application(commits.answer, connections, proxies=settings.proxies)
-        server = WebServer(application, settings.host, settings.port)
+        application = Application(
+            commits.answer,
+            connections,
+            proxies=settings.proxies,
+            on_response=monitoring.requests.add,
+        )
+        notifier = Notifier(invocation.environment, os.getpid())
+        server = WebServer(
+            application,
+            settings.host,
+            settings.port,
+            unix_socket=unix_socket,
+            notifier=notifier,
+        )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
-        engine.start()
-        server.serve(partial(_greet, settings, server.port, new_token))
+        with monitoring.running():
+            engine.start()
+            invocation.given.warn_of_readers()
+            warn_of_exposure((host for host, _ in server.addresses), settings.proxies)
+            server.serve(partial(_greet, settings, server.port, new_token, notifier))
         commits.close()
     finally:
+        overview.stop()
         engine.stop()
     click.echo("vu-mi stopped; nothing is lost.")
 
@@ -75,13 +109,19 @@ def address(host: str, port: int) -> str:
     return f"http://{netloc}/"
 
 
-def _greet(settings: StandaloneSettings, port: int, new_token: str) -> None:
-    root = address(settings.host, port)
-    click.echo(f"vu-mi serves badges: make yours on {root}")
-    badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
-    click.echo(f"Markdown, once it is reachable from outside: ![views]({badge})")
+def _greet(settings: StandaloneSettings, port: int, new_token: str, notifier: Notifier) -> None:
+    if settings.unix_socket:
+        place = f"the Unix socket {settings.unix_socket}"
+        click.echo(f"vu-mi serves badges on {place}")
+        click.echo(f"Try it: curl --unix-socket {settings.unix_socket} http://localhost/healthz")
+    else:
+        place = address(settings.host, port)
+        click.echo(f"vu-mi serves badges: make yours on {place}")
+        badge = f"{place}api/v1/views.svg?id=you%2Fyour-repo"
+        click.echo(f"Markdown, once it is reachable from outside: ![views]({badge})")
     if new_token:
         show_token(new_token, sys.stdout, settings.folder)
+    notifier.ready(f"Serves badges on {place}")
 
 
 def _explain(error: OSError, settings: StandaloneSettings) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
@@ -16,17 +17,22 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
+from chalicelib.wallets import wallet as wallets
+from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
+from vumi.admin.overview import BadgeOverview
 from vumi.check import rights
 from vumi.engine import TIMERS_QUEUE, VIEWS_QUEUE
 from vumi.errors import ReportedError
+from vumi.exchange.file_source import FileSource
+from vumi.journals import ArchivedObject, in_folder
 from vumi.resources import EVENT_QUEUE
 from vumi.settings import StandaloneSettings
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
-from vumi.storage.table import SqliteTable, all_items
+from vumi.storage.table import SqliteTable, all_items, removed_items
 from vumi.storage.view_clock import ViewClock
 
 PAGE_IDS = 1_000
@@ -70,8 +76,23 @@ class FileInstallation:
         """Return the queue for events that the operator has listed under this name."""
         return self.delivery_queue.sibling(EVENT_QUEUE + name)
 
+    @contextmanager
+    def open_source(self) -> Iterator[FileSource]:
+        """Open the content of one moment; the file keeps all later commits in its WAL."""
+        with self.database.snapshot() as connection:
+            yield FileSource(connection, self.archive, VIEWS_QUEUE, EVENT_QUEUE)
+
     def items(self) -> Iterator[Item]:
         return all_items(self.database)
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_file(self.database.read, now)
+
+    def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
+        return in_folder(self.data / archive.FOLDER, since)
+
+    def removed_entries(self, wallet_id: str) -> Iterator[Item]:
+        return removed_items(self.database, wallets.PARTITION + wallet_id)
 
     def viewed_ids(self, limit: int = PAGE_IDS) -> Iterator[str]:
         """Yield the ids that views are stored under; one query reads `limit` of them."""

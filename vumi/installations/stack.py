@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cached_property
+from datetime import date
+from functools import cached_property, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +28,17 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.folding import Folder
 from chalicelib.views.windows import Windows
+from chalicelib.wallets.archive import PREFIX
+from vumi.admin import overview
 from vumi.admin.installation import LetterOutcome
+from vumi.admin.overview import BadgeOverview
+from vumi.admin.source import StoredObject
+from vumi.check.items import StoredItem
 from vumi.errors import ReportedError
+from vumi.exchange.table_source import TableSource
 from vumi.installations.dead_letters import Redrive
+from vumi.installations.restorable import RestorableTimes
+from vumi.journals import MALFORMED, ArchivedObject, first_name
 
 if TYPE_CHECKING:
     from types_boto3_cloudformation import CloudFormationClient
@@ -52,6 +62,7 @@ class StackInstallation:
     """The `admin.installation.Installation` of a stack."""
 
     map_parallel = staticmethod(map_parallel)
+    sleep: Callable[[Seconds], None] = staticmethod(time.sleep)
 
     def __init__(
         self, stack: str, found: Mapping[str, str], settings: Settings, clock: Callable[[], Seconds]
@@ -82,9 +93,48 @@ class StackInstallation:
     def folder(self) -> Folder:
         return folder(self.table, Windows.of(self.settings), self.clock)
 
+    def event_queue(self, name: str) -> SqsQueue | None:
+        url = self.settings.event_queues.get(name)
+        return SqsQueue(aws_client("sqs"), url) if url else None
+
+    @contextmanager
+    def open_source(self) -> Iterator[TableSource]:
+        yield TableSource(self, self._objects(), self.sleep)
+
+    def _objects(self) -> Iterator[StoredObject]:
+        """Yield the objects of the archive, if the stack has one."""
+        if "ArchiveBucket" not in self.outputs:
+            return
+        bucket, client = self.outputs["ArchiveBucket"], boto3.client("s3", config=RETRIES)
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+            for found in page.get("Contents", []):
+                body = client.get_object(Bucket=bucket, Key=found["Key"])["Body"]
+                yield StoredObject(found["Key"], body.read())
+
     def items(self) -> Iterator[Item]:
         table = self.outputs["TableName"]
         return (decode_item(item) for item in _scan(self._client, table, ConsistentRead=True))
+
+    def badges(self, now: Seconds) -> Iterator[BadgeOverview]:
+        return overview.of_items(self.items(), now)
+
+    def stored_items(self) -> Iterator[StoredItem]:
+        """Yield all items but views, in pages, while others may write."""
+        return stored_items(self._client, self.outputs["TableName"])
+
+    @property
+    def has_archive(self) -> bool:
+        return "ArchiveBucket" in self.outputs
+
+    def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
+        return in_bucket(boto3.client("s3"), self.outputs.get("ArchiveBucket", ""), since)
+
+    def removed_entries(self, wallet_id: str) -> Iterator[Item]:  # noqa: ARG002  the stream has them
+        return iter(())
+
+    def restorable_times(self) -> RestorableTimes:
+        """Return the times to which the table can be restored. Raises `NoBackupsError`."""
+        return RestorableTimes.find(self._client, self.outputs["TableName"])
 
     def viewed_ids(self) -> Iterator[str]:
         return viewed_ids(self._client, self.outputs["TableName"])
@@ -129,6 +179,35 @@ def viewed_ids(client: DynamoDBClient, table: str) -> Iterator[str]:
     )
     partitions = (item["PK"]["S"] for item in viewed)
     return (partition.removeprefix(keys.PARTITION) for partition, _ in groupby(partitions))
+
+
+def stored_items(client: DynamoDBClient, table: str) -> Iterator[StoredItem]:
+    """Scan a table for all items but views, which belong to no other item."""
+    options = {
+        "FilterExpression": "NOT begins_with(SK, :view)",
+        "ExpressionAttributeValues": {":view": {"S": keys.VIEW}},
+    }
+    for item in _scan(client, table, ConsistentRead=True, **options):
+        yield " ".join(item[name].get("S", "") for name in ("PK", "SK")), partial(decode_item, item)
+
+
+def in_bucket(client: Any, bucket: str, since: date | None = None) -> Iterator[ArchivedObject]:
+    """Yield the objects of an archive in a bucket, from a day on, in the order of their names.
+
+    The name of the bucket is empty if the stack has no wallets, and so no archive.
+    """
+    if not bucket:
+        return
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=f"{PREFIX}/", StartAfter=first_name(since)
+    )
+    for name in (stored["Key"] for page in pages for stored in page.get("Contents", [])):
+        if not name.startswith(MALFORMED):
+            yield ArchivedObject(name, partial(_open_object, client, bucket, name))
+
+
+def _open_object(client: Any, bucket: str, name: str) -> Any:
+    return client.get_object(Bucket=bucket, Key=name)["Body"]
 
 
 def _scan(client: DynamoDBClient, table: str, **options: Any) -> Iterator[Any]:

@@ -6,6 +6,7 @@ Source: the ASGI specification, "HTTP & WebSocket ASGI Message Format".
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
@@ -30,6 +31,8 @@ WITHOUT_LENGTH = {204, 304}
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
 Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+OnResponse: TypeAlias = Callable[[str, str, Response, Seconds], object]
+"""A function that gets the method and the path of a request, its response, and its time."""
 
 
 class BodyTooSlowError(ClientError):
@@ -54,25 +57,35 @@ class TooManyBodiesError(ClientError):
 
 
 class Application:
-    """The ASGI application, which answers requests by `answer`, and tells `connections` of them."""
+    """The ASGI application, which answers requests by `answer`, and tells `connections` of them.
 
-    def __init__(
+    `on_response` gets each response before it is sent, with its time by `stopwatch`.
+    """
+
+    def __init__(  # noqa: PLR0913  the parts of a server
         self,
         answer: Answer,
         connections: Connections | None = None,
         body_seconds: Seconds = BODY_SECONDS,
         proxies: TrustedProxies = NO_PROXIES,
+        *,
+        on_response: OnResponse = lambda *_: None,
+        stopwatch: Callable[[], Seconds] = time.perf_counter,
     ) -> None:
         self._answer = answer
         self.connections = connections or Connections()
         self._body_seconds = body_seconds
         self._proxies = proxies
+        self._on_response = on_response
+        self._stopwatch = stopwatch
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        peer = to_peer(*(scope["client"] or NO_ADDRESS))
+        peer, began = to_peer(*(scope["client"] or NO_ADDRESS)), self._stopwatch()
         try:
             response = await self._respond(scope, receive, peer)
+            path = scope["raw_path"].decode("latin-1")
+            self._on_response(scope["method"], path, response, self._stopwatch() - began)
             await send(_start(response))
             await send({"type": "http.response.body", "body": response.body})
         finally:

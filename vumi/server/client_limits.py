@@ -5,7 +5,7 @@ A bucket is one time, at which it is full again (the generic cell rate algorithm
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_address
@@ -36,18 +36,21 @@ class Rate:
 
 
 class ClientLimits:
-    """The limits of one machine; `clock` is monotonic."""
+    """The limits of one machine, and the number of refused actions; `clock` is monotonic."""
 
     def __init__(self, rates: Mapping[Action, Rate], clock: Callable[[], Seconds]) -> None:
         self._buckets = {action: Buckets(rate) for action, rate in rates.items()}
         self._clock = clock
+        self.refused = Counter[Action]()
 
     def wait(self, action: Action, client: str) -> Seconds:
         buckets = self._buckets.get(action)
         if buckets is None or not client:
             return 0.0
         now = int(self._clock() * MICROSECONDS)
-        return buckets.take(network_of(client), now) / MICROSECONDS
+        wait = buckets.take(network_of(client), now)
+        self.refused[action] += wait > 0
+        return wait / MICROSECONDS
 
 
 class Buckets:

@@ -35,6 +35,13 @@ class FolderArchive:
             for folder in self._list_changed_folders(file):
                 sync_folder(folder)
 
+    def read_all(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the name and the content of each object. Raises `Unavailable`."""
+        with _translate_errors():
+            for file in sorted(self._folder.rglob("*")):
+                if file.is_file() and not file.name.startswith("."):
+                    yield file.relative_to(self._folder).as_posix(), file.read_bytes()
+
     def _write(self, file: Path, body: bytes) -> None:
         """Write under a fixed name first, which overwrites the rest of a killed process."""
         unfinished = self._folder / UNFINISHED

@@ -11,7 +11,7 @@ import logging
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import copy_context
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from vumi.storage.read_only import SHM, WAL, beside, has_wal, open_read_only
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-VERSION = 4
+VERSION = 5
 """The version of the file's format, stored in `PRAGMA user_version`."""
 FILE = "vu-mi.sqlite3"
 TRANSIENT = {
@@ -46,7 +46,7 @@ PRIMARY_CODE = 0xFF
 """The bits of an extended result code that name its kind."""
 BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 """Results that mean that the file is corrupt."""
-WAY_BACK = 'docs/OPERATIONS.md, "The way back", says how to go on'
+WAY_BACK = 'docs/backups.md, "The way back", says how to go on'
 ADVICE = {
     sqlite3.SQLITE_BUSY: "another program holds it locked; let that end",
     sqlite3.SQLITE_CANTOPEN: "it must be a file, in a folder, that this user can write",
@@ -83,7 +83,7 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
@@ -124,20 +124,23 @@ class Database:
         """Call a function whose writes, and those of other such functions, share one commit.
 
         It sees its own writes. Any thread may call it, in the context of the caller, and more than
-        once, until its writes are committed.
+        once, until its writes are committed. Then its metrics are counted, once.
         """
 
         def job(connection: sqlite3.Connection) -> Result:
             outer = getattr(self._local, "inside", None)
             self._local.inside = connection
+            kept.clear()
             try:
                 return context.run(function)
             finally:
                 self._local.inside = outer
 
-        context = copy_context()
-
-        return self.write(job)
+        context, kept = copy_context(), list[Mapping[str, int]]()
+        context.run(telemetry.keep, kept)
+        result = self.write(job)
+        telemetry.count_kept(kept)
+        return result
 
     def map_in_commits(
         self, function: Callable[[Part], Result], parts: Iterable[Part], /
@@ -167,6 +170,11 @@ class Database:
             self._note(error)
             raise to_storage_error(error) from error
 
+    @property
+    def is_corrupt(self) -> bool:
+        """Return whether a read or a write has found the file corrupt."""
+        return bool(self._corrupt)
+
     def stream(self, sql: str, arguments: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query, all of one moment, while others write.
 
@@ -175,6 +183,23 @@ class Database:
         try:
             with self._reader() as reader, closing(reader.execute(sql, arguments)) as rows:
                 yield from rows
+        except sqlite3.Error as error:
+            self._note(error)
+            raise to_storage_error(error) from error
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Lend a reader whose queries all see the moment of the first one, while others write.
+
+        Until it ends, the WAL keeps every commit from then on.
+        """
+        try:
+            with self._reader() as reader:
+                reader.execute("BEGIN")
+                try:
+                    yield reader
+                finally:
+                    reader.execute("ROLLBACK")
         except sqlite3.Error as error:
             self._note(error)
             raise to_storage_error(error) from error
@@ -204,7 +229,7 @@ class Database:
         """Note that the file is corrupt before another write can begin or be committed."""
         if _code(error) in BROKEN and not self._corrupt:
             self._corrupt = str(error)
-            telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self._path), fix=WAY_BACK)
+            telemetry.event(logging.CRITICAL, "file_corrupt", file=str(self.path), fix=WAY_BACK)
 
     @contextmanager
     def _reader(self) -> Iterator[sqlite3.Connection]:
@@ -222,7 +247,7 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         return sqlite3.connect(
-            self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
 
 
@@ -236,7 +261,7 @@ def _make_or_examine(path: Path) -> None:
         return
     if path.is_file() and path.stat().st_size == 0:
         raise Refused(
-            "it is empty, and vu-mi never leaves it so: put a backup in its place, or remove it to"
+            "it is empty, and vu-mi never leaves it so: restore a backup, or remove it to"
             " begin at 0"
         )
     if not os.access(path, os.W_OK):

@@ -35,6 +35,25 @@ class Message:
     first_received_at: Seconds
 
 
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The messages of a queue, with those that are being handled, and the first times of them."""
+
+    messages: int
+    oldest_sent_at: Seconds
+    first_visible_at: Seconds
+
+
+def states(database: Database) -> dict[str, QueueState]:
+    """Return the state of each queue and dead-letter queue with messages, by the index alone."""
+    rows = database.read(
+        "SELECT found.queue, number, sent_at, visible FROM (SELECT queue, count(*) AS number,"
+        " min(visible_at) AS visible, min(id) AS oldest FROM messages GROUP BY queue) AS found"
+        " JOIN messages ON id = oldest"
+    )
+    return {name: QueueState(*state) for name, *state in rows}
+
+
 class SqliteQueue:
     """A `ports.Queue` in the database file, with the methods of its consumer."""
 

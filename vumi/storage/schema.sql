@@ -44,4 +44,9 @@ CREATE TABLE clock (                   -- one row: the latest time of a view or 
     highest REAL NOT NULL
 );
 
+CREATE TABLE file_sizes (              -- the size of this file at the end of each day (UTC)
+    day TEXT PRIMARY KEY,
+    bytes INTEGER NOT NULL
+) WITHOUT ROWID;
+
 CREATE TABLE stream (label TEXT NOT NULL);   -- one row: the id of this file's change log

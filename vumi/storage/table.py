@@ -21,11 +21,15 @@ from chalicelib.storage.writes import (
     check_transaction,
 )
 from chalicelib.units import Milliseconds, Seconds
+from chalicelib.views import keys
 from vumi.storage.conditions import holds
 from vumi.storage.database import Database
 
 INTEGER_END = 2**63
 """The end of SQLite's integers."""
+FOLDS = "fold_views"
+"""The consumer of the removals of windows' markers."""
+MAX_LOOKED_AT = 10_000
 AFTER_EVERY_TEXT = "\U0010ffff"
 """A text that sorts after every sort key that does not begin with it."""
 
@@ -118,6 +122,12 @@ STORE = (
 def all_items(database: Database) -> Iterator[Item]:
     """Yield all items of one moment, in the order of their keys."""
     rows = database.stream("SELECT pk, sk, attributes FROM items ORDER BY pk, sk")
+    return (_item(*row) for row in rows)
+
+
+def removed_items(database: Database, partition: str) -> Iterator[Item]:
+    """Yield the items of a partition that TTL has removed and a consumer has not handled yet."""
+    rows = database.stream("SELECT pk, sk, attributes FROM changes WHERE pk = ?", (partition,))
     return (_item(*row) for row in rows)
 
 
@@ -234,6 +244,27 @@ class Change:
 def any_expired(database: Database, now: Seconds) -> bool:
     """Return whether there is an expired item."""
     return bool(database.read("SELECT 1 FROM items WHERE ttl < ? LIMIT 1", (now,)))
+
+
+def first_due_marker(database: Database, now: Seconds) -> Seconds | None:
+    """Return when the oldest window's marker expired that is not folded, or None without one.
+
+    It is an expired item, or a removal that the consumer of folds has not handled. Only the first
+    10,000 are looked at, because markers are removed in the order of their expiry.
+    """
+    expired = database.read(
+        "SELECT ttl FROM (SELECT sk, ttl FROM items WHERE ttl < ? ORDER BY ttl LIMIT ?)"
+        " WHERE sk = ? LIMIT 1",
+        (now, MAX_LOOKED_AT, keys.WINDOW),
+    )
+    removed = database.read(
+        "SELECT attributes FROM (SELECT sk, attributes FROM changes WHERE sequence >"
+        " (SELECT sequence FROM checkpoints WHERE consumer = ?) ORDER BY sequence LIMIT ?)"
+        " WHERE sk = ? LIMIT 1",
+        (FOLDS, MAX_LOOKED_AT, keys.WINDOW),
+    )
+    due = [*(ttl for (ttl,) in expired), *(json.loads(one)["ttl"] for (one,) in removed)]
+    return min(due, default=None)
 
 
 def remove_expired(

@@ -15,6 +15,7 @@ from functools import partial
 from chalicelib import telemetry
 from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask, delivery_over, distribute, sweep_events
+from chalicelib.events.delivery import DeliveryResult
 from chalicelib.events.event import Event, event_id_in
 from chalicelib.events.sweep import group_in
 from chalicelib.resources import Resources
@@ -140,12 +141,23 @@ class EventWorker:
     def _attempt(self, message: Message, task: DeliveryTask) -> None:
         telemetry.begin(DELIVERY, None)
         task.attempt()
+        _count_webhook(task.webhook)
         self._attempted.append((message, task))
         self.on_attempt()
 
     def _delete(self, handled: Sequence[tuple[Message, DeliveryTask]]) -> None:
         """Delete handled messages; others are delivered again after their visibility timeout."""
         self._queue.delete([message for message, task in handled if task.is_done])
+
+
+def _count_webhook(result: DeliveryResult | None) -> None:
+    """Count the result of a POST, if the attempt of an event sent one."""
+    if result is not None:
+        telemetry.count(
+            webhooks_delivered=int(not result.error),
+            webhooks_refused=int(bool(result.error and result.code)),
+            webhooks_unanswered=int(bool(result.error and not result.code)),
+        )
 
 
 def _release(tasks: Iterable[DeliveryTask]) -> None:

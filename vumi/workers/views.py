@@ -37,6 +37,7 @@ class CommitViewQueue:
         views: list[View] | None = getattr(self._local, "views", None)
         if views is None:
             self._messages.send(view)
+            telemetry.count(views_taken=1)
         else:
             views.append(view)
 
@@ -64,6 +65,7 @@ class ViewWorker:
         """
         with self._queue.keeping() as views:
             result = function()
+        telemetry.count(views_taken=len(views))
         if views and (failed := self._try_to_store(views)):
             self._queue.queue.add_received(view.to_message() for view in views if view in failed)
         return result

@@ -1,1 +1,1 @@
-"""Webhooks: the allowed addresses, the signature, and the request."""
+"""Webhooks: the signature and the request."""

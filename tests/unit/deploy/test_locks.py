@@ -116,9 +116,34 @@ def test_the_locks_of_one_environment_have_the_same_versions(group: str) -> None
     assert {name: locked[name] for name in shared} == {name: dev[name] for name in shared}
 
 
+@pytest.mark.parametrize(
+    ("required", "group"),
+    [
+        (PYPROJECT["build-system"]["requires"], "build"),
+        (PYPROJECT["project"]["dependencies"], "standalone"),
+        (PYPROJECT["project"]["optional-dependencies"]["aws"], "deploy"),
+    ],
+)
+def test_the_wheel_allows_the_versions_that_the_tests_run_on(
+    required: list[str], group: str
+) -> None:
+    pinned = {Requirement(one).name: Requirement(one) for one in direct(group)}
+    for requirement in map(Requirement, required):
+        [pin] = pinned[requirement.name].specifier
+        assert requirement.specifier.contains(pin.version), requirement
+
+
+def test_the_wheel_requires_every_direct_package_of_one_machine() -> None:
+    required = {Requirement(one).name for one in PYPROJECT["project"]["dependencies"]}
+    assert required == {Requirement(one).name for one in direct("standalone")}
+
+
 def test_every_installation_of_the_makefile_requires_hashes_and_wheels() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    assert re.findall(r"(?:pip|PIP\)) install.*", makefile) == [
-        "PIP) install --quiet --disable-pip-version-check --require-hashes $(WHEELS)"
-    ]
+    commands = re.findall(r"(?:pip|PIP\)|PIP,\S+) (?:install|download|wheel).*", makefile)
+    wheel, *others = commands
+    assert " --no-index --find-links $(VENV)/wheels --no-deps " in wheel
+    assert others == ["PIP) install $(OPTIONS_OF_PIP)", "PIP) download $(OPTIONS_OF_PIP)"]
+    options = "--quiet --disable-pip-version-check --require-hashes $(WHEELS)"
+    assert f"\nOPTIONS_OF_PIP = {options}\n" in makefile
     assert "\nWHEELS := --only-binary :all:\n" in makefile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import boto3
 import pytest
@@ -22,6 +23,7 @@ from deploy.restored_content import ContentCheck
 from deploy.restored_table import NotRestoredError
 from simulation.aws_table import create_table
 from vumi.check.report import Finding, FindingKind
+from vumi.installations.stack import in_bucket, stored_items
 
 NOW = 1_800_000_000.0
 USER, ANOTHER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11", "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12"
@@ -56,9 +58,9 @@ class Restored:
     def check(self, *, accept: bool = False) -> list[str]:
         """Return what is wrong. Raises `NotRestoredError`."""
         self.findings.clear()
-        objects = boto3.client("s3")
-        tables = boto3.client("dynamodb")
-        ContentCheck(tables, objects, BUCKET, self.findings.append, accept).run("vu-mi")
+        stored = partial(stored_items, boto3.client("dynamodb"))
+        archived = in_bucket(boto3.client("s3"), BUCKET)
+        ContentCheck(stored, archived, self.findings.append, accept).run("vu-mi")
         return self.wrong
 
     @property
@@ -181,7 +183,6 @@ def test_an_operator_can_accept_wrong_content(restored: Restored) -> None:
 
 
 def test_a_stack_without_wallets_has_no_archive_to_read(restored: Restored) -> None:
-    tables = boto3.client("dynamodb")
-    no_objects = None
-    ContentCheck(tables, no_objects, "", restored.findings.append).run("vu-mi")
+    stored = partial(stored_items, boto3.client("dynamodb"))
+    ContentCheck(stored, in_bucket(None, ""), restored.findings.append).run("vu-mi")
     assert restored.wrong == []

@@ -19,7 +19,7 @@ from chalicelib.events.delivery import (
     EventDelivery,
 )
 from chalicelib.events.event import Attempt, Event, Status, batch, key, message
-from chalicelib.events.webhooks.sender import SEND_SECONDS
+from chalicelib.outgoing.http_client import CALL_SECONDS
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.storage.ports import Table
@@ -167,7 +167,7 @@ def test_a_delivery_result_is_a_success_by_default() -> None:
 
 
 def test_a_delivery_ends_before_its_claim_and_the_claim_before_its_message_is_visible() -> None:
-    assert SEND_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < DELIVERY_VISIBILITY_SECONDS
+    assert CALL_SECONDS < DELIVERY_SECONDS < LEASE_SECONDS < DELIVERY_VISIBILITY_SECONDS
 
 
 def before_write(place: int, does: Callable[[], object]) -> Callable[[Sequence[Write]], None]:

@@ -13,8 +13,8 @@ import pytest
 from chalicelib.events import event as events
 from chalicelib.events import schedule
 from chalicelib.events.event import Status, message
-from chalicelib.events.webhooks.urls import Record
 from chalicelib.http import tokens
+from chalicelib.outgoing.urls import Record
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Refused, Unavailable
 from chalicelib.storage.items import Item, Key

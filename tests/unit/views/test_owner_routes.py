@@ -27,6 +27,7 @@ from chalicelib.views.view import View
 from chalicelib.views.view_queue import ViewMessages
 from chalicelib.views.windows import Windows
 from simulation.clocks import NOON
+from simulation.hosts import Host
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
@@ -47,11 +48,15 @@ class Api:
     """The routes, over a table in memory at noon."""
 
     queue: FakeQueue = field(default_factory=FakeQueue)
+    host: Host = field(default_factory=Host)
     resources: GivenResources = field(init=False)
 
     def __post_init__(self) -> None:
         self.resources = GivenResources(
-            table=MemoryTable(), views_queue=ViewMessages(self.queue), clock=lambda: NOON
+            table=MemoryTable(),
+            views_queue=ViewMessages(self.queue),
+            clock=lambda: NOON,
+            fetcher=self.host,
         )
 
     @property
@@ -289,15 +294,21 @@ def test_an_owner_sees_what_is_set_and_no_view_is_counted(api: Api) -> None:
         assert answer.body == {
             "id": "mona",
             "names": ["mona", "octocat"],
+            "aliases": ["octocat"],
             "base": 7,
             "count": 8,
             "frozen": True,
             "created": "2026-03-14T12:00:00.000Z",
+            "reset": None,
+            "proven": None,
+            "granted": False,
         }
     api.patch(secret, rename="octocat", frozen=False, base=0)
     shown = api.get(secret).body
     assert (shown["id"], shown["names"]) == ("octocat", ["mona", "octocat"])
     assert (shown["base"], shown["count"], shown["frozen"]) == (0, 1, False)
+    api.patch(secret, reset=True)
+    assert api.get(secret).body["reset"] == "2026-03-14T12:00:05.000Z"
     assert api.queue.bodies == []
 
 
@@ -394,8 +405,8 @@ def test_a_body_of_more_than_16_kib_is_refused_before_it_is_read(api: Api) -> No
         ({"id": "octocat", "digest": "A" * 64}, DIGEST),
         ({"id": "octocat", "digest": "g" * 64}, DIGEST),
         ({"id": "octocat", "digest": "\u0661" * 64}, DIGEST),
-        ({"id": "octocat", "reset": True}, "no field 'reset': there are base, digest, id"),
-        ({"id": "octocat", "\ud800": 1}, "no field '\\ud800': there are base, digest, id"),
+        ({"id": "octocat", "reset": True}, "no field 'reset': there are base, digest, id, proof"),
+        ({"id": "octocat", "\ud800": 1}, "no field '\\ud800': there are base, digest, id, proof"),
     ],
 )
 def test_a_malformed_claim_is_refused_with_the_fix(
@@ -410,8 +421,8 @@ def test_a_malformed_claim_is_refused_with_the_fix(
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({}, "give at least one of base, frozen, rename, reset"),
-        ({"reset": False}, "give at least one of base, frozen, rename, reset"),
+        ({}, "give at least one of base, digest, frozen, rename, reset"),
+        ({"reset": False}, "give at least one of base, digest, frozen, rename, reset"),
         ({"base": True}, BASE),
         ({"base": False}, BASE),
         ({"base": None}, BASE),
@@ -429,7 +440,7 @@ def test_a_malformed_claim_is_refused_with_the_fix(
         ({"rename": 5}, "rename: give an id, a text of 1 to 200 characters"),
         ({"rename": "x" * 201}, "the id has 201 characters: give at most 200"),
         ({"rename": "a\x00"}, "the id has a control character: leave it out"),
-        ({"id": "mona"}, "no field 'id': there are base, frozen, rename, reset"),
+        ({"id": "mona"}, "no field 'id': there are base, digest, frozen, rename, reset"),
         ({"base": 5, "reset": "yes"}, "reset: give true or false"),
     ],
 )
@@ -534,6 +545,132 @@ def test_an_id_that_the_operator_does_not_count_is_not_claimed(api: Api) -> None
     assert api.delete(secret).status == 204
 
 
+# proofs and hand-overs
+
+
+def prove(api: Api, badge_id: str, **fields: Any) -> Answer:
+    return api.post(json.dumps({"id": badge_id, **fields}))
+
+
+def test_a_proof_goes_from_the_challenge_to_the_secret(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of a badge with views, which nobody can claim."""
+    caplog.set_level(logging.INFO)
+    api.look("octocat/hello")
+    api.deliver()
+    asked = prove(api, "octocat/hello", proof=True)
+    assert asked.status == 202
+    assert asked.headers["Cache-Control"] == "no-store"
+    key, challenge, url = (asked.body[name] for name in ("proof", "challenge", "url"))
+    assert asked.body == {"id": "octocat/hello", "proof": key, "challenge": challenge, "url": url}
+    assert url == "https://raw.githubusercontent.com/octocat/hello/HEAD/.vu-mi"
+    assert api.host.asked == []
+    missing = prove(api, "octocat/hello", proof=key)
+    assert missing.refusal == (409, "not_proven")
+    assert missing.details == {
+        "challenge": challenge,
+        "url": url,
+        "found": "the file does not have this line",
+    }
+    soon = prove(api, "octocat/hello", proof=key)
+    assert soon.refusal == (429, "too_many_requests")
+    assert soon.headers["Retry-After"] == "10"
+    api.host.lines = [challenge]
+    api.resources.clock = lambda: NOON + 10
+    found = prove(api, "octocat/hello", proof=key)
+    assert (found.status, found.body.keys()) == (201, {"id", "secret"})
+    secret = found.body["secret"]
+    assert prove(api, "octocat/hello", proof=key).body == found.body
+    shown = api.get(secret, "octocat/hello").body
+    assert (shown["count"], shown["proven"], shown["granted"]) == (1, "octocat/hello", False)
+    lines = [telemetry.JsonFormatter().format(record) for record in caplog.records]
+    assert [line for line in lines if "owner_proven" in line]
+    assert not [line for line in lines if key in line or secret in line]
+
+
+def test_every_challenge_has_a_key_of_its_own(api: Api) -> None:
+    keys_of = {prove(api, "octocat/hello", proof=True).body["proof"] for _ in range(20)}
+    assert len(keys_of) == 20
+
+
+def test_a_proof_with_a_digest_answers_no_secret(api: Api) -> None:
+    asked = prove(api, "octocat/hello", proof=True).body
+    api.host.lines = [asked["challenge"]]
+    fields = {"proof": asked["proof"], "digest": tokens.digest("own")}
+    assert prove(api, "octocat/hello", **fields).body == {"id": "octocat/hello"}
+    assert api.get("own", "octocat/hello").status == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"proof": False}, "proof: give true for a challenge, then the key"),
+        ({"proof": 1}, "proof: give true for a challenge, then the key"),
+        ({"proof": "x" * 42}, "proof: give true for a challenge, then the key"),
+        ({"proof": "x" * 44}, "proof: give true for a challenge, then the key"),
+        ({"proof": "=" * 43}, "proof: give true for a challenge, then the key"),
+        ({"proof": True, "base": 5}, "base: leave it out of a proof"),
+        ({"proof": True, "digest": "0" * 64}, "digest: give it in the second request"),
+        ({"proof": "x" * 43, "digest": "0"}, "digest: give the SHA-256 digest"),
+    ],
+)
+def test_a_malformed_proof_is_refused_with_the_fix(
+    api: Api, fields: dict[str, Any], says: str
+) -> None:
+    answer = prove(api, "octocat/hello", **fields)
+    assert answer.refusal == (400, "bad_request")
+    assert answer.says.startswith(says)
+    assert api.host.asked == []
+
+
+def test_an_id_without_a_place_can_not_be_proven(api: Api) -> None:
+    for fields in ({"proof": True}, {"proof": "x" * 43}):
+        assert prove(api, "octocat", **fields).refusal == (400, "not_provable")
+    api.resources.settings = Settings(proofs="off")
+    assert prove(api, "octocat/hello", proof=True).refusal == (400, "not_provable")
+    api.resources.settings = Settings(ids=("a/*",))
+    assert prove(api, "octocat/hello", proof=True).refusal == (403, "not_counted")
+    assert api.host.asked == []
+
+
+def test_a_client_that_proves_too_much_must_wait(api: Api) -> None:
+    api.resources.limits = ClientLimits({Action.PROOF: Rate(2, 60)}, lambda: NOON)
+
+    def ask(proof: str, client: str = "192.0.2.1") -> Answer:
+        body = {"id": "octocat/hello", "proof": proof or True}
+        return http_requests.ask(api.resources, "POST", BADGES, body, client=client)
+
+    assert (ask("").status, ask("x" * 43).status) == (202, 409)
+    refused = ask("x" * 43)
+    assert refused.says == "too many proofs from your address: try again in 30 s"
+    assert ask("").refusal == (429, "too_many_requests")
+    assert ask("", "192.0.2.2").status == 202
+    assert len(api.host.asked) == 1
+
+
+def test_an_owner_hands_a_badge_over_and_may_ask_again(api: Api) -> None:
+    secret = api.claim(base=7)
+    api.patch(secret, rename="mona")
+    for name in ("octocat", "mona"):
+        answer = api.patch(secret, name, digest=tokens.digest("theirs"))
+        assert (answer.status, answer.body) == (200, {"id": "mona"})
+    assert api.get(secret).refusal == (403, "wrong_secret")
+    assert api.get("theirs").body["base"] == 7
+    assert api.patch(secret, digest=tokens.digest("mine")).refusal == (403, "wrong_secret")
+    assert api.patch("theirs", digest=tokens.digest("theirs")).status == 200
+
+
+def test_a_hand_over_stands_alone(api: Api) -> None:
+    secret = api.claim()
+    answer = api.patch(secret, digest=tokens.digest("theirs"), base=5)
+    assert answer.refusal == (400, "bad_request")
+    assert answer.says == "digest: give it alone, and the other changes before it"
+    assert api.patch(secret, digest="x").refusal == (400, "bad_request")
+    assert api.call("PATCH", "octocat", b'{"digest": "%s"}' % (b"0" * 64)).status == 401
+    assert api.get(secret).body["base"] == 0
+
+
 # what fails
 
 
@@ -603,7 +740,10 @@ ANY_JSON = st.recursive(
     max_leaves=5,
 )
 FIELDS = st.fixed_dictionaries(
-    {}, optional=dict.fromkeys(("id", "base", "digest", "reset", "frozen", "rename"), ANY_JSON)
+    {},
+    optional=dict.fromkeys(
+        ("id", "base", "digest", "reset", "frozen", "rename", "proof"), ANY_JSON
+    ),
 )
 
 

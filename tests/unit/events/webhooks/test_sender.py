@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -19,20 +18,19 @@ from typing import Any, cast
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
-from chalicelib.events.webhooks import sender as webhooks
-from chalicelib.events.webhooks.addresses import Allowed
-from chalicelib.events.webhooks.sender import Deadline, PostOutcome, Sender, seconds_to_wait
+from chalicelib.events.webhooks.sender import PostOutcome, Sender, seconds_to_wait
 from chalicelib.events.webhooks.signing import BadWebhookIdError, Signer, new_secret
-from chalicelib.events.webhooks.urls import Record
+from chalicelib.outgoing import http_client
+from chalicelib.outgoing.addresses import Allowed
+from chalicelib.outgoing.http_client import Deadline, HttpClient
+from chalicelib.outgoing.urls import Record
 from simulation.clocks import NOON, FakeTime
 from simulation.resolver import Names
+from tests.authority import Authority
 
 NOTHING = Allowed()
 LOOPBACK = Allowed.parse("127.0.0.0/8,::1")
@@ -128,8 +126,8 @@ def _serve(
             script(connection)
 
 
-def sender(**settings: Any) -> Sender:
-    return Sender(Signer([SECRET]), LOOPBACK, **settings)
+def sender(clock: Callable[[], float] = time.time, **settings: Any) -> Sender:
+    return Sender(Signer([SECRET]), HttpClient(LOOPBACK, **settings), clock)
 
 
 def answered(answer: bytes | Script, **settings: Any) -> PostOutcome:
@@ -254,7 +252,7 @@ def test_a_name_that_leads_to_a_private_address_is_not_called() -> None:
 
 def test_a_url_that_may_no_longer_be_called_is_an_outcome_too() -> None:
     with receiver(says(OK)) as server:
-        outcome = Sender(Signer([SECRET]), NOTHING).post(server.url(), "evt_1", BODY)
+        outcome = Sender(Signer([SECRET]), HttpClient(NOTHING)).post(server.url(), "evt_1", BODY)
         assert outcome == PostOutcome(None, "not called: the URL must begin with https://")
         assert server.requests == []
 
@@ -342,10 +340,10 @@ def test_any_answer_is_an_outcome(rest: bytes, start: bytes) -> None:
     with ours, theirs:
         theirs.sendall(start + rest)
         theirs.shutdown(socket.SHUT_WR)
-        with suppress(webhooks.MalformedAnswer, ConnectionError):
-            status, retry_after = webhooks.read_answer(ours, deadline())
-            assert 200 <= status <= 999
-            seconds_to_wait(retry_after, NOON)
+        with suppress(http_client.MalformedAnswer, ConnectionError):
+            answer = http_client.read_answer(ours, deadline())
+            assert 200 <= answer.status <= 999
+            seconds_to_wait(answer.retry_after, NOON)
 
 
 def deadline(seconds: float = SOON) -> Deadline:
@@ -438,7 +436,8 @@ def test_a_body_is_read_to_its_end_and_no_further(body: bytes) -> None:
     """A chunked body has an end, and a malformed one ends where it is malformed."""
     head = b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\nRetry-After: 7\r\n\r\n"
     wire = Wire(head + body)
-    assert webhooks.read_answer(cast("socket.socket", wire), deadline()) == (202, "7")
+    answer = http_client.read_answer(cast("socket.socket", wire), deadline())
+    assert (answer.status, answer.retry_after) == (202, "7")
     assert not wire.waited
 
 
@@ -514,79 +513,6 @@ def test_a_receiver_that_is_silent_instead_of_tls_is_not_waited_for() -> None:
 
 
 # TLS
-
-
-@dataclass(frozen=True)
-class Authority:
-    """A certificate authority for the test, with a folder for its certificates."""
-
-    folder: Path
-    key: ec.EllipticCurvePrivateKey
-    certificate: x509.Certificate
-
-    @classmethod
-    def create(cls, folder: Path) -> Authority:
-        key = ec.generate_private_key(ec.SECP256R1())
-        builder = _certificate("test authority", "test authority", key)
-        usage = x509.KeyUsage(
-            digital_signature=False,
-            content_commitment=False,
-            key_encipherment=False,
-            data_encipherment=False,
-            key_agreement=False,
-            key_cert_sign=True,
-            crl_sign=True,
-            encipher_only=False,
-            decipher_only=False,
-        )
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), True)  # noqa: FBT003
-        builder = builder.add_extension(usage, critical=True)
-        return cls(folder, key, builder.sign(key, hashes.SHA256()))
-
-    def trusted(self) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        context.load_verify_locations(
-            cadata=self.certificate.public_bytes(serialization.Encoding.PEM).decode()
-        )
-        return context
-
-    def server(self, *names: x509.GeneralName) -> ssl.SSLContext:
-        """Issue a certificate for server names."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
-        builder = (
-            _certificate("server", "test authority", key)
-            .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .add_extension(issuer, critical=False)
-        )
-        path = self.folder / "server.pem"
-        path.write_bytes(
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            )
-            + builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        )
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(path)
-        return context
-
-
-def _certificate(
-    subject: str, issuer: str, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
-    day = timedelta(days=1)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
-        .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, issuer)]))
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(datetime.now(UTC) - day)
-        .not_valid_after(datetime.now(UTC) + day)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
 
 
 @pytest.fixture
@@ -666,11 +592,11 @@ def test_a_slow_answer_over_tls_is_cut_at_the_deadline(authority: Authority) -> 
 
 
 def test_the_system_decides_which_certificates_to_trust_from_tls_1_2_on() -> None:
-    context = webhooks.system_trust()
+    context = http_client.system_trust()
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
     assert context.verify_mode == ssl.CERT_REQUIRED
     assert context.check_hostname
-    assert sender().trust is webhooks.system_trust
+    assert sender().http.trust is http_client.system_trust
 
 
 # Retry-After

@@ -267,7 +267,7 @@ def test_an_entry_in_the_table_the_change_log_and_the_archive_counts_once(
     assert wrong(folder) == []  # there is no archive to hold it against
     assert any("can't be compared with" in line for line in notes(folder))
     line = {"id": archived, "wallet": wallet_id, "amount": "7", "from": "", "to": wallet_id}
-    line["nonce"] = "n-7"
+    line |= {"nonce": "n-7", "at": "2027-01-12T08:00:00.000Z"}
     archive = FolderArchive(folder / FOLDER)
     for name in ("one", "two"):
         archive.put(f"journal/2027/01/12/{name}.jsonl.gz", compressed([line]))

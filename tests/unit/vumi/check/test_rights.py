@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.vumi.test_backup import STRANGER, needs_root
+from tests.unit.vumi.backups.test_making import STRANGER, needs_root
 from vumi.check import rights
 from vumi.check.report import Finding, note, ok, wrong
 from vumi.check.rights import ENTRIES, LOCK, refuse_foreign, refuse_foreign_entries

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -13,15 +14,16 @@ import pytest
 from chalicelib.http.bodies import MAX_BYTES
 from chalicelib.http.messages import Request, Response
 from tests import event_loop
-from vumi.server.asgi import NO_PROXIES, Application
+from vumi.server.asgi import NO_PROXIES, Application, OnResponse
 from vumi.server.connections import Connections, Limits, Phase
 from vumi.server.proxies import TrustedProxies
-from vumi.server.sockets import Peer
+from vumi.server.sockets import UNIX, Peer
 
 HOST = (b"host", b"h")
 LENGTH = (b"content-length", b"1")
 PEER = ("192.0.2.1", 1_024)
 EMPTY = Response()
+STANDING = repeat(0.0)
 
 
 @dataclass
@@ -62,6 +64,8 @@ def exchange(  # noqa: PLR0913  the parts of a request
     response: Response | Exception = EMPTY,
     body_seconds: float = 10.0,
     connections: Connections | None = None,
+    on_response: OnResponse = lambda *_: None,
+    stopwatch: Iterator[float] = STANDING,
 ) -> Exchange:
     """Send a request whose body comes in parts: None is a client that hangs up."""
     exchange = Exchange(None, [])
@@ -93,7 +97,14 @@ def exchange(  # noqa: PLR0913  the parts of a request
         "http_version": version,
         "client": client,
     }
-    application = Application(answer, connections, body_seconds, proxies)
+    application = Application(
+        answer,
+        connections,
+        body_seconds,
+        proxies,
+        on_response=on_response,
+        stopwatch=lambda: next(stopwatch),
+    )
     event_loop.run(application(scope, receive, send))
     return exchange
 
@@ -232,8 +243,8 @@ def test_the_connections_know_of_the_phases_of_a_request(
     [
         (("192.0.2.1", 5), b"203.0.113.9", "", "192.0.2.1"),
         (("192.0.2.1", 5), b"198.51.100.7, 203.0.113.9", "192.0.2.0/24", "203.0.113.9"),
-        (("", 0), b"203.0.113.9", "unix", "203.0.113.9"),
-        (None, b"203.0.113.9", "", ""),
+        (("", 0), b"203.0.113.9", "10.0.0.0/8", UNIX),
+        (None, b"203.0.113.9", "", UNIX),
     ],
 )
 def test_the_client_is_the_peer_or_the_address_that_a_trusted_proxy_names(
@@ -249,3 +260,26 @@ def test_a_repeated_header_of_proxies_is_one_list() -> None:
     proxies = TrustedProxies.parse("10.0.0.0/8")
     asked = exchange(headers=[HOST, *named], client=("10.0.0.1", 5), proxies=proxies).request
     assert asked.client == "203.0.113.9"
+
+
+@pytest.mark.parametrize(
+    ("target", "response", "status"),
+    [
+        (b"/a%2Fb?c=d", Response(201), 201),
+        (b"/a", ValueError("a fault"), 500),
+        (b"//\xff", EMPTY, 400),
+    ],
+)
+def test_each_response_is_reported_with_its_time(
+    target: bytes, response: Response | Exception, status: int
+) -> None:
+    reported: list[tuple[str, str, int, float]] = []
+    times = iter([10.0, 10.25])
+
+    def report(method: str, path: str, found: Response, seconds: float) -> None:
+        reported.append((method, path, found.status, seconds))
+
+    sent = exchange(target=target, response=response, on_response=report, stopwatch=times)
+    assert sent.status == status
+    path = target.partition(b"?")[0].decode("latin-1")
+    assert reported == [("GET", path, status, 0.25)]

@@ -108,3 +108,10 @@ def test_in_no_period_more_is_allowed_than_a_full_bucket_and_what_it_gains(
         for last, ended in enumerate(allowed[first:], 1):
             gained = (ended - began + 0.001) * actions / seconds
             assert last <= actions + gained + 0.001
+
+
+def test_refused_actions_are_counted() -> None:
+    limited = Limited(Rate(2, 60))
+    limited.claim(times=5)
+    limited.claim("192.0.2.2")
+    assert limited.limits.refused == {Action.CLAIM: 3}

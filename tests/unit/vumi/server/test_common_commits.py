@@ -13,7 +13,14 @@ import pytest
 from chalicelib.http.messages import Request, Response
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from tests import event_loop
-from vumi.server.common_commits import HEALTH, MAX_REQUESTS, CommonCommits, may_call_network
+from vumi.server.common_commits import (
+    ADMIN_DATA,
+    HEALTH,
+    MAX_REQUESTS,
+    METRICS,
+    CommonCommits,
+    may_call_network,
+)
 from vumi.storage.database import Corrupt
 
 Result = TypeVar("Result")
@@ -160,6 +167,9 @@ def test_a_request_that_waits_for_the_network_delays_no_other() -> None:
         (b'{"\\u0075rl": "https://example.com"}', True),
         ('{"url": "https://example.com"}'.encode("utf-16"), True),
         ('{"url": "https://example.com"}'.encode("utf-32-be"), True),
+        (b'{"id": "owner/name", "proof": true}', True),
+        (b'{"id": "owner/name", "pro\\u006ff": true}', True),
+        (b'{"id": "owner/name"}', False),
         (b'{"target": {"queue": "jobs"}, "payload": "a \\n b"}', False),
         (b"", False),
     ],
@@ -223,3 +233,27 @@ def test_a_corrupt_file_is_not_healthy(error: StorageError, path: str, status: i
     [response] = answers(Storage(error), [Request("GET", path)])
 
     assert response.status == status
+
+
+@pytest.mark.parametrize("slow", [METRICS, ADMIN_DATA, f"{ADMIN_DATA}/badges"])
+def test_each_common_commit_is_measured_and_what_reads_much_is_in_none(slow: str) -> None:
+    storage, measured = Storage(), list[tuple[int, float]]()
+
+    async def asked() -> None:
+        times = iter([10.0, 10.5])
+        commits = CommonCommits(
+            storage.route,
+            storage.in_one_commit,
+            storage,
+            lambda *measures: measured.append(measures),
+            lambda: next(times),
+        )
+        requests = [*gets(3), Request("GET", slow)]
+        await asyncio.gather(*map(commits.answer, requests))
+        commits.close()
+
+    event_loop.run(asked())
+    assert measured == [(3, 0.5)]
+    assert [number for path, number, _ in storage.answered if path == slow] == [None]
+    threads = {thread for path, _, thread in storage.answered if path == slow}
+    assert threads.isdisjoint({thread for path, _, thread in storage.answered if path != slow})

@@ -691,3 +691,38 @@ def test_a_commit_within_a_commit_is_part_of_it(database: Database, table: Sqlit
     database.in_one_commit(outer)
     assert table.count("USER#a", limit=9) == 3
     assert statements.count("COMMIT") == 1
+
+
+def test_the_metrics_of_a_commit_count_once_it_is_committed(database: Database) -> None:
+    """A commit that failed and ran again would count its views twice."""
+    runs = 0
+
+    def outer() -> None:
+        nonlocal runs
+        runs += 1
+        telemetry.count(views_put=1)
+        database.in_one_commit(lambda: telemetry.count(views_folded=10))
+        assert sums == {}
+        if runs == 1:
+            raise sqlite3.OperationalError("once")
+
+    with counting_metrics() as sums:
+        database.in_one_commit(outer)
+    assert (runs, sums) == (2, {"vu-mi": {"views_put": 1, "views_folded": 10}})
+
+
+def test_the_metrics_of_a_commit_that_failed_do_not_count(database: Database) -> None:
+    def fail() -> None:
+        telemetry.count(views_put=1)
+        raise ValueError("a fault")
+
+    def outer() -> None:
+        with suppress(ValueError):
+            database.in_one_commit(fail)
+        telemetry.count(views_folded=1)
+
+    with counting_metrics() as sums:
+        database.in_one_commit(outer)
+        with suppress(ValueError):
+            database.in_one_commit(fail)
+    assert sums == {"vu-mi": {"views_folded": 1}}

@@ -23,7 +23,7 @@ from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 from simulation.clocks import Clock
 from simulation.standalone import standalone
-from vumi import backup
+from vumi.backups import making
 from vumi.check import check
 from vumi.check.report import FindingKind
 from vumi.engine import VIEWS_QUEUE
@@ -227,9 +227,9 @@ def test_a_file_is_correct_if_the_owner_resets_after_the_clock_is_set_back(
         owned = finding.OwnedBadge("a", SECRET, ("a",))
         changing.change(right.resources.table, owned, reset, right.resources.view_clock())
         assert [right.visit() for _ in range(2)] == [0, 1]
-        backup.make(tmp_path / "data", tmp_path / "one")
+        making.make(tmp_path / "data", tmp_path / "one")
         right.pass_time(DAY + 2 * 3_600)
         assert right.folded == right.visit(peek=True) == 2
     findings = check.check_content(tmp_path / "data")
     assert [str(one) for one in findings if one.kind is FindingKind.WRONG] == []
-    backup.make(tmp_path / "data", tmp_path / "two")
+    making.make(tmp_path / "data", tmp_path / "two")

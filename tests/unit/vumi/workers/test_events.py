@@ -20,9 +20,11 @@ from chalicelib.events.claims import LEASE_SECONDS
 from chalicelib.events.consumers import DeliveryTask
 from chalicelib.events.delivery import DeliveryResult, EventDelivery
 from chalicelib.events.event import Event, Status, Target, TargetKind, message
+from chalicelib.events.webhooks.sender import PostOutcome, Sender
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.ports import Message, Queue
 from simulation.clocks import NOON
+from simulation.logs import counting_metrics
 from simulation.queues import FakeQueue
 from simulation.resources import MISSING, GivenResources
 from simulation.scheduled_events import AT, an_event
@@ -34,6 +36,7 @@ from vumi.workers.messages import IDLE_SECONDS
 
 PATIENCE = 30.0
 VISIBILITY = 90.0
+WEBHOOKS = ("webhooks_delivered", "webhooks_refused", "webhooks_unanswered")
 
 
 @dataclass
@@ -511,3 +514,29 @@ def test_a_new_process_cancels_an_event_that_a_killed_one_claimed(world: World) 
     world.accept("e", FAST)
     assert killed.claim("e") is not None
     assert cancel(world)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "name"),
+    [
+        (PostOutcome(204), "webhooks_delivered"),
+        (PostOutcome(500), "webhooks_refused"),
+        (PostOutcome(None, "no answer"), "webhooks_unanswered"),
+    ],
+)
+def test_attempts_of_webhooks_are_counted_by_their_outcome(
+    world: World, workers: Make, outcome: PostOutcome, name: str
+) -> None:
+    class Posting(Sender):
+        def post(self, *_: object) -> PostOutcome:
+            return outcome
+
+    world.sender = Posting.__new__(Posting)
+    worker = workers(2)
+    world.accept("posted", Target(TargetKind.URL, "https://example.org/"))
+    world.accept("queued", Target(TargetKind.QUEUE, "fast"))
+    with counting_metrics() as sums:
+        until(lambda: world.status("queued") is Status.SUCCESS, worker.step)
+        worker.stop()
+    posted = {name: n for name, n in sums["fire_timers"].items() if name.startswith("webhooks")}
+    assert posted == dict.fromkeys(WEBHOOKS, 0) | {name: 1}

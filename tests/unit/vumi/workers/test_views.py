@@ -17,7 +17,7 @@ from chalicelib.views import keys
 from chalicelib.views.view import View
 from chalicelib.views.windows import marker_item
 from simulation.clocks import NOON, Clock
-from simulation.logs import logged_events
+from simulation.logs import counting_metrics, logged_events
 from simulation.standalone import standalone
 from simulation.views import AT_NOON, BADGE, put_views, shown, summary, view
 from vumi.storage.database import Database
@@ -212,3 +212,12 @@ def test_the_changes_of_badges_that_can_not_be_folded_are_delivered_again(
     changes = [marker(1), marker(2, "hubot"), marker(3)]
     assert worker.fold(changes) == [changes[0], changes[2]]
     assert table.get(Key(keys.partition("hubot"), keys.SUMMARY)) is not None
+
+
+def test_views_that_are_taken_are_counted_in_a_commit_and_outside(
+    commit: Callable[..., str], queue: CommitViewQueue
+) -> None:
+    with counting_metrics() as sums:
+        commit(YOUNG, view(place=2))
+        queue.send(YOUNG)
+    assert sums["vu-mi"]["views_taken"] == 3

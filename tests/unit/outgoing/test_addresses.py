@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.events.webhooks.addresses import (
+from chalicelib.outgoing.addresses import (
     NOT_PUBLIC_IPV4,
     NOT_PUBLIC_IPV6,
     Address,

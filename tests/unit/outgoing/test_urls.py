@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.events.webhooks.addresses import Allowed
-from chalicelib.events.webhooks.urls import (
+from chalicelib.outgoing.addresses import Allowed
+from chalicelib.outgoing.urls import (
     BadUrlError,
     Record,
     Unreachable,

@@ -1,4 +1,4 @@
-"""`backup` copies a data folder completely or not at all, and overwrites nothing unasked."""
+"""`backup` copies a data folder completely or not at all, and overwrites nothing."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ import pytest
 
 from chalicelib.storage.items import Key
 from tests.unit.vumi.check.test_check import break_page, snapshot
-from vumi import backup
-from vumi.backup import BackupError
-from vumi.check import check, report
-from vumi.check.rights import LOCK
+from vumi.backups import making
+from vumi.backups.copying import BackupError
 from vumi.storage.archive import FOLDER, UNFINISHED, FolderArchive
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -57,7 +55,7 @@ def files(folder: Path) -> list[str]:
 
 
 def test_a_backup_is_complete_and_can_be_the_data_folder(folder: Path, tmp_path: Path) -> None:
-    made = backup.make(folder, tmp_path / "one")
+    made = making.make(folder, tmp_path / "one")
     assert made.objects == 1
     assert files(tmp_path / "one") == [
         "archive/journal/malformed/one.jsonl.gz",
@@ -69,7 +67,7 @@ def test_a_backup_is_complete_and_can_be_the_data_folder(folder: Path, tmp_path:
 
 
 def test_only_its_owner_may_read_it(folder: Path, tmp_path: Path) -> None:
-    backup.make(folder, tmp_path / "one")
+    making.make(folder, tmp_path / "one")
     made = [tmp_path / "one", *(tmp_path / "one").rglob("*")]
     assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
     assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
@@ -78,7 +76,7 @@ def test_only_its_owner_may_read_it(folder: Path, tmp_path: Path) -> None:
 def test_commits_that_are_only_in_the_wal_are_in_the_backup(folder: Path, tmp_path: Path) -> None:
     with closing(Database(folder / FILE)) as database:
         SqliteTable(database).put_all([{**BADGE, "base": 8}])
-        backup.make(folder, tmp_path / "one")
+        making.make(folder, tmp_path / "one")
     assert files(tmp_path / "one")[-1] == FILE
     assert count(tmp_path / "one") == 8
 
@@ -92,61 +90,45 @@ def test_an_entry_that_moves_to_the_archive_during_a_backup_is_in_it(
         put(folder, 8)
         FolderArchive(folder / FOLDER).put("journal/malformed/two.jsonl.gz", b"left the table")
 
-    assert backup.make(folder, tmp_path / "one", on_file_copied=archived).objects == 2
+    assert making.make(folder, tmp_path / "one", on_file_copied=archived).objects == 2
     assert count(tmp_path / "one") == 7
 
 
-@pytest.mark.parametrize("mode", [0o700, 0o777])
-def test_an_older_backup_is_replaced_only_on_request(
-    folder: Path, tmp_path: Path, mode: int
-) -> None:
-    tmp_path.chmod(mode)
-    backup.make(folder, tmp_path / "one")
+def test_an_older_backup_is_never_replaced(folder: Path, tmp_path: Path) -> None:
+    making.make(folder, tmp_path / "one")
     put(folder, 8)
-    with pytest.raises(BackupError, match="one exists; give another name, or --replace"):
-        backup.make(folder, tmp_path / "one")
+    with pytest.raises(BackupError, match="one exists; give another name, or use --keep"):
+        making.make(folder, tmp_path / "one")
     assert count(tmp_path / "one") == 7
-    backup.make(folder, tmp_path / "one", replace=True)
-    assert count(tmp_path / "one") == 8
-    assert names(tmp_path) == ["data", "one"]
 
 
-@pytest.mark.parametrize("name", ["data", "", "diary", "other"])
-def test_any_other_folder_is_never_replaced(folder: Path, tmp_path: Path, name: str) -> None:
-    """The data itself, the folder that it is in, a folder of something else, data in use."""
-    (tmp_path / "diary").mkdir()
-    (tmp_path / FILE).touch()
-    (tmp_path / "diary" / "monday").touch()
-    (tmp_path / "other").mkdir()
-    put(tmp_path / "other", 1)
-    (tmp_path / "other" / LOCK).touch()
+@pytest.mark.parametrize("name", ["data", "", "data/one", "data/archive/one"])
+def test_a_backup_is_not_made_around_or_in_the_data(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
     before = files(tmp_path)
     with pytest.raises(BackupError, match="give another"):
-        backup.make(folder, tmp_path / name, replace=True)
+        making.make(folder, tmp_path / name)
     assert files(tmp_path) == before
 
 
-def test_a_wrong_file_leaves_no_backup_and_keeps_the_older_one(
-    folder: Path, tmp_path: Path
-) -> None:
-    backup.make(folder, tmp_path / "one")
+def test_a_wrong_file_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
     break_page(folder / FILE)
-    with pytest.raises(BackupError, match="the backup was removed because its check failed"):
-        backup.make(folder, tmp_path / "one", replace=True)
-    assert names(tmp_path) == ["data", "one"]
-    assert count(tmp_path / "one") == 7
+    with pytest.raises(BackupError, match=r"data was removed because its check failed: .* check"):
+        making.make(folder, tmp_path / "one")
+    assert names(tmp_path) == ["data"]
 
 
 def test_a_file_that_can_not_be_read_leaves_no_backup(folder: Path, tmp_path: Path) -> None:
     (folder / FILE).write_bytes(b"a diary, no database" * 99)
     with pytest.raises(BackupError, match="one failed: SQLite: file is not a database"):
-        backup.make(folder, tmp_path / "one")
+        making.make(folder, tmp_path / "one")
     assert names(tmp_path) == ["data"]
 
 
 def test_a_folder_that_can_not_be_created_is_reported(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(BackupError, match=r"failed: .Errno 2. No such file"):
-        backup.make(folder, tmp_path / "no" / "such")
+        making.make(folder, tmp_path / "no" / "such")
 
 
 LEFT = f".one.{'0' * 32}.part"
@@ -156,14 +138,14 @@ STRANGER = 65_534
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
 
 
-@pytest.mark.parametrize("left", [LEFT, LEFT.replace("part", "before")])
+@pytest.mark.parametrize("left", [LEFT, LEFT.replace("part", "old")])
 def test_the_next_backup_removes_what_a_killed_one_left(
     folder: Path, tmp_path: Path, left: str
 ) -> None:
     (tmp_path / left / FOLDER).mkdir(parents=True)
     (tmp_path / left).chmod(0o700)
     (tmp_path / left / FILE).write_bytes(b"half a file")
-    backup.make(folder, tmp_path / "one")
+    making.make(folder, tmp_path / "one")
     assert count(tmp_path / "one") == 7
     assert names(tmp_path) == ["data", "one"]
 
@@ -173,7 +155,7 @@ def test_two_backups_of_one_name_do_not_mix(folder: Path, tmp_path: Path) -> Non
     (tmp_path / LEFT / FILE).write_bytes(b"half a file")
     opened = os.open(tmp_path / LEFT, os.O_RDONLY)
     fcntl.flock(opened, fcntl.LOCK_EX)
-    backup.make(folder, tmp_path / "one")
+    making.make(folder, tmp_path / "one")
     os.close(opened)
     assert (tmp_path / LEFT / FILE).read_bytes() == b"half a file"
     assert count(tmp_path / "one") == 7
@@ -184,10 +166,10 @@ def test_of_two_concurrent_backups_of_one_name_the_first_to_end_stays(
 ) -> None:
     def second() -> None:
         put(folder, 8)
-        backup.make(folder, tmp_path / "one")
+        making.make(folder, tmp_path / "one")
 
     with pytest.raises(BackupError, match=r"one failed: .* Directory not empty"):
-        backup.make(folder, tmp_path / "one", on_file_copied=second)
+        making.make(folder, tmp_path / "one", on_file_copied=second)
     assert count(tmp_path / "one") == 8
     assert names(tmp_path) == ["data", "one"]
 
@@ -203,15 +185,12 @@ def victim(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", [".one.part", LEFT])
-@pytest.mark.parametrize("replace", [False, True])
 def test_a_planted_link_is_not_followed(
-    folder: Path, tmp_path: Path, victim: Path, name: str, *, replace: bool
+    folder: Path, tmp_path: Path, victim: Path, name: str
 ) -> None:
     before = files(victim)
-    if replace:
-        backup.make(folder, tmp_path / "one")
     (tmp_path / name).symlink_to(victim)
-    backup.make(folder, tmp_path / "one", replace=replace)
+    making.make(folder, tmp_path / "one")
     assert files(victim) == before
     assert count(victim) == 1
     assert (tmp_path / name).is_symlink()
@@ -224,7 +203,7 @@ def test_a_planted_folder_is_neither_used_nor_removed(
 ) -> None:
     (tmp_path / name).mkdir(mode=0o700)
     os.chown(tmp_path / name, STRANGER, STRANGER)
-    backup.make(folder, tmp_path / "one")
+    making.make(folder, tmp_path / "one")
     assert names(tmp_path / name) == []
     assert (tmp_path / "one").stat().st_uid == os.geteuid()
     assert (tmp_path / "one").stat().st_mode & 0o777 == 0o700
@@ -237,7 +216,7 @@ def test_where_others_can_rename_a_folder_of_ours_is_not_removed(
     """Another user gave the victim the name of an unfinished backup."""
     victim.rename(tmp_path / LEFT)
     tmp_path.chmod(mode)
-    backup.make(folder, tmp_path / "one")
+    making.make(folder, tmp_path / "one")
     assert count(tmp_path / LEFT) == 1
 
 
@@ -246,7 +225,7 @@ def test_a_folder_that_others_can_read_is_not_taken_for_an_unfinished_backup(
 ) -> None:
     victim.rename(tmp_path / LEFT)
     (tmp_path / LEFT).chmod(0o755)
-    backup.make(folder, tmp_path / "one")
+    making.make(folder, tmp_path / "one")
     assert count(tmp_path / LEFT) == 1
 
 
@@ -264,10 +243,10 @@ def test_a_backup_that_is_replaced_while_it_is_made_fails_and_changes_nothing(
         else:
             victim.rename(unfinished)
             unfinished.rename(victim)
-            backup.make(folder, unfinished)  # a planted copy that is correct
+            making.make(folder, unfinished)  # a planted copy that is correct
 
     with pytest.raises(BackupError, match="another user has replaced one"):
-        backup.make(folder, tmp_path / "one", on_file_copied=replaced)
+        making.make(folder, tmp_path / "one", on_file_copied=replaced)
     assert files(victim) == before
     assert count(victim) == 1
     assert names(tmp_path / "aside") == []
@@ -276,7 +255,8 @@ def test_a_backup_that_is_replaced_while_it_is_made_fails_and_changes_nothing(
 SWAP = """
 import os, sys
 from pathlib import Path
-from vumi import backup
+from vumi.backups import making
+from vumi.backups.copying import BackupError
 
 folder, target, victim = map(Path, sys.argv[1:])
 
@@ -288,8 +268,8 @@ def swap(event, arguments):
 
 sys.addaudithook(swap)
 try:
-    backup.make(folder, target)
-except backup.BackupError as error:
+    making.make(folder, target)
+except BackupError as error:
     print(error)
 """
 
@@ -301,7 +281,7 @@ def test_sqlite_writes_to_no_folder_that_replaced_the_backup(
     before = snapshot(victim)
     said = subprocess.run(  # noqa: S603  the text above
         [sys.executable, "-c", SWAP, str(folder), str(tmp_path / "one"), str(victim)],
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
         capture_output=True,
         text=True,
         check=True,
@@ -312,13 +292,13 @@ def test_sqlite_writes_to_no_folder_that_replaced_the_backup(
 
 
 def test_a_link_is_not_replaced(folder: Path, tmp_path: Path, victim: Path) -> None:
-    backup.make(folder, tmp_path / "two")
+    making.make(folder, tmp_path / "two")
     (tmp_path / "one").symlink_to(tmp_path / "two")
     with pytest.raises(BackupError, match="one is a symbolic link; give another name"):
-        backup.make(folder, tmp_path / "one", replace=True)
+        making.make(folder, tmp_path / "one")
     (tmp_path / "dangling").symlink_to(victim / "new")
     with pytest.raises(BackupError, match="dangling is a symbolic link; give another name"):
-        backup.make(folder, tmp_path / "dangling")
+        making.make(folder, tmp_path / "dangling")
 
 
 @pytest.mark.parametrize("name", [FILE, "secrets.json", "archive/journal/link"])
@@ -330,27 +310,13 @@ def test_a_link_in_the_data_folder_is_not_copied(
     (folder / name).unlink(missing_ok=True)
     (folder / name).symlink_to(tmp_path / target)
     with pytest.raises(BackupError, match=f"{name} is a symbolic link: replace it by what it"):
-        backup.make(folder, tmp_path / "one")
+        making.make(folder, tmp_path / "one")
     assert names(tmp_path) == ["data", "secret", victim.name]
-
-
-def test_a_backup_replaces_a_broken_folder(folder: Path, tmp_path: Path) -> None:
-    """The operator renames the broken folder and puts the backup in its place."""
-    with closing(Database(folder / FILE)) as database:
-        label = database.stream_label
-        backup.make(folder, tmp_path / "one")
-        SqliteTable(database).put_all([{**BADGE, "base": 8}])
-    folder.rename(tmp_path / "broken")
-    (tmp_path / "one").rename(folder)
-    assert count(folder) == 7
-    with closing(Database(folder / FILE)) as database:
-        assert database.stream_label == label
-    assert all(one.kind is not report.FindingKind.WRONG for one in check.check_content(folder))
 
 
 def test_the_copy_is_checked_as_the_file_is(folder: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(folder / FILE)) as connection, connection:
         connection.execute("UPDATE items SET ttl = 5")
     with pytest.raises(BackupError, match="its column ttl has 5"):
-        backup.make(folder, tmp_path / "one")
+        making.make(folder, tmp_path / "one")
     assert names(tmp_path) == ["data"]

@@ -16,8 +16,8 @@ from threading import Thread
 from typing import Any, TypeAlias
 from urllib.parse import quote, urlsplit
 
-from chalicelib.events.webhooks.addresses import Address, Allowed, is_public
 from chalicelib.http.errors import BadRequestError
+from chalicelib.outgoing.addresses import Address, Allowed, is_public
 from chalicelib.units import Seconds
 
 MAX_URL_CHARACTERS = 2048

@@ -1,0 +1,259 @@
+"""The guarded client: one request to a user's URL, if that may be called.
+
+It uses its own socket with the parser of http.client. So it connects to exactly the address that
+was checked (`urls.permitted`), TLS verifies the name, and one deadline covers all steps.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from chalicelib.lazy import lazy
+from chalicelib.outgoing.addresses import Address, Allowed
+from chalicelib.outgoing.urls import (
+    BadUrlError,
+    Resolver,
+    Unreachable,
+    Url,
+    check_url,
+    permitted,
+)
+from chalicelib.units import Seconds
+
+if TYPE_CHECKING:
+    import ssl
+    from http import client as http_client
+
+    from _typeshed import WriteableBuffer
+else:
+    ssl, http_client = lazy("ssl"), lazy("http.client")
+
+USER_AGENT = "vu-mi"
+CALL_SECONDS = 10.0
+MAX_ADDRESSES = 4
+"""The maximum number of addresses of a name that are tried."""
+MAX_ANSWER_BYTES = 64 * 1024
+
+
+class CallError(Exception):
+    """A request has no answer. The message says why, with no text of the answer."""
+
+
+class MalformedAnswer(Exception):
+    """The answer is not HTTP, or is too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a request; `body` is None if it could not be read to its end.
+
+    `retry_after` is the header of this name, or empty.
+    """
+
+    status: int
+    retry_after: str = ""
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The end of the time for one request, on a monotonic clock."""
+
+    at: Seconds
+    monotonic: Callable[[], Seconds]
+
+    def seconds_left(self) -> Seconds:
+        """Return the time until the deadline. Raises `TimeoutError` after it."""
+        left = self.at - self.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+@cache
+def system_trust() -> ssl.SSLContext:
+    """Load the system's authorities once; require TLS 1.2 or newer and check host names."""
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+@dataclass(frozen=True, slots=True)
+class HttpClient:
+    """The client of users' URLs.
+
+    `allowed` are the private networks that may be called. `seconds` is the time for one whole
+    request: resolving, connecting, sending and reading. Redirects are not followed, and no proxy is
+    used.
+    """
+
+    allowed: Allowed
+    resolver: Resolver = socket.getaddrinfo
+    monotonic: Callable[[], Seconds] = time.monotonic
+    trust: Callable[[], ssl.SSLContext] = system_trust
+    seconds: Seconds = CALL_SECONDS
+
+    def call(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> Answer:
+        """Send a request. Raises `CallError`, and no error of the network."""
+        try:
+            return self._exchange(method, url, headers, body)
+        except BadUrlError as refusal:
+            raise CallError(f"not called: {refusal}") from None
+        except (Unreachable, MalformedAnswer) as failure:
+            raise CallError(str(failure)) from None
+        except OSError as failure:
+            raise CallError(self._describe_error(failure)) from failure
+
+    def _exchange(
+        self, method: str, raw: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
+        deadline = Deadline(self.monotonic() + self.seconds, self.monotonic)
+        url = check_url(raw, self.allowed)
+        addresses = permitted(url, self.allowed, self.resolver, deadline.seconds_left())
+        with (
+            _connect(addresses, url.port, deadline) as plain,
+            self._secure(plain, url, deadline) as wire,
+        ):
+            _send(wire, _write_request(method, url, headers, body), deadline)
+            return read_answer(wire, deadline, method)
+
+    def _secure(self, plain: socket.socket, url: Url, deadline: Deadline) -> socket.socket:
+        if url.scheme == "http":
+            return plain
+        context = self.trust()
+        plain.settimeout(deadline.seconds_left())
+        return context.wrap_socket(plain, server_hostname=url.host)
+
+    def _describe_error(self, failure: OSError) -> str:
+        match failure:
+            case TimeoutError():
+                return f"no answer within {self.seconds:g} s"
+            case ssl.SSLCertVerificationError():
+                return f"the certificate is not accepted: {failure.verify_message}"
+            case ssl.SSLError():
+                return f"TLS failed: {failure.reason or 'no reason given'}"
+            case ConnectionRefusedError():
+                return "the connection was refused"
+            case ConnectionError():
+                return "the connection was closed before an answer"
+            case _:
+                return f"no connection: {failure.strerror or type(failure).__name__}"
+
+
+def _connect(addresses: Sequence[Address], port: int, deadline: Deadline) -> socket.socket:
+    """Connect to the first address that accepts; each has an equal share of the time left."""
+    tried = addresses[:MAX_ADDRESSES]
+    for left, address in zip(range(len(tried), 0, -1), tried, strict=True):
+        try:
+            return _dial(address, port, deadline.seconds_left() / left)
+        except OSError:
+            if left == 1:
+                raise
+    raise Unreachable("the name has no address")
+
+
+def _dial(address: Address, port: int, seconds: Seconds) -> socket.socket:
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6  # noqa: PLR2004
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(seconds)
+        connection.connect((str(address), port))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _write_request(method: str, url: Url, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    fields = {
+        "Host": url.authority,
+        "User-Agent": USER_AGENT,
+        "Accept": "*/*",
+        "Connection": "close",
+        **({} if body is None else {"Content-Length": str(len(body))}),
+        **headers,
+    }
+    lines = [f"{method} {url.target} HTTP/1.1", *(f"{name}: {fields[name]}" for name in fields)]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + (body or b"")
+
+
+def _send(wire: socket.socket, request: bytes, deadline: Deadline) -> None:
+    """Send a request by the deadline; `SSLSocket.sendall` restarts its timeout at each part."""
+    left = memoryview(request)
+    while left:
+        wire.settimeout(deadline.seconds_left())
+        left = left[wire.send(left) :]
+
+
+class _SharedReader(io.BufferedReader):
+    """A reader that stays open: each of several answers closes it when it is collected."""
+
+    def close(self) -> None:
+        """Leave the stream open; the socket under it is closed by its owner."""
+
+
+class _Answer(io.RawIOBase):
+    """A stream of up to 64 KiB from a socket until the deadline, which `HTTPResponse` reads."""
+
+    def __init__(self, wire: socket.socket, deadline: Deadline) -> None:
+        self._wire = wire
+        self._deadline = deadline
+        self._left = MAX_ANSWER_BYTES
+        self._reader = _SharedReader(self)
+
+    def makefile(self, _mode: str) -> io.BufferedIOBase:
+        return self._reader
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        room = memoryview(buffer)[: self._left]
+        if not room:
+            raise MalformedAnswer(f"the answer is longer than {MAX_ANSWER_BYTES // 1024} KiB")
+        self._wire.settimeout(self._deadline.seconds_left())
+        received = self._wire.recv_into(room)
+        self._left -= received
+        return received
+
+
+def read_answer(wire: socket.socket, deadline: Deadline, method: str = "POST") -> Answer:
+    """Read an answer. The head alone is an answer. Raises `MalformedAnswer` and `OSError`."""
+    answer = cast("socket.socket", _Answer(wire, deadline))
+    try:
+        response = http_client.HTTPResponse(answer, method=method)
+        response.begin()
+        while response.status < 200:  # noqa: PLR2004  an answer before the final one
+            response = http_client.HTTPResponse(answer, method=method)
+            response.begin()
+    except ConnectionError:
+        raise
+    except http_client.HTTPException:
+        raise MalformedAnswer("the answer is not HTTP") from None
+    return Answer(response.status, response.headers.get("Retry-After", ""), _read_body(response))
+
+
+def _read_body(response: http_client.HTTPResponse) -> bytes | None:
+    """Read a body to its end, so that the receiver can finish its work; None if that fails.
+
+    `_Answer` limits its bytes and its time. `HTTPResponse` raises many kinds of errors for a
+    malformed chunk.
+    """
+    with suppress(Exception):
+        return response.read(MAX_ANSWER_BYTES)
+    return None
+
+
+def describe_refusal(status: int) -> str:
+    """Describe a status that is not a success."""
+    redirect = 300 <= status <= 399  # noqa: PLR2004
+    return f"answered {status}" + (", and redirects are not followed" if redirect else "")

@@ -1,0 +1,186 @@
+"""The proof of ownership: whoever can put a line into a public file owns the badge of its id.
+
+The requester has a random key, and the file has a digest of it, the challenge. So readers of the
+file can't use the proof, and nothing is stored until it is found. The owner's secret is derived
+from the key, so a repeated request has the same answer.
+
+A proof counts for the badge that the id names now, with all names. If the owner has proven a later
+name of the badge, proofs of earlier names are refused: whoever gets the old name of a renamed
+repository does not get its badge.
+
+An id is looked for at most once in `LOOK_SECONDS`, and everybody shares what was found. So a
+stranger who asks all the time delays the owner by this time at most, and can't lock them out.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chalicelib.http.errors import ClientError
+from chalicelib.http.tokens import digest
+from chalicelib.lazy import lazy
+from chalicelib.storage.conditions import unchanged
+from chalicelib.storage.items import Item, Key, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed, Put
+from chalicelib.units import Seconds
+from chalicelib.views.owners.claiming import SECRET_BYTES, ClaimedBadge, replace_owner
+from chalicelib.views.owners.errors import OwnerError, TakenError
+from chalicelib.views.owners.finding import OwnedBadge, look_up
+from chalicelib.views.owners.places import Place
+
+if TYPE_CHECKING:
+    from chalicelib.outgoing import fetching
+    from chalicelib.outgoing.fetching import Fetcher
+else:
+    fetching = lazy("chalicelib.outgoing.fetching")
+
+PARTITION = "PROOF#"
+SORT = "PROOF"
+LOOK_SECONDS = 10
+"""The shortest time between two fetches for one id."""
+KEEP_SECONDS = 3_600
+"""The time after which TTL removes what was found."""
+MAX_CHALLENGES = 100
+"""Challenges of a file that are kept for the requests of others."""
+KEY = re.compile("[A-Za-z0-9_-]{43}")
+"""A key as `new_token` makes it."""
+CHALLENGE = re.compile("vu-mi-[0-9a-f]{64}")
+MISSING = "the file does not have this line"
+
+
+class NotProvenError(OwnerError):
+    """The file of a proof does not have the challenge."""
+
+    status = 409
+    code = "not_proven"
+
+    def __init__(self, challenge: str, url: str, found: str) -> None:
+        super().__init__(
+            f"the proof was not found: {found}. Add the line {challenge} to the file at {url}, and"
+            " send the same request again"
+        )
+        self.details = {"challenge": challenge, "url": url, "found": found}
+
+
+class TooSoonError(ClientError):
+    """The proof of this id was looked for a moment ago."""
+
+    status = 429
+    code = "too_many_requests"
+
+    def __init__(self, seconds: int, found: str) -> None:
+        super().__init__(
+            f"the proof of this id was looked for a moment ago ({found}): try again in {seconds} s"
+        )
+        self.headers = {"Retry-After": str(seconds)}
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A proof that is asked for: the id, the requester's key, and their own digest or none."""
+
+    badge_id: str
+    key: str = field(repr=False)
+    own_digest: str = ""
+
+    @property
+    def challenge(self) -> str:
+        """Return the line that the file must have; it does not tell the key."""
+        text = f"vu-mi proof 1\n{self.badge_id}\n{self.key}"
+        return "vu-mi-" + hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def secret(self) -> str:
+        """Return the secret of the badge, or an empty text if the owner has a digest."""
+        if self.own_digest:
+            return ""
+        message = f"vu-mi secret 1\n{self.badge_id}"
+        derived = hmac.digest(self.key.encode(), message.encode(), "sha256")
+        return base64.urlsafe_b64encode(derived[:SECRET_BYTES]).decode()
+
+    @property
+    def digest(self) -> str:
+        return self.own_digest or digest(self.secret)
+
+
+@dataclass(frozen=True, slots=True)
+class ProofSearch:
+    """The search for proofs, with what it needs: the clocks of this process, and the network."""
+
+    table: Table
+    fetcher: Callable[[], Fetcher]
+    clock: Callable[[], Seconds]
+
+    def prove(self, proof: Proof, place: Place, now: Seconds) -> ClaimedBadge:
+        """Give a badge to whoever has proven its id; the badge keeps everything else.
+
+        A repeated request of the owner has the same answer, without a search. Raises `OwnerError`,
+        `TooSoonError`, `BusyError` and `StorageError`.
+        """
+        owned = look_up(self.table, proof.badge_id)
+        if not (owned.is_claimed and hmac.compare_digest(owned.digest, proof.digest)):
+            _check_rank(owned, proof.badge_id)
+            self._find(proof, place)
+            replace_owner(
+                self.table,
+                proof.badge_id,
+                {"digest": proof.digest, "proven": proof.badge_id},
+                now,
+                check=lambda owned: _check_rank(owned, proof.badge_id),
+            )
+        return ClaimedBadge(proof.badge_id, proof.secret)
+
+    def _find(self, proof: Proof, place: Place) -> None:
+        """Return if the proof is there. Raises `NotProvenError` and `TooSoonError`."""
+        key, now = Key(PARTITION + proof.badge_id, SORT), int(self.clock())
+        earlier = self.table.get(key) or {}
+        wait = LOOK_SECONDS - abs(now - number(earlier, "at"))
+        if wait > 0:
+            if proof.challenge in _challenges_of(earlier):
+                return
+            raise TooSoonError(wait, text(earlier, "found") or "it is being looked for")
+        look: Item = {"PK": key.pk, "SK": key.sk, "at": now, "ttl": now + KEEP_SECONDS}
+        try:
+            self.table.write(Put(look, unchanged("at", number(earlier, "at"))))
+        except ConditionFailed:
+            raise TooSoonError(LOOK_SECONDS, "it is being looked for") from None
+        challenges, found = self._fetch(place)
+        self.table.write(
+            Put({**look, "found": found, "challenges": [*challenges[:MAX_CHALLENGES]]})
+        )
+        if proof.challenge not in challenges:
+            raise NotProvenError(proof.challenge, place.url, found)
+
+    def _fetch(self, place: Place) -> tuple[Sequence[str], str]:
+        """Return the challenges in the file at a place, and a description of what was found."""
+        try:
+            body = self.fetcher().fetch(place.url, is_listed=place.is_listed)
+        except fetching.FetchError as failure:
+            return (), str(failure)
+        lines = (line.strip() for line in body.decode(errors="replace").splitlines())
+        return [line for line in lines if CHALLENGE.fullmatch(line)], MISSING
+
+
+def _challenges_of(look: Item) -> Sequence[str]:
+    found = look.get("challenges", [])
+    return [str(one) for one in found] if isinstance(found, list) else []
+
+
+def _check_rank(owned: OwnedBadge, name: str) -> None:
+    """Raise `TakenError` if the owner has proven a later name of the badge."""
+    if owned.proven and _rank(owned, owned.proven) > _rank(owned, name):
+        raise TakenError(
+            f"the owner of {name} has proven a later name of the badge: ask the operator"
+        )
+
+
+def _rank(owned: OwnedBadge, name: str) -> int:
+    """Return the position of a name among all, the current one last."""
+    return max((place for place, one in enumerate(owned.names) if one == name), default=0)

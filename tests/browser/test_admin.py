@@ -1,0 +1,281 @@
+"""The operator's page in a real browser: its token, its numbers, and all that can go wrong."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, expect
+
+from tests.browser.operators import EVIL_IDS, NO_NUMBER, Operator, Served, filled, operator_of
+from tests.end_to_end.server import create_token, running
+
+BADGES = 10_000
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+
+
+@pytest.fixture(scope="module")
+def filled_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Start a server with 10,000 badges, evil ids, dead letters and failed events, and a token."""
+    folder = tmp_path_factory.mktemp("filled")
+    filled(folder, BADGES)
+    with running(folder) as started:
+        yield Served(started, folder, create_token(folder, "operator"))
+
+
+@pytest.fixture(scope="module")
+def empty_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("empty")
+    with running(folder) as started:
+        yield Served(started, folder, create_token(folder, "operator"))
+
+
+@pytest.fixture
+def operator(browser: Browser, filled_server: Served) -> Iterator[Operator]:
+    with operator_of(browser, filled_server) as opened:
+        yield opened
+        assert opened.visit.complaints == []
+
+
+def test_a_token_opens_the_page_for_this_tab_only(operator: Operator) -> None:
+    page = operator.page
+    operator.open()
+    expect(page.locator("#sum-badges")).to_have_text("10,000")
+    assert page.evaluate("document.cookie") == ""
+    assert page.evaluate("Object.values(localStorage)") == []
+    assert operator.token not in page.content()
+    page.reload()
+    expect(page.locator("#sum-badges")).to_have_text("10,000")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.get_by_label("Token")).to_be_visible()
+
+
+def test_forgetting_the_token_removes_all_numbers(operator: Operator) -> None:
+    page = operator.open().page
+    page.get_by_role("button", name="Forget the token").click()
+    expect(page.get_by_label("Token")).to_be_focused()
+    assert page.evaluate("sessionStorage.length") == 0
+    page.reload()
+    expect(page.get_by_label("Token")).to_be_visible()
+    expect(page.locator("#badges-card")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [
+        ("", "Give a token."),
+        ("short", "This is no token: it has 43 letters, digits, - and _."),
+        ("x" * 43, "The server refuses this token: this token opens nothing here"),
+    ],
+)
+def test_a_wrong_token_is_refused_in_words(operator: Operator, token: str, says: str) -> None:
+    page = operator.type_token(token)
+    expect(page.locator("#token-said")).to_have_text(says)
+    expect(page.get_by_label("Token")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Token")).to_be_focused()
+    expect(page.locator("#badges-card")).to_be_hidden()
+    operator.expect_complaints("403" if len(token) == 43 else "")
+
+
+def test_a_users_token_does_not_open_the_page(operator: Operator) -> None:
+    page = operator.type_token(create_token(operator.served.folder, "eva", USER))
+    expect(page.locator("#token-said")).to_contain_text("The server refuses this token: the token")
+    operator.expect_complaints("403")
+
+
+def test_a_token_that_is_revoked_closes_the_page(operator: Operator) -> None:
+    page = operator.open().page
+    page.route("**/admin/data", lambda route: route.fulfill(status=403, json=refused()))
+    page.evaluate("() => load()")
+    expect(page.locator("#token-said")).to_have_text("The server refuses this token: revoked")
+    operator.expect_complaints("403")
+
+
+def refused() -> dict[str, Any]:
+    return {"error": {"code": "forbidden", "message": "revoked"}}
+
+
+def test_the_page_has_the_sums_the_queues_and_the_failed_events(operator: Operator) -> None:
+    page = operator.open().page
+    expect(page.locator("#sum-total")).to_have_text(re.compile(r"^[\d,]{10,}$"))
+    expect(page.locator("#file-bytes")).to_have_text(re.compile(r"MiB$"))
+    expect(page.locator("#file-said")).to_have_text(re.compile(r"^\+\S+ KiB a day over \d+ days$"))
+    expect(page.locator("#queues tr")).to_have_count(2)
+    expect(page.locator("#queues")).to_contain_text("vu-mi-views03")
+    expect(page.locator("#queues-said")).to_contain_text("vumi redrive")
+    expect(page.locator("#events-count")).to_have_text("the latest 20 of 25")
+    expect(page.locator("#events li").first).to_contain_text("ev-0 to https://example.com/0")
+    expect(page.locator("#events li").first).to_contain_text("500 <b>no</b>")
+    expect(page.locator("#events-said")).to_contain_text("vumi redrive-events")
+    expect(page.locator("#server")).to_have_text(re.compile(r"^Version \S+, up \d+ min$"))
+
+
+def test_evil_ids_are_text_and_stay_in_their_cell(operator: Operator) -> None:
+    page = operator.open().page
+    for badge_id in EVIL_IDS:
+        operator.search(badge_id)
+        expect(page.locator("#rows tr")).to_have_count(1)
+        [shown] = page.locator("#rows bdi").all_text_contents()
+        assert shown == badge_id
+        address = page.locator("#rows a").evaluate("link => link.href")
+        assert address.startswith(f"{operator.visit.root}/#id=")
+        assert decoded(page, address) == badge_id
+    assert page.locator("#rows script, #rows img, #rows b").count() == 0
+
+
+def decoded(page: Page, address: str) -> str:
+    """Return the id that the page of badges reads from an address."""
+    text: str = page.evaluate(
+        "link => new URLSearchParams(new URL(link).hash.slice(1)).get('id')", address
+    )
+    return text
+
+
+def test_badges_are_sorted_searched_and_paged(operator: Operator) -> None:
+    page = operator.open().page
+    expect(page.locator("#range")).to_contain_text("1 to 50 of 10,000, as of ")
+    assert descending(operator.numbers("total"))
+    page.get_by_role("button", name="Today").click()
+    expect(page.locator("th[aria-sort]")).to_have_text("Today")
+    assert page.url.endswith("/admin#sort=today")
+    operator.settle()
+    assert descending(operator.numbers("today"))
+
+    operator.search("GROUP-7/")
+    expect(page.locator("#range")).to_contain_text("1 to 50 of 100, as of ")
+    first = page.locator("#rows bdi").all_text_contents()
+    assert all("group-7/" in name for name in first)
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator("#range")).to_contain_text("51 to 100 of 100")
+    expect(page.get_by_role("button", name="Next")).to_be_disabled()
+    expect(page.get_by_role("button", name="Previous")).to_be_focused()
+    assert not set(first) & set(page.locator("#rows bdi").all_text_contents())
+
+    page.reload()
+    expect(page.locator("#range")).to_contain_text("51 to 100 of 100")
+    expect(page.get_by_label("Search in the names")).to_have_value("GROUP-7/")
+    operator.search("no such badge")
+    expect(page.locator("#none")).to_have_text("No name of a badge contains “no such badge”.")
+
+
+def descending(numbers: list[int]) -> bool:
+    return len(numbers) == 50 and numbers == sorted(numbers, reverse=True)
+
+
+def test_a_sparkline_has_a_bar_for_each_day_with_views(operator: Operator) -> None:
+    page = operator.open().page
+    operator.search("sparkling")
+    spark = page.get_by_role("img", name="6 views in 30 days")
+    expect(spark).to_be_visible()
+    assert spark.locator("path.bars").get_attribute("d").count("M") == 3  # type: ignore[union-attr]
+
+
+def test_a_refresh_keeps_the_focus_and_stops_in_a_hidden_tab(operator: Operator) -> None:
+    page = operator.page
+    page.clock.install()
+    operator.open()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.locator("#rows a").nth(3).focus()
+    focused = page.evaluate("document.activeElement.textContent")
+    with page.expect_response("**/admin/data/badges?**"):
+        page.clock.run_for(10_000)
+    operator.settle()
+    assert page.evaluate("document.activeElement.textContent") == focused
+
+    page.evaluate(
+        "Object.defineProperty(document, 'hidden', {value: true});"
+        "document.dispatchEvent(new Event('visibilitychange'))"
+    )
+    asked.clear()
+    page.clock.run_for(60_000)
+    assert asked == []
+
+
+def test_a_server_that_does_not_answer_leaves_the_last_numbers(operator: Operator) -> None:
+    page = operator.page
+    page.clock.install()
+    operator.open()
+    page.route("**/admin/data**", lambda route: route.abort())
+    page.clock.run_for(10_000)
+    expect(page.locator("#notice")).to_have_text(
+        "The server does not answer. This page tries again every 10 seconds."
+    )
+    expect(page.locator("#rows tr")).to_have_count(50)
+    page.unroute("**/admin/data**")
+    page.clock.run_for(10_000)
+    expect(page.locator("#notice")).to_be_hidden()
+    operator.visit.complaints.clear()
+
+
+@pytest.mark.parametrize(
+    ("failure", "says"),
+    [("", "The badges are being added up."), ("disk is full", "could not be added up: disk is")],
+)
+def test_numbers_that_are_not_there_yet_are_waited_for(
+    operator: Operator, failure: str, says: str
+) -> None:
+    failed = {"failure": failure} if failure else {}
+
+    def not_ready(route: Route) -> None:
+        route.fulfill(json={"overview": {"ready": False, **failed}})
+
+    page = operator.page
+    page.clock.install()
+    page.route("**/admin/data/badges**", not_ready)
+    operator.type_token(operator.token)
+    expect(page.locator("#none")).to_contain_text(says)
+    expect(page.locator("#sum-total")).to_have_text(NO_NUMBER)
+    page.unroute("**/admin/data/badges**")
+    page.clock.run_for(10_000 if failure else 1_000)
+    expect(page.locator("#rows tr")).to_have_count(50)
+
+
+def test_without_badges_the_page_says_how_to_make_one(
+    browser: Browser, empty_server: Served
+) -> None:
+    with operator_of(browser, empty_server) as opened:
+        page = opened.open().page
+        expect(page.locator("#none")).to_have_text(
+            "There is no badge yet. The first view of an id makes its badge."
+        )
+        expect(page.locator("#queues-said")).to_contain_text("All queues are empty")
+        expect(page.locator("#events-said")).to_have_text("No event has failed.")
+        expect(page.locator("#file-said")).to_have_text("Its growth is known from tomorrow on.")
+        assert opened.visit.complaints == []
+
+
+@pytest.mark.parametrize("state", ["door", "badges", "search", "stale"])
+@pytest.mark.parametrize(("scheme", "size"), [("light", (1200, 800)), ("dark", (360, 740))])
+def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
+    browser: Browser, filled_server: Served, scheme: Any, size: Any, state: str
+) -> None:
+    with operator_of(browser, filled_server, color_scheme=scheme, size=size) as opened:
+        page = opened.page
+        if state == "door":
+            opened.type_token("short")
+        else:
+            opened.open()
+        if state == "search":
+            opened.search(EVIL_IDS[-1][:20])
+        if state == "stale":
+            page.evaluate("() => { complain('The server does not answer.'); }")
+            page.evaluate("() => document.getElementById('inside').classList.add('stale')")
+        assert opened.visit.find_barriers() == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+
+
+def test_the_page_is_used_with_the_keyboard_alone(operator: Operator) -> None:
+    page = operator.page
+    operator.visit.open("admin")
+    page.keyboard.press("Tab")
+    page.keyboard.type(operator.token)
+    page.keyboard.press("Enter")
+    expect(page.locator("#rows tr")).to_have_count(50)
+    expect(page.get_by_label("Search in the names")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("th[aria-sort]")).to_have_text("Now")

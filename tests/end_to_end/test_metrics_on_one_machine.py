@@ -1,0 +1,169 @@
+"""The metrics and the access log of a real server."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.end_to_end.server import Server, create_token, running
+from tests.unit.vumi.metrics.reading import parse
+from vumi.metrics import catalogue
+from vumi.metrics.families import CONTENT_TYPE, Kind, Metric
+
+USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+METRICS = [one for one in vars(catalogue).values() if isinstance(one, Metric)]
+SUFFIXES = {Kind.COUNTER: [""], Kind.GAUGE: [""], Kind.HISTOGRAM: ["_bucket", "_sum", "_count"]}
+SAMPLES = {f"{one.name}{suffix}" for one in METRICS for suffix in SUFFIXES[one.kind]}
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+def scrape(server: Server, headers: Mapping[str, str] = NO_HEADERS) -> tuple[int, str]:
+    status, _, body = server.request("/metrics", headers=headers)
+    return status, body.decode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[Server]:
+    """Yield a server that has counted views and refused and failed requests."""
+    with running(folder, ACCESS_LOG="on", CLIENT_NEW_IDS_PER_MINUTE="3") as server:
+        for badge_id in ("secret/a", "secret/a", "secret/b", "secret/c", "secret/d"):
+            server.badge(badge_id, "&label=secret-label")
+        server.badge("secret/a", "&peek=1")
+        server.request("/api/v1/views?id=secret", method="HEAD")
+        server.request("/secret-path?secret=query", method="BREW")
+        server.request("/api/v1/events/secret-event", headers={"User-Agent": "secret-agent"})
+        yield server
+
+
+@pytest.fixture(scope="module")
+def scraped(server: Server) -> str:
+    status, text = scrape(server)
+    assert status == 200
+    return text
+
+
+def test_prometheus_reads_every_metric_of_the_catalogue(server: Server, scraped: str) -> None:
+    _, headers, _ = server.request("/metrics")
+    assert headers["Content-Type"] == CONTENT_TYPE
+    found = {one.name: one for one in text_string_to_metric_families(scraped)}
+    for metric in METRICS:
+        family = found.pop(metric.name.removesuffix("_total"))
+        assert (family.type, family.documentation) == (metric.kind, metric.meaning)
+        for sample in family.samples:
+            assert sample.labels.keys() - {"le"} == set(metric.labels)
+            assert sample.name in SAMPLES
+    assert not found
+
+
+def test_names_follow_the_conventions_of_prometheus() -> None:
+    """Source: Prometheus documentation, "Metric and label naming"."""
+    for metric in METRICS:
+        assert re.fullmatch(r"(vumi|process)(_[a-z]+)+", metric.name)
+        assert metric.name.endswith("_total") == (metric.kind is Kind.COUNTER)
+        assert not re.search("_(ms|milliseconds|kb|mb|percent|minutes)(_|$)", metric.name)
+        assert metric.meaning.endswith(".")
+    assert len({metric.name for metric in METRICS}) == len(METRICS)
+
+
+def test_the_metrics_count_what_happened(scraped: str) -> None:
+    found = parse(scraped)
+    requests = 'vumi_http_requests_total{method="%s",route="%s",status="%s"}'
+    assert found[requests % ("GET", "/api/v1/views", 200)] == 6
+    assert found[requests % ("HEAD", "/api/v1/views", 200)] == 1
+    assert found[requests % ("other", "none", 404)] == 1
+    assert found[requests % ("GET", "/api/v1/events/{event_id}", 401)] == 1
+    assert found["vumi_views_taken_total"] == found["vumi_views_stored_total"] == 4
+    assert found['vumi_limit_refusals_total{limit="new_id"}'] == 1
+    assert found['vumi_log_events_total{event="token_refused",level="WARNING"}'] == 1
+    assert found["vumi_commit_requests_sum"] == found["vumi_commit_requests_count"] == 9
+    assert found['vumi_http_request_duration_seconds_count{route="/api/v1/views"}'] == 7
+    assert found["vumi_storage_up"] == 1
+    assert found["vumi_fold_lag_seconds"] == 0
+    assert found["vumi_file_size_bytes"] > 0
+
+
+def test_no_metric_has_an_id_or_anything_of_a_client(scraped: str) -> None:
+    assert "secret" not in scraped
+    assert "127.0.0.1" not in scraped
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"X-Forwarded-For": "127.0.0.1"},
+        {"Via": "1.1 proxy"},
+        {"Forwarded": "for=127.0.0.1"},
+        {"X-Real-IP": "127.0.0.1"},
+        {"Host": "badges.example.org"},
+        {"Origin": "http://localhost:3000"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Connection": "close"},
+    ],
+)
+def test_a_request_that_may_come_through_a_proxy_or_a_page_needs_a_token(
+    server: Server, folder: Path, headers: dict[str, str]
+) -> None:
+    assert scrape(server, headers)[0] == 401
+    name = next(iter(headers)).lower()
+    operators = create_token(folder, name)
+    assert scrape(server, {**headers, "Authorization": f"Bearer {operators}"})[0] == 200
+    users = create_token(folder, f"{name}-user", USER)
+    assert scrape(server, {**headers, "Authorization": f"Bearer {users}"})[0] == 403
+
+
+def test_the_setting_token_asks_every_request_for_one(tmp_path: Path) -> None:
+    with running(tmp_path, METRICS="token") as server:
+        assert scrape(server)[0] == 401
+        token = create_token(tmp_path, "scraper")
+        assert scrape(server, {"Authorization": f"Bearer {token}"})[0] == 200
+
+
+def test_folded_views_and_delivered_events_are_counted(tmp_path: Path) -> None:
+    short = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "5"}
+    with running(tmp_path, **short) as run:
+        token = create_token(tmp_path, "operator")
+        event = json.dumps({"delay": 0, "target": {"log": True}})
+        bearer = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        assert run.request("/api/v1/events", "POST", event, bearer)[0] == 201
+        for _ in range(3):
+            run.badge("folded")
+        found: dict[str, float] = {}
+        while found.get('vumi_views_folded_total{cause="marker"}') != 3 or not delivered(found):
+            found = parse(scrape(run)[1])
+        assert found["vumi_event_lateness_seconds_count"] == 1
+        assert found["vumi_views_stored_total"] == 3
+
+
+def delivered(found: Mapping[str, float]) -> bool:
+    return found['vumi_events_total{outcome="delivered"}'] == 1
+
+
+def test_the_access_log_has_no_part_of_a_request_but_its_route(tmp_path: Path) -> None:
+    with running(tmp_path, ACCESS_LOG="on") as server:
+        server.badge("secret/a", "&label=secret")
+        secrets = dict.fromkeys(("User-Agent", "Referer", "Cookie", "X-Forwarded-For"), "secret")
+        server.request("/secret", "BREW", headers=secrets)
+        _, _, errors = server.stop(signal.SIGTERM)
+    lines: list[dict[str, Any]] = [json.loads(line) for line in errors.splitlines()]
+    for line in lines:
+        assert line.pop("timestamp")
+        assert line.pop("duration_ms") > 0
+        assert line.pop("bytes") > 0
+    logged = {"function": "vu-mi", "level": "INFO", "message": "request_answered"}
+    assert lines == [
+        {**logged, "method": "GET", "route": "/api/v1/views", "status": 200},
+        {**logged, "method": "other", "route": "none", "status": 404},
+    ]

@@ -1,0 +1,187 @@
+"""The proof of a badge's owner on a real `python -m vumi`, with a real host of files.
+
+The host has HTTP and HTTPS. The server looks where its setting `PROOFS` says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from tests.authority import Authority
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
+
+ID = "octocat/hello"
+BADGES = "/api/v1/badges"
+KEY = "k" * 43
+
+
+@dataclass
+class Host:
+    """A host of files by path; `asked` records the paths of its requests."""
+
+    port: int
+    files: dict[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    hanging: threading.Event = field(default_factory=threading.Event)
+
+
+@contextmanager
+def hosting(tls: ssl.SSLContext | None = None) -> Iterator[Host]:
+    """Run a host; files of `hang` get no answer while it runs, files of `moved` a redirect."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            host.asked.append(self.path)
+            if self.path.startswith("/hang/"):
+                host.hanging.wait()
+            text = host.files.get(self.path)
+            missing = 301 if self.path.startswith("/moved/") else 404
+            self.send_response(missing if text is None else 200)
+            self.send_header("Location", f"/{ID}/.vu-mi")
+            self.end_headers()
+            self.wfile.write((text or "").encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    class Files(ThreadingHTTPServer):
+        daemon_threads = True
+
+    with Files(("127.0.0.1", 0), Handler) as server:
+        if tls:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
+        host = Host(server.server_address[1])
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield host
+        finally:
+            host.hanging.set()
+            server.shutdown()
+            thread.join()
+
+
+def settings(host: Host, scheme: str = "http", **more: str) -> dict[str, str]:
+    url = f"{scheme}://127.0.0.1:{host.port}/{{owner}}/{{name}}/.vu-mi"
+    own = {"PROOFS": f"{{owner}}/{{name}}={url}", "WEBHOOK_ALLOW": "127.0.0.0/8"}
+    return own | {"CLIENT_PROOFS_PER_MINUTE": "0"} | more
+
+
+def post(server: Server, **fields: Any) -> tuple[int, dict[str, Any]]:
+    status, _, body = server.request(BADGES, "POST", json.dumps(fields))
+    return status, json.loads(body)
+
+
+def own(server: Server, method: str, secret: str, **fields: Any) -> tuple[int, dict[str, Any]]:
+    body = json.dumps(fields) if fields else None
+    headers = {"Authorization": f"Bearer {secret}"}
+    status, _, answer = server.request(f"{BADGES}?id={ID}", method, body, headers)
+    return status, json.loads(answer)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_badge_with_views_is_proven_and_handed_over(tmp_path: Path, scheme: str) -> None:
+    authority = Authority.create(tmp_path)
+    tls = authority.server(x509.IPAddress(ip_address("127.0.0.1"))) if scheme == "https" else None
+    data, trust = tmp_path / "data", {"SSL_CERT_FILE": str(authority.file())}
+    with hosting(tls) as host, running(data, **settings(host, scheme), **trust) as server:
+        assert server.badge(ID)["message"] == "0"
+        status, refused = post(server, id=ID)
+        assert (status, refused["error"]["code"]) == (409, "taken")
+        status, asked = post(server, id=ID, proof=True)
+        assert status == 202
+        assert asked["url"] == f"{scheme}://127.0.0.1:{host.port}/{ID}/.vu-mi"
+        host.files[f"/{ID}/.vu-mi"] = f"# badges\n{asked['challenge']}\n"
+        [first, second] = [post(server, id=ID, proof=asked["proof"]) for _ in range(2)]
+        assert first == second == (201, {"id": ID, "secret": first[1]["secret"]})
+        assert host.asked == [f"/{ID}/.vu-mi"]
+        secret = first[1]["secret"]
+        shown = own(server, "GET", secret)[1]
+        assert (shown["count"], shown["proven"]) == (1, ID)
+        theirs = hashlib.sha256(b"theirs").hexdigest()
+        for _ in range(2):
+            assert own(server, "PATCH", secret, digest=theirs) == (200, {"id": ID})
+        assert own(server, "GET", secret)[0] == 403
+        assert own(server, "GET", "theirs")[1]["count"] == 1
+        status, out, err = server.stop()
+    assert status == 0
+    written = [out.encode(), err.encode(), *(p.read_bytes() for p in data.iterdir() if p.is_file())]
+    for told in (secret, asked["proof"]):
+        assert not [text for text in written if told.encode() in text]
+
+
+def test_the_answer_says_what_was_found(tmp_path: Path) -> None:
+    with hosting() as host, running(tmp_path, **settings(host)) as server:
+        host.files["/octocat/other/.vu-mi"] = "vu-mi-" + "0" * 64
+        for badge_id, found in (
+            ("octocat/none", "there is no file (answered 404)"),
+            ("moved/hello", "answered 301, and redirects are not followed"),
+            ("octocat/other", "the file does not have this line"),
+        ):
+            status, refused = post(server, id=badge_id, proof=KEY)
+            assert (status, refused["error"]["code"]) == (409, "not_proven")
+            assert refused["error"]["found"] == found
+        body = json.dumps({"id": "octocat/other", "proof": KEY})
+        status, headers, answer = server.request(BADGES, "POST", body)
+        assert (status, json.loads(answer)["error"]["code"]) == (429, "too_many_requests")
+        assert 1 <= int(headers["Retry-After"]) <= 10
+        status, refused = post(server, id="https://example.org/", proof=True)
+        assert (status, refused["error"]["code"]) == (400, "not_provable")
+
+
+def test_hosts_that_hang_leave_badges_alone(tmp_path: Path) -> None:
+    """Eight fetches may wait; others are refused, and badges are counted meanwhile."""
+    answers: list[str] = []
+    with hosting() as host, running(tmp_path, **settings(host)) as server:
+
+        def ask(place: int) -> None:
+            status, refused = post(server, id=f"hang/{place}", proof=KEY)
+            answers.append(refused["error"].get("found") or str(status))
+
+        threads = [threading.Thread(target=ask, args=(place,)) for place in range(12)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            while thread.is_alive():
+                server.badge(ID)
+                thread.join(0.05)
+        assert sorted(answers) == [*["503"] * 4, *["no answer within 5 s"] * 8]
+        assert len(host.asked) == 8
+        assert server.peek(ID) > 0
+
+
+def test_a_stranger_reaches_no_private_host(tmp_path: Path) -> None:
+    """Also if webhooks may call it, because a stranger chooses the host of the id."""
+    with running(tmp_path, WEBHOOK_ALLOW="127.0.0.0/8,::1") as server:
+        for badge_id in ("https://localhost/", "https://127.0.0.1/", "https://[::1]/"):
+            status, refused = post(server, id=badge_id, proof=KEY)
+            assert (status, refused["error"]["code"]) == (400, "not_provable")
+
+
+def test_a_client_proves_a_number_of_badges(tmp_path: Path) -> None:
+    more = {"CLIENT_PROOFS_PER_MINUTE": "2", "TRUSTED_PROXIES": "127.0.0.1"}
+    with running(tmp_path, **more) as server:
+        forwarded = {"X-Forwarded-For": "203.0.113.9"}
+        body = json.dumps({"id": ID, "proof": True})
+        statuses = [server.request(BADGES, "POST", body, forwarded)[0] for _ in range(3)]
+        assert statuses == [202, 202, 429]
+
+
+def test_a_wrong_place_is_reported_at_the_start(tmp_path: Path) -> None:
+    process = start(tmp_path, PROOFS="{owner}=ftp://example.org/")
+    _, err = process.communicate(timeout=PATIENCE_SECONDS)
+    assert process.returncode == 1
+    assert "PROOFS must be off, or PATTERN=URL" in err

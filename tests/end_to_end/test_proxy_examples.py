@@ -1,0 +1,192 @@
+"""The example files of nginx and Caddy, as an operator would run them.
+
+Only ports, paths of certificates and the upstream are others. curl is the client, by HTTP/2.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from simulation.environment import ROOT, free_port
+from simulation.server_process import killed
+from tests.end_to_end import proxies
+from tests.end_to_end.server import PATIENCE_SECONDS, running, start
+
+EXAMPLES = ROOT / "examples"
+SITE = "badges.example.com"
+NEW_IDS = 3
+"""The new ids that one client address may have a minute."""
+CADDY = """
+{{
+    admin off
+    local_certs
+    skip_install_trust
+    default_bind 127.0.0.1
+    http_port {plain}
+    https_port {port}
+}}
+import {example}
+"""
+"""Global options: a certificate of Caddy's own authority, and other ports."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A proxy, with its two ports and the certificate that its clients trust."""
+
+    port: int
+    plain: int
+    authority: Path
+
+    def curl(
+        self, path: str, *options: str, port: int | None = None, body: str = ""
+    ) -> tuple[str, str]:
+        """Request a path; return the body, and the version, the status and the new location."""
+        scheme = "https" if port is None else "http"
+        command = ["curl", "--silent", "--show-error", "--noproxy", "*", "--http2", *options]
+        finished = subprocess.run(  # noqa: S603  our own words
+            [
+                *command,
+                *("--cacert", self.authority, "--connect-to", f"::127.0.0.1:{port or self.port}"),
+                *("--write-out", "\n%{http_version} %{http_code} %{redirect_url}"),
+                f"{scheme}://{SITE}{path}",
+            ],
+            capture_output=True,
+            text=True,
+            input=body,
+            check=False,
+            timeout=PATIENCE_SECONDS,
+        )
+        assert finished.returncode == 0, finished.stderr
+        body, _, written = finished.stdout.rpartition("\n")
+        return body, written.strip()
+
+    def badge(self, path: str, *options: str) -> dict[str, Any]:
+        body, written = self.curl(path, *options)
+        assert written == "2 200"
+        badge: dict[str, Any] = json.loads(body)
+        return badge
+
+
+def nginx(folder: Path, upstream: str, site: Site) -> list[str]:
+    key = folder / "key.pem"
+    subprocess.run(  # noqa: S603  our own words
+        [
+            *("openssl", "req", "-x509", "-nodes", "-newkey", "ec"),
+            *("-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2", "-subj", f"/CN={SITE}"),
+            *("-addext", f"subjectAltName=DNS:{SITE}", "-keyout", key, "-out", site.authority),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    text = (EXAMPLES / "nginx.conf").read_text()
+    certificates = f"/etc/letsencrypt/live/{SITE}"
+    for old, new in {
+        "    listen [::]:80;\n": "",
+        "    listen [::]:443 ssl http2;\n": "",
+        "listen 80;": f"listen 127.0.0.1:{site.plain};",
+        "listen 443 ": f"listen 127.0.0.1:{site.port} ",
+        f"{certificates}/fullchain.pem": str(site.authority),
+        f"{certificates}/privkey.pem": str(key),
+        "server 127.0.0.1:8000;": f"server {upstream};",
+    }.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return [*proxies.nginx(folder, text)]
+
+
+def caddy(folder: Path, _: str, site: Site) -> list[str]:
+    example = EXAMPLES / "Caddyfile"
+    text = CADDY.format(port=site.port, plain=site.plain, example=example)
+    return [*proxies.caddy(folder, text)]
+
+
+COMMANDS = {"nginx": nginx, "caddy": caddy}
+AUTHORITIES = {"nginx": "certificate.pem", "caddy": "caddy/pki/authorities/local/root.crt"}
+
+
+LIMITS = {"CLIENT_NEW_IDS_PER_MINUTE": str(NEW_IDS)}
+
+
+@contextmanager
+def on_a_port(folder: Path) -> Iterator[str]:
+    with running(folder, TRUSTED_PROXIES="127.0.0.1", **LIMITS) as server:
+        yield f"{server.host}:{server.port}"
+
+
+@contextmanager
+def on_a_unix_socket(folder: Path) -> Iterator[str]:
+    with killed(start(folder, HOST=f"unix:{folder}/socket", **LIMITS)) as process:
+        assert process.stdout
+        assert process.stdout.readline()
+        yield f"unix:{folder}/socket"
+
+
+@pytest.fixture(scope="module", params=[on_a_port, on_a_unix_socket])
+def upstream(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Return the address of a server, in the words of nginx."""
+    with request.param(tmp_path_factory.mktemp("data")) as address:
+        yield address
+
+
+@pytest.fixture(scope="module", params=COMMANDS)
+def site(
+    request: pytest.FixtureRequest, upstream: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Site]:
+    for program in (request.param, "curl", "openssl"):
+        proxies.require(program)
+    folder = tmp_path_factory.mktemp(request.param)
+    made = Site(free_port(), free_port(), folder / AUTHORITIES[request.param])
+    command = COMMANDS[request.param](folder, upstream, made)
+    variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
+    with proxies.started(command, folder, made.port, variables):
+        yield made
+
+
+def test_badges_are_served_by_http_2_with_and_without_the_prefix(site: Site) -> None:
+    query = f"/api/v1/views?id=prefix%2F{site.port}"
+    shown = [site.badge(f"{prefix}{query}")["message"] for prefix in ("", "/badges", "")]
+    assert shown == ["0", "1", "2"]
+
+
+def test_the_page_is_under_the_prefix(site: Site) -> None:
+    body, written = site.curl("/badges/")
+    assert (body[:15].lower(), written) == ("<!doctype html>", "2 200")
+    _, written = site.curl("/badges")
+    assert written.endswith("/badges/")
+
+
+def test_plain_http_is_redirected(site: Site) -> None:
+    _, written = site.curl("/api/v1/views?id=a%2Fb", port=site.plain)
+    version, status, location = written.split()
+    assert (version, status in {"301", "308"}) == ("1.1", True)
+    assert location.startswith(f"https://{SITE}")
+    assert location.endswith("/api/v1/views?id=a%2Fb")
+
+
+def test_each_client_has_limits_of_its_own(site: Site) -> None:
+    """Clients connect from other addresses of loopback."""
+
+    def view(number: int, *options: str) -> bool:
+        badge = site.badge(f"/api/v1/views?id=limits%2F{site.port}%2F{number}", *options)
+        return "isError" not in badge
+
+    busy, other = (("--interface", f"127.0.{site.port % 250}.{last}") for last in (2, 3))
+    assert [view(number, *busy) for number in range(NEW_IDS + 1)] == [True] * NEW_IDS + [False]
+    assert view(NEW_IDS + 1, *other)
+    assert not view(NEW_IDS + 2, *busy, "--header", "X-Forwarded-For: 127.0.9.9")
+
+
+def test_a_body_of_the_largest_size_passes(site: Site) -> None:
+    _, written = site.curl("/api/v1/events", "--data-binary", "@-", body="x" * 262_144)
+    assert written == "2 401"

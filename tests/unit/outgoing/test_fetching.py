@@ -1,0 +1,133 @@
+"""The fetch of a public file: its outcomes, its limits, and the hosts that it may reach."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import BoundedSemaphore, Thread
+from typing import cast
+
+import pytest
+
+from chalicelib.outgoing.addresses import Allowed, BadNetworkError
+from chalicelib.outgoing.fetching import BusyError, FetchError, GuardedFetcher, fetcher_of
+from chalicelib.outgoing.http_client import Answer, CallError, HttpClient
+from chalicelib.settings import Settings
+from simulation.resolver import Names
+
+URL = "https://host.example/.vu-mi"
+
+
+@dataclass
+class FakeClient:
+    """A client with one answer, or a failure; `calls` records its requests."""
+
+    answer: Callable[[], Answer]
+    calls: list[tuple[str, str, Mapping[str, str]]] = field(default_factory=list)
+
+    def call(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+        self.calls.append((method, url, headers))
+        return self.answer()
+
+
+def fetcher(
+    anywhere: FakeClient, listed: FakeClient | None = None, slots: int = 1
+) -> GuardedFetcher:
+    clients = cast("HttpClient", anywhere), cast("HttpClient", listed or anywhere)
+    return GuardedFetcher(*clients, BoundedSemaphore(slots))
+
+
+def test_a_file_is_fetched_by_one_get() -> None:
+    client = FakeClient(lambda: Answer(200, "", b"line\n"))
+    assert fetcher(client).fetch(URL, is_listed=False) == b"line\n"
+    assert client.calls == [("GET", URL, {"Accept-Encoding": "identity"})]
+
+
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_a_host_of_the_operator_has_a_client_of_its_own(*, is_listed: bool) -> None:
+    anywhere, listed = (FakeClient(lambda: Answer(200, "", b"")) for _ in range(2))
+    fetcher(anywhere, listed).fetch(URL, is_listed=is_listed)
+    assert (len(anywhere.calls), len(listed.calls)) == (1 - is_listed, int(is_listed))
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (Answer(404, "", b"secret"), "there is no file (answered 404)"),
+        (Answer(410, "", b"secret"), "there is no file (answered 410)"),
+        (Answer(204, "", b""), "answered 204"),
+        (Answer(301, "", b"secret"), "answered 301, and redirects are not followed"),
+        (Answer(429, "", None), "answered 429"),
+        (Answer(500, "", b"secret"), "answered 500"),
+        (Answer(200), "the file can't be read to its end, or is longer than 64 KiB"),
+    ],
+)
+def test_anything_else_is_said_without_its_content(answer: Answer, found: str) -> None:
+    with pytest.raises(FetchError) as failure:
+        fetcher(FakeClient(lambda: answer)).fetch(URL, is_listed=False)
+    assert str(failure.value) == found
+
+
+def test_a_failure_of_the_network_is_said_and_leaves_the_slot_free() -> None:
+    def fail() -> Answer:
+        raise CallError("no answer within 5 s")
+
+    one = fetcher(FakeClient(fail))
+    for _ in range(2):
+        with pytest.raises(FetchError, match="no answer within 5 s"):
+            one.fetch(URL, is_listed=False)
+
+
+def test_too_many_concurrent_fetches_are_refused() -> None:
+    def nested() -> Answer:
+        with pytest.raises(BusyError) as refusal:
+            one.fetch(URL, is_listed=False)
+        assert (refusal.value.status, refusal.value.headers) == (503, {"Retry-After": "10"})
+        return Answer(200, "", b"")
+
+    one = fetcher(FakeClient(nested))
+    assert one.fetch(URL, is_listed=False) == b""
+    assert one.fetch(URL, is_listed=False) == b""
+
+
+def test_only_hosts_of_the_operator_may_be_private() -> None:
+    """A stranger chooses the others, and must not reach the networks that webhooks may call."""
+    made = fetcher_of(Settings(webhook_allow="10.0.0.0/8"))
+    assert made.anywhere.allowed == Allowed()
+    assert made.listed.allowed == Allowed.parse("10.0.0.0/8")
+    assert made.anywhere.seconds == made.listed.seconds == 5
+    private = GuardedFetcher(HttpClient(Allowed(), Names(["10.0.0.9"])), made.listed)
+    with pytest.raises(FetchError, match="resolves to an address that is not public"):
+        private.fetch(URL, is_listed=False)
+    with pytest.raises(BadNetworkError):
+        fetcher_of(Settings(webhook_allow="everything"))
+
+
+def test_a_get_has_no_body_and_names_its_host() -> None:
+    """Over a real connection, with an answer that is longer than its limit."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        heads: list[bytes] = []
+
+        def serve() -> None:
+            for size in (5, 70_000):
+                connection, _ = listener.accept()
+                with connection:
+                    heads.append(connection.recv(65_536))
+                    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + b"a" * size)
+
+        thread = Thread(target=serve)
+        thread.start()
+        port = listener.getsockname()[1]
+        made = fetcher_of(Settings(webhook_allow="127.0.0.0/8"))
+        url = f"http://127.0.0.1:{port}/a/.vu-mi"
+        assert made.fetch(url, is_listed=True) == b"aaaaa"
+        with pytest.raises(FetchError, match="longer than 64 KiB"):
+            made.fetch(url, is_listed=True)
+        thread.join()
+    assert heads[0] == (
+        b"GET /a/.vu-mi HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nUser-Agent: vu-mi\r\nAccept: */*\r\n"
+        b"Connection: close\r\nAccept-Encoding: identity\r\n\r\n" % port
+    )
+    with pytest.raises(FetchError, match="not called: "):
+        made.fetch(url, is_listed=False)

@@ -1,0 +1,56 @@
+"""The compose file: Caddy alone is reachable, and both services have only the rights they need."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import yaml
+
+from simulation.environment import ROOT
+
+EXAMPLES = ROOT / "examples"
+COMPOSE: dict[str, Any] = yaml.safe_load((EXAMPLES / "compose.yaml").read_text())
+VU_MI, CADDY = (COMPOSE["services"][name] for name in ("vu-mi", "caddy"))
+
+
+def test_clients_reach_only_caddy() -> None:
+    assert "ports" not in VU_MI
+    assert "network_mode" not in VU_MI
+    assert {port.partition(":")[0] for port in CADDY["ports"]} == {"80", "443"}
+
+
+def test_vu_mi_believes_the_address_of_caddy_alone() -> None:
+    [network] = COMPOSE["networks"]
+    addresses = [one["networks"][network]["ipv4_address"] for one in (CADDY, VU_MI)]
+    assert VU_MI["environment"]["TRUSTED_PROXIES"] == addresses[0]
+    [given] = COMPOSE["networks"][network]["ipam"]["config"]
+    assert {ip_address(one) for one in addresses} < set(ip_network(given["subnet"]).hosts())
+
+
+def test_caddy_gets_the_variables_of_its_file_and_waits_for_vu_mi() -> None:
+    text = (EXAMPLES / "Caddyfile").read_text()
+    assert all(f"{{${name}:" in text for name in CADDY["environment"])
+    assert CADDY["environment"]["UPSTREAM"] == "vu-mi:8000"
+    assert "./Caddyfile:/etc/caddy/Caddyfile:ro" in CADDY["volumes"]
+    assert CADDY["depends_on"] == {"vu-mi": {"condition": "service_healthy"}}
+
+
+def test_services_write_only_to_their_volumes_and_have_no_rights_of_root() -> None:
+    for service in (VU_MI, CADDY):
+        assert service["read_only"] is True
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert {"mem_limit", "pids_limit"} <= service.keys()
+    assert "cap_add" not in VU_MI
+    assert CADDY["cap_add"] == ["NET_BIND_SERVICE"]
+
+
+def test_every_volume_is_declared_and_used() -> None:
+    mounts = [mount.partition(":")[0] for one in (VU_MI, CADDY) for mount in one["volumes"]]
+    assert sorted(mounts) == sorted(["./Caddyfile", *COMPOSE["volumes"]])
+
+
+def test_the_image_is_built_by_the_containerfile() -> None:
+    build = VU_MI["build"]
+    assert (EXAMPLES / build["context"] / build["dockerfile"]).resolve() == ROOT / "Containerfile"

@@ -1,0 +1,161 @@
+"""The commands `backup`, `restore` and `check`: their usage, their output, and stacks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import boto3
+import pytest
+from moto import mock_aws
+
+from chalicelib.aws.clients import aws_client
+from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.storage.items import Item
+from chalicelib.wallets import opening
+from simulation.aws_table import create_table
+from vumi.cli.options import Invocation
+from vumi.cli.program import execute
+from vumi.storage.database import FILE, Database
+
+NOW = 1_795_367_700.0
+"""2026-11-22T17:15:00Z."""
+STACK = "vu-mi-prod"
+OUTPUTS = {"TableName": "vu-mi-table", "ArchiveBucket": "archive"}
+BADGE: Item = {"PK": "USER#a", "SK": "VIEWS", "count": 1, "version": 1}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    data = tmp_path / "data"
+    data.mkdir()
+    with closing(Database(data / FILE)):
+        return data
+
+
+def vumi(data: Path, *arguments: str) -> int:
+    return execute(arguments, Invocation({"DATA": str(data)}, lambda: NOW))
+
+
+def test_backups_and_the_restore_print_what_they_made(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "all").mkdir(mode=0o700)
+    older, new = (
+        tmp_path / "all/vu-mi-2026-01-01T000000Z",
+        tmp_path / "all/vu-mi-2026-11-22T171500Z",
+    )
+    assert vumi(data, "backup", str(older)) == 0
+    assert vumi(data, "backup", "--keep", "1", str(tmp_path / "all")) == 0
+    assert vumi(data, "restore", "--aside", str(new)) == 0
+    before = f"{data}.2026-11-22T171500Z"
+    assert capsys.readouterr().out.splitlines() == [
+        f"{older} has the file and 0 objects of the archive, and is correct.",
+        f"{new} has the file and 0 objects of the archive, and is correct.",
+        f"removed {older}",
+        f"{data} has the file and 0 objects of the archive, and is correct; start vu-mi.",
+        f"The folder before is {before}; remove it when you need nothing in it.",
+    ]
+
+
+def test_json_has_the_same(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    new, restored = tmp_path / "new", tmp_path / "restored"
+    assert vumi(data, "backup", "--json", str(new)) == 0
+    assert vumi(restored, "restore", "--json", str(new)) == 0
+    assert list(map(json.loads, capsys.readouterr().out.splitlines())) == [
+        {"backup": str(new), "objects": 0, "removed": []},
+        {"data": str(restored), "objects": 0, "before": None},
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["backup"],
+        ["backup", "--keep", "0", "x"],
+        ["backup", "--keep", "7"],
+        ["backup", "--stack", STACK, "x"],
+        ["backup", "--stack", STACK, "--keep", "7"],
+        ["restore"],
+        ["restore", "--stack", STACK, "x"],
+    ],
+)
+def test_wrong_usage_has_status_2_and_makes_nothing(data: Path, arguments: list[str]) -> None:
+    assert vumi(data, *arguments) == 2
+    assert [path.name for path in data.parent.iterdir()] == ["data"]
+
+
+def test_check_prints_findings_as_json(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert vumi(data, "check", "--json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {"kind": "ok", "message": "badges: each count equals the sum of its history"} in found
+
+
+@pytest.fixture
+def table() -> Iterator[DynamoTable]:
+    """Return the table of a stack with a wallet."""
+    with mock_aws():
+        outputs = {name: {"Value": value} for name, value in OUTPUTS.items()}
+        topic = {"Topic": {"Type": "AWS::SNS::Topic"}}
+        boto3.client("cloudformation").create_stack(
+            StackName=STACK, TemplateBody=json.dumps({"Resources": topic, "Outputs": outputs})
+        )
+        boto3.client("s3").create_bucket(Bucket=OUTPUTS["ArchiveBucket"])
+        client = aws_client("dynamodb")
+        create_table(client, OUTPUTS["TableName"])
+        table = DynamoTable(client, OUTPUTS["TableName"])
+        opening.open_wallet(table, "u-1", 1)
+        yield table
+        client.close()
+
+
+@pytest.mark.usefixtures("table")
+def test_a_stack_shows_the_times_to_which_it_can_be_restored(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert vumi(data, "backup", "--stack", STACK) == 1
+    said = "vu-mi: the table vu-mi-table has no point-in-time recovery, so it can't be restored;"
+    assert capsys.readouterr().err.startswith(said)
+    boto3.client("dynamodb").update_continuous_backups(
+        TableName=OUTPUTS["TableName"],
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+    )
+    assert vumi(data, "backup", "--stack", STACK, "--json") == 0
+    times = json.loads(capsys.readouterr().out)
+    assert vumi(data, "backup", "--stack", STACK) == 0
+    assert times["table"] == OUTPUTS["TableName"]
+    assert capsys.readouterr().out.splitlines()[1] == (
+        f"  make restore STAGE=prod BUCKET=my-bucket AT={times['last']}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("stack", "stage"), [(STACK, "STAGE=prod"), ("badges", "STAGE=prod STACK=badges")]
+)
+def test_the_restore_of_a_stack_says_which_command_does_it(
+    data: Path, capsys: pytest.CaptureFixture[str], stack: str, stage: str
+) -> None:
+    assert vumi(data, "restore", "--stack", stack) == 1
+    assert capsys.readouterr().err == (
+        "vu-mi: a stack is restored with its template, from a checkout of vu-mi:"
+        f" make restore {stage} BUCKET=my-bucket AT=2026-11-20T10:00:00Z\n"
+    )
+
+
+def test_the_check_of_a_stack_finds_a_wrong_count(
+    data: Path, table: DynamoTable, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert vumi(data, "check", "--stack", STACK) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ok: items: 1 wallet, 1 wallet of a user",
+        "ok: badges: each count equals the sum of its history",
+        "ok: wallets: 1 balances equal their journals",
+        "the stack vu-mi-prod has no errors.",
+    ]
+    table.put_all([BADGE])
+    assert vumi(data, "check", "--stack", STACK) == 3
+    out, err = capsys.readouterr()
+    assert "wrong: the badge a has 1 views, but its history has 0" in out
+    assert err.startswith("vu-mi: the stack vu-mi-prod has 1 errors; docs/backups.md")

@@ -1,0 +1,157 @@
+"""The access to the metrics: an operator, or a program on this machine without a proxy between."""
+
+from __future__ import annotations
+
+import pytest
+
+from chalicelib.http import authentication, tokens
+from chalicelib.http.errors import ForbiddenError, UnauthorizedError
+from chalicelib.http.messages import Caller, Request, Role
+from chalicelib.settings import Settings
+from simulation.memory_table import MemoryTable
+from simulation.resources import GivenResources
+from vumi.metrics import access
+from vumi.metrics.access import MetricsAccess
+from vumi.server.proxies import TrustedProxies
+
+OPERATOR, USER, UNKNOWN = "o" * 40, "u" * 40, "x" * 40
+NONE = TrustedProxies()
+HOST = {"host": "localhost:8000"}
+SCRAPER = {
+    **HOST,
+    "user-agent": "Prometheus/2.42.0",
+    "accept": "text/plain;version=0.0.4",
+    "accept-encoding": "gzip",
+    "x-prometheus-scrape-timeout-seconds": "10",
+}
+BROWSER = {
+    **HOST,
+    "connection": "keep-alive",
+    "sec-ch-ua": '"Chromium"',
+    "sec-fetch-site": "none",
+    "sec-fetch-mode": "navigate",
+    "upgrade-insecure-requests": "1",
+    "accept-language": "en",
+    "cookie": "of=another-program-at-localhost",
+}
+
+
+def request(headers: dict[str, str], client: str = "127.0.0.1", authorization: str = "") -> Request:
+    given = {"authorization": authorization} if authorization else {}
+    return Request("GET", "/metrics", headers={**headers, **given}, client=client)
+
+
+def allowed(
+    asked: Request, access_: MetricsAccess = MetricsAccess.LOCAL, proxies: TrustedProxies = NONE
+) -> bool:
+    """Return whether a request may read the metrics; without a token it gets a 401."""
+    table = MemoryTable()
+    user = Caller(Role.USER, "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11")
+    key = authentication.key(tokens.digest(USER))
+    table.put_all([{"PK": key.pk, "SK": key.sk, **user.fields}])
+    settings = Settings(api_token_digests=frozenset({tokens.digest(OPERATOR)}))
+    try:
+        access.check(asked, GivenResources(table=table, settings=settings), access_, proxies)
+    except UnauthorizedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("client", ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"])
+@pytest.mark.parametrize("headers", [HOST, SCRAPER, BROWSER])
+def test_a_program_on_this_machine_needs_no_token(client: str, headers: dict[str, str]) -> None:
+    assert allowed(request(headers, client))
+
+
+@pytest.mark.parametrize("client", ["192.0.2.1", "2001:db8::1", "10.0.0.1", "", "localhost"])
+def test_another_machine_and_a_unix_socket_need_a_token(client: str) -> None:
+    assert not allowed(request(HOST, client))
+    assert allowed(request(HOST, client, f"Bearer {OPERATOR}"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "forwarded",
+        "via",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-real-ip",
+        "cf-connecting-ip",
+        "true-client-ip",
+        "x-amzn-trace-id",
+        "x-of-any-other-proxy",
+        "origin",
+        "referer",
+    ],
+)
+def test_any_mark_of_a_proxy_or_of_another_page_needs_a_token(name: str) -> None:
+    for value in ("", "127.0.0.1"):
+        assert not allowed(request({**HOST, name: value}))
+        assert allowed(request({**HOST, name: value}, authorization=f"Bearer {OPERATOR}"))
+
+
+@pytest.mark.parametrize("value", ["close", "Close", "upgrade", "keep-alive, close"])
+def test_nginx_without_headers_of_its_own_needs_a_token(value: str) -> None:
+    assert not allowed(request({**HOST, "connection": value}))
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "", "x"])
+def test_a_page_of_another_site_needs_a_token(site: str) -> None:
+    assert not allowed(request({**HOST, "sec-fetch-site": site}))
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["localhost", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:8000", "127.1.2.3:80", "[::1]", "[::1]:8"],
+)
+def test_names_of_loopback_are_good(host: str) -> None:
+    assert allowed(request({"host": host}))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        ":",
+        ":8000",
+        "example.org",
+        "127.0.0.1.example.org",
+        "localhost.example.org:8000",
+        "localhost.",
+        "127.1",
+        "0.0.0.0",  # noqa: S104  a name that a client sends
+        "192.0.2.1:8000",
+        "localhost:x",
+        "localhost@example.org",
+        "[::1",
+        "[::2]:8000",
+    ],
+)
+def test_any_other_host_may_be_rebound_and_needs_a_token(host: str) -> None:
+    assert not allowed(request({"host": host}))
+    assert not allowed(request({}))
+
+
+def test_a_trusted_proxy_on_this_machine_needs_a_token_even_if_it_shows_no_mark() -> None:
+    proxies = TrustedProxies.parse("127.0.0.1, 10.0.0.0/8")
+    assert not allowed(request(HOST), proxies=proxies)
+    assert allowed(request(HOST, "::1"), proxies=proxies)
+    assert allowed(request(HOST, authorization=f"Bearer {OPERATOR}"), proxies=proxies)
+
+
+def test_the_setting_token_lets_no_request_of_this_machine_in() -> None:
+    assert not allowed(request(HOST), MetricsAccess.TOKEN)
+    assert allowed(request(HOST, authorization=f"Bearer {OPERATOR}"), MetricsAccess.TOKEN)
+
+
+@pytest.mark.parametrize("token", [USER, UNKNOWN])
+@pytest.mark.parametrize("client", ["127.0.0.1", "192.0.2.1"])
+def test_a_token_that_is_no_operators_is_refused_from_anywhere(token: str, client: str) -> None:
+    with pytest.raises(ForbiddenError):
+        allowed(request(HOST, client, f"Bearer {token}"))
+
+
+def test_a_malformed_token_is_refused_on_this_machine_too() -> None:
+    assert not allowed(request(HOST, authorization="Basic abc"))

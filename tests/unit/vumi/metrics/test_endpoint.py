@@ -1,0 +1,64 @@
+"""The route of the metrics: dispatched as any other, and computed at most once a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chalicelib.http.dispatch import dispatch
+from chalicelib.http.messages import Request, Response
+from chalicelib.http.routing import RouteTable
+from simulation.resources import GivenResources
+from vumi.metrics.access import MetricsAccess
+from vumi.metrics.endpoint import KEPT_SECONDS, MetricsEndpoint
+from vumi.metrics.families import CONTENT_TYPE, Family, Kind, Metric
+from vumi.server.proxies import TrustedProxies
+
+SCRAPES = Metric("vumi_scrapes_total", Kind.COUNTER, "Scrapes.")
+
+
+class Scraped:
+    """An endpoint whose only metric is the number of its computations."""
+
+    def __init__(self) -> None:
+        self.now, self.computed = 5.0, 0
+        endpoint = MetricsEndpoint(
+            [self.families], MetricsAccess.LOCAL, TrustedProxies(), lambda: self.now
+        )
+        self.table = RouteTable([endpoint.route])
+
+    def families(self) -> Iterator[Family]:
+        self.computed += 1
+        yield Family.of(SCRAPES, self.computed)
+
+    def get(self, client: str = "127.0.0.1", method: str = "GET") -> Response:
+        request = Request(method, "/metrics", headers={"host": "localhost"}, client=client)
+        return dispatch(self.table, request, GivenResources())
+
+
+def test_a_scrape_is_text_that_no_cache_keeps_and_no_page_reads() -> None:
+    response = Scraped().get()
+    assert (response.status, response.body.splitlines()[-1]) == (200, b"vumi_scrapes_total 1")
+    assert response.headers == {
+        "Content-Type": CONTENT_TYPE,
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+
+
+def test_scrapes_within_a_second_share_one_computation() -> None:
+    scraped = Scraped()
+    bodies = [scraped.get().body for _ in range(3)]
+    scraped.now += KEPT_SECONDS - 0.001
+    assert {*bodies, scraped.get().body} == {bodies[0]}
+    scraped.now += 0.001
+    assert scraped.get().body.endswith(b" 2\n")
+    assert scraped.computed == 2
+
+
+def test_a_refused_scrape_computes_nothing() -> None:
+    scraped = Scraped()
+    response = scraped.get("192.0.2.1")
+    assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert scraped.get(method="POST").status == 405
+    assert scraped.computed == 0

@@ -1,0 +1,103 @@
+"""The metrics of requests: no label and no line of the access log is a client's text."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from chalicelib.api import TABLE
+from chalicelib.http.messages import Response
+from simulation.logs import logged_events
+from tests.unit.vumi.metrics.reading import samples
+from vumi.metrics.requests import CommitMetrics, RequestMetrics
+
+OK = Response(200, {}, b"12345")
+
+
+def label(method: str, path: str) -> str:
+    """Return the sample that one request adds to."""
+    metrics = RequestMetrics(TABLE, access_log=False)
+    metrics.add(method, path, OK, 0.0)
+    [name] = (name for name in samples(metrics.families()) if "requests_total" in name)
+    return name.removeprefix("vumi_http_requests_total")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "found"),
+    [
+        ("GET", "/api/v1/views", ("GET", "/api/v1/views")),
+        ("HEAD", "/api/v1/views.svg", ("HEAD", "/api/v1/views.svg")),
+        ("GET", "/api/v1/events/secret-id", ("GET", "/api/v1/events/{event_id}")),
+        ("DELETE", "/api/v1/badges/a%2Fb", ("DELETE", "/api/v1/badges/{badge_id}")),
+        ("PUT", "/api/v1/views", ("PUT", "/api/v1/views")),
+        ("BREW", "/api/v1/views", ("other", "/api/v1/views")),
+        ("GET", "/secret", ("GET", "none")),
+        ("SECRET", "/secret", ("other", "none")),
+        ("GET", "none", ("GET", "none")),
+        ("get", "/api/v1/views", ("other", "/api/v1/views")),
+    ],
+)
+def test_a_request_is_counted_by_the_template_of_its_route(
+    method: str, path: str, found: tuple[str, str]
+) -> None:
+    name, route = found
+    assert label(method, path) == f'{{method="{name}",route="{route}",status="200"}}'
+
+
+def test_requests_add_up_by_status_and_their_times_by_route() -> None:
+    metrics = RequestMetrics(TABLE, access_log=False)
+    for status, seconds in ((200, 0.002), (200, 0.2), (500, 3.0)):
+        metrics.add("GET", "/api/v1/views", Response(status), seconds)
+    metrics.add("HEAD", "/api/v1/views", OK, 0.0001)
+    found = samples(metrics.families())
+    total = 'vumi_http_requests_total{method="%s",route="/api/v1/views",status="%s"}'
+    assert [found[total % one] for one in (("GET", 200), ("GET", 500), ("HEAD", 200))] == [2, 1, 1]
+    times = "vumi_http_request_duration_seconds"
+    assert found[f'{times}_count{{route="/api/v1/views"}}'] == 4
+    assert found[f'{times}_bucket{{route="/api/v1/views",le="0.0025"}}'] == 2
+    assert found[f'{times}_sum{{route="/api/v1/views"}}'] == pytest.approx(3.2021)
+
+
+def test_any_number_of_paths_and_methods_has_a_bounded_number_of_samples() -> None:
+    metrics = RequestMetrics(TABLE, access_log=False)
+    for number in range(1_000):
+        metrics.add(f"M{number}", f"/{number}", OK, 0.0)
+        metrics.add("GET", f"/api/v1/events/{number}", OK, 0.0)
+    names = [name for name in samples(metrics.families()) if "requests_total" in name]
+    assert len(names) == 2
+
+
+def test_the_access_log_has_one_line_for_each_request(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "vu-mi")
+    metrics = RequestMetrics(TABLE, access_log=True)
+    metrics.add("GET", "/api/v1/events/secret-id", OK, 0.0123456)
+    metrics.add("HEAD", "/api/v1/views", Response(404, {}, b"12"), 1.0)
+    metrics.add("SECRET", "/secret", Response(404, {}, b"12"), 1.0)
+    fields = ("method", "route", "status", "duration_ms", "bytes")
+    assert logged_events(caplog) == [
+        (logging.INFO, "request_answered", dict(zip(fields, values, strict=True)))
+        for values in (
+            ("GET", "/api/v1/events/{event_id}", 200, 12.346, 5),
+            ("HEAD", "/api/v1/views", 404, 1000.0, 0),
+            ("other", "none", 404, 1000.0, 2),
+        )
+    ]
+
+
+def test_without_the_setting_there_is_no_access_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "vu-mi")
+    RequestMetrics(TABLE, access_log=False).add("GET", "/api/v1/views", OK, 0.1)
+    assert logged_events(caplog) == []
+
+
+def test_commits_are_measured_by_time_and_by_requests() -> None:
+    metrics = CommitMetrics()
+    metrics.add(1, 0.002)
+    metrics.add(30, 0.2)
+    found = samples(metrics.families())
+    assert found["vumi_commit_duration_seconds_sum"] == pytest.approx(0.202)
+    assert found['vumi_commit_requests_bucket{le="1"}'] == 1
+    assert found['vumi_commit_requests_bucket{le="20"}'] == 1
+    assert found['vumi_commit_requests_bucket{le="50"}'] == 2
+    assert found["vumi_commit_requests_sum"] == 31

@@ -1,0 +1,1 @@
+"""Backups of one machine: made, kept and restored."""

@@ -1,0 +1,61 @@
+"""The command `list`, which shows the badges with their views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+import click
+
+from vumi.admin.installation import Installation
+from vumi.admin.overview import BadgeOverview, By, Totals
+from vumi.admin.overview import top as top_of
+from vumi.cli.options import as_json, examples, on_installation
+from vumi.cli.output import Cell, print_json, print_table
+
+MAX_BADGES = 100_000
+"""The most badges in one table, which are kept in memory."""
+HEADER = ("NOW", "TODAY", "MONTH", "TOTAL", "CREATED", "", "BADGE")
+
+
+@click.command("list", epilog=examples("vumi list", "vumi list --search octocat/ --json"))
+@click.option("--search", default="", metavar="TEXT", help="Only badges with TEXT in a name.")
+@click.option(
+    "--sort",
+    type=click.Choice([by.value for by in By]),
+    default=By.TOTAL.value,
+    show_default=True,
+    help="The number to sort by, the highest first: views of the last 5 minutes, of today, of"
+    " this month (UTC), or in total.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_BADGES),
+    default=50,
+    show_default=True,
+    help="The most badges to show.",
+)
+@as_json
+@on_installation
+def list_(installation: Installation, *, search: str, sort: str, limit: int, as_json: bool) -> None:
+    """List badges with their views.
+
+    It reads all badges. On a stack, that is a scan of the table, which AWS bills.
+    """
+    found = Totals()
+    badges = installation.badges(installation.view_clock())
+    shown = top_of(found.passing(one for one in badges if one.has(search)), By(sort), limit)
+    if as_json:
+        for badge in shown:
+            print_json(badge.to_json())
+        return
+    print_table(HEADER, rows(shown))
+    click.echo(f"{len(shown):,} of {found.badges:,} badges; {found.total:,} views", err=True)
+
+
+def rows(badges: Iterable[BadgeOverview]) -> Iterable[tuple[Cell, ...]]:
+    """Return the rows of a table; the name is last, because its width in a terminal is unknown."""
+    for badge in badges:
+        created = f"{datetime.fromtimestamp(badge.created, UTC):%Y-%m-%d}" if badge.created else "-"
+        marks = f"{'owned' if badge.owned else ''}{' frozen' if badge.frozen else ''}".strip()
+        yield badge.now, badge.today, badge.month, badge.total, created, marks, badge.name

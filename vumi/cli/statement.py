@@ -1,0 +1,106 @@
+"""The command `statement`, which prints the journal of a wallet."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import click
+
+from chalicelib.http.times import to_iso8601
+from chalicelib.units import Milliseconds, to_milliseconds
+from vumi.admin.installation import Installation
+from vumi.admin.statement import Statement, StatementError, StatementLine, open_statement
+from vumi.cli.options import as_json, examples, on_installation
+from vumi.cli.output import print_json
+
+HEADER = f"{'time':24}  {'kind':8}  {'change':>20}  {'balance':>20}  other wallet"
+
+
+class WrongJournalError(StatementError):
+    """A balance differs from its journal."""
+
+    status = 3
+
+
+class Bound(click.ParamType[Milliseconds]):
+    """A day or a time, in UTC unless it has an offset."""
+
+    name = "time"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Milliseconds:
+        """Return the time in milliseconds since 1970."""
+        try:
+            given = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"give 2026-11-22 or 2026-11-22T17:15:00Z, not {value!r}", param, ctx)
+        aware = given if given.tzinfo else given.replace(tzinfo=UTC)
+        return to_milliseconds(aware.timestamp())
+
+
+@click.command(
+    epilog=examples(
+        "vumi statement 01K5C8V9R2M3N4P5Q6R7S8T9VW",
+        "vumi statement 01K5C8V9R2M3N4P5Q6R7S8T9VW --since 2026-11-01 --until 2026-12-01 --json",
+        "vumi statement 01K5C8V9R2M3N4P5Q6R7S8T9VW --stack vu-mi-prod",
+    )
+)
+@click.argument("wallet_id")
+@click.option("--since", type=Bound(), default="1970-01-01", help="Leave out earlier entries.")
+@click.option("--until", type=Bound(), default="9999-12-31", help="Leave out this and later times.")
+@as_json
+@on_installation
+def statement(
+    installation: Installation,
+    wallet_id: str,
+    since: Milliseconds,
+    until: Milliseconds,
+    *,
+    as_json: bool,
+) -> None:
+    """Print all entries of a wallet with the balance after each, in millionths, oldest first.
+
+    They come from the table and from the archive. The exit status is 3 if the balance differs from
+    their sum.
+    """
+    with open_statement(installation, wallet_id) as opened:
+        if not as_json:
+            click.echo(HEADER)
+        found = 0
+        for line in opened.lines():
+            found = line.balance
+            if since <= line.entry.at < until:
+                _print_line(opened, line, as_json=as_json)
+        _print_end(opened, found, as_json=as_json)
+
+
+def _print_line(opened: Statement, line: StatementLine, *, as_json: bool) -> None:
+    entry, posting = line.entry, line.entry.posting
+    if as_json:
+        fields = {"id": entry.entry_id, "at": to_iso8601(entry.at), "kind": str(posting.kind)}
+        amounts = {"change": str(line.change), "balance": str(line.balance)}
+        sides = {"from": posting.source, "to": posting.target, "nonce": posting.nonce}
+        print_json(fields | amounts | sides)
+        return
+    other = posting.target if opened.wallet_id == posting.source else posting.source
+    click.echo(
+        f"{to_iso8601(entry.at):24}  {posting.kind:8}  {line.change:>+20}  {line.balance:>20}"
+        f"  {other}".rstrip()
+    )
+
+
+def _print_end(opened: Statement, found: int, *, as_json: bool) -> None:
+    """Print the balance, and whether the journal adds up to it. Raises `WrongJournalError`."""
+    if as_json:
+        print_json(
+            {"wallet": opened.wallet_id, "balance": str(opened.balance), "journal": str(found)}
+        )
+    if found != opened.balance:
+        raise WrongJournalError(
+            f"the wallet {opened.wallet_id} has {opened.balance}, but its journal adds up to"
+            f" {found}; entries reach the archive some minutes after they leave the table, so run"
+            " it again in 15 minutes"
+        )
+    if not as_json:
+        click.echo(f"The balance is {opened.balance}, and the journal adds up to it.")

@@ -1,0 +1,179 @@
+"""The command `top`, which shows the busiest badges, live in a terminal."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import click
+
+from chalicelib.units import Seconds
+from vumi.admin.installation import Installation
+from vumi.admin.overview import BadgeOverview, By, Totals
+from vumi.admin.overview import top as top_of
+from vumi.cli.listing import HEADER, MAX_BADGES, rows
+from vumi.cli.options import as_json, examples, on_installation
+from vumi.cli.output import format_table, print_json
+
+NICENESS = 19
+"""The lowest priority (nice(2)), so that the server comes first."""
+REDRAW_SECONDS = 2.0
+REST_FACTOR = 2.0
+"""The rest is at least this many times as long as the reading of all badges took."""
+BADGES_BETWEEN_KEYS = 1_000
+DEFAULT_BADGES = 20
+ENTER, LEAVE = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
+"""The alternate screen without a cursor and without wrapped lines, and the way back (xterm)."""
+HOME, END_OF_LINE, END_OF_SCREEN = "\x1b[H", "\x1b[K", "\x1b[J"
+QUIT = frozenset("qQ\x03\x04")
+SORTS = {"n": By.NOW, "d": By.TODAY, "m": By.MONTH, "t": By.TOTAL}
+HELP = "n now · d today · m month · t total · q quit"
+
+
+class Quit(Exception):
+    """The operator has pressed q."""
+
+
+class Terminal:
+    """The screen and the keyboard of a terminal."""
+
+    def draw(self, lines: Sequence[str]) -> None:
+        """Replace what the screen shows; lines that do not fit are left out."""
+        _, height = shutil.get_terminal_size()
+        shown = [*lines[: height - 1], HELP][:height]
+        ends = f"{END_OF_LINE}\r\n"
+        click.echo(f"{HOME}{ends.join(shown)}{END_OF_LINE}{END_OF_SCREEN}", nl=False)
+
+    def key(self, seconds: Seconds) -> str:
+        """Wait for a key and return it, or an empty text. Raises `Quit` for q."""
+        ready, _, _ = select.select([sys.stdin], [], [], seconds)
+        key = os.read(sys.stdin.fileno(), 1).decode("latin-1") if ready else ""
+        if ready and (not key or key in QUIT):
+            raise Quit
+        return key
+
+    def check(self, _: int) -> None:
+        """Raise `Quit` if q was pressed while the badges are read."""
+        self.key(0)
+
+
+@contextmanager
+def open_terminal() -> Iterator[Terminal]:
+    """Switch to the alternate screen and to single keys, and back at the end."""
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        click.echo(ENTER, nl=False)
+        yield Terminal()
+    finally:
+        click.echo(LEAVE, nl=False)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The busiest badges, the sums over all badges, and when they were read."""
+
+    badges: list[BadgeOverview]
+    totals: Totals
+    at: Seconds
+    by: By
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of the frame."""
+        sums = self.totals
+        at = datetime.fromtimestamp(self.at, UTC)
+        yield f"vu-mi  {at:%H:%M:%S} UTC  {sums.badges:,} badges, by {self.by}"
+        views = f"{sums.now:,} now  {sums.today:,} today  {sums.month:,} this month"
+        yield f"views: {views}  {sums.total:,} in total"
+        yield ""
+        yield from format_table(HEADER, rows(self.badges))
+
+
+@click.command(
+    epilog=examples("vumi top", "vumi top --by today --limit 50", "vumi top --once --json")
+)
+@click.option(
+    "--by",
+    type=click.Choice([by.value for by in By]),
+    default=By.NOW.value,
+    show_default=True,
+    help="Sort by the views of the last 5 minutes, of today, of this month (UTC), or in total.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MAX_BADGES),
+    default=DEFAULT_BADGES,
+    show_default=True,
+    help="The most badges to show.",
+)
+@click.option("--once", is_flag=True, help="Print one table and exit, as without a terminal.")
+@as_json
+@on_installation
+def top(installation: Installation, *, by: str, limit: int, once: bool, as_json: bool) -> None:
+    """Show the busiest badges, live until q or Ctrl-C.
+
+    It reads all badges every 2 s, or more seldom if that takes long.
+    """
+    os.nice(NICENESS)
+    if once or as_json or not (sys.stdout.isatty() and sys.stdin.isatty()):
+        frame = read(installation, By(by), limit)
+        _print(frame, as_json=as_json)
+        return
+    try:
+        with open_terminal() as terminal:
+            follow(installation, By(by), limit, terminal)
+    except (Quit, KeyboardInterrupt):
+        return
+
+
+def _print(frame: Frame, *, as_json: bool) -> None:
+    if as_json:
+        for badge in frame.badges:
+            print_json(badge.to_json())
+        return
+    for line in frame.lines():
+        click.echo(line)
+
+
+def follow(installation: Installation, by: By, limit: int, terminal: Terminal) -> None:
+    """Read and draw until the operator quits."""
+    terminal.draw([f"vu-mi reads the badges of {installation.name}"])
+    while True:
+        begun = time.monotonic()
+        frame = read(installation, by, limit, terminal.check)
+        terminal.draw([*frame.lines()])
+        rest = max(REDRAW_SECONDS, REST_FACTOR * (time.monotonic() - begun))
+        while (key := terminal.key(rest)) in SORTS and SORTS[key] is by:
+            pass
+        by = SORTS.get(key, by)
+
+
+def read(
+    installation: Installation,
+    by: By,
+    limit: int,
+    between: Callable[[int], None] = lambda _: None,
+) -> Frame:
+    """Read all badges; `between` gets the number of badges so far, now and then."""
+    now, totals = installation.view_clock(), Totals()
+    passing = _pause(totals.passing(installation.badges(now)), between)
+    return Frame(top_of(passing, by, limit), totals, now, by)
+
+
+def _pause(
+    badges: Iterator[BadgeOverview], between: Callable[[int], None]
+) -> Iterator[BadgeOverview]:
+    for number, badge in enumerate(badges):
+        if number % BADGES_BETWEEN_KEYS == 0:
+            between(number)
+        yield badge

@@ -1,0 +1,1 @@
+"""The export of an installation, and its import into another, on either engine."""

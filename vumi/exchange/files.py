@@ -1,0 +1,197 @@
+"""The file of an export: its lines, their checksum, and gzip if its name ends in `.gz`.
+
+The last line has the number of lines of each type and a checksum of all lines before it. So a
+reader refuses a file that is cut or changed, before it uses any line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+from vumi.errors import ReportedError
+from vumi.exchange import formats
+from vumi.exchange.formats import END, WrongLineError
+from vumi.storage.archive import sync_folder
+
+STANDARD = "-"
+"""The name of standard input or output in place of a file."""
+GZIP = ".gz"
+MAGIC = b"\x1f\x8b"
+"""The first bytes of a gzip file (RFC 1952)."""
+LEVEL = 6
+"""The default level of the program gzip; the highest takes several times as long."""
+
+
+class ExportFileError(ReportedError):
+    """A file can't be written or read as an export. The message says why."""
+
+
+@dataclass(slots=True)
+class LineWriter:
+    """The writer of lines, which counts them and computes their checksum."""
+
+    file: IO[bytes]
+    counts: Counter[str] = field(default_factory=Counter)
+    _digest: Any = field(default_factory=hashlib.sha256)
+
+    def write(self, line: Mapping[str, Any]) -> None:
+        """Write a line."""
+        encoded = formats.encode(line)
+        self._digest.update(encoded)
+        self.file.write(encoded)
+        self.counts[line["type"]] += 1
+
+    def end(self) -> None:
+        """Write the last line."""
+        counts = dict(sorted(self.counts.items()))
+        last = {"type": END, "counts": counts, "sha256": self._digest.hexdigest()}
+        self.file.write(formats.encode(last))
+
+
+@contextmanager
+def create(name: str) -> Iterator[IO[bytes]]:
+    """Open a new file, or standard output for `-`. A file has its name only once it is complete.
+
+    Raises `ExportFileError`.
+    """
+    if name == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path, unfinished = Path(name), Path(f"{name}.part")
+    if path.exists():
+        raise ExportFileError(f"{name} exists; give another name")
+    try:
+        with unfinished.open("wb") as file, _compressed(path, file) as lines:
+            yield lines
+        _finish(unfinished, path)
+    except OSError as error:
+        raise ExportFileError(f"{name} can't be written: {error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Compress what is written to a file, if the name says so."""
+    if path.suffix != GZIP:
+        yield file
+        return
+    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0) as zipped:
+        yield cast("IO[bytes]", zipped)
+
+
+def _finish(unfinished: Path, path: Path) -> None:
+    with unfinished.open("rb") as written:
+        os.fsync(written.fileno())
+    unfinished.replace(path)
+    sync_folder(path.absolute().parent)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """An export that was read to its end: it is complete. `lines` reads it again."""
+
+    name: str
+    file: IO[bytes]
+    header: Mapping[str, Any]
+    counts: Mapping[str, int]
+
+    def lines(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each line but the header and the last one, with its number.
+
+        Raises `ExportFileError`.
+        """
+        self.file.seek(0)
+        for number, line in enumerate(_lines(self.name, self.file), 1):
+            try:
+                decoded = formats.decode(line)
+            except WrongLineError as error:
+                raise ExportFileError(f"line {number} can't be imported: {error}") from error
+            if decoded.get("type") not in {formats.HEADER, END}:
+                yield number, decoded
+
+
+@contextmanager
+def open_input(name: str) -> Iterator[IO[bytes]]:
+    """Open a file, or a copy of standard input for `-`, unzipped and from its beginning.
+
+    Raises `ExportFileError`.
+    """
+    with ExitStack() as stack:
+        try:
+            if name == STANDARD:
+                file: IO[bytes] = stack.enter_context(tempfile.TemporaryFile())
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                file = stack.enter_context(Path(name).open("rb"))
+            file.seek(0)
+            is_zipped = file.read(len(MAGIC)) == MAGIC
+            file.seek(0)
+        except OSError as error:
+            raise ExportFileError(f"{name} can't be read: {error}") from error
+        yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if is_zipped else file
+
+
+def is_export(name: str, file: IO[bytes]) -> bool:
+    """Return whether a file begins as an export does, and not as a CSV file of counts.
+
+    Raises `ExportFileError`.
+    """
+    try:
+        return file.read(1) == b"{"
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExportFileError(f"{name} is damaged: {error}") from error
+    finally:
+        file.seek(0)
+
+
+def read(name: str, file: IO[bytes]) -> ExportFile:
+    """Read a file to its end, and check that it is complete. Raises `ExportFileError`."""
+    digest, count = hashlib.sha256(), 0
+    first = last = b""
+    file.seek(0)
+    for line in _lines(name, file):
+        digest.update(last)
+        first, last, count = first or line, line, count + 1
+    try:
+        header = formats.decode(first)
+        formats.check_header(header)
+    except WrongLineError as error:
+        raise ExportFileError(f"{name} can't be imported: {error}") from error
+    return ExportFile(name, file, header, _check_end(name, last, digest.hexdigest(), count))
+
+
+def _check_end(name: str, last: bytes, digest: str, count: int) -> Mapping[str, int]:
+    """Return the counts of the last line, if it fits the lines before it."""
+    cut = ExportFileError(
+        f"{name} is cut or was changed: its last line does not fit the {count - 1:,} lines before"
+        " it; export again, or copy the file again"
+    )
+    try:
+        end = formats.decode(last)
+    except WrongLineError as error:
+        raise cut from error
+    counts = end.get("counts")
+    if end.get("type") != END or end.get("sha256") != digest or not isinstance(counts, dict):
+        raise cut
+    return counts
+
+
+def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
+    try:
+        yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExportFileError(f"{name} is cut or damaged: {error}") from error

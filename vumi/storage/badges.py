@@ -1,0 +1,80 @@
+"""The items of all badges, badge by badge, read from the file in short queries.
+
+One query reads some thousand badges, so that no reader keeps the WAL from starting again, and each
+badge is read as it was at one moment. SQLite groups the items of a badge; Python sees one row for
+each badge, however many views it has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from chalicelib.storage.items import Item
+from chalicelib.units import Milliseconds
+from chalicelib.views import keys
+from chalicelib.views.view import earliest
+
+Read: TypeAlias = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
+"""Returns the rows of a query, as `Database.read` does."""
+
+BADGES_IN_A_QUERY = 2_000
+NONE = "[]"
+"""SQLite's array without elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadgeItems:
+    """The items of one partition of a badge: its summary, owner, latest days, and stored views.
+
+    A missing item is empty. `views` has the sort keys of views.
+    """
+
+    badge_id: str
+    summary: Item = field(default_factory=dict)
+    owner: Item = field(default_factory=dict)
+    days: Sequence[Item] = ()
+    views: Sequence[str] = ()
+
+
+def read_badges(
+    read: Read, first_day: str, badges_in_a_query: int = BADGES_IN_A_QUERY
+) -> Iterator[BadgeItems]:
+    """Yield the items of every badge by id, with its days since `first_day` (yyyy-mm-dd)."""
+    after = keys.PARTITION
+    while rows := read(_BADGES, (after, keys.DAY + first_day, badges_in_a_query)):
+        for row in rows:
+            yield _badge(*row)
+        after = rows[-1][0]
+
+
+def count_seen(read: Read, since: Milliseconds) -> dict[str, int]:
+    """Return the number of views since a time that were counted at once, by id."""
+    return dict(read(_SEEN, (f"{keys.SEEN}#{earliest(since)}",)))
+
+
+_BADGES = f"""
+SELECT pk,
+    max(attributes) FILTER (WHERE sk = '{keys.SUMMARY}'),
+    max(attributes) FILTER (WHERE sk = '{keys.OWNER}'),
+    json_group_array(json_object('SK', sk, 'views', json_extract(attributes, '$.views'),
+        'reset', coalesce(json_extract(attributes, '$.reset'), 0)))
+        FILTER (WHERE sk < '{keys.OWNER}'),
+    group_concat(sk) FILTER (WHERE sk > '{keys.VIEW}' AND sk < '{keys.SUMMARY}')
+FROM items WHERE pk > ? AND pk < 'USER$' AND sk >= ?
+GROUP BY pk ORDER BY pk LIMIT ?"""  # noqa: S608  fixed names
+"""`$` is the character after `#`, with which every partition of a badge begins."""
+_SEEN = """SELECT json_extract(attributes, '$.badge'), count(*) FROM items
+WHERE pk >= ? AND pk < 'SEEN$' GROUP BY 1"""
+
+
+def _badge(pk: str, summary: str | None, owner: str | None, days: str, views: str) -> BadgeItems:
+    return BadgeItems(
+        pk.removeprefix(keys.PARTITION),
+        json.loads(summary) if summary else {},
+        json.loads(owner) if owner else {},
+        () if days == NONE else json.loads(days),
+        views.split(",") if views else (),
+    )
