@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from chalicelib.badges import logos as included
 from tests import logos
 from tests.logos import LICENCES, OF_PACKAGE, WANTED
 
+FOLDER = Path(logos.__file__).parent
+DOCS = (FOLDER.parent / "docs" / "badges.md").read_text(encoding="utf-8")
+PACKAGES = json.loads((FOLDER / "simple_icons" / "package.json").read_text(encoding="utf-8"))
+VERSION = PACKAGES["dependencies"]["simple-icons"]
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><path d="{}"/></svg>'
 SVGO = """#!/bin/sh
 # Writes the decimals into each path instead of shortening it.
@@ -63,3 +68,15 @@ def test_the_included_logos_are_the_wanted_ones() -> None:
     assert set(included.names()) == {*WANTED.split()} - refused
     assert not {included.licences()[name] for name in refused} & LICENCES
     assert OF_PACKAGE not in included.licences().values()
+
+
+def test_the_docs_list_every_name_and_every_licence() -> None:
+    names = DOCS.partition("are drawn:")[2].partition("are not drawn")[0]
+    assert re.findall(r"`([a-z0-9]+)`", names) == included.names()
+    assert f"{len(included.names())} names of simple-icons {VERSION} are drawn" in DOCS
+    rows = re.findall(
+        r"^\| ([A-Z][\w.-]*\d[\w.-]*|custom|MIT|Unlicense) \| (.*) \|$", DOCS, re.MULTILINE
+    )
+    licences = {name: licence for licence, row in rows for name in re.findall("`(.*?)`", row)}
+    known = {*WANTED.split()}
+    assert licences == {name: kind for name, kind in included.licences().items() if name in known}
