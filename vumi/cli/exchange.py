@@ -111,7 +111,7 @@ def import_(installation: Installation, file: str, *, dry_run: bool, replace: bo
     badge, to which views are added. To import again is safe.
     """
     with files.open_input(file) as opened:
-        if files.is_export(opened):
+        if files.is_export(file, opened):
             restore(files.read(file, opened), Restore(installation, replace, dry_run))
             return
         rows = counts_file.read(file, opened)

@@ -19,7 +19,7 @@ from vumi.admin.source import Group, Source, StoredObject
 from vumi.errors import ReportedError
 from vumi.exchange import formats
 from vumi.exchange.files import LineWriter
-from vumi.exchange.formats import BADGE, OBJECT, OWNER, QUEUED_EVENT, VIEW, WrongLineError
+from vumi.exchange.formats import BADGE, OBJECT, OWNER, QUEUED_EVENT, VIEW
 
 
 class ExportError(ReportedError):
@@ -37,7 +37,7 @@ class Export:
     def run(self, writer: LineWriter) -> Iterator[Group]:
         """Write all lines; yield each group after it is written.
 
-        Raises `ExportError` and `StorageError`.
+        Raises `ExportError`, `WrongLineError` and `StorageError`.
         """
         writer.write(formats.header(self.source.engine, self.settings, self.now))
         for group in self.source.groups():
@@ -54,11 +54,8 @@ class Export:
 
 def _write(writer: LineWriter, item: Item) -> None:
     """Write an item. Views have no TTL, because each engine keeps them for a time of its own."""
-    try:
-        kind = formats.moving_kind_of(item)
-        line = kind.to_line(item)
-    except WrongLineError as error:
-        raise ExportError(f"the export failed: {error}") from error
+    kind = formats.moving_kind_of(item)
+    line = kind.to_line(item)
     if kind is VIEW:
         line.pop("ttl", None)
     writer.write(line)

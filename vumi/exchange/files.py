@@ -145,13 +145,15 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
         yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if is_zipped else file
 
 
-def is_export(file: IO[bytes]) -> bool:
-    """Return whether a file begins as an export does, and not as a CSV file of counts."""
-    file.seek(0)
+def is_export(name: str, file: IO[bytes]) -> bool:
+    """Return whether a file begins as an export does, and not as a CSV file of counts.
+
+    Raises `ExportFileError`.
+    """
     try:
         return file.read(1) == b"{"
-    except (OSError, EOFError, zlib.error):
-        return False
+    except (OSError, EOFError, zlib.error) as error:
+        raise ExportFileError(f"{name} is damaged: {error}") from error
     finally:
         file.seek(0)
 

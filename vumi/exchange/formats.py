@@ -21,6 +21,7 @@ from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.owners import proving
 from chalicelib.wallets import wallet as wallets
+from vumi.errors import ReportedError
 
 FORMAT = "vu-mi export"
 VERSION = 1
@@ -31,7 +32,7 @@ SETTINGS = ("view_window_seconds", "grace_seconds", "retention_seconds")
 """The settings that a header names, so that a reader knows how the counts were made."""
 
 
-class WrongLineError(Exception):
+class WrongLineError(ReportedError):
     """A line is not one of an export. The message says why."""
 
 

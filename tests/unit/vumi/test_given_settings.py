@@ -90,6 +90,7 @@ def test_the_file_itself_is_not_a_setting_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "logged"),
     [(f'WEBHOOK_SECRETS = ["{signing.new_secret()}"]', 1), ("PORT = 1", 0)],
+    ids=["with a secret", "without"],
 )
 def test_only_a_file_with_secrets_has_to_be_private(
     tmp_path: Path, content: str, logged: int, caplog: pytest.LogCaptureFixture

@@ -122,11 +122,6 @@ def test_a_file_that_is_not_csv_is_refused(path: Path, content: bytes, says: str
     assert refusal(path, content).startswith(says)
 
 
-def test_a_file_that_is_not_there_is_named(path: Path) -> None:
-    with pytest.raises(CountsFileError, match=r"counts.csv can't be read .*No such file"):
-        read(path)
-
-
 @given(
     st.dictionaries(
         st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"]), min_size=1),

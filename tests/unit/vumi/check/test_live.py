@@ -217,7 +217,7 @@ def test_a_posting_while_a_wallet_is_read_again_is_no_error() -> None:
     journal = wallets.PARTITION + stack.target
     entry = max(key for key in table.items if key.pk == journal and key.sk.startswith(ENTRY))
     stack.during[entry] = deposit
-    table.deposit = deposit  # type: ignore[method-assign]
+    table.deposit = deposit
     assert stack.check() == SOUND
 
 

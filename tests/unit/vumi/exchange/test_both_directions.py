@@ -55,8 +55,8 @@ def live(world: ExchangeWorld) -> None:
     for user in USERS[:2]:
         world.open_wallet(user)
         world.deposit(user, 100, f"deposit-{user}")
-    world.transfer(*USERS[:2], 30, "transfer-once")
-    world.transfer(*USERS[:2], 1_000, "transfer-too-much")
+    world.transfer(USERS[0], USERS[1], 30, "transfer-once")
+    world.transfer(USERS[0], USERS[1], 1_000, "transfer-too-much")
     world.publish(USERS[0])
     world.wait(3_600)
     world.fold()
@@ -101,9 +101,9 @@ def test_both_engines_give_the_same_answer_to_every_request(
         }
         assert other.answers() == before
         for world in (one, other):
-            assert world.transfer(*USERS[:2], 30, "transfer-once").status == 204
-            assert world.transfer(*USERS[:2], 1_000, "transfer-too-much").status == 409
-            assert world.transfer(*USERS[:2], 31, "transfer-once").status == 422
+            assert world.transfer(USERS[0], USERS[1], 30, "transfer-once").status == 204
+            assert world.transfer(USERS[0], USERS[1], 1_000, "transfer-too-much").status == 409
+            assert world.transfer(USERS[0], USERS[1], 31, "transfer-once").status == 422
         assert other.answers() == before
         for world in (one, other):
             world.visit("a")

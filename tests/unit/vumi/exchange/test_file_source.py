@@ -22,6 +22,7 @@ from simulation.views import AT_NOON, fold, put_summary, put_views, shown, view
 from vumi.admin.source import QueuedEvent
 from vumi.exchange import files
 from vumi.exchange.exporting import Export, ExportError
+from vumi.exchange.formats import WrongLineError
 from vumi.installations.file import FileInstallation
 from vumi.storage.table import remove_expired
 
@@ -137,7 +138,7 @@ def test_entries_that_wait_for_the_archive_move_as_its_objects(file: FileInstall
     assert json.loads(waiting["text"])["id"] == WALLET
     other = MemoryInstallation(clock=Clock(NOON))
     restore(other, export(file))
-    assert [one["id"] for one in other.archive.lines()] == [1, WALLET]  # type: ignore[attr-defined]
+    assert [one["id"] for one in other.archive.lines()] == [1, WALLET]
 
 
 def test_an_object_that_can_not_be_read_is_named(file: FileInstallation) -> None:
@@ -148,7 +149,9 @@ def test_an_object_that_can_not_be_read_is_named(file: FileInstallation) -> None
 
 def test_an_item_of_no_known_kind_is_refused(file: FileInstallation) -> None:
     file.table.write(Put({"PK": "USER#a", "SK": "LATER#1"}))
-    with pytest.raises(ExportError, match="the item USER#a LATER#1 has no kind that this program"):
+    with pytest.raises(
+        WrongLineError, match="the item USER#a LATER#1 has no kind that this program"
+    ):
         export(file)
 
 

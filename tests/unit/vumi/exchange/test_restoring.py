@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -338,7 +339,7 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     for _ in range(data.draw(st.integers(1, 3))):
         fault = st.sampled_from([None, None, Unavailable("no"), Killed()])
         plans = [data.draw(st.lists(fault, max_size=6)) for _ in range(4)]
-        target.faulty = FaultyTable(target.memory, *map(_step, plans))
+        target.faulty = FaultyTable(target.memory, *[_step(plan) for plan in plans])
         job = Restore(target, patience=FakeTime().retry(attempts=2))
         with suppress(StorageError, Killed):
             list(job.run(files.read("FILE", BytesIO(exported))))
@@ -351,7 +352,7 @@ def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject
     assert outcomes(restore(target, exported)) == {SAME}
 
 
-def _step(plan: list[Exception | None]) -> Any:
+def _step(plan: Sequence[Exception | None]) -> Any:
     return raising(*plan)
 
 

@@ -1,0 +1,128 @@
+"""The commands `export` and `import` with the lines of an export, and with counts."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from chalicelib.views.owners import changing, claiming, finding
+from chalicelib.views.owners.changing import BadgeChange
+from simulation.clocks import NOON, Clock
+from simulation.installation import MemoryInstallation, invoke_on
+from simulation.views import AT_NOON, put_summary, put_views, shown
+from vumi.cli.program import execute
+
+
+@pytest.fixture
+def full() -> MemoryInstallation:
+    made = MemoryInstallation(clock=Clock(NOON))
+    put_summary(made.memory, "a", base=10, count=5, version=1, created=1)
+    put_views(made.memory, AT_NOON, AT_NOON + 1, badge_id="a")
+    put_summary(made.memory, 'b, "2"', count=1, version=1, created=1)
+    put_summary(made.memory, "gone", deleted="x", version=1, created=1)
+    return made
+
+
+def run(installation: MemoryInstallation, *arguments: str) -> int:
+    return execute([*arguments], invoke_on(installation))
+
+
+@pytest.mark.parametrize("name", ["export.jsonl", "export.jsonl.gz"])
+def test_an_export_is_imported(
+    full: MemoryInstallation, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / name
+    assert run(full, "export", str(file)) == 0
+    assert capsys.readouterr().err == (
+        "exported 3 of the type badge\nexported 2 of the type view\n"
+    )
+    assert (file.read_bytes()[:2] == b"\x1f\x8b") == name.endswith(".gz")
+    assert list(tmp_path.iterdir()) == [file]
+    other = MemoryInstallation(clock=Clock(NOON))
+    assert run(other, "import", str(file), "--dry-run") == 0
+    assert other.memory.items == {}
+    assert run(other, "import", str(file)) == 0
+    assert shown(other.memory, "a") == 17
+    assert capsys.readouterr().out == (
+        "dry run: nothing was changed; without --dry-run:\nbadge: 3 imported\nbadge: 3 imported\n"
+    )
+
+
+def test_what_is_kept_is_named_and_fails_the_import(
+    full: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "export.jsonl")
+    run(full, "export", file)
+    put_summary(full.memory, "a", count=1, version=1, created=9)
+    capsys.readouterr()
+    assert run(full, "import", file) == 1
+    out, err = capsys.readouterr()
+    assert out == (
+        "badge a is kept: it is here with other content\nbadge: 1 kept\nbadge: 2 unchanged\n"
+    )
+    assert err.startswith("vu-mi: 1 were not imported; import into an empty table, or replace")
+    assert run(full, "import", file, "--replace") == 0
+    assert shown(full.memory, "a") == 17
+
+
+def test_an_export_never_overwrites_a_file(
+    full: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "there"
+    file.write_text("mine")
+    assert run(full, "export", str(file)) == 1
+    assert capsys.readouterr().err == f"vu-mi: {file} exists; give another name\n"
+    assert file.read_text() == "mine"
+
+
+def test_a_failed_export_leaves_no_file(full: MemoryInstallation, tmp_path: Path) -> None:
+    full.memory.put_all([{"PK": "USER#a", "SK": "UNKNOWN"}, {"PK": "LATER#1", "SK": "LATER"}])
+    assert run(full, "export", str(tmp_path / "x")) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_counts_go_to_any_counter(
+    full: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    claiming.claim(full.memory, "c", 0, NOON, "0" * 64)
+    owned = finding.look_up(full.memory, "c")
+    changing.change(full.memory, owned, BadgeChange(name="d", base=3), NOON)
+    file = tmp_path / "counts.csv"
+    assert run(full, "export", "--counts", str(file)) == 0
+    assert capsys.readouterr().err == "exported 4 counts\n"
+    assert file.read_text() == 'id,count\na,17\n"b, ""2""",1\nc,3\nd,3\n'
+    other = MemoryInstallation(clock=Clock(NOON))
+    assert run(other, "import", str(file)) == 0
+    assert shown(other.memory, "a") == 17
+
+
+def test_standard_input_and_output_are_files_too(
+    full: MemoryInstallation,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(full, "export", "-") == 0
+    exported = capfdbinary.readouterr().out
+    other = MemoryInstallation(clock=Clock(NOON))
+    given = SimpleNamespace(buffer=io.BytesIO(gzip.compress(exported)))
+    monkeypatch.setattr(sys, "stdin", given)
+    assert run(other, "import", "-") == 0
+    assert shown(other.memory, "a") == 17
+
+
+@pytest.mark.parametrize("content", [b"\x1f\x8bno gzip", b'{"type":"header"}\n', b"{", b"a,b,c"])
+def test_any_other_file_is_refused(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(content)
+    other = MemoryInstallation(clock=Clock(NOON))
+    assert run(other, "import", str(file)) == 1
+    assert str(file) in capsys.readouterr().err
+    assert run(other, "import", str(tmp_path / "missing")) == 1
+    assert "No such file" in capsys.readouterr().err
