@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.http import tokens
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.views import counting, history, keys
 from chalicelib.views.count_at_once import AtOnceCounter
@@ -143,7 +144,14 @@ def test_days_of_an_earlier_life_do_not_count(
     put_summary(table, count=1, reset=9, today={"day": "2026-03-14", "h00": 1})
     for day, reset in (("2026-03-12", 9), ("2026-03-13", 0)):
         place = keys.day(BADGE, day)
-        item = {"PK": place.pk, "SK": place.sk, "views": 5, "h00": 5, "version": 1, "reset": reset}
+        item: Item = {
+            "PK": place.pk,
+            "SK": place.sk,
+            "views": 5,
+            "h00": 5,
+            "version": 1,
+            "reset": reset,
+        }
         table.put_all([item])
     assert [badge.month for badge in read()] == [6]
 
