@@ -18,10 +18,10 @@ from chalicelib.http import description as shared
 from chalicelib.http import errors, guards
 from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
 from chalicelib.http.routing import Authentication, Route
+from chalicelib.version import VERSION
 from chalicelib.views import description as views
 from chalicelib.wallets import description as wallets
 
-VERSION = "0.1.0"
 SECTIONS = (*views.SECTIONS, *events.SECTIONS, *wallets.SECTIONS, *shared.SECTIONS)
 INFO = {
     "title": "vu-mi",

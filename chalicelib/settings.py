@@ -1,12 +1,17 @@
-"""The settings of every engine, read once from environment variables."""
+"""The settings of every engine: each is declared once, with its text, its bounds and its meaning.
+
+They are environment variables. One machine reads them from a file, too.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 from chalicelib.units import WholeSeconds
 
@@ -22,6 +27,10 @@ UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
 """Longer numbers are slow to parse, and no setting needs them."""
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+Form: TypeAlias = Literal["text", "number", "switch", "list", "numbers", "queues"]
+"""The form of a setting in a file: a string, an integer, a boolean, a list or a table."""
 
 
 class Feature(Enum):
@@ -32,81 +41,275 @@ class Feature(Enum):
 
 
 class SettingsError(Exception):
-    """A setting is missing or wrong. The message names it and says what is valid."""
+    """A setting is missing or wrong. The message begins with its name and says what is valid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The settings of an operator.
+class Setting:
+    """A setting as its readers and its reference need it.
 
-    `view_window_seconds`: the length of a window; windows end on whole multiples of it.
-    `grace_seconds`: the shortest time between the end of a window and the fold of its views.
-    `retention_seconds`: the time that a view is kept in the table.
-    `hot_views`: a badge with this many live views is hot.
-    `api_token_digests`: SHA-256 digests, in hex, of operators' tokens that are not in the table.
-    `webhook_allow`: the private networks that webhooks may call, as the operator wrote them.
-    `webhook_secrets`: the secrets that sign webhooks, the current one first.
-    `has_webhook_secrets`: another function has them, and delivers the events that this one accepts.
-    `event_queues`: the queues that events may be sent to: a URL by name.
-    `archive_bucket`: the bucket that keeps the journals of wallets forever.
-    `retry_seconds`: the waits after the first failed attempt of an event, the second, ….
-    `ids`: the ids that are counted, as patterns of `fnmatch`; none means all ids.
-    `proofs`: where proofs of ownership are looked for, as the operator wrote it.
-    `hsts_seconds`: the time for which browsers must use HTTPS; 0 means that they need not.
-    `features`: the features that are switched on.
+    `parse` returns its value by its name and its text, and raises `SettingsError`. It is no
+    dataclass, because making one takes a part of each cold start.
     """
 
-    table_name: str = ""
-    views_queue_url: str = ""
-    view_window_seconds: WholeSeconds = 300
-    grace_seconds: WholeSeconds = 600
-    retention_seconds: WholeSeconds = 1_296_000
-    hot_views: int = HOT_VIEWS
-    timers_queue_url: str = ""
-    distribution_queue_url: str = ""
-    api_token_digests: frozenset[str] = frozenset()
-    webhook_allow: str = ""
-    webhook_secrets: tuple[str, ...] = ()
-    has_webhook_secrets: bool = False
-    event_queues: Mapping[str, str] = field(default_factory=dict)
-    archive_bucket: str = ""
-    retry_seconds: tuple[WholeSeconds, ...] = RETRY_SECONDS
-    ids: tuple[str, ...] = ()
-    proofs: str = ""
-    hsts_seconds: WholeSeconds = 0
-    features: frozenset[Feature] = frozenset(Feature)
+    def __init__(  # noqa: PLR0913, PLR0917  its parts
+        self,
+        name: str,
+        default: str,
+        parse: Callable[[str, str], Any],
+        form: Form,
+        valid: str,
+        meaning: str,
+        *,
+        is_secret: bool = False,
+        is_for_aws: bool = False,
+    ) -> None:
+        self.name, self.default, self.parse = name, default, parse
+        self.form, self.valid, self.meaning = form, valid, meaning
+        self.is_secret, self.is_for_aws = is_secret, is_for_aws
+
+    def declare(self) -> Any:
+        """Return the field of a dataclass that has the value of this setting."""
+        value, metadata = self.parse(self.name, self.default), {"setting": self}
+        if isinstance(value, dict):
+            return field(default_factory=value.copy, metadata=metadata)
+        return field(default=value, metadata=metadata)
+
+
+def settings_of(kind: type) -> Iterator[tuple[str, Setting]]:
+    """Yield the name of each field of a dataclass that has a setting, and the setting."""
+    for one in fields(kind):
+        if setting := one.metadata.get("setting"):
+            yield one.name, setting
+
+
+def read(
+    kind: type, environment: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
+) -> dict[str, Any]:
+    """Return the values of the fields of a dataclass. An empty setting has its default.
+
+    Raises `SettingsError`.
+    """
+    return {
+        attribute: setting.parse(
+            setting.name,
+            environment.get(setting.name) or defaults.get(setting.name) or setting.default,
+        )
+        for attribute, setting in settings_of(kind)
+    }
+
+
+def number(name: str, default: int, bounds: tuple[int, int], meaning: str) -> Any:
+    """Declare a setting that is a whole number within its bounds."""
+    least, most = bounds
+
+    def parse(name: str, text: str) -> int:
+        decimal = text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
+        if not (decimal and least <= int(text) <= most):
+            raise SettingsError(
+                f"{name} must be a whole number from {least} to {most}, not {text!r}"
+            )
+        return int(text)
+
+    return Setting(name, str(default), parse, "number", f"{least} to {most}", meaning).declare()
+
+
+def switch(name: str, meaning: str, default: str = "on") -> Any:
+    """Declare a setting that is on or off."""
+
+    def parse(name: str, text: str) -> bool:
+        if text not in {"on", "off"}:
+            raise SettingsError(f"{name} must be on or off, not {text!r}")
+        return text == "on"
+
+    return Setting(name, default, parse, "switch", "on or off", meaning).declare()
+
+
+def parse_text(_: str, text: str) -> str:
+    """Return a text as it is."""
+    return text
+
+
+def aws(name: str, meaning: str, parse: Callable[[str, str], Any] = parse_text) -> Any:
+    """Declare a setting that a stack on AWS sets."""
+    return Setting(name, "", parse, "text", "a text", meaning, is_for_aws=True).declare()
+
+
+def parts_of(text: str) -> list[str]:
+    """Split a setting at its commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def parse_list(_: str, text: str) -> tuple[str, ...]:
+    """Return the parts of a text between its commas."""
+    return tuple(parts_of(text))
+
+
+def _parse_patterns(_: str, text: str) -> tuple[str, ...]:
+    """Return patterns of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
+    return tuple(
+        unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
+        for pattern in parts_of(text)
+    )
+
+
+def _parse_digests(name: str, text: str) -> frozenset[str]:
+    """Return the digests of operators' tokens. The message of an error never has a token."""
+    digests = parts_of(text)
+    for position, digest in enumerate(digests, 1):
+        if DIGEST.fullmatch(digest) is None:
+            raise SettingsError(
+                f"{name} must be SHA-256 digests of operators' tokens, 64 hex digits in"
+                f" lower case each, separated by commas; number {position} is not. Create users'"
+                " tokens by the command token"
+            )
+    return frozenset(digests)
+
+
+def _parse_queues(name: str, text: str) -> dict[str, str]:
+    """Return the queues by name: a URL of SQS, or nothing on one machine."""
+    queues: dict[str, str] = {}
+    for part in parts_of(text):
+        queue, _, url = part.partition("=")
+        if QUEUE_NAME.fullmatch(queue) is None:
+            raise SettingsError(
+                f"{name} must be name=URL, separated by commas, with names of 1 to 80 letters,"
+                f" digits, - and _; not {part!r}"
+            )
+        if queue in queues:
+            raise SettingsError(f"{name} has {queue} twice; list it once")
+        queues[queue] = url
+    return queues
+
+
+def _parse_waits(name: str, text: str) -> tuple[WholeSeconds, ...]:
+    waits = parts_of(text)
+    for wait in waits:
+        decimal = wait.isascii() and wait.isdecimal() and len(wait) <= MAX_DIGITS
+        if not (decimal and 1 <= int(wait) <= MAX_RETRY_SECONDS):
+            raise SettingsError(
+                f"{name} must be whole numbers from 1 to {MAX_RETRY_SECONDS}, separated by"
+                f" commas, not {wait!r}"
+            )
+    return tuple(map(int, waits)) or RETRY_SECONDS
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Settings:
+    """The settings of an operator on every engine. They have no `repr`, because some are secret."""
+
+    table_name: str = aws("TABLE_NAME", "the table")
+    views_queue_url: str = aws("VIEWS_QUEUE_URL", "the queue of views")
+    view_window_seconds: WholeSeconds = number(
+        "VIEW_WINDOW_SECONDS",
+        300,
+        (1, 86_400),
+        "the length of a window, whose views are folded together; windows end on multiples of it",
+    )
+    grace_seconds: WholeSeconds = number(
+        "GRACE_SECONDS",
+        600,
+        (1, 86_400),
+        "the shortest time between the end of a window and its fold",
+    )
+    retention_seconds: WholeSeconds = number(
+        "RETENTION_SECONDS",
+        1_296_000,
+        (1, MAX_RETENTION_SECONDS),
+        "how long a view is kept; at least the window and twice the grace, and on AWS longer than"
+        " 14 days, because a queue keeps a message for that long",
+    )
+    hot_views: int = number(
+        "HOT_VIEWS",
+        HOT_VIEWS,
+        (1, 8_000),
+        "a badge with this many live views is hot: its new views are counted at once",
+    )
+    timers_queue_url: str = aws("TIMERS_QUEUE_URL", "the queue of deliveries")
+    distribution_queue_url: str = aws("DISTRIBUTION_QUEUE_URL", "the queue of swept events")
+    api_token_digests: frozenset[str] = Setting(
+        "API_TOKEN_DIGESTS",
+        "",
+        _parse_digests,
+        "list",
+        "SHA-256 digests, 64 hex digits in lower case each",
+        "the digests of operators' tokens that are not in the table (`printf %s TOKEN |"
+        " sha256sum`); if there is none, one machine creates a token at its first start",
+        is_secret=True,
+    ).declare()
+    webhook_allow: str = Setting(
+        "WEBHOOK_ALLOW",
+        "",
+        parse_text,
+        "list",
+        "networks like `10.0.0.0/8` and `fd00::/8`",
+        "the private networks that events may call, also over http and on any port",
+    ).declare()
+    webhook_secrets: tuple[str, ...] = Setting(
+        "WEBHOOK_SECRETS",
+        "",
+        parse_list,
+        "list",
+        "secrets of `whsec_` and base64",
+        "the secrets that sign webhooks, the current one first; if there is none, one machine"
+        " generates its own, and on AWS events can't be sent to a URL",
+        is_secret=True,
+    ).declare()
+    has_webhook_secrets: bool = aws(
+        "HAS_WEBHOOK_SECRETS",
+        "`true` if another function has the secrets, so that this one accepts events to URLs",
+        lambda _, text: text == "true",
+    )
+    event_queues: Mapping[str, str] = Setting(
+        "EVENT_QUEUES",
+        "",
+        _parse_queues,
+        "queues",
+        "names of 1 to 80 letters, digits, `-` and `_`, each with `=URL` of SQS on AWS",
+        "the queues that events may be sent to",
+    ).declare()
+    archive_bucket: str = aws("ARCHIVE_BUCKET", "the archive of journals")
+    retry_seconds: tuple[WholeSeconds, ...] = Setting(
+        "RETRY_SECONDS",
+        ",".join(map(str, RETRY_SECONDS)),
+        _parse_waits,
+        "numbers",
+        f"whole numbers from 1 to {MAX_RETRY_SECONDS}",
+        "the seconds to wait after the first failed attempt of an event, the second, and so on;"
+        " each wait is longer by a random part of up to a fifth",
+    ).declare()
+    ids: tuple[str, ...] = Setting(
+        "IDS",
+        "",
+        _parse_patterns,
+        "list",
+        "patterns like `owner/*`, in which only `*` has a meaning: any characters",
+        "the ids that are counted; without a pattern, all ids are",
+    ).declare()
+    proofs: str = Setting(
+        "PROOFS",
+        "",
+        parse_text,
+        "list",
+        "`PATTERN=URL`, or `off`",
+        "where the proofs of owners are looked for: [the patterns](docs/ownership.md#where-proofs-"
+        "are-looked-for); without one, on GitHub, on GitLab and on the hosts of URLs",
+    ).declare()
+    hsts_seconds: WholeSeconds = number(
+        "HSTS_SECONDS",
+        0,
+        (0, MAX_HSTS_SECONDS),
+        "the time for which browsers must use only HTTPS for this host"
+        " (`Strict-Transport-Security`); 0 sends no such header",
+    )
+    events: bool = switch(Feature.EVENTS.value, "whether events are served")
+    wallets: bool = switch(Feature.WALLETS.value, "whether wallets are served")
 
     @classmethod
     def from_environment(
-        cls, environment: Mapping[str, str], *, retention_seconds: WholeSeconds = 1_296_000
+        cls, environment: Mapping[str, str], defaults: Mapping[str, str] = NOTHING
     ) -> Settings:
-        """Read the settings; variables have their names in upper case. Raises `SettingsError`.
-
-        `retention_seconds` is the default of RETENTION_SECONDS.
-        """
-        settings = cls(
-            table_name=environment.get("TABLE_NAME", ""),
-            views_queue_url=environment.get("VIEWS_QUEUE_URL", ""),
-            view_window_seconds=whole_number(environment, "VIEW_WINDOW_SECONDS", 300, 1, 86_400),
-            grace_seconds=whole_number(environment, "GRACE_SECONDS", 600, 1, 86_400),
-            retention_seconds=whole_number(
-                environment, "RETENTION_SECONDS", retention_seconds, 1, MAX_RETENTION_SECONDS
-            ),
-            hot_views=whole_number(environment, "HOT_VIEWS", HOT_VIEWS, 1, 8_000),
-            timers_queue_url=environment.get("TIMERS_QUEUE_URL", ""),
-            distribution_queue_url=environment.get("DISTRIBUTION_QUEUE_URL", ""),
-            api_token_digests=_parse_digests(environment),
-            webhook_allow=environment.get("WEBHOOK_ALLOW", ""),
-            webhook_secrets=tuple(_split(environment, "WEBHOOK_SECRETS")),
-            has_webhook_secrets=environment.get("HAS_WEBHOOK_SECRETS") == "true",
-            event_queues=_parse_queues(environment),
-            archive_bucket=environment.get("ARCHIVE_BUCKET", ""),
-            retry_seconds=_parse_waits(environment),
-            ids=tuple(map(_to_fnmatch, _split(environment, "IDS"))),
-            proofs=environment.get("PROOFS", ""),
-            hsts_seconds=whole_number(environment, "HSTS_SECONDS", 0, 0, MAX_HSTS_SECONDS),
-            features=frozenset(one for one in Feature if _is_on(environment, one.value)),
-        )
+        """Read the settings, with an engine's own defaults. Raises `SettingsError`."""
+        settings = cls(**read(cls, environment, defaults))
         settings._check_retention()
         return settings
 
@@ -114,6 +317,12 @@ class Settings:
     def can_sign(self) -> bool:
         """Return whether webhooks can be signed, here or by the function that delivers them."""
         return self.has_webhook_secrets or bool(self.webhook_secrets)
+
+    @property
+    def features(self) -> frozenset[Feature]:
+        """Return the features that are switched on."""
+        on = {Feature.EVENTS: self.events, Feature.WALLETS: self.wallets}
+        return frozenset(feature for feature, is_on in on.items() if is_on)
 
     def _check_retention(self) -> None:
         """Check that a view is kept until it is folded, which is after its window's marker ends."""
@@ -123,80 +332,6 @@ class Settings:
                 f"RETENTION_SECONDS must be at least {least} (VIEW_WINDOW_SECONDS and twice"
                 f" GRACE_SECONDS), not {self.retention_seconds}"
             )
-
-
-def _split(environment: Mapping[str, str], name: str) -> list[str]:
-    """Split a setting at its commas."""
-    return [part.strip() for part in environment.get(name, "").split(",") if part.strip()]
-
-
-def _to_fnmatch(pattern: str) -> str:
-    """Return a pattern of ids for `fnmatch`, in which only `*` has a meaning; ids are in NFC."""
-    return unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
-
-
-def _parse_digests(environment: Mapping[str, str]) -> frozenset[str]:
-    """Return the digests of operators' tokens. The message of an error never has a token."""
-    digests = _split(environment, "API_TOKEN_DIGESTS")
-    for position, digest in enumerate(digests, 1):
-        if DIGEST.fullmatch(digest) is None:
-            raise SettingsError(
-                "API_TOKEN_DIGESTS must be SHA-256 digests of operators' tokens, 64 hex digits in"
-                f" lower case each, separated by commas; number {position} is not. Create users'"
-                " tokens by the command token"
-            )
-    return frozenset(digests)
-
-
-def _parse_queues(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the queues by name: a URL of SQS, or nothing on one machine."""
-    queues: dict[str, str] = {}
-    for part in _split(environment, "EVENT_QUEUES"):
-        name, _, url = part.partition("=")
-        if QUEUE_NAME.fullmatch(name) is None:
-            raise SettingsError(
-                "EVENT_QUEUES must be name=URL, separated by commas, with names of 1 to 80 letters,"
-                f" digits, - and _; not {part!r}"
-            )
-        if name in queues:
-            raise SettingsError(f"EVENT_QUEUES has {name} twice; list it once")
-        queues[name] = url
-    return queues
-
-
-def _parse_waits(environment: Mapping[str, str]) -> tuple[WholeSeconds, ...]:
-    waits = _split(environment, "RETRY_SECONDS")
-    for wait in waits:
-        decimal = wait.isascii() and wait.isdecimal() and len(wait) <= MAX_DIGITS
-        if not (decimal and 1 <= int(wait) <= MAX_RETRY_SECONDS):
-            raise SettingsError(
-                f"RETRY_SECONDS must be whole numbers from 1 to {MAX_RETRY_SECONDS}, separated by"
-                f" commas, not {wait!r}"
-            )
-    return tuple(map(int, waits)) or RETRY_SECONDS
-
-
-def _is_on(environment: Mapping[str, str], name: str) -> bool:
-    return choice(environment, name, ("on", "off")) == "on"
-
-
-def choice(environment: Mapping[str, str], name: str, choices: Sequence[str]) -> str:
-    """Return a setting that is one of some texts, by default the first. Raises `SettingsError`."""
-    given = environment.get(name) or choices[0]
-    if given not in choices:
-        raise SettingsError(f"{name} must be {' or '.join(choices)}, not {given!r}")
-    return given
-
-
-def whole_number(
-    environment: Mapping[str, str], name: str, default: int, least: int, most: int
-) -> int:
-    """Return a setting as a whole number, or its default. Raises `SettingsError`."""
-    given = environment.get(name) or str(default)
-    decimal = given.isascii() and given.isdecimal() and len(given) <= MAX_DIGITS
-    if not (decimal and least <= int(given) <= most):
-        raise SettingsError(f"{name} must be a whole number from {least} to {most}, not {given!r}")
-    return int(given)
 
 
 def required(name: str, value: str, meaning: str) -> str:

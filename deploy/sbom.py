@@ -18,7 +18,7 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from chalicelib.description import VERSION
+from chalicelib.version import VERSION
 from deploy import locks, template
 from deploy.locks import LockedPackage
 

@@ -61,8 +61,8 @@ class MemoryInstallation:
 
     @contextmanager
     def open_source(self) -> Iterator[TableSource]:
-        objects = self.archive.objects
-        yield TableSource(self, [StoredObject(*one) for one in sorted(objects.items())], self.sleep)
+        objects = sorted(self.archive.objects.items())
+        yield TableSource(self, [StoredObject(*one) for one in objects], self.sleep)
 
     def items(self) -> Iterator[Item]:
         return (dict(self.memory.items[key]) for key in sorted(self.memory.items))

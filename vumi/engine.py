@@ -16,7 +16,6 @@ from chalicelib.outgoing.fetching import fetcher_of
 from chalicelib.settings import Feature, Settings
 from chalicelib.units import Seconds
 from chalicelib.views import keys
-from chalicelib.views.owners import places
 from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
 from vumi.admin.tokens import TokenStore
@@ -79,7 +78,6 @@ class Engine:
         limits: Limits = NO_LIMITS,
     ) -> None:
         sender_of(settings)  # a wrong setting is reported before anything is made
-        places.parse(settings.proofs)
         folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         rights.refuse_foreign(folder)
         self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits

@@ -2,67 +2,163 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from chalicelib.limits import Action
-from chalicelib.settings import Settings, choice, whole_number
+from chalicelib.settings import (
+    Setting,
+    Settings,
+    SettingsError,
+    number,
+    parse_text,
+    read,
+    settings_of,
+    switch,
+)
 from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
 
-RETENTION_SECONDS = 3_600
+DEFAULTS = {"RETENTION_SECONDS": "3600"}
 """The default retention of a view: no message is delivered again after it was handled."""
 MAX_PER_PERIOD = 1_000_000
-LIMITS = {
-    Action.NEW_ID: ("CLIENT_NEW_IDS_PER_MINUTE", 300, 60),
-    Action.CLAIM: ("CLIENT_CLAIMS_PER_MINUTE", 30, 60),
-    Action.PROOF: ("CLIENT_PROOFS_PER_MINUTE", 10, 60),
-    Action.REQUEST: ("CLIENT_REQUESTS_PER_SECOND", 0, 1),
-}
-"""The setting of each limit, its default, and its seconds.
+UNIX = "unix:"
+"""The beginning of a `HOST` that is the path of a Unix socket."""
+MODE = re.compile("[0-7]{3}")
 
-By default requests are not limited: GitHub's image proxy asks for everybody's badges from a few
-addresses.
-"""
+
+def _parse_mode(name: str, text: str) -> int:
+    if MODE.fullmatch(text) is None:
+        raise SettingsError(f"{name} must be three octal digits, like 660, not {text!r}")
+    return int(text, 8)
+
+
+def _parse_metrics(name: str, text: str) -> MetricsAccess:
+    if text not in set(MetricsAccess):
+        raise SettingsError(f"{name} must be {' or '.join(MetricsAccess)}, not {text!r}")
+    return MetricsAccess(text)
+
+
+def _limit(name: str, default: int, meaning: str) -> Any:
+    return number(name, default, (0, MAX_PER_PERIOD), f"{meaning}; 0 means no limit")
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneSettings:
-    """The settings of one machine; `product` has those of every engine.
+    """The settings of one machine; `product` has those of every engine."""
 
-    `client_rates` has no rate for an action that is not limited. `metrics` are the requests that
-    may read the metrics. `access_log`: each request is logged, without anything about its client.
-    """
-
-    host: str
-    port: int
-    folder: Path
-    product: Settings
-    client_rates: Mapping[Action, Rate]
-    proxies: TrustedProxies
-    metrics: MetricsAccess = MetricsAccess.LOCAL
-    access_log: bool = False
+    host: str = Setting(
+        "HOST",
+        "127.0.0.1",
+        parse_text,
+        "text",
+        "an address or a name of this machine, or `unix:PATH`",
+        "the address that the server listens on, or its Unix socket",
+    ).declare()
+    port: int = number(
+        "PORT", 8000, (0, 65_535), "the port that it listens on; 0 selects a free one"
+    )
+    socket_mode: int = Setting(
+        "SOCKET_MODE",
+        "660",
+        _parse_mode,
+        "text",
+        "three octal digits",
+        "the rights to the Unix socket: who may write to it may send requests",
+    ).declare()
+    folder: Path = Setting(
+        "DATA", "data", lambda _, text: Path(text), "text", "a path", "the folder of all data"
+    ).declare()
+    file: str = Setting(
+        "SETTINGS", "", parse_text, "text", "a path", "the settings file, in TOML"
+    ).declare()
+    client_new_ids_per_minute: int = _limit(
+        "CLIENT_NEW_IDS_PER_MINUTE",
+        300,
+        "the ids that one client address may view as the first visitor, at the same time or over a"
+        " minute",
+    )
+    client_claims_per_minute: int = _limit(
+        "CLIENT_CLAIMS_PER_MINUTE",
+        30,
+        "the badges that one client address may claim, at the same time or over a minute",
+    )
+    client_proofs_per_minute: int = _limit(
+        "CLIENT_PROOFS_PER_MINUTE",
+        10,
+        "the requests with `proof` that one client address may send, at the same time or over a"
+        " minute; each may fetch a file from another host",
+    )
+    client_requests_per_second: int = _limit(
+        "CLIENT_REQUESTS_PER_SECOND",
+        0,
+        "the requests that one client address may send to the routes, over a second. GitHub's image"
+        " proxy asks for everybody's badges from a few addresses, so a limit refuses views of busy"
+        " badges",
+    )
+    trusted_proxies: TrustedProxies = Setting(
+        "TRUSTED_PROXIES",
+        "",
+        lambda _, text: TrustedProxies.parse(text),
+        "list",
+        "networks like `127.0.0.1` and `10.0.0.0/8`",
+        "the proxies whose `X-Forwarded-For` is believed; without one, the client is the peer of"
+        " the connection",
+    ).declare()
+    metrics: MetricsAccess = Setting(
+        "METRICS",
+        MetricsAccess.LOCAL,
+        _parse_metrics,
+        "text",
+        " or ".join(f"`{access}`" for access in MetricsAccess),
+        "the requests that may read `GET /metrics`: those of programs on the same machine and with"
+        " an operator's token (`local`), or those with a token alone (`token`)",
+    ).declare()
+    access_log: bool = switch(
+        "ACCESS_LOG", "whether each request is logged, without anything about its client", "off"
+    )
+    product: Settings = field(default_factory=partial(Settings.from_environment, {}, DEFAULTS))
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> StandaloneSettings:
-        """Read HOST, PORT, DATA and the settings of every engine. Raises `SettingsError`."""
-        return cls(
-            host=environment.get("HOST") or "127.0.0.1",
-            port=whole_number(environment, "PORT", 8000, 0, 65_535),
-            folder=Path(environment.get("DATA") or "data"),
-            product=Settings.from_environment(environment, retention_seconds=RETENTION_SECONDS),
-            client_rates=_parse_rates(environment),
-            proxies=TrustedProxies.parse(environment.get("TRUSTED_PROXIES", "")),
-            metrics=MetricsAccess(choice(environment, "METRICS", tuple(MetricsAccess))),
-            access_log=choice(environment, "ACCESS_LOG", ("off", "on")) == "on",
-        )
+        """Read the settings of one machine and of every engine. Raises `SettingsError`."""
+        product = Settings.from_environment(environment, DEFAULTS)
+        return cls(**read(cls, environment), product=product)
+
+    @property
+    def unix_socket(self) -> Path | None:
+        """Return the path of the Unix socket to listen on, if it is one."""
+        path = self.host.removeprefix(UNIX)
+        return None if path == self.host else Path(path)
+
+    @property
+    def proxies(self) -> TrustedProxies:
+        """Return the trusted proxies: only those with the rights to it connect to a Unix socket."""
+        return replace(self.trusted_proxies, unix=self.unix_socket is not None)
+
+    @property
+    def client_rates(self) -> dict[Action, Rate]:
+        """Return the rates of the actions that are limited."""
+        given = {
+            Action.NEW_ID: (self.client_new_ids_per_minute, 60),
+            Action.CLAIM: (self.client_claims_per_minute, 60),
+            Action.PROOF: (self.client_proofs_per_minute, 60),
+            Action.REQUEST: (self.client_requests_per_second, 1),
+        }
+        return {action: Rate(*rate) for action, rate in given.items() if rate[0]}
 
 
-def _parse_rates(environment: Mapping[str, str]) -> dict[Action, Rate]:
-    given = {
-        action: Rate(whole_number(environment, name, default, 0, MAX_PER_PERIOD), seconds)
-        for action, (name, default, seconds) in LIMITS.items()
-    }
-    return {action: rate for action, rate in given.items() if rate.actions}
+def known_settings() -> dict[str, Setting]:
+    """Return the settings of one machine by name."""
+    found = (setting for kind in (StandaloneSettings, Settings) for _, setting in settings_of(kind))
+    return {one.name: one for one in found if not one.is_for_aws}
+
+
+def default_of(setting: Setting) -> str:
+    """Return the default of a setting on one machine."""
+    return DEFAULTS.get(setting.name, setting.default)

@@ -19,11 +19,11 @@ from tests.end_to_end.server import PATIENCE_SECONDS
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NGINX = """
 daemon off;
+user root;
 pid {folder}/nginx.pid;
 events {{}}
 http {{
     client_body_temp_path {folder}/body;
-    client_body_buffer_size 512k;
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
@@ -31,7 +31,7 @@ http {{
     {servers}
 }}
 """
-"""A configuration that writes only to its folder."""
+"""A configuration that writes only to its folder. Its workers read the folders of the tests."""
 
 
 def require(program: str) -> None:

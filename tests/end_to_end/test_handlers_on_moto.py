@@ -19,9 +19,13 @@ from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.items import Item, Key
 from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
+from chalicelib.views.owners import changing, claiming, deleting, finding
+from chalicelib.views.owners.changing import BadgeChange
+from chalicelib.views.owners.proving import LOOK_SECONDS
 from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.aws_table import create_table
+from simulation.hosts import Host
 from simulation.resources import GivenResources
 
 NOW = 1_767_225_600.0
@@ -47,6 +51,12 @@ class Aws(GivenResources):
         assert answer["statusCode"] == 200
         body: dict[str, Any] = json.loads(answer["body"])
         return body
+
+    def post(self, **fields: Any) -> tuple[int, dict[str, Any]]:
+        """Claim or prove a badge; return the status and the answer."""
+        request = events.http_event(None, "POST", "/api/v1/badges")
+        answer = app(request | {"body": json.dumps(fields)}, None)
+        return answer["statusCode"], json.loads(answer["body"])
 
     def receive(self) -> dict[str, object]:
         """Take every message from the queue; return the bodies by their ids."""
@@ -87,6 +97,7 @@ def aws() -> Iterator[Aws]:
             stream=stream,
             sqs=sqs,
             url=url,
+            fetcher=Host(),
         )
         resources.use(deployed)
         yield deployed
@@ -253,3 +264,30 @@ def test_without_both_the_badge_says_that_the_view_was_not_counted(aws: Aws) -> 
     aws_client("dynamodb").delete_table(TableName="vu-mi")
     body = aws.get("a/b")
     assert (body["isError"], body["message"]) == (True, "out of order, not counted: try again")
+
+
+def test_a_badge_with_views_is_proven_granted_and_released(aws: Aws) -> None:
+    """Each write is a transaction of DynamoDB with conditions, and none changes the count."""
+    aws.get("a/b")
+    aws.deliver()
+    assert aws.post(id="a/b")[0] == 409
+    status, asked = aws.post(id="a/b", proof=True)
+    assert status == 202
+    assert aws.post(id="a/b", proof=asked["proof"])[1]["error"]["code"] == "not_proven"
+    assert aws.post(id="a/b", proof=asked["proof"])[0] == 429
+    aws.now += LOOK_SECONDS
+    aws.fetcher = Host([asked["challenge"]])
+    [first, second] = [aws.post(id="a/b", proof=asked["proof"]) for _ in range(2)]
+    assert first == second
+    secret = first[1]["secret"]
+    assert finding.authenticate(aws.table, "a/b", secret).proven == "a/b"
+    changing.hand_over(aws.table, "a/b", secret, "0" * 64)
+    granted = claiming.grant(aws.table, "a/b", aws.now).secret
+    changing.change(
+        aws.table, finding.authenticate(aws.table, "a/b", granted), BadgeChange(name="c"), aws.now
+    )
+    assert [claiming.release(aws.table, "c") for _ in range(2)] == [True, False]
+    changing.change(aws.table, finding.look_up(aws.table, "c"), BadgeChange(base=5), aws.now)
+    assert aws.get("a/b", peek="1")["message"] == aws.get("c", peek="1")["message"] == "6"
+    deleting.delete(aws.table, finding.look_up(aws.table, "c"), aws.now, 1_296_000)
+    assert aws.get("c", peek="1")["message"] == "0"

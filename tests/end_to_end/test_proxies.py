@@ -29,6 +29,12 @@ NGINX = """
         location /api/v1/events {{ return 418; }}
         location /prefix/api/v1/events {{ return 418; }}
         location /prefix/ {{ proxy_pass http://vumi/; }}
+        location /defaults/ {{
+            proxy_http_version 1.0;
+            proxy_set_header Host $proxy_host;
+            proxy_set_header Connection close;
+            proxy_pass http://{upstream}/;
+        }}
         location / {{ proxy_pass http://vumi; }}
     }}
 """
@@ -43,6 +49,9 @@ http://:{port} {{
     route {{
         respond @events 418
         handle_path /prefix/* {{
+            reverse_proxy {upstream}
+        }}
+        handle_path /defaults/* {{
             reverse_proxy {upstream}
         }}
         reverse_proxy {upstream}
@@ -185,3 +194,13 @@ def test_no_framing_hides_a_request_from_the_rule(port: int, headers: list[str],
     answers = statuses(port, get("/healthz", *headers).replace("GET", "POST", 1) + body)
     assert answers
     assert 401 not in answers
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/prefix/metrics", "/defaults/metrics"])
+def test_the_metrics_need_a_token_through_a_proxy_on_the_same_machine(
+    server: Server, port: int, path: str
+) -> None:
+    """`/defaults/` has only what a proxy sends by itself, which is no header of nginx's own."""
+    raw = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n{LAST}"
+    assert statuses(port, raw) == [401, 200]
+    assert server.request("/metrics")[0] == 200

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ from typing import Any
 import pytest
 
 from simulation.environment import ROOT, free_port
+from simulation.server_process import killed
 from tests.end_to_end import proxies
-from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
+from tests.end_to_end.server import PATIENCE_SECONDS, running, start
 
 EXAMPLES = ROOT / "examples"
 SITE = "badges.example.com"
@@ -111,25 +113,43 @@ COMMANDS = {"nginx": nginx, "caddy": caddy}
 AUTHORITIES = {"nginx": "certificate.pem", "caddy": "caddy/pki/authorities/local/root.crt"}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    limits = {"CLIENT_NEW_IDS_PER_MINUTE": str(NEW_IDS)}
-    folder = tmp_path_factory.mktemp("data")
-    with running(folder, TRUSTED_PROXIES="127.0.0.1", **limits) as started:
-        yield started
+LIMITS = {"CLIENT_NEW_IDS_PER_MINUTE": str(NEW_IDS)}
+
+
+@contextmanager
+def on_a_port(folder: Path) -> Iterator[str]:
+    with running(folder, TRUSTED_PROXIES="127.0.0.1", **LIMITS) as server:
+        yield f"{server.host}:{server.port}"
+
+
+@contextmanager
+def on_a_unix_socket(folder: Path) -> Iterator[str]:
+    with killed(start(folder, HOST=f"unix:{folder}/socket", **LIMITS)) as process:
+        assert process.stdout
+        assert process.stdout.readline()
+        yield f"unix:{folder}/socket"
+
+
+@pytest.fixture(scope="module", params=[on_a_port, on_a_unix_socket])
+def upstream(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """Return the address of a server, in the words of nginx."""
+    with request.param(tmp_path_factory.mktemp("data")) as address:
+        yield address
 
 
 @pytest.fixture(scope="module", params=COMMANDS)
 def site(
-    request: pytest.FixtureRequest, server: Server, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest, upstream: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     for program in (request.param, "curl", "openssl"):
         proxies.require(program)
     folder = tmp_path_factory.mktemp(request.param)
-    upstream = f"{server.host}:{server.port}"
     made = Site(free_port(), free_port(), folder / AUTHORITIES[request.param])
     command = COMMANDS[request.param](folder, upstream, made)
-    with proxies.started(command, folder, made.port, {"SITE": SITE, "UPSTREAM": upstream}):
+    variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
+    with proxies.started(command, folder, made.port, variables):
         yield made
 
 

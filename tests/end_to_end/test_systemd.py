@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from simulation.environment import ROOT
+from vumi.given_settings import GivenSettings
 
 UNITS = ROOT / "examples" / "systemd"
 SERVICES = sorted(path.name for path in UNITS.glob("*.service"))
@@ -41,7 +42,7 @@ def read(unit: str) -> ConfigParser:
 @pytest.fixture
 def installed(tmp_path: Path) -> list[Path]:
     """Return copies of the units that start a program of this machine."""
-    for unit in UNITS.iterdir():
+    for unit in (*UNITS.glob("*.service"), *UNITS.glob("*.timer")):
         text = unit.read_text().replace(PROGRAM, sys.executable)
         (tmp_path / unit.name).write_text(text)
     return sorted(tmp_path.iterdir())
@@ -76,3 +77,10 @@ def test_the_timer_makes_up_for_a_missed_backup() -> None:
 def test_a_service_starts_the_program_that_the_document_installs(unit: str) -> None:
     assert read(unit)["Service"]["ExecStart"].startswith(f"{PROGRAM} ")
     assert f"{Path(PROGRAM).parent}/pip install" in (ROOT / "docs" / "install.md").read_text()
+
+
+def test_the_server_accepts_the_example_settings() -> None:
+    """The socket is in the folder that systemd makes for it."""
+    settings = GivenSettings.read({"SETTINGS": str(UNITS / "settings.toml")}).parse()
+    folder = read("vu-mi.service")["Service"]["RuntimeDirectory"]
+    assert settings.unix_socket == Path("/run", folder, "vumi.sock")

@@ -48,7 +48,7 @@ from deploy.conditions import ALL_FEATURES, Truths, choose, decide, evaluate
 from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
-from vumi.installations.dead_letters import DELIVERY_SECONDS
+from vumi.installations import dead_letters
 
 STAGES = ["prod", "dev"]
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
@@ -1144,7 +1144,7 @@ def test_a_view_or_its_marker_outlives_every_delivery_of_its_message(stack: Reso
     """This is law 4. A dead letter's age counts from the first sending of its message."""
     for name in ("ViewsQueue", "ViewsDeadLetters"):
         kept = stack[name]["Properties"]["MessageRetentionPeriod"]
-        assert kept + DELIVERY_SECONDS <= RETENTION
+        assert kept + dead_letters.DELIVERY_SECONDS <= RETENTION
 
 
 def test_a_message_is_redelivered_until_its_view_is_old_and_a_day_has_passed(

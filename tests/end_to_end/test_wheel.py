@@ -15,7 +15,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from chalicelib.description import VERSION
+from chalicelib.version import VERSION
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 from simulation.server_process import killed
 from tests.end_to_end import offline_pip
@@ -70,7 +70,7 @@ def metadata(wheel: Path) -> Message:
         return Parser().parsestr(zipped.read(f"vu_mi-{VERSION}.dist-info/METADATA").decode())
 
 
-def test_the_version_is_that_of_the_description(wheel: Path) -> None:
+def test_the_version_is_that_of_the_program(wheel: Path) -> None:
     assert wheel.name == f"vu_mi-{VERSION}-py3-none-any.whl"
     assert metadata(wheel)["Version"] == VERSION
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.outgoing.addresses import Allowed
-from chalicelib.settings import Feature, Settings, SettingsError, required, whole_number
+from chalicelib.settings import Feature, Settings, SettingsError, number, required
 
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 
@@ -79,21 +79,25 @@ def test_a_view_is_kept_for_a_window_and_two_graces_at_least() -> None:
 
 
 def test_an_engine_has_a_default_of_its_own_for_the_retention() -> None:
-    assert Settings.from_environment({}, retention_seconds=3_600).retention_seconds == 3_600
+    defaults = {"RETENTION_SECONDS": "3600"}
+    assert Settings.from_environment({}, defaults).retention_seconds == 3_600
+    assert Settings.from_environment({"RETENTION_SECONDS": ""}, defaults).retention_seconds == 3_600
     set_here = {"RETENTION_SECONDS": "5000"}
-    assert Settings.from_environment(set_here, retention_seconds=3_600).retention_seconds == 5_000
+    assert Settings.from_environment(set_here, defaults).retention_seconds == 5_000
 
 
 @given(st.text(max_size=20), st.integers(0, 50), st.integers(50, 100))
 def test_a_whole_number_is_within_its_bounds_or_an_error(
     given_value: str, least: int, most: int
 ) -> None:
+    declared = number("X", 50, (least, most), "")
     try:
-        number = whole_number({"X": given_value}, "X", 50, least, most)
+        value = declared.metadata["setting"].parse("X", given_value)
     except SettingsError:
         return
-    assert least <= number <= most
-    assert number == int(given_value or "50")
+    assert least <= value <= most
+    assert value == int(given_value)
+    assert declared.default == 50
 
 
 def test_an_empty_setting_counts_as_missing() -> None:
@@ -103,6 +107,10 @@ def test_an_empty_setting_counts_as_missing() -> None:
 def test_a_number_too_long_to_be_read_is_refused_like_any_other() -> None:
     with pytest.raises(SettingsError):
         Settings.from_environment({"VIEW_WINDOW_SECONDS": "9" * 5_000})
+
+
+def test_the_text_of_the_settings_has_no_secret() -> None:
+    assert "whsec_" not in repr(Settings(webhook_secrets=("whsec_new",)))
 
 
 def test_a_missing_setting_without_a_default_is_refused_by_name() -> None:

@@ -74,7 +74,6 @@ class LiveCheck:
                 yield from all_wrong(self._add_archive(items))
                 if not (differing := list(items.wallets.differences())):
                     break
-        self._read_nonces(items)
         yield from items.wallets.check_entries()
         yield from items.wallets.check_balances(differing)
 
@@ -96,13 +95,10 @@ class LiveCheck:
                 user = self.table.get(wallets.owner(text(wallet, "user")))
                 if user is not None:
                     found.add("wallet of a user", user)
-        self._read_nonces(items)
-
-    def _read_nonces(self, items: Items) -> None:
-        for key in items.wallets.missing_nonces():
+        for key in found.missing_nonces():
             nonce = self.table.get(key)
             if nonce is not None:
-                items.wallets.add("nonce", nonce)
+                found.add("nonce", nonce)
 
 
 def read_badge(table: Table, badge_id: str) -> str | None:

@@ -14,6 +14,7 @@ import click
 from chalicelib.lazy import lazy
 from chalicelib.units import Seconds
 from vumi.errors import ReportedError
+from vumi.given_settings import GivenSettings
 from vumi.settings import StandaloneSettings
 
 if TYPE_CHECKING:
@@ -41,9 +42,14 @@ class Invocation:
     clock: Callable[[], Seconds]
 
     @cached_property
+    def given(self) -> GivenSettings:
+        """Return the settings of the environment and of its file. Raises `SettingsError`."""
+        return GivenSettings.read(self.environment)
+
+    @cached_property
     def settings(self) -> StandaloneSettings:
         """Return the settings of one machine. Raises `SettingsError`."""
-        return StandaloneSettings.from_environment(self.environment)
+        return self.given.parse()
 
     @contextmanager
     def open_installation(self, stack_name: str | None) -> Iterator[Installation]:

@@ -10,6 +10,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 
 import click
@@ -21,10 +22,12 @@ from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
 from vumi.cli.options import Invocation
 from vumi.errors import ReportedError
+from vumi.given_settings import SETTINGS
 from vumi.storage.private_files import UMASK
 
 COMMANDS: Mapping[str, str] = {
     "serve": "serve:serve",
+    "settings": "settings:settings",
     "show": "badges:show",
     "set": "badges:set_",
     "freeze": "badges:freeze",
@@ -72,12 +75,19 @@ class Program(click.Group):
     epilog="Exit statuses: 0 done, 1 failed, 2 wrong usage, 3 errors found by check, 130"
     " interrupted.",
 )
-def vumi() -> None:
+@click.option(
+    "--settings", "path", metavar="FILE", help="Read this settings file, instead of SETTINGS."
+)
+@click.pass_context
+def vumi(context: click.Context, path: str | None) -> None:
     """Live badges for Markdown: views, scheduled events and wallets.
 
     The commands work on the file in the folder DATA, while the server runs or not, and with --stack
     on a stack on AWS.
     """
+    if path is not None:
+        given: Invocation = context.obj
+        context.obj = replace(given, environment={**given.environment, SETTINGS: path})
 
 
 def main(arguments: Sequence[str], clock: Callable[[], Seconds] = time.time) -> int:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from vumi.backups import interruption, restoring
-from vumi.cli.check import NICENESS
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.errors import ReportedError
@@ -47,7 +45,6 @@ def restore(
         )
     if backup is None or stack_name is not None:
         raise click.UsageError("give either BACKUP or --stack")
-    os.nice(NICENESS)
     interruption.clean_up_on_sigterm()
     data = invocation.settings.folder
     _print(restoring.restore(backup, data, invocation.clock(), aside=aside), as_json=as_json)

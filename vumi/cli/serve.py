@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
 import time
@@ -18,10 +19,13 @@ from vumi.engine import Engine
 from vumi.errors import ReportedError
 from vumi.first_token import show_token
 from vumi.metrics.monitoring import Monitored, Monitoring
+from vumi.notify import Notifier
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits
 from vumi.server.common_commits import CommonCommits
 from vumi.server.connections import Connections
+from vumi.server.proxies import warn_of_exposure
+from vumi.server.unix_socket import UnixSocket
 from vumi.server.web import WebServer
 from vumi.settings import StandaloneSettings
 
@@ -48,6 +52,8 @@ def serve(invocation: Invocation) -> None:
 
 def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     limits = ClientLimits(settings.client_rates, time.monotonic)
+    path = settings.unix_socket
+    unix_socket = UnixSocket(path, settings.socket_mode) if path else None
     engine = Engine(settings.folder, settings.product, invocation.clock, limits)
     monitored = Monitored(TABLE.routes, engine.storage_metrics(), limits, invocation.clock())
     monitoring = Monitoring(
@@ -67,13 +73,22 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
             proxies=settings.proxies,
             on_response=monitoring.requests.add,
         )
-        server = WebServer(application, settings.host, settings.port)
+        notifier = Notifier(invocation.environment, os.getpid())
+        server = WebServer(
+            application,
+            settings.host,
+            settings.port,
+            unix_socket=unix_socket,
+            notifier=notifier,
+        )
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: server.stop())
         new_token = engine.prepare()
         with monitoring.running():
             engine.start()
-            server.serve(partial(_greet, settings, server.port, new_token))
+            invocation.given.warn_of_readers()
+            warn_of_exposure((host for host, _ in server.addresses), settings.proxies)
+            server.serve(partial(_greet, settings, server.port, new_token, notifier))
         commits.close()
     finally:
         engine.stop()
@@ -87,13 +102,19 @@ def address(host: str, port: int) -> str:
     return f"http://{netloc}/"
 
 
-def _greet(settings: StandaloneSettings, port: int, new_token: str) -> None:
-    root = address(settings.host, port)
-    click.echo(f"vu-mi serves badges: make yours on {root}")
-    badge = f"{root}api/v1/views.svg?id=you%2Fyour-repo"
-    click.echo(f"Markdown, once it is reachable from outside: ![views]({badge})")
+def _greet(settings: StandaloneSettings, port: int, new_token: str, notifier: Notifier) -> None:
+    if settings.unix_socket:
+        place = f"the Unix socket {settings.unix_socket}"
+        click.echo(f"vu-mi serves badges on {place}")
+        click.echo(f"Try it: curl --unix-socket {settings.unix_socket} http://localhost/healthz")
+    else:
+        place = address(settings.host, port)
+        click.echo(f"vu-mi serves badges: make yours on {place}")
+        badge = f"{place}api/v1/views.svg?id=you%2Fyour-repo"
+        click.echo(f"Markdown, once it is reachable from outside: ![views]({badge})")
     if new_token:
         show_token(new_token, sys.stdout, settings.folder)
+    notifier.ready(f"Serves badges on {place}")
 
 
 def _explain(error: OSError, settings: StandaloneSettings) -> str:

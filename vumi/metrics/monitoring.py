@@ -10,7 +10,7 @@ from chalicelib import telemetry
 from chalicelib.http.routing import Route, RouteTable
 from chalicelib.limits import Action
 from chalicelib.units import Seconds
-from vumi import __version__
+from chalicelib.version import VERSION
 from vumi.metrics import catalogue
 from vumi.metrics.access import MetricsAccess
 from vumi.metrics.endpoint import MetricsEndpoint, Part
@@ -58,7 +58,7 @@ class Monitoring:
             self._totals.families,
             self._log_events.families,
             monitored.storage.families,
-            ProcessMetrics(__version__, monitored.started_at).families,
+            ProcessMetrics(VERSION, monitored.started_at).families,
         ]
 
     @contextmanager

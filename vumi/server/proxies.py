@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from ipaddress import (
     IPv4Address,
@@ -13,20 +15,20 @@ from ipaddress import (
 )
 from typing import TypeAlias
 
+from chalicelib import telemetry
 from chalicelib.settings import SettingsError
+from vumi.server.sockets import UNIX
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-UNIX = "unix"
-"""The setting for a peer without an address, which is at a Unix socket."""
 MAX_PROXIES = 10
 """Addresses of a header that are read. A request has passed fewer proxies."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrustedProxies:
-    """The networks of trusted proxies; `unix` trusts a peer without an address, too."""
+    """The networks of trusted proxies; `unix` trusts the peer at a Unix socket, too."""
 
     networks: tuple[Network, ...] = ()
     unix: bool = False
@@ -35,11 +37,10 @@ class TrustedProxies:
     def parse(cls, setting: str) -> TrustedProxies:
         """Parse the setting TRUSTED_PROXIES. Raises `SettingsError`."""
         parts = [part.strip() for part in setting.split(",") if part.strip()]
-        networks = tuple(_parse_network(part) for part in parts if part != UNIX)
-        return cls(networks, UNIX in parts)
+        return cls(tuple(map(_parse_network, parts)))
 
     def client_of(self, peer: str, forwarded: str) -> str:
-        """Return the address of the client, or an empty text if nobody knows it.
+        """Return the address of the client, or `UNIX` if the proxy does not tell it.
 
         `forwarded` is the header. Each proxy appends the address of its own peer, so only the
         addresses that trusted proxies have appended are believed: from the right, up to the first
@@ -59,8 +60,21 @@ class TrustedProxies:
         """Return whether an address is a trusted proxy's."""
         address = _parse_address(client)
         if address is None:
-            return self.unix and not client
+            return self.unix and client == UNIX
         return any(address in network for network in self.networks)
+
+
+def warn_of_exposure(hosts: Iterable[str], proxies: TrustedProxies) -> None:
+    """Log if other machines reach the server without a proxy, which would end TLS."""
+    exposed = [host for host in hosts if not ip_address(host.partition("%")[0]).is_loopback]
+    if exposed and not proxies.networks:
+        telemetry.event(
+            logging.WARNING,
+            "plain_http_exposed",
+            addresses=exposed,
+            fix="put a proxy with TLS before it and name its network in TRUSTED_PROXIES, or unset"
+            " HOST",
+        )
 
 
 def _parse_address(given: str) -> Address | None:
@@ -77,6 +91,6 @@ def _parse_network(part: str) -> Network:
         return ip_network(part)
     except ValueError as reason:
         raise SettingsError(
-            "TRUSTED_PROXIES must be networks like 10.0.0.0/8 or fd00::/8, or unix, separated by"
-            f" commas, not {part!r}: {reason}"
+            "TRUSTED_PROXIES must be networks like 10.0.0.0/8 or fd00::/8, separated by commas,"
+            f" not {part!r}: {reason}"
         ) from None

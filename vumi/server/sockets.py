@@ -22,6 +22,8 @@ from chalicelib.units import Seconds
 Peer: TypeAlias = tuple[str, int]
 """The address and the port of a client."""
 
+UNIX = "unix"
+"""The address of all clients of a Unix socket, which have none of their own."""
 DESCRIPTORS = "/dev/fd"
 MAPPED = "::ffff:"
 """The beginning of an IPv4 address in the form of IPv6 (RFC 4291, section 2.5.5.2)."""
@@ -116,6 +118,8 @@ def to_peer(host: str, port: int | str) -> Peer:
 
     An IPv4 address has no IPv6 form, and an IPv6 address no zone.
     """
+    if not host:
+        return UNIX, int(port)
     address = host.partition("%")[0]
     return address.removeprefix(MAPPED) if "." in address else address, int(port)
 

@@ -6,18 +6,23 @@ import asyncio
 import errno
 import resource
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.server.embed import Server
 
 from chalicelib.units import Seconds
+from vumi.notify import Notifier
 from vumi.server.asgi import Application
 from vumi.server.framing import MAX_HEAD_BYTES
 from vumi.server.guard import Guard
 from vumi.server.sockets import Peer
+from vumi.server.unix_socket import UnixSocket
+from vumi.server.watchdog import Endpoint, Watchdog, connect, is_answered
 
 ACCEPTED = 4_000
 """The maximum number of open connections; others wait to be accepted.
@@ -32,31 +37,40 @@ IDLE_SECONDS = 60
 """A connection is closed if no complete head of a request arrives for this long."""
 DRAIN_SECONDS = 5.0
 """The time that a stop waits for the current requests."""
+SILENT = Notifier()
 POLL_SECONDS = 0.01
 """The interval at which a starting server is asked whether it accepts connections."""
 
 
 class WebServer:
-    """The web server, which holds its port from construction on. Raises `OSError` if it can't."""
+    """The web server, which holds its port from construction on. Raises `OSError` if it can't.
 
-    def __init__(
+    With a Unix socket, it has neither a host nor a port.
+    """
+
+    def __init__(  # noqa: PLR0913  parts of the server
         self,
         application: Application,
         host: str,
         port: int,
         drain_seconds: Seconds = DRAIN_SECONDS,
+        *,
+        unix_socket: UnixSocket | None = None,
+        notifier: Notifier = SILENT,
     ) -> None:
         self._application = application
         self._drain_seconds = drain_seconds
-        self._held = _hold(host, port)
-        self._addresses: list[Peer] = [held.getsockname()[:2] for held in self._held]
+        self._unix_socket = unix_socket
+        self._notifier = notifier
+        self._held = [] if unix_socket else _hold(host, port)
+        self.addresses: list[Peer] = [held.getsockname()[:2] for held in self._held]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = asyncio.Event()
 
     @property
     def port(self) -> int:
         """Return the requested port, or the free port that was chosen for 0."""
-        return self._addresses[0][1]
+        return self.addresses[0][1] if self.addresses else 0
 
     def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Answer requests until `stop`, then finish the current ones.
@@ -80,23 +94,37 @@ class WebServer:
             held.close()
 
     async def _serve(self, on_ready: Callable[[], None]) -> None:
-        servers = [_server(self._application, address) for address in self._addresses]
+        endpoints = [self._unix_socket.temporary] if self._unix_socket else self.addresses
+        servers = [_server(self._application, endpoint) for endpoint in endpoints]
         serving = [asyncio.create_task(server.serve()) for server in servers]
-        for address in self._addresses:
-            await _until_accepting(address, serving)
+        for endpoint in endpoints:
+            await _until_accepting(endpoint, serving)
         self.close()
+        if self._unix_socket:
+            self._unix_socket.publish()
         on_ready()
-        # Its timer also wakes the loop for a signal that arrived just before the loop slept.
-        guard = asyncio.create_task(Guard(self._application.connections, self._addresses).run())
+        loops = [asyncio.create_task(loop) for loop in self._loops()]
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait([stopping, *serving], return_when=asyncio.FIRST_COMPLETED)
-        guard.cancel()
+        self._notifier.stopping()
+        for loop in loops:
+            loop.cancel()
         for server in servers:
             server.stop()  # type: ignore[no-untyped-call]
         _, unfinished = await asyncio.wait(serving, timeout=self._drain_seconds)
+        if self._unix_socket:
+            self._unix_socket.remove()
         if unfinished:
             # They are cancelled now, and granian reports that as an error.
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+
+    def _loops(self) -> Iterator[Coroutine[None, None, None]]:
+        """Yield the loops that run while requests are answered."""
+        # Its timer also wakes the loop for a signal that arrived just before the loop slept.
+        yield Guard(self._application.connections, self.addresses).run()
+        if seconds := self._notifier.watchdog_seconds:
+            own = self._unix_socket.path if self._unix_socket else self.addresses[0]
+            yield Watchdog(partial(is_answered, own), self._notifier.alive, seconds).run()
 
 
 def _hold(host: str, port: int) -> list[socket.socket]:
@@ -132,12 +160,13 @@ def _connections() -> int:
     return max(1, allowed - OTHER_FILES)
 
 
-def _server(application: Application, address: Peer) -> Server:
-    host, port = address
+def _server(application: Application, endpoint: Endpoint) -> Server:
+    (host, port), path = (("", 0), endpoint) if isinstance(endpoint, Path) else (endpoint, None)
     return Server(
         application,
         host,
         port,
+        uds=path,
         interface=Interfaces.ASGINL,
         http=HTTPModes.http1,
         http1_settings=HTTP1Settings(
@@ -150,15 +179,15 @@ def _server(application: Application, address: Peer) -> Server:
     )
 
 
-async def _until_accepting(address: Peer, serving: Sequence[asyncio.Task[None]]) -> None:
+async def _until_accepting(endpoint: Endpoint, serving: Sequence[asyncio.Task[None]]) -> None:
     """Wait until a server accepts connections. Raises the error that ended one of the servers."""
     while True:
         for ended in serving:
             if ended.done():
                 ended.result()
         try:
-            _, writer = await asyncio.open_connection(*address)
-        except ConnectionRefusedError:
+            _, writer = await connect(endpoint)
+        except (ConnectionRefusedError, FileNotFoundError):
             await asyncio.sleep(POLL_SECONDS)
         else:
             writer.close()

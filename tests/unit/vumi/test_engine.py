@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.settings import Feature, Settings
+from chalicelib.settings import Settings
 from vumi.engine import Engine
 
 OF_VIEWS = {"put_views", "fold_views", "expiry", "archive_entries"}
@@ -15,18 +15,18 @@ OF_EVENTS = {"distribute_timers", "fire_timers", "sweep_timers"}
 
 
 @pytest.mark.parametrize(
-    ("features", "expected"),
+    ("settings", "expected"),
     [
-        (frozenset(Feature), OF_VIEWS | OF_EVENTS),
-        (frozenset({Feature.WALLETS}), OF_VIEWS),
-        (frozenset({Feature.EVENTS}), OF_VIEWS | OF_EVENTS),
+        (Settings(), OF_VIEWS | OF_EVENTS),
+        (Settings(events=False), OF_VIEWS),
+        (Settings(wallets=False), OF_VIEWS | OF_EVENTS),
     ],
 )
 def test_events_that_are_switched_off_are_not_delivered_but_journals_are_archived(
-    tmp_path: Path, features: frozenset[Feature], expected: set[str]
+    tmp_path: Path, settings: Settings, expected: set[str]
 ) -> None:
     """TTL removes entries of journals in any case, and the archive must get them."""
-    engine = Engine(tmp_path, Settings(features=features))
+    engine = Engine(tmp_path, settings)
     try:
         engine.prepare()
         before = {thread.name for thread in threading.enumerate()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -14,20 +13,22 @@ from vumi.cli.serve import address
 from vumi.metrics.access import MetricsAccess
 from vumi.server.client_limits import Rate
 from vumi.server.proxies import TrustedProxies
-from vumi.settings import LIMITS, StandaloneSettings
-
-ROOT = Path(__file__).parents[3]
-SETTING = re.compile("[A-Z_]+")
+from vumi.settings import StandaloneSettings
 
 
 def test_without_any_setting_it_listens_to_this_machine_only() -> None:
     settings = StandaloneSettings.from_environment({})
 
-    product = Settings(retention_seconds=3_600)
-    rates = {Action.NEW_ID: Rate(300, 60), Action.CLAIM: Rate(30, 60), Action.PROOF: Rate(10, 60)}
-    assert settings == StandaloneSettings(
-        "127.0.0.1", 8000, Path("data"), product, rates, TrustedProxies()
-    )
+    assert settings == StandaloneSettings()
+    assert (settings.host, settings.port, settings.folder) == ("127.0.0.1", 8000, Path("data"))
+    assert settings.unix_socket is None
+    assert settings.product == Settings(retention_seconds=3_600)
+    assert settings.client_rates == {
+        Action.NEW_ID: Rate(300, 60),
+        Action.CLAIM: Rate(30, 60),
+        Action.PROOF: Rate(10, 60),
+    }
+    assert settings.proxies == TrustedProxies()
 
 
 def test_every_setting_is_read() -> None:
@@ -43,39 +44,39 @@ def test_every_setting_is_read() -> None:
         "CLIENT_PROOFS_PER_MINUTE": "9",
         "PROOFS": "off",
         "CLIENT_REQUESTS_PER_SECOND": "1000000",
-        "TRUSTED_PROXIES": "10.0.0.0/8, unix",
+        "TRUSTED_PROXIES": "10.0.0.0/8",
+        "SOCKET_MODE": "606",
+        "SETTINGS": "settings.toml",
     }
 
     settings = StandaloneSettings.from_environment(environment)
 
-    product = Settings(
+    assert (settings.host, settings.port, settings.folder) == ("::1", 9000, Path("/srv/vu-mi"))
+    assert settings.product == Settings(
         view_window_seconds=60, grace_seconds=120, retention_seconds=7_200, proofs="off"
     )
-    rates = {
+    assert settings.client_rates == {
         Action.NEW_ID: Rate(7, 60),
         Action.PROOF: Rate(9, 60),
         Action.REQUEST: Rate(1_000_000, 1),
     }
-    proxies = TrustedProxies((IPv4Network("10.0.0.0/8"),), unix=True)
-    assert settings == StandaloneSettings("::1", 9000, Path("/srv/vu-mi"), product, rates, proxies)
+    assert settings.proxies == TrustedProxies((IPv4Network("10.0.0.0/8"),))
+    assert (settings.socket_mode, settings.file) == (0o606, "settings.toml")
 
 
-def test_the_readme_lists_every_setting() -> None:
-    """And the defaults of the limits."""
+def test_a_host_may_be_a_unix_socket_whose_peer_is_trusted() -> None:
+    """Only a process with rights to the socket can connect to it."""
+    settings = StandaloneSettings.from_environment({"HOST": "unix:/run/vumi/vumi.sock"})
 
-    class Environment(dict[str, str]):
-        def get(self, name: str, default: str = "") -> str:  # type: ignore[override]
-            self[name] = default
-            return default
+    assert settings.unix_socket == Path("/run/vumi/vumi.sock")
+    assert settings.proxies == TrustedProxies(unix=True)
 
-    asked = Environment()
-    StandaloneSettings.from_environment(asked)
-    text = (ROOT / "README.md").read_text().partition("\n## Settings\n")[2].partition("\n## ")[0]
-    rows = [row.split("|")[1:3] for row in text.splitlines() if row.startswith("| `")]
-    listed = {name: default.strip() for names, default in rows for name in SETTING.findall(names)}
-    assert asked.keys() == listed.keys()
-    for name, default, _ in LIMITS.values():
-        assert listed[name] == f"`{default}`"
+
+@pytest.mark.parametrize("given", ["0660", "66", "680", "rw-", "-66"])
+def test_a_mode_is_three_octal_digits(given: str) -> None:
+    with pytest.raises(SettingsError) as refusal:
+        StandaloneSettings.from_environment({"SOCKET_MODE": given})
+    assert str(refusal.value) == f"SOCKET_MODE must be three octal digits, like 660, not {given!r}"
 
 
 def test_an_empty_host_or_folder_is_the_default() -> None:
@@ -171,7 +172,7 @@ def test_the_access_log_is_off_unless_it_is_switched_on() -> None:
     ("name", "message"),
     [
         ("METRICS", "METRICS must be local or token, not 'yes'"),
-        ("ACCESS_LOG", "ACCESS_LOG must be off or on, not 'yes'"),
+        ("ACCESS_LOG", "ACCESS_LOG must be on or off, not 'yes'"),
     ],
 )
 def test_a_setting_of_monitoring_that_is_no_choice_is_refused(name: str, message: str) -> None:

@@ -121,6 +121,16 @@ def test_a_grant_makes_the_earlier_secret_void(table: Table) -> None:
         finding.authenticate(table, BADGE, secret)
 
 
+def test_a_grant_ends_what_a_proof_and_a_hand_over_gave(table: Table) -> None:
+    claiming.replace_owner(table, BADGE, {"digest": digest("a"), "proven": BADGE}, NOON)
+    hand_over(table, "a", "b")
+    claiming.grant(table, BADGE, LATER, digest("c"))
+    owned = finding.look_up(table, BADGE)
+    assert (owned.proven, owned.previous, owned.granted) == ("", "", True)
+    claiming.replace_owner(table, BADGE, {"digest": digest("d"), "proven": BADGE}, NOON)
+    assert not finding.look_up(table, BADGE).granted
+
+
 def test_a_grant_with_a_digest_may_be_repeated(table: Table) -> None:
     lossy = FaultyTable(table, after_write=raising(LOST))
     with pytest.raises(Unavailable):
@@ -150,13 +160,33 @@ def test_a_grant_does_not_compete_with_views(table: Table) -> None:
     assert len(busy.written) == 1
 
 
-def test_a_grant_never_owns_an_alias(table: Table) -> None:
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_grant_never_owns_an_alias(table: Table, *, is_known: bool) -> None:
     """The id becomes another badge's name before the write."""
+    if is_known:
+        claim(table)
+        claiming.release(table, BADGE)
     claim(table, "other")
     overtaken = FaultyTable(table, before_write=once(lambda: rename(table, BADGE, "other")))
     secret = claiming.grant(overtaken, BADGE, LATER).secret
     assert finding.authenticate(table, BADGE, secret).badge_id == "other"
     assert owner(table) == {}
+
+
+def test_a_grant_of_a_badge_that_is_deleted_meanwhile_begins_a_new_one(table: Table) -> None:
+    counted(table)
+    free = finding.look_up(table, BADGE)
+    step = once(lambda: deleting.delete(table, free, LATER, WINDOWS.retention))
+    secret = claiming.grant(FaultyTable(table, before_write=step), BADGE, LATER).secret
+    assert finding.authenticate(table, BADGE, secret).is_claimed
+    assert not {"deleted", "ttl"} & summary(table).keys()
+
+
+def test_a_granted_badge_has_a_summary_before_its_first_view(table: Table) -> None:
+    """So it is listed, and its first view needs no room among the new ids of a client."""
+    claiming.grant(table, BADGE, NOON)
+    assert summary(table) == {"version": 1, "created": int(NOON)}
+    assert not counting.read(table, BADGE).is_new
 
 
 def test_a_grant_that_is_always_overtaken_gives_up(table: Table) -> None:

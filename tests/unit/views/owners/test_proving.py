@@ -305,6 +305,17 @@ def test_a_proof_with_a_digest_sets_the_secret_of_the_owner(world: World) -> Non
     assert finding.authenticate(world.table, ID, "my own").badge_id == ID
 
 
+def test_a_lost_secret_is_replaced_by_another_proof(world: World) -> None:
+    world.publish(proof())
+    lost = world.prove(proof())
+    world.wait()
+    world.publish(proof(key="l" * 43))
+    secret = world.prove(proof(key="l" * 43))
+    assert finding.authenticate(world.table, ID, secret).proven == ID
+    with pytest.raises(WrongSecretError):
+        finding.authenticate(world.table, ID, lost)
+
+
 def test_a_claim_that_was_proven_is_never_void(world: World) -> None:
     world.publish(proof())
     secret = world.prove(proof())

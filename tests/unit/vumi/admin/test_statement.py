@@ -88,6 +88,25 @@ def test_an_entry_that_is_posted_meanwhile_is_left_out() -> None:
         assert [line.balance for line in statement.lines()] == [5, 11]
 
 
+def test_an_archived_entry_that_a_restore_has_undone_is_left_out() -> None:
+    installation = MemoryInstallation()
+    bank = Bank(installation.table)
+    bank.post(5, bank.a)
+    undone: Item = {**bank.entries(bank.a)[0], "SK": f"{ENTRY}7{'Z' * 25}"}
+    archive_all([undone], installation.archive)
+    assert read(installation, bank.a) == [(5, 5)]
+
+
+def test_an_entry_of_another_wallet_that_names_this_one_is_left_out() -> None:
+    installation = MemoryInstallation()
+    bank = Bank(installation.table)
+    bank.ledger.post(Posting(f"for-{bank.a}", 5, bank.b))
+    archive_all(bank.entries(bank.b), installation.archive)
+    bank.now += 1
+    bank.post(6, bank.a)
+    assert read(installation, bank.a) == [(6, 6)]
+
+
 def test_only_the_days_since_the_wallet_was_opened_are_read() -> None:
     installation = MemoryInstallation()
     bank = Bank(installation.table)
@@ -108,6 +127,7 @@ def test_entries_that_wait_for_the_archive_are_in_the_statement_of_a_file(tmp_pa
         bank.post(5, bank.a)
         bank.post(6, bank.a)
         archive_all(bank.entries(bank.a)[:1], installation.archive)
+        installation.archive.put("journal/2027/01/14/a.jsonl.gz", b"no gzip, but too old")
         queue = SqliteQueue(installation.database, "views", lambda: NOW)
         Expiry(installation.database, queue, lambda: NOW + 9 * DAY, lambda: None).step()
         assert bank.entries(bank.a) == []

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 
 from tests.unit.vumi.metrics.reading import samples
-from vumi import __version__
 from vumi.metrics.process import ProcessMetrics
-
-ROOT = Path(__file__).parents[4]
-
-
-def test_the_version_is_that_of_the_project() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert __version__ == project["version"]
 
 
 def test_a_process_has_its_start_memory_and_files() -> None:

@@ -17,7 +17,7 @@ from tests import event_loop
 from vumi.server.asgi import NO_PROXIES, Application, OnResponse
 from vumi.server.connections import Connections, Limits, Phase
 from vumi.server.proxies import TrustedProxies
-from vumi.server.sockets import Peer
+from vumi.server.sockets import UNIX, Peer
 
 HOST = (b"host", b"h")
 LENGTH = (b"content-length", b"1")
@@ -243,8 +243,8 @@ def test_the_connections_know_of_the_phases_of_a_request(
     [
         (("192.0.2.1", 5), b"203.0.113.9", "", "192.0.2.1"),
         (("192.0.2.1", 5), b"198.51.100.7, 203.0.113.9", "192.0.2.0/24", "203.0.113.9"),
-        (("", 0), b"203.0.113.9", "unix", "203.0.113.9"),
-        (None, b"203.0.113.9", "", ""),
+        (("", 0), b"203.0.113.9", "10.0.0.0/8", UNIX),
+        (None, b"203.0.113.9", "", UNIX),
     ],
 )
 def test_the_client_is_the_peer_or_the_address_that_a_trusted_proxy_names(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+
 import pytest
 
 from chalicelib.settings import SettingsError
-from vumi.server.proxies import MAX_PROXIES, TrustedProxies
+from vumi.server.proxies import MAX_PROXIES, TrustedProxies, warn_of_exposure
+from vumi.server.sockets import UNIX
 
 PROXIES = TrustedProxies.parse("10.0.0.0/8, 192.0.2.7, fd00::/8")
 
@@ -50,24 +54,46 @@ def test_a_long_header_is_read_up_to_a_number_of_proxies() -> None:
 
 def test_nobody_is_trusted_by_default() -> None:
     assert TrustedProxies().client_of("10.0.0.1", "203.0.113.9") == "10.0.0.1"
-    assert TrustedProxies().client_of("", "203.0.113.9") == ""
+    assert TrustedProxies().client_of(UNIX, "203.0.113.9") == UNIX
     assert TrustedProxies.parse(" , ") == TrustedProxies()
 
 
-def test_the_peer_at_a_unix_socket_has_no_address_and_is_trusted_by_name() -> None:
-    assert TrustedProxies.parse("unix").client_of("", "203.0.113.9") == "203.0.113.9"
-    both = TrustedProxies.parse("unix,10.0.0.0/8")
-    assert both.client_of("", "203.0.113.9, 10.0.0.1") == "203.0.113.9"
-    assert both.client_of("", "203.0.113.9, x") == ""
-    assert PROXIES.client_of("", "203.0.113.9") == ""
+def test_the_peer_at_a_unix_socket_is_trusted_if_the_server_has_one() -> None:
+    """Without an address from it, all of its requests are one client's."""
+    assert TrustedProxies(unix=True).client_of(UNIX, "203.0.113.9") == "203.0.113.9"
+    assert TrustedProxies(unix=True).client_of(UNIX, "") == UNIX
+    both = replace(PROXIES, unix=True)
+    assert both.client_of(UNIX, "203.0.113.9, 10.0.0.1") == "203.0.113.9"
+    assert both.client_of(UNIX, "203.0.113.9, x") == UNIX
+    assert both.client_of("10.0.0.1", "203.0.113.9, unix") == "10.0.0.1"
+    assert PROXIES.client_of(UNIX, "203.0.113.9") == UNIX
 
 
-@pytest.mark.parametrize("wrong", ["10.0.0.1/8", "proxy", "10.0.0.0/33", "Unix", "/run/x.sock"])
+@pytest.mark.parametrize("wrong", ["10.0.0.1/8", "proxy", "10.0.0.0/33", "unix", "/run/x.sock"])
 def test_a_malformed_network_is_refused_with_the_valid_forms(wrong: str) -> None:
     with pytest.raises(SettingsError) as refusal:
         TrustedProxies.parse(f"10.0.0.0/8, {wrong}")
     message = (
-        "TRUSTED_PROXIES must be networks like 10.0.0.0/8 or fd00::/8, or unix, separated by"
-        f" commas, not {wrong!r}: "
+        "TRUSTED_PROXIES must be networks like 10.0.0.0/8 or fd00::/8, separated by commas,"
+        f" not {wrong!r}: "
     )
     assert str(refusal.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "proxies", "exposed"),
+    [
+        (["127.0.0.1", "::1"], "", []),
+        (["0.0.0.0"], "", ["0.0.0.0"]),  # noqa: S104  only named
+        (["::1", "192.0.2.7", "fe80::1%lo"], "", ["192.0.2.7", "fe80::1%lo"]),
+        (["0.0.0.0"], "10.0.0.0/8", []),  # noqa: S104  only named
+        ([], "", []),
+    ],
+)
+def test_an_address_that_others_reach_without_a_proxy_is_logged(
+    hosts: list[str], proxies: str, exposed: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "vu-mi"):
+        warn_of_exposure(hosts, TrustedProxies.parse(proxies))
+    logged = [(one.message, one.__dict__["fields"]["addresses"]) for one in caplog.records]
+    assert logged == ([("plain_http_exposed", exposed)] if exposed else [])
