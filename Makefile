@@ -17,7 +17,7 @@ PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 
 .DEFAULT_GOAL := help
-.PHONY: help run wheel check test lint types tests unit dynamodb-local format audit lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel check test lint types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 help: ## list the targets
@@ -65,6 +65,11 @@ tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
 dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## run the tests of tables on Amazon's DynamoDB Local; it needs Java 17 and npm
 	$(BIN)/python -m simulation.dynamodb_local $(BIN)/pytest -n $(WORKERS) --maxschedchunk 1 \
 		-k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_table.py
+
+SIMPLE_ICONS := build/simple-icons
+
+logos: $(VENV)/dev.stamp $(SIMPLE_ICONS)/installed.stamp ## write the logos of badges from simple-icons; it needs npm
+	$(BIN)/python -m tests.logos $(SIMPLE_ICONS)
 
 unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/python3.13]
 	$(PYTEST) tests/unit
@@ -230,9 +235,11 @@ $(VENV)/mutants.stamp: requirements-mutants.txt $(VENV)/dev.stamp
 	$(BIN)/pip-licenses --python $(VENV)/mutants/bin/python >/dev/null
 	@touch $@
 
-# npm compares the package with the hash of the lock.
+# npm compares the packages with the hashes of the lock.
 $(DYNAMODB_LOCAL)/installed.stamp: tests/dynamodb_local/package-lock.json
+$(SIMPLE_ICONS)/installed.stamp: tests/simple_icons/package-lock.json tests/simple_icons/svgo.config.mjs
+$(DYNAMODB_LOCAL)/installed.stamp $(SIMPLE_ICONS)/installed.stamp:
 	mkdir -p $(@D)
-	cp tests/dynamodb_local/package.json tests/dynamodb_local/package-lock.json $(@D)
+	cp $(<D)/*js* $(@D)
 	npm ci --prefix $(@D) --ignore-scripts --no-audit --no-fund --loglevel error
 	@touch $@

@@ -1,13 +1,16 @@
-"""The pictures of the README, drawn by the current code.
+"""The pictures of the README and the docs, drawn by the current code.
 
 |`python -m tests.pictures` writes them; `test_pictures.py` checks that they are current.
 """
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from chalicelib.badges import own_logo
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Options
 from chalicelib.badges.svg import draw
@@ -17,6 +20,12 @@ from chalicelib.views.history import Bucket, By, History
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 LAST = datetime(2026, 11, 21, tzinfo=UTC)
 DAYS = 30
+NAMESPACE = 'xmlns="http://www.w3.org/2000/svg"'
+GAP, ROW = 8, 36
+OWN_LOGO = (
+    '<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2">'
+    '<path d="M1 12s4-8 11-8 11 8 11 8-4 8-11 8-11-8-11-8z"/><circle cx="12" cy="12" r="3"/></svg>'
+)
 
 
 def pictures() -> dict[str, str]:
@@ -27,8 +36,37 @@ def pictures() -> dict[str, str]:
     return {
         "flat.svg": draw(Badge("views", count, logo="github")),
         "for-the-badge.svg": draw(green),
+        "logos.svg": _arrange(_logos()),
         "history.svg": chart.draw(_history(), chart.Look()),
     }
+
+
+def _logos() -> list[list[Badge]]:
+    """Return rows of badges with logos: in each style, and with another colour or an own logo."""
+    named = ("python", "linux", "postgresql", "docker", "javascript")
+    own = own_logo.parse(own_logo.PREFIX + b64encode(OWN_LOGO.encode()).decode())
+    return [
+        [Badge("views", "1,234", logo=name) for name in named],
+        [Badge("views", "1,234", style="social", logo=name) for name in named],
+        [Badge("", "1,234", color, logo="github") for color in ("blue", "green", "yellow", "red")],
+        [
+            Badge("views", "1,234", style="for-the-badge", logo="git", logo_color="gold"),
+            Badge("views", "1,234", style="for-the-badge", logo=own),
+        ],
+    ]
+
+
+def _arrange(rows: list[list[Badge]]) -> str:
+    """Draw badges in rows."""
+    content, width, y = "", 0.0, 0
+    for row in rows:
+        x = 0.0
+        for document in map(draw, row):
+            content += document.replace(NAMESPACE, f'x="{x:g}" y="{y}"', 1)
+            x += float(re.findall(r' width="([\d.]+)"', document)[0]) + GAP
+        width, y = max(width, x - GAP), y + ROW
+    size = f'width="{width:g}" height="{y}"'
+    return f"<svg {NAMESPACE} {size}>{content}</svg>"
 
 
 def _history() -> History:

@@ -9,12 +9,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
 from chalicelib.badges.options import Options
 from chalicelib.http.errors import ClientError
 from chalicelib.storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from chalicelib.badges.logos import Logo
 
 PLAIN = Options()
 
@@ -24,8 +27,8 @@ class Badge:
     """A badge to be drawn, by shields.io or as SVG.
 
     `color` is the background of the message, `label_color` that of the label and its logo, each in
-    a form that `colors.parse` accepts. If `label_color`, `style` or `logo` is empty, shields
-    chooses it.
+    a form that `colors.parse` accepts. `logo` is a name of simple-icons, or a user's own. If
+    `label_color`, `style`, `logo` or `logo_color` is empty, shields chooses it.
     """
 
     label: str
@@ -33,7 +36,8 @@ class Badge:
     color: str = "blue"
     label_color: str = ""
     style: str = ""
-    logo: str = ""
+    logo: str | Logo = ""
+    logo_color: str = ""
     is_error: bool = False
 
     @classmethod
@@ -46,6 +50,7 @@ class Badge:
             label_color=options.label_color,
             style=options.style,
             logo=options.logo,
+            logo_color=options.logo_color,
         )
 
     @classmethod
@@ -58,8 +63,8 @@ class Badge:
         optional = {
             "labelColor": self.label_color,
             "style": self.style,
-            "namedLogo": self.logo,
             "isError": self.is_error,
+            **self._logo_to_json(),
         }
         return {
             "schemaVersion": 1,
@@ -68,6 +73,12 @@ class Badge:
             "color": self.color,
             **{name: value for name, value in optional.items() if value},
         }
+
+    def _logo_to_json(self) -> Mapping[str, str]:
+        """Return a named logo with its colour, or an own logo, which has its colour inside."""
+        if not isinstance(self.logo, str):
+            return {"logoSvg": self.logo.document(self.logo_color)}
+        return {"namedLogo": self.logo, "logoColor": self.logo_color if self.logo else ""}
 
 
 def explain(

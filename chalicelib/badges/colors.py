@@ -1,4 +1,4 @@
-"""The colours of a badge: names, hex digits, and the brightness that text needs."""
+"""The colours of a badge: names, hex digits, and what text and logos need to be seen on them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from chalicelib.http.query import shown
 
 LIGHT = 0.695
 """From this brightness on, badge-maker 6.0 draws dark text (measured)."""
+
+DARK_CHANNEL = 0.04045
+"""Up to this share, the light of a channel of sRGB grows linearly. Source: WCAG 2.2."""
 
 SHIELDS = """
 brightgreen 44bb00 green 67ac09 yellowgreen 95991a yellow d8b800 orange ea7233 red dd4343
@@ -73,9 +76,32 @@ def brightness(color: str) -> float:
     return (299 * red + 587 * green + 114 * blue) / 255_000
 
 
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours `#rrggbb`, 1 to 21. Source: WCAG 2.2."""
+    darker, lighter = sorted(map(_luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
 def is_light(color: str) -> bool:
     """Return whether text on a colour must be dark."""
     return brightness(color) >= LIGHT
+
+
+def darken(color: str, share: float) -> str:
+    """Return a colour `#rrggbb` under black that covers a share of it."""
+    return "#" + bytes(round(channel * (1 - share)) for channel in bytes.fromhex(color[1:])).hex()
+
+
+def _luminance(color: str) -> float:
+    """Return the relative luminance of a colour, 0 to 1. Source: WCAG 2.2."""
+    red, green, blue = map(_linear, bytes.fromhex(color[1:]))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(channel: int) -> float:
+    """Return the light of a channel of sRGB, 0 to 1."""
+    share: float = channel / 255
+    return share / 12.92 if share <= DARK_CHANNEL else ((share + 0.055) / 1.055) ** 2.4
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from chalicelib.badges import options, responses
+from chalicelib.badges import options, own_logo, responses
 from chalicelib.badges.badge import Badge
 from chalicelib.http.description import ANY_ORIGIN, NO_CONTROL_CHARACTERS
 from chalicelib.http.openapi import (
@@ -26,6 +26,9 @@ from chalicelib.http.openapi import (
 )
 
 LOGO = string(re.compile("[a-z0-9]+"))
+OWN_LOGO = string(
+    re.compile(f"{re.escape(own_logo.PREFIX)}[A-Za-z0-9+/]+={{0,2}}"), maxLength=own_logo.MAX_LENGTH
+)
 COLOR = schema("Color", string(re.compile("(#?([0-9A-Fa-f]{3}|[0-9A-Fa-f]{6})|[A-Za-z]+)")))
 A_COLOR = "A name of CSS or shields.io, or hex digits."
 HEX_COLOR = "#[0-9a-f]{6}"
@@ -50,9 +53,16 @@ def options_of(label: str, component: str) -> tuple[Component, ...]:
         query_parameter("style", STYLE, f"{options.STYLES[0]} if none is given."),
         query_parameter(
             "logo",
-            LOGO | {"maxLength": options.MAX_LOGO},
-            "A simple-icons name. The SVG draws the common ones and leaves out others.",
+            {"anyOf": [LOGO | {"maxLength": options.MAX_LOGO}, OWN_LOGO]},
+            "A simple-icons name: the SVG draws the common ones, and names the reason for others. "
+            "Or your own SVG in a data URL: shapes and colours alone, without text and references.",
             example="github",
+        ),
+        query_parameter(
+            "logoColor",
+            COLOR,
+            f"Of the logo. {A_COLOR} The brand's colour, or one that is visible, if none is given.",
+            example="white",
         ),
     )
 
@@ -69,6 +79,8 @@ SHIELDS_BADGE = record(
         "labelColor": string(re.compile(HEX_COLOR)),
         "style": STYLE,
         "namedLogo": LOGO,
+        "logoSvg": string(description="Your own logo."),
+        "logoColor": string(re.compile(HEX_COLOR)),
         "isError": {"const": True},
     },
     description='The schema of shields.io, "Endpoint Badge".',

@@ -1,10 +1,9 @@
 """The logos of a badge: the names of simple-icons with their paths and colours.
 
-The paths in `logos.json` are those of simple-icons 16.37.0 (CC0-1.0), rounded to two decimals of a
-24th of the side where that is invisible. Some logos have another licence: angular (Google),
-godotengine (Andrea Calabró) and nixos (Tim Cuthbertson) CC-BY-4.0; android (Google) and git (Jason
-Long) CC-BY-3.0; bootstrap, deno, gnubash and javascript MIT; openjdk BSD-3-Clause. Logos with a
-non-commercial or share-alike licence, such as vuedotjs, php, ruby and rust, are not included.
+`make logos` writes `logos.json` from simple-icons (CC0-1.0), in the version that
+`tests/simple_icons` pins. Some of its logos have another licence, which the file names. A logo is
+not included if its licence forbids commercial use or changes, or demands the same licence for what
+it is part of, as those of rust, php, ruby and vuedotjs do.
 
 Each logo is a trademark of its owner, whatever the licence of its drawing. It shows the topic of a
 badge, not an endorsement, and users must follow the guidelines of the brand.
@@ -13,30 +12,49 @@ badge, not an endorsement, and users must follow the guidelines of the brand.
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from chalicelib.badges import colors
 
 DATA = Path(__file__).with_name("logos.json")
-SIDE = 24
-"""The side of the square that the paths are drawn in."""
-ON_DARK, ON_LIGHT = "whitesmoke", "#333"
+ON_DARK, ON_LIGHT = "#f5f5f5", "#333333"
 DIM, BRIGHT = 0.4, 0.6
 """Brightnesses at which shields.io replaces a brand's colour on a dark or light background."""
+VISIBLE = 3.0
+"""The lowest contrast ratio of a logo and its background. Source: WCAG 2.2, criterion 1.4.11."""
 SLUG_SPELLING = str.maketrans({" ": "", "-": "", "+": "plus", ".": "dot"})
 """The translation of a title to a slug. Source: simple-icons."""
 
 
 class Logo(NamedTuple):
-    """The path of a logo and the brand's colour as `#rrggbb`."""
+    """The shapes of a logo as SVG, their colour as `#rrggbb`, and the box that they are drawn in.
+
+    The colour is that of the shapes without one of their own.
+    """
 
     color: str
-    path: str
+    shapes: str
+    view_box: str = "0 0 24 24"
 
     def fill_on(self, background: str) -> str:
-        """Return the brand's colour if it is visible on a background, as shields.io does."""
+        """Return the colour of shields.io if it is visible on a background, or one that is."""
+        choices = (self._choose_as_shields(background), self.color)
+        visible = (one for one in choices if colors.contrast(one, background) >= VISIBLE)
+        return next(visible, max(ON_DARK, ON_LIGHT, key=partial(colors.contrast, background)))
+
+    def attributes(self, fill: str) -> str:
+        """Return the attributes of an `svg` element that has the shapes, in a colour or none."""
+        color = f' color="{fill}"' if "currentcolor" in self.shapes.lower() else ""
+        return f'viewBox="{self.view_box}"' + (f' fill="{fill}"{color}' if fill else "")
+
+    def document(self, fill: str) -> str:
+        """Return the logo as an SVG document, in a colour or in that of its shapes."""
+        opening = f'<svg xmlns="http://www.w3.org/2000/svg" {self.attributes(fill)}>'
+        return f"{opening}{self.shapes}</svg>"
+
+    def _choose_as_shields(self, background: str) -> str:
         bright = colors.brightness(self.color)
         if colors.is_light(background):
             return ON_LIGHT if bright >= BRIGHT else self.color
@@ -45,20 +63,41 @@ class Logo(NamedTuple):
 
 def find(name: str) -> Logo | None:
     """Find a logo by its simple-icons slug or title, in any case; None if it is not included."""
-    slug = name.strip().lower().translate(SLUG_SPELLING)
-    if slug not in (_read_logos() if slug else {}):
+    slug = _spell(name)
+    if slug not in (_read().logos if slug else {}):
         return None
-    color, path = _read_logos()[slug]
-    return Logo("#" + color, path)
+    color, path = _read().logos[slug]
+    return Logo("#" + color, f'<path d="{path}"/>')
+
+
+def find_refused_licence(name: str) -> str | None:
+    """Find the licence for which a logo is not included; None if it has no such licence."""
+    slug = _spell(name)
+    return None if slug in _read().logos else _read().licences.get(slug)
 
 
 def names() -> list[str]:
     """Return the names of all logos, in alphabetical order."""
-    return list(_read_logos())
+    return list(_read().logos)
+
+
+def licences() -> dict[str, str]:
+    """Return the licences other than CC0-1.0 by name, of included and refused logos."""
+    return _read().licences
+
+
+def _spell(name: str) -> str:
+    return name.strip().lower().translate(SLUG_SPELLING)
+
+
+class _Data(NamedTuple):
+    """The colours and paths by name, and the licences by name."""
+
+    logos: dict[str, tuple[str, str]]
+    licences: dict[str, str]
 
 
 @cache
-def _read_logos() -> dict[str, tuple[str, str]]:
-    """Read the colours and paths by name, once and only if needed, because few badges have one."""
-    read: dict[str, tuple[str, str]] = json.loads(DATA.read_text(encoding="utf-8"))
-    return read
+def _read() -> _Data:
+    """Read the data, once and only if needed, because few badges have a logo."""
+    return _Data(**json.loads(DATA.read_text(encoding="utf-8")))

@@ -12,14 +12,18 @@ from chalicelib.http.query import check_characters, one, shown
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
-    from chalicelib.badges import colors
+    from chalicelib.badges import colors, own_logo
+    from chalicelib.badges.logos import Logo
 else:
     colors = lazy("chalicelib.badges.colors")
+    own_logo = lazy("chalicelib.badges.own_logo")
 
 FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 MAX_LABEL = 100
 MAX_LOGO = 50
+OWN_LOGO = "data:"
+"""The beginning of a logo that is not a name."""
 MAX_BASE = 10**15
 THOUSANDS = ("", "k", "M", "B", "T")
 
@@ -28,8 +32,8 @@ THOUSANDS = ("", "k", "M", "B", "T")
 class Options:
     """The options that a caller gives; an empty text means the badge's default.
 
-    `label` is None if none is given, because an empty one means a badge without a label. `base` is
-    added to the count.
+    `label` is None if none is given, because an empty one means a badge without a label. `logo` is
+    a name or the user's own. `base` is added to the count.
     """
 
     peek: bool = False
@@ -37,7 +41,8 @@ class Options:
     color: str = ""
     label_color: str = ""
     style: str = ""
-    logo: str = ""
+    logo: str | Logo = ""
+    logo_color: str = ""
     format: str = "plain"
     base: int = 0
 
@@ -58,6 +63,7 @@ def parse(query: Query) -> Options:
         label_color=one(query, "labelColor", _color, default=""),
         style=one(query, "style", partial(_among, STYLES), default=""),
         logo=one(query, "logo", _logo, default=""),
+        logo_color=one(query, "logoColor", _color, default=""),
         format=one(query, "format", partial(_among, FORMATS), default="plain"),
         base=one(query, "base", base, default=0),
     )
@@ -95,7 +101,9 @@ def _among(known: Sequence[str], given: str) -> str:
     return given
 
 
-def _logo(given: str) -> str:
+def _logo(given: str) -> str | Logo:
+    if given.startswith(OWN_LOGO):
+        return own_logo.parse(given)
     if not (given.isascii() and given.isalnum() and given == given.lower()):
         raise ValueError(f"give a simple-icons name like github, not {shown(given)}")
     if len(given) > MAX_LOGO:

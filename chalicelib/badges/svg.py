@@ -35,18 +35,27 @@ def draw(badge: Badge) -> str:
     """
     if not badge.logo:
         return _write_document(badge, None)
-    logo = logos.find(badge.logo)
-    if logo is None:
-        return _write_document(badge, None, NO_SUCH_LOGO)
-    drawn = _write_document(badge, logo)
-    return drawn if _fits(drawn) else _write_document(badge, None, NO_ROOM)
+    logo = logos.find(badge.logo) if isinstance(badge.logo, str) else badge.logo
+    drawn = _write_document(badge, logo) if logo else ""
+    if drawn and _fits(drawn):
+        return drawn
+    return _write_document(badge, None, _describe(badge.logo, NO_ROOM if drawn else ""))
 
 
 def _fits(drawn: str) -> bool:
     return len(drawn.encode()) <= MAX_BYTES
 
 
-def _write_document(badge: Badge, logo: Logo | None, left_out: str = "") -> str:
+def _describe(logo: str | Logo, reason: str) -> str:
+    """Describe why a logo is left out: for a reason, or because there is none of its name."""
+    if not isinstance(logo, str):
+        return f"<desc>Without your logo: {reason}.</desc>"
+    licence = logos.find_refused_licence(logo)
+    unknown = f"its licence ({licence}) limits its use" if licence else NO_SUCH_LOGO
+    return f"<desc>Without the logo {escape(_normalize(logo))}: {reason or unknown}.</desc>"
+
+
+def _write_document(badge: Badge, logo: Logo | None, description: str = "") -> str:
     drawing = _make_drawing(badge, logo)
     picture = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
     width, height = number(picture.width), picture.height
@@ -54,15 +63,8 @@ def _write_document(badge: Badge, logo: Logo | None, left_out: str = "") -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'
-        f"<title>{name}</title>{_describe(badge.logo, left_out)}{picture.content}</svg>"
+        f"<title>{name}</title>{description}{picture.content}</svg>"
     )
-
-
-def _describe(logo: str, left_out: str) -> str:
-    """Describe why the logo is left out."""
-    if not left_out:
-        return ""
-    return f"<desc>Without the logo {escape(_normalize(logo))}: {left_out}.</desc>"
 
 
 def _make_drawing(badge: Badge, logo: Logo | None) -> Drawing:
@@ -72,6 +74,7 @@ def _make_drawing(badge: Badge, logo: Logo | None) -> Drawing:
         color=colors.parse(badge.color),
         label_color=colors.parse(badge.label_color or LABEL_COLOR),
         logo=logo,
+        logo_color=badge.logo_color and colors.parse(badge.logo_color),
         logo_has_block=bool(badge.label_color),
         # Other badges inlined in the same page must not use the gradients of this one.
         key=f"{crc32(repr(badge).encode()):08x}",

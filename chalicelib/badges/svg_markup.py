@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chalicelib.badges import text_width
-from chalicelib.badges.logos import SIDE, Logo
+from chalicelib.badges.logos import Logo
 
 LOGO_SIZE = 14
 """The size of a logo on shields.io."""
@@ -24,6 +24,8 @@ class Drawing(NamedTuple):
     color: str
     label_color: str
     logo: Logo | None
+    logo_color: str
+    """The colour of the logo, or empty for one that is visible on its background."""
     logo_has_block: bool
     """True if a logo without a label has the label's background instead of the message's."""
     key: str
@@ -58,6 +60,8 @@ class Measures(NamedTuple):
     """The width that a logo without a label adds to the message's half."""
     inwards: int
     """The distance of a text from the middle of its half, towards the seam."""
+    shade: float = 0
+    """The share by which a shine darkens the background of the logo."""
 
 
 class Halves(NamedTuple):
@@ -105,13 +109,16 @@ def number(pixels: float) -> str:
     return f"{pixels:.2f}".rstrip("0").rstrip(".")
 
 
-def write(line: Line, attributes: str = "", lower: int = 0) -> str:
-    """Write a text that has its length in every font of a renderer."""
+def write(line: Line, attributes: str = "", lower: int = 0, *, scaled: bool = False) -> str:
+    """Write a text that has its length in every font of a renderer.
+
+    Scaled letters become narrower in a wider font; otherwise only the space between them does.
+    """
     content = line.text.content
     if not content:
         return ""
-    # Usually only the space between letters is adjusted; it would separate letters that join.
-    if text_width.joins(content):
+    # Space would separate letters that join.
+    if scaled or text_width.joins(content):
         attributes += ' lengthAdjust="spacingAndGlyphs"'
     place = f'x="{number(line.x)}" y="{number(line.y + lower)}"'
     length = number(line.text.length)
@@ -126,9 +133,13 @@ def backgrounds(drawing: Drawing, laid: Halves, height: int) -> str:
     return (label if laid.seam else "") + message
 
 
-def draw_logo(logo: Logo | None, x: int, height: int, background: str) -> str:
-    """Write the logo in the middle of a height, or nothing."""
-    if logo is None:
+def draw_logo(drawing: Drawing, x: int, height: int, background: str) -> str:
+    """Write the logo in the middle of a height, or nothing.
+
+    The nested `svg` clips the logo, so that no logo covers the texts.
+    """
+    if drawing.logo is None:
         return ""
-    place = f"translate({x} {(height - LOGO_SIZE) // 2})scale({LOGO_SIZE / SIDE:.5f})"
-    return f'<path fill="{logo.fill_on(background)}" transform="{place}" d="{logo.path}"/>'
+    place = f'x="{x}" y="{(height - LOGO_SIZE) // 2}" width="{LOGO_SIZE}" height="{LOGO_SIZE}"'
+    fill = drawing.logo_color or drawing.logo.fill_on(background)
+    return f"<svg {place} {drawing.logo.attributes(fill)}>{drawing.logo.shapes}</svg>"

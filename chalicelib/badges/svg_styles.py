@@ -24,13 +24,14 @@ VERDANA = (
 )
 HELVETICA = (
     'text-anchor="middle" text-rendering="geometricPrecision"'
-    ' font-family="Helvetica Neue,Helvetica,Arial,sans-serif"'
+    ' font-family="Helvetica Neue,Helvetica,Arial,DejaVu Sans Condensed,sans-serif"'
 )
+"""Many Linux systems have none of the first three, and a sans-serif with much wider digits."""
 TEXT_ON_DARK, SHADOW_ON_DARK = "#fff", "#010101"
 TEXT_ON_LIGHT, SHADOW_ON_LIGHT = "#333", "#ccc"
 
 NORMAL = Measures(height=20, baseline=14, padding=5, logo_x=5, logo_alone=18, inwards=1)
-LOW = Measures(height=18, baseline=13, padding=5, logo_x=5, logo_alone=18, inwards=1)
+LOW = Measures(height=18, baseline=13, padding=5, logo_x=5, logo_alone=18, inwards=1, shade=0.2)
 HIGH = Measures(height=28, baseline=17.5, padding=12, logo_x=9, logo_alone=20, inwards=0)
 LETTER_SPACING = 1.25
 """The letter spacing of `for-the-badge`, in pixels."""
@@ -102,7 +103,7 @@ def social(drawing: Drawing) -> Picture:
     message_line = Line(message, button + 6 + bubble / 2, NORMAL.baseline, SOCIAL_BUBBLE)
     content = (
         f"{_draw_button(button, bubble, drawing.key)}"
-        f"{svg_markup.draw_logo(drawing.logo, 5, NORMAL.height, SOCIAL_BUTTON)}"
+        f"{svg_markup.draw_logo(drawing, 5, NORMAL.height, SOCIAL_BUTTON)}"
         f'<g {HELVETICA} font-size="11" font-weight="700">'
         f"{_draw_engraved(label_line)}{_draw_engraved(message_line)}</g>"
     )
@@ -175,8 +176,9 @@ def _draw_bubble(x: float, width: float) -> str:
 
 
 def _draw_logo(drawing: Drawing, halves: Halves, measures: Measures) -> str:
-    background = drawing.label_color if halves.seam else drawing.color
-    return svg_markup.draw_logo(drawing.logo, measures.logo_x, measures.height, background)
+    color = drawing.label_color if halves.seam else drawing.color
+    background = colors.darken(color, measures.shade)
+    return svg_markup.draw_logo(drawing, measures.logo_x, measures.height, background)
 
 
 def _draw_plain(line: Line) -> str:
@@ -196,5 +198,5 @@ def _draw_raised(line: Line, key: str) -> str:
 
 def _draw_engraved(line: Line) -> str:
     """Draw a text over a white edge one pixel lower."""
-    edge = write(line, ' aria-hidden="true" fill="#fff"', lower=1)
-    return edge + write(line, f' fill="{TEXT_ON_LIGHT}"')
+    edge = write(line, ' aria-hidden="true" fill="#fff"', lower=1, scaled=True)
+    return edge + write(line, f' fill="{TEXT_ON_LIGHT}"', scaled=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 import unicodedata
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -81,12 +82,34 @@ BROKEN_ENCODINGS = (
     "+%2B+",
     "%80" * 30,
 )
+HOSTILE_LOGOS = (
+    "",
+    "<svg/>",
+    "<script/>",
+    "<svg viewBox='0 0 1 1'><script>alert(1)</script><path d='M0 0'/></svg>",
+    "<svg viewBox='0 0 1 1'><path d='M0 0' onload='alert(1)'/></svg>",
+    "<svg viewBox='0 0 1 1'><image href='http://127.0.0.1/a.png'/></svg>",
+    "<svg viewBox='0 0 1 1'><path d='M0 0' style='fill:url(http://127.0.0.1/)'/></svg>",
+    "<!DOCTYPE s [<!ENTITY a SYSTEM 'file:///etc/passwd'>]><svg>&a;</svg>",
+    "<!DOCTYPE s [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;&a;'>]><svg>&b;&b;</svg>",
+    "<svg viewBox='0 0 1e99 1e99'><path d='M0 0'/></svg>",
+    "<svg viewBox='0 0 1 1'><path d='M1e999 0'/></svg>",
+    "<svg viewBox='0 0 1 1'>" + "<g>" * 200,
+    "<svg viewBox='0 0 1 1'><path d='" + "0" * 9_000,
+)
+
+
+def _own_logo(document: str) -> str:
+    return "data:image/svg+xml;base64," + b64encode(document.encode()).decode()
+
+
 WRONG_OPTIONS = {
     "peek": ("2", "yes", "-1", "true", "01"),
     "color": ("#ggg", "javascript:x", "rgb(1", "#12", "url(x)", "no-such-color"),
     "labelColor": ("#12345", "expression(1)", "--"),
     "style": ("round", "FLAT", "flat square", "../flat"),
-    "logo": ("GitHub", "a b", "x" * 51, "<svg>", "é"),
+    "logo": ("GitHub", "a b", "x" * 51, "<svg>", "é", "data:,x", *map(_own_logo, HOSTILE_LOGOS)),
+    "logoColor": ("#ggg", "url(#a)", "currentColor"),
     "format": ("roman", "PLAIN", "%d"),
     "base": ("-1", "1.5", "1e3", "9" * 30, "0x10", "٣"),
     "label": ("x" * 101, "\x00", "a\nb"),

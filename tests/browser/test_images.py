@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page, Route
@@ -12,6 +14,7 @@ from tests.browser.visit import Visit
 from tests.end_to_end.server import Server
 
 POLICY = "content-security-policy"
+BESIDE_LOGO: Any = {"x": 24, "y": 0, "width": 200, "height": 40}
 BADGE = "views.svg?id=a&peek=1&logo=github&label=%E6%97%A5+views"
 CHART = "views/history.svg?id=a"
 IMAGES = [
@@ -47,6 +50,30 @@ def test_an_image_that_is_opened_as_a_page_draws_the_same_as_without_its_policy(
         assert open_directly(visit.page, visit.root, image) == drawn
         assert drawn != empty
         assert visit.complaints == []
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_logo_never_covers_the_texts(browser: Browser, server: Server, style: str) -> None:
+    """An own logo is drawn, and clipped, so that nobody draws another count."""
+    shapes = {
+        "small": '<path fill="red" d="M0 0h9v9H0z"/>',
+        "huge": '<rect x="-999" y="-999" width="9999" height="9999" fill="red" stroke-width="99"/>',
+    }
+    badges = {
+        name: f"views.svg?id=a&peek=1&style={style}&logo={own_logo(shape)}"
+        for name, shape in shapes.items()
+    }
+    with Visit.of(browser, server) as visit:
+        plain = open_directly(visit.page, visit.root, badges["small"])
+        rest = visit.page.screenshot(clip=BESIDE_LOGO)
+        assert open_directly(visit.page, visit.root, badges["huge"]) != plain
+        assert visit.page.screenshot(clip=BESIDE_LOGO) == rest
+        assert visit.complaints == []
+
+
+def own_logo(shape: str) -> str:
+    document = f'<svg viewBox="0 0 24 24">{shape}</svg>'
+    return quote("data:image/svg+xml;base64," + b64encode(document.encode()).decode())
 
 
 def test_a_script_in_an_image_does_not_run(browser: Browser, server: Server) -> None:

@@ -43,7 +43,7 @@ content-type cookie date dnt expect forwarded from if-match if-modified-since if
 proxy-authorization range referer sec-ch-ua sec-fetch-site te traceparent true-client-ip upgrade
 user-agent via x-forwarded-for x-forwarded-host x-real-ip x-request-id
 """
-OPTIONS = "label color labelColor style logo format base peek days by width height cursor"
+OPTIONS = "label color labelColor style logo logoColor format base peek days by width height cursor"
 
 
 @dataclass

@@ -303,8 +303,8 @@ def subclasses(kind: type[ClientError]) -> Iterator[type[ClientError]]:
 @pytest.mark.parametrize("name", ["getViews", "getViewsByOldPath", "getViewsSvg"])
 def test_a_badge_has_every_option(name: str) -> None:
     names = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
-    fields = {*options.Options.__dataclass_fields__} - {"label_color"}
-    assert names == {"id", "labelColor", *fields}
+    fields = {*options.Options.__dataclass_fields__} - {"label_color", "logo_color"}
+    assert names == {"id", "labelColor", "logoColor", *fields}
 
 
 def test_requests_have_the_fields_of_the_code() -> None:

@@ -1,4 +1,4 @@
-"""The pictures of the README: they are current."""
+"""The pictures of the README and the docs: they are current."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.pictures import FOLDER, pictures
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", pictures())
@@ -18,6 +18,8 @@ def test_a_picture_is_current(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == drawn, "run python -m tests.pictures"
 
 
-def test_the_readme_shows_exactly_these_pictures() -> None:
-    shown = re.findall(r"docs/pictures/([\w.-]+)", README.read_text(encoding="utf-8"))
+def test_the_readme_and_the_docs_show_exactly_these_pictures() -> None:
+    documents = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    texts = [document.read_text(encoding="utf-8") for document in documents]
+    shown = [name for text in texts for name in re.findall(r"pictures/([\w.-]+\.svg)", text)]
     assert sorted(shown) == sorted(pictures()) == sorted(file.name for file in FOLDER.iterdir())

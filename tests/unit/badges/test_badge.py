@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from chalicelib.badges import colors
 from chalicelib.badges.badge import Badge, explain
+from chalicelib.badges.logos import Logo
 from chalicelib.badges.options import FORMATS, MAX_BASE, STYLES, Options, parse
 from chalicelib.http.errors import BadRequestError
 from chalicelib.storage.errors import Refused, Unavailable
@@ -32,6 +34,8 @@ def check_schema(body: Mapping[str, Any]) -> None:
         assert type(body[name]) is str
         assert body[name]
     assert type(body.get("isError", False)) is bool
+    assert not {"namedLogo", "logoSvg"} <= set(body)
+    assert "logoColor" not in body or "namedLogo" in body
 
 
 def test_a_badge_of_two_texts_and_a_color_has_only_these() -> None:
@@ -63,6 +67,7 @@ def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
         label_color="#000000",
         style="flat-square",
         logo="github",
+        logo_color="#ffffff",
         format="comma",
         base=1_200,
     )
@@ -74,7 +79,24 @@ def test_every_option_that_shields_io_can_draw_is_passed_on() -> None:
         "labelColor": "#000000",
         "style": "flat-square",
         "namedLogo": "github",
+        "logoColor": "#ffffff",
     }
+
+
+def test_a_colour_of_a_logo_needs_a_logo() -> None:
+    assert Badge("views", "0", logo_color="#ffffff").to_json() == Badge("views", "0").to_json()
+
+
+def test_an_own_logo_is_a_document_with_its_colour() -> None:
+    own = Badge("views", "0", logo=Logo("#000000", '<path d="M0 0h1"/>', "0 0 1 1"))
+    document = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"{}><path d="M0 0h1"/></svg>'
+    )
+    plain, white = own.to_json(), replace(own, logo_color="#ffffff").to_json()
+    assert plain["logoSvg"] == document.format("")
+    assert white["logoSvg"] == document.format(' fill="#ffffff"')
+    check_schema(plain)
+    check_schema(white)
 
 
 def test_an_empty_label_stays_empty_and_one_that_is_not_given_is_the_badges() -> None:
@@ -110,6 +132,7 @@ QUERIES = st.fixed_dictionaries(
         "labelColor": st.sampled_from(COLORS) | st.just(""),
         "style": st.sampled_from([*STYLES, ""]),
         "logo": st.from_regex("[a-z0-9]{0,50}", fullmatch=True),
+        "logoColor": st.sampled_from(COLORS) | st.just(""),
         "format": st.sampled_from([*FORMATS, ""]),
         "base": st.integers(0, MAX_BASE).map(str) | st.just(""),
     },

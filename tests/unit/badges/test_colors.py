@@ -122,6 +122,31 @@ def test_brightness_weighs_the_channels_as_the_eye_does() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "ratio"),
+    [  # as in the W3C's own examples: black on white 21, #767676 on white the first above 4.5
+        ("#000000", "#ffffff", 21),
+        ("#ffffff", "#ffffff", 1),
+        ("#767676", "#ffffff", 4.54),
+        ("#ff0000", "#ffffff", 4.0),
+        ("#0000ff", "#ffffff", 8.59),
+        ("#3776ab", "#555555", 1.54),
+        ("#0a0a0a", "#000000", 1.06),
+    ],
+)
+def test_contrast_is_that_of_the_accessibility_guidelines(
+    one: str, other: str, ratio: float
+) -> None:
+    assert colors.contrast(one, other) == pytest.approx(ratio, abs=0.01)
+    assert colors.contrast(other, one) == colors.contrast(one, other)
+
+
+def test_a_darker_colour_has_less_of_every_channel() -> None:
+    # 204 is 80 % of 255, and 80 of 100
+    assert colors.darken("#ff6400", 0.2) == "#cc5000"
+    assert colors.darken("#ff6400", 0) == "#ff6400"
+
+
+@pytest.mark.parametrize(
     ("dark", "light"),
     [  # where badge-maker 6.0 turns from light text to dark
         ("#b1b1b1", "#b2b2b2"),

@@ -14,7 +14,9 @@ from chalicelib.badges.logos import Logo
 from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
 
-MAX_DATA = 60_000
+MAX_DATA = 200_000
+SHIELDS_COLORS = [*colors.SHIELDS.split()[1::2], "fcfcfc"]
+"""The backgrounds that shields.io names, and the button of `social`."""
 GREY, WHITE = "#555555", "#fcfcfc"
 """The backgrounds of a logo on shields.io: in most styles, and in `social`."""
 
@@ -25,18 +27,57 @@ def test_the_logos_most_used_in_readmes_are_included() -> None:
         kubernetes go openjdk kotlin swift c cplusplus dotnet html5 css markdown git gnubash vite
         django flask fastapi sqlite mongodb redis googlecloud discord telegram x youtube mastodon
         pypi anaconda jupyter pytorch tensorflow arduino archlinux ubuntu obsidian notion
+        linux postgresql mysql perl lua elixir laravel rubyonrails spring express nextdotjs jest
+        elasticsearch apachekafka grafana circleci travisci codecov helm ansible terraform netlify
+        vercel cloudflare macos android homebrew yarn pnpm nuget rubygems gradle apachemaven kofi
+        bluesky matrix reddit stackoverflow vim intellijidea readthedocs webassembly raspberrypi
     """
     assert set(wanted.split()) <= set(logos.names())
     assert None not in map(logos.find, wanted.split())
 
 
+@pytest.mark.parametrize(
+    ("name", "licence"),
+    [
+        ("rust", "CC-BY-SA-4.0"),
+        ("php", "CC-BY-SA-4.0"),
+        ("ruby", "CC-BY-SA-2.5"),
+        ("Vue.js", "CC-BY-NC-SA-4.0"),
+        ("sass", "CC-BY-NC-SA-3.0"),
+        ("gnuemacs", "GPL-2.0-or-later"),
+        ("github", None),
+        ("git", None),
+        ("nosuchlogo", None),
+        ("", None),
+    ],
+)
+def test_a_logo_that_is_missing_for_its_licence_has_that_licence(
+    name: str, licence: str | None
+) -> None:
+    assert logos.find_refused_licence(name) == licence
+    assert licence is None or logos.find(name) is None
+
+
+def test_an_included_logo_has_a_licence_that_allows_any_use() -> None:
+    included = {logos.licences()[name] for name in logos.names() if name in logos.licences()}
+    assert included == {
+        "Unlicense",
+        "MIT",
+        "BSD-3-Clause",
+        "Apache-2.0",
+        "CC-BY-3.0",
+        "CC-BY-4.0",
+    }
+
+
 def test_every_logo_is_a_plain_path_in_a_square_of_24() -> None:
-    assert len(logos.names()) == 96
+    assert len(logos.names()) >= 300
     for name in logos.names():
         logo = logos.find(name)
         assert logo is not None
         assert colors.parse(logo.color) == logo.color
-        assert re.fullmatch(r"[Mm][MmLlHhVvCcSsQqTtAaZz0-9 .,-]+", logo.path)
+        assert re.fullmatch(r'<path d="[Mm][MmLlHhVvCcSsQqTtAaZz0-9 .,-]+"/>', logo.shapes)
+        assert logo.view_box == "0 0 24 24"
 
 
 def test_all_logos_together_stay_small() -> None:
@@ -79,14 +120,14 @@ def test_any_name_finds_an_included_logo_or_none(name: str) -> None:
     ("name", "brand", "on_grey", "on_white"),
     [
         # brightness .83: seen on dark only
-        ("javascript", "#f7df1e", "#f7df1e", "#333"),
+        ("javascript", "#f7df1e", "#f7df1e", "#333333"),
         # .09: seen on light only
-        ("github", "#181717", "whitesmoke", "#181717"),
-        # .43: seen on both
-        ("python", "#3776ab", "#3776ab", "#3776ab"),
+        ("github", "#181717", "#f5f5f5", "#181717"),
+        # .43: shields.io draws it in blue on grey too, with a contrast of 1.5
+        ("python", "#3776ab", "#f5f5f5", "#3776ab"),
     ],
 )
-def test_a_brand_has_its_own_colour_where_shields_lets_it(
+def test_a_brand_has_its_own_colour_where_it_is_visible(
     name: str, brand: str, on_grey: str, on_white: str
 ) -> None:
     logo = logos.find(name)
@@ -95,16 +136,34 @@ def test_a_brand_has_its_own_colour_where_shields_lets_it(
 
 
 @pytest.mark.parametrize(
-    ("bright", "on_grey", "on_white"),
+    ("color", "background", "fill"),
     [
-        ("#666666", "whitesmoke", "#666666"),  # 102 / 255 = .4
-        ("#676767", "#676767", "#676767"),
-        ("#989898", "#989898", "#989898"),
-        ("#999999", "#999999", "#333"),  # 153 / 255 = .6
+        # 102 / 255 = .4 and 153 / 255 = .6 are the bounds of shields.io
+        ("#666666", "#000000", "#f5f5f5"),
+        ("#676767", "#000000", "#676767"),
+        ("#898989", "#ffffff", "#898989"),
+        ("#999999", "#ffffff", "#333333"),
+        # shields.io's white has a contrast of 2.3 on green, the brand of 7.2, and of 1.5
+        ("#181717", "#44bb00", "#181717"),
+        ("#336791", "#44bb00", "#333333"),
     ],
 )
-def test_the_bounds_of_visible_colours_are_those_of_shields(
-    bright: str, on_grey: str, on_white: str
+def test_a_colour_is_that_of_shields_where_it_is_visible(
+    color: str, background: str, fill: str
 ) -> None:
-    logo = Logo(bright, "M0 0")
-    assert (logo.fill_on(GREY), logo.fill_on(WHITE)) == (on_grey, on_white)
+    assert Logo(color, "").fill_on(background) == fill
+
+
+@pytest.mark.parametrize("background", sorted({*colors.CSS.split()[1::2], *SHIELDS_COLORS}))
+def test_every_logo_is_visible_on_every_colour_with_a_name(background: str) -> None:
+    for name in logos.names():
+        logo = logos.find(name)
+        assert logo is not None
+        fill = logo.fill_on(f"#{background}")
+        assert colors.contrast(fill, f"#{background}") >= logos.VISIBLE
+
+
+@given(st.binary(min_size=3, max_size=3), st.binary(min_size=3, max_size=3))
+def test_a_logo_of_any_colour_is_visible_on_any_background(brand: bytes, background: bytes) -> None:
+    fill = Logo(f"#{brand.hex()}", "").fill_on(f"#{background.hex()}")
+    assert colors.contrast(fill, f"#{background.hex()}") >= logos.VISIBLE

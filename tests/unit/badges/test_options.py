@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.badges.logos import Logo
 from chalicelib.badges.options import (
     FORMATS,
     MAX_BASE,
@@ -20,9 +21,12 @@ from chalicelib.badges.options import (
 )
 from chalicelib.http.errors import BadRequestError
 
+OWN_LOGO = (
+    "data:image/svg+xml;base64,PHN2ZyB2aWV3Qm94PSIwIDAgMSAxIj48cGF0aCBkPSJNMCAwaDEiLz48L3N2Zz4="
+)
 FITS = 120
 """The longest readable text of a badge."""
-NAMES = ("peek", "label", "color", "labelColor", "style", "logo", "format", "base")
+NAMES = ("peek", "label", "color", "labelColor", "style", "logo", "logoColor", "format", "base")
 
 
 def refusal(**query: list[str]) -> str:
@@ -44,6 +48,7 @@ def test_all_options_are_read_together() -> None:
         "labelColor": ["black"],
         "style": ["flat-square"],
         "logo": ["github"],
+        "logoColor": ["white"],
         "format": ["short"],
         "base": ["1200"],
     }
@@ -54,6 +59,7 @@ def test_all_options_are_read_together() -> None:
         label_color="#000000",
         style="flat-square",
         logo="github",
+        logo_color="#ffffff",
         format="short",
         base=1_200,
     )
@@ -77,6 +83,8 @@ def test_all_options_are_read_together() -> None:
         ("logo", "dotnet", "logo", "dotnet"),
         ("logo", "1001tracklists", "logo", "1001tracklists"),
         ("logo", "x" * MAX_LOGO, "logo", "x" * MAX_LOGO),
+        ("logo", OWN_LOGO, "logo", Logo("#000000", '<g><path d="M0 0h1"/></g>', "0 0 1 1")),
+        ("logoColor", "White", "logo_color", "#ffffff"),
         *[("format", name, "format", name) for name in FORMATS],
         ("base", "0", "base", 0),
         ("base", "007", "base", 7),
@@ -107,7 +115,12 @@ def test_an_option_is_read(name: str, given_text: str, attribute: str, value: ob
         ("style", "Flat", "give flat, flat-square, plastic, for-the-badge, social, not 'Flat'"),
         ("style", "flat ", "give flat, flat-square, plastic, for-the-badge, social, not 'flat '"),
         ("logo", "GitHub", "give a simple-icons name like github, not 'GitHub'"),
-        ("logo", "data:image/png", "give a simple-icons name like github, not 'data:image/png'"),
+        (
+            "logo",
+            "data:image/png;base64,AA==",
+            "give data:image/svg+xml;base64,…, not 'data:image/png;base",
+        ),
+        ("logoColor", "blurple", "no colour 'blurple': give a name like green, or hex like 4c1"),
         ("logo", "ü", "give a simple-icons name like github, not 'ü'"),
         ("logo", "x" * 51, "give at most 50 characters, not 51"),
         ("format", "long", "give plain, comma, short, not 'long'"),

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from chalicelib.badges import logos, options
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.colors import BadColorError
+from chalicelib.badges.logos import Logo
 from chalicelib.badges.svg import draw
 from chalicelib.badges.svg_styles import STYLES
 
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWN = {"rect", "path", "text"}
+DRAWN = {"rect", "path", "text", "svg"}
 SHARED = {"linearGradient", "stop", "filter", "feGaussianBlur", "clipPath"}
-ELEMENTS = {"svg", "title", "desc", "g"} | DRAWN | SHARED
+ELEMENTS = {"title", "desc", "g"} | DRAWN | SHARED
 
 styles = st.sampled_from(list(STYLES))
 some_logos = st.sampled_from(["", "github", "kubernetes", "nosuchlogo"])
@@ -138,10 +139,16 @@ def test_texts_have_the_position_of_badge_maker(
     ],
 )
 def test_a_logo_has_the_position_of_badge_maker(style: str, place: str) -> None:
-    (*_, logo) = elements(Badge("views", "1", style=style, logo="github"), "path")
-    # 14 / 24 = .58333
-    assert logo.attrib["transform"] == f"translate({place})scale(0.58333)"
-    assert logo.attrib["fill"] == ("#181717" if style == "social" else "whitesmoke")
+    (logo,) = elements(Badge("views", "1", style=style, logo="github"), "svg")
+    x, y = place.split()
+    assert logo.attrib == {
+        "x": x,
+        "y": y,
+        "width": "14",
+        "height": "14",
+        "viewBox": "0 0 24 24",
+        "fill": "#181717" if style == "social" else "#f5f5f5",
+    }
 
 
 @pytest.mark.parametrize(("style", "radius"), [("flat", "3"), ("plastic", "4")])
@@ -327,7 +334,7 @@ def test_a_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason(
     long = replace(short, message="&" * 300)
     logo = logos.find("kubernetes")
     assert logo is not None
-    assert logo.path in draw(short)
+    assert logo.shapes in draw(short)
     assert said(short) == []
     assert said(long) == ["Without the logo kubernetes: the badge would have more than 4096 bytes."]
     assert anonymous(draw(long)) == anonymous(draw(replace(long, logo="")))
@@ -373,6 +380,19 @@ def test_an_unknown_logo_is_left_out_with_the_reason() -> None:
     assert said(Badge("views", "1")) == []
 
 
+def test_a_logo_that_is_left_out_for_its_licence_says_so() -> None:
+    assert said(Badge("views", "1", logo="rust")) == [
+        "Without the logo rust: its licence (CC-BY-SA-4.0) limits its use."
+    ]
+
+
+def test_an_own_logo_that_makes_a_badge_too_large_is_left_out_with_the_reason() -> None:
+    own = Logo("#000000", f'<path d="{"M0 0" * 1_000}"/>', "0 0 8 8")
+    assert said(Badge("views", "1", logo=own)) == [
+        "Without your logo: the badge would have more than 4096 bytes."
+    ]
+
+
 def test_the_reason_for_a_missing_logo_is_escaped() -> None:
     assert said(Badge("views", "1", logo="<b>&\0")) == [
         "Without the logo <b>&: it is not one of the included logos."
@@ -380,14 +400,36 @@ def test_the_reason_for_a_missing_logo_is_escaped() -> None:
 
 
 def test_a_logo_is_dark_on_a_light_half() -> None:
-    (on_label,) = elements(Badge("views", "1", "red", "white", logo="javascript"), "path")
-    (on_message,) = elements(Badge("", "1", "white", logo="javascript"), "path")
-    (on_block,) = elements(Badge("", "1", "white", "black", logo="javascript"), "path")
+    (on_label,) = elements(Badge("views", "1", "red", "white", logo="javascript"), "svg")
+    (on_message,) = elements(Badge("", "1", "white", logo="javascript"), "svg")
+    (on_block,) = elements(Badge("", "1", "white", "black", logo="javascript"), "svg")
     fills = [one.attrib["fill"] for one in (on_label, on_message, on_block)]
-    assert fills == ["#333", "#333", "#f7df1e"]
+    assert fills == ["#333333", "#333333", "#f7df1e"]
 
 
 @pytest.mark.parametrize("style", STYLES)
+def test_a_logo_has_the_colour_that_is_given(style: str) -> None:
+    (named,) = elements(Badge("views", "1", style=style, logo="git", logo_color="4c1"), "svg")
+    assert named.attrib["fill"] == "#44cc11"
+    # shapes of the current colour, as most icons have, have it too
+    own = Logo("#000000", '<path stroke="currentColor" d="M0 0h1"/>')
+    (drawn,) = elements(Badge("views", "1", style=style, logo=own, logo_color="4c1"), "svg")
+    assert (drawn.attrib["fill"], drawn.attrib["color"]) == ("#44cc11", "#44cc11")
+
+
+def test_the_shine_of_a_plastic_badge_counts_as_background() -> None:
+    """Green is darker there: white has a contrast of 2.35 without the shine and of 3.5 with it."""
+    fills = {
+        style: elements(Badge("", "1", "brightgreen", style=style, logo="python"), "svg")[0]
+        for style in ("flat", "plastic")
+    }
+    assert {style: logo.attrib["fill"] for style, logo in fills.items()} == {
+        "flat": "#333333",
+        "plastic": "#f5f5f5",
+    }
+
+
+@pytest.mark.parametrize("style", sorted({*STYLES} - {"social"}))
 def test_only_texts_whose_letters_touch_are_stretched(style: str) -> None:
     adjusted = [
         text.get("lengthAdjust") == "spacingAndGlyphs"
@@ -395,6 +437,37 @@ def test_only_texts_whose_letters_touch_are_stretched(style: str) -> None:
     ]
     assert sum(adjusted) == len(adjusted) / 2
     assert adjusted[0]
+
+
+BOLD_FONTS = {
+    # advances of a digit, a comma and a point, and the smallest space between two digits
+    "Helvetica": (556, 278, 278, 20),
+    "Liberation Sans": (556, 278, 278, 20),
+    "Roboto": (574, 245, 291, 54),
+    "DejaVu Sans Condensed": (626, 342, 342, 81),
+    "DejaVu Sans": (696, 380, 380, 91),
+}
+"""The bold fonts that draw `social`, in thousandths of the size.
+
+Helvetica, which Arial and Helvetica Neue follow in these, from Adobe's metrics of its core fonts;
+the others from Liberation Sans 1.07.4, Roboto 2.138 and DejaVu 2.37. macOS, iOS and Windows have
+one of the first kind, most Linux systems Liberation Sans, Android Roboto, and small Linux systems
+DejaVu.
+"""
+COUNTS = ["0", "7", "42", "128", "1,234", "98.7", "12,345", "1,234,567", "12,345,678,901"]
+
+
+@pytest.mark.parametrize("font", BOLD_FONTS)
+@pytest.mark.parametrize("count", COUNTS)
+def test_digits_of_a_social_badge_keep_their_space_in_every_font(font: str, count: str) -> None:
+    digit, comma, point, space = BOLD_FONTS[font]
+    advances = [{",": comma, ".": point}.get(char, digit) for char in count]
+    text = elements(Badge("views", count, style="social"), "text")[-1]
+    squeeze = float(text.attrib["textLength"]) / (sum(advances) * 11 / 1000)
+    # The whole digit is scaled, so the space between two is scaled and not used up.
+    assert text.attrib["lengthAdjust"] == "spacingAndGlyphs"
+    assert squeeze * space > 0
+    assert squeeze >= {"DejaVu Sans": 0.77, "DejaVu Sans Condensed": 0.85}.get(font, 0.94)
 
 
 def test_letters_that_touch_are_not_set_apart() -> None:
@@ -419,8 +492,8 @@ def test_the_styles_are_those_that_the_options_know() -> None:
 def test_logos_are_read_when_one_is_requested() -> None:
     program = (
         "from chalicelib.badges import badge, logos, svg;"
-        "svg.draw(badge.Badge('views', '1')); assert not logos._read_logos.cache_info().currsize;"
+        "svg.draw(badge.Badge('views', '1')); assert not logos._read.cache_info().currsize;"
         "svg.draw(badge.Badge('views', '1', logo='git'));"
-        "assert logos._read_logos.cache_info().currsize"
+        "assert logos._read.cache_info().currsize"
     )
     subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603  our own words
