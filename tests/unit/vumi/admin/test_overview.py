@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -269,7 +270,8 @@ def act(table: Table, action: str, badge_id: str, now: float, place: int) -> Non
             if action == "view":
                 store(table, taken, now=now)
             else:
-                AtOnceCounter(table, WINDOWS, lambda: now).count(badge_id, [taken])
+                hot = replace(taken, hot=True)
+                AtOnceCounter(table, WINDOWS, lambda: now).count(badge_id, [hot])
         case "fold":
             fold(table, now, badge_id)
         case "claim":
