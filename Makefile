@@ -83,13 +83,14 @@ AUDITED := build/audit
 # Of prod, because other stages have no protection of their data. The tools make no connection.
 # FindTheStream is left out: the service authorization reference names no resource for ListStreams, but
 # the DynamoDB developer guide ("IAM policy to grant read access for a DynamoDB stream only") does.
-audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template, the policies and the Containerfile by checkov, parliament and hadolint
-	$(VENV)/audit/bin/hadolint Containerfile
+audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template, the policies and the Containerfile by checkov and parliament
 	rm -rf $(AUDITED)
 	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)
 	$(BIN)/python -m deploy resources --stage prod --out $(AUDITED)
 	$(BIN)/python -m tests.audited $(AUDITED)/sam.yaml $(AUDITED)
 	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --file $(AUDITED)/templates/*.yaml $(AUDITED)/resources.yaml
+	cp Containerfile $(AUDITED)/Dockerfile
+	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --framework dockerfile --file $(AUDITED)/Dockerfile
 	$(VENV)/audit/bin/parliament --exclude_pattern '.*/FindTheStream.json' --directory $(AUDITED)/statements
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.

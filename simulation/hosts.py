@@ -18,4 +18,4 @@ class Host:
         self.asked.append((url, is_listed))
         if self.failure:
             raise self.failure
-        return "\n".join(self.lines).encode()
+        return "\n".join(self.lines).encode(errors="surrogateescape")

@@ -42,7 +42,8 @@ def _rows(*, with_values: bool) -> Iterator[str]:
             if kind is StandaloneSettings:
                 where = "one machine"
             values = [f"{FORMS[setting.form]}: {setting.valid}"] if with_values else []
-            cells = [f"`{setting.name}`", where, _default(setting), *values, setting.meaning]
+            meaning = setting.meaning.replace("](docs/", "](") if with_values else setting.meaning
+            cells = [f"`{setting.name}`", where, _default(setting), *values, meaning]
             yield "|".join(["", *map(_cell, cells), ""])
 
 

@@ -1,6 +1,6 @@
 """The Containerfile: its steps run in a folder, because no machine of the tests has containers.
 
-Each path of the image is that path in the folder. `make audit` checks the file by hadolint.
+Each path of the image is that path in the folder. `make audit` checks the file by checkov.
 """
 
 from __future__ import annotations

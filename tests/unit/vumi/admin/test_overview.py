@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.http import tokens
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.views import counting, history, keys
 from chalicelib.views.count_at_once import AtOnceCounter
@@ -143,7 +145,14 @@ def test_days_of_an_earlier_life_do_not_count(
     put_summary(table, count=1, reset=9, today={"day": "2026-03-14", "h00": 1})
     for day, reset in (("2026-03-12", 9), ("2026-03-13", 0)):
         place = keys.day(BADGE, day)
-        item = {"PK": place.pk, "SK": place.sk, "views": 5, "h00": 5, "version": 1, "reset": reset}
+        item: Item = {
+            "PK": place.pk,
+            "SK": place.sk,
+            "views": 5,
+            "h00": 5,
+            "version": 1,
+            "reset": reset,
+        }
         table.put_all([item])
     assert [badge.month for badge in read()] == [6]
 
@@ -261,7 +270,8 @@ def act(table: Table, action: str, badge_id: str, now: float, place: int) -> Non
             if action == "view":
                 store(table, taken, now=now)
             else:
-                AtOnceCounter(table, WINDOWS, lambda: now).count(badge_id, [taken])
+                hot = replace(taken, hot=True)
+                AtOnceCounter(table, WINDOWS, lambda: now).count(badge_id, [hot])
         case "fold":
             fold(table, now, badge_id)
         case "claim":

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from io import BytesIO
+from typing import Any
 
 import pytest
 
@@ -197,15 +198,13 @@ def test_a_wallet_that_is_opened_during_the_scan_is_no_error(stack: Stack) -> No
 
 def test_a_posting_while_a_wallet_is_read_again_is_no_error() -> None:
     class Busy(MemoryTable):
-        """A table in which a deposit follows each read of the wallet in the second scan."""
+        """A table in which a deposit comes before each query, so after the read of the wallet."""
 
         deposit: Callable[[], None] = staticmethod(lambda: None)
 
-        def get(self, key: Key) -> Item | None:
-            found = super().get(key)
-            if key.sk == wallets.SORT and key.pk.startswith(wallets.PARTITION):
-                self.deposit()
-            return found
+        def query(self, partition: str, **bounds: Any) -> list[Item]:
+            self.deposit()
+            return super().query(partition, **bounds)
 
     table = Busy()
     stack = Stack(table)
@@ -214,11 +213,11 @@ def test_a_posting_while_a_wallet_is_read_again_is_no_error() -> None:
     def deposit() -> None:
         stack.ledger.post(Posting(next(nonces), 7, stack.target))
 
-    journal = wallets.PARTITION + stack.target
-    entry = max(key for key in table.items if key.pk == journal and key.sk.startswith(ENTRY))
-    stack.during[entry] = deposit
+    entry = stack.expire(stack.target)
+    stack.after_pause = lambda: stack.put_in_archive(entry)
     table.deposit = deposit
-    assert stack.check() == SOUND
+    assert stack.check()[-1] == SOUND[1]
+    assert stack.pauses == [PAUSE]
 
 
 def test_entries_on_their_way_to_the_archive_are_waited_for(stack: Stack) -> None:

@@ -255,9 +255,7 @@ def test_a_wrong_query_is_refused_in_words(get: Get, query: str, says: str) -> N
 def test_without_events_no_failed_events_are_shown(
     database: Database, made: MadeOverview, clock: Clock
 ) -> None:
-    resources = GivenResources(
-        SqliteTable(database), settings=Settings(features=frozenset()), clock=clock
-    )
+    resources = GivenResources(SqliteTable(database), settings=Settings(events=False), clock=clock)
     response = Admin(database, made, clock).get_data(Request("GET", DATA), resources)
     assert json.loads(response.body)["failed_events"] is None
 

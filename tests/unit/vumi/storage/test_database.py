@@ -250,7 +250,7 @@ def test_a_corrupt_file_is_still_read_but_no_longer_written(
         connection.execute("DELETE FROM items")
         raise broken
 
-    with pytest.raises(Corrupt, match="as SQLite says; docs/OPERATIONS"):
+    with pytest.raises(Corrupt, match="as SQLite says; docs/backups"):
         database.write(job)
     before = path.with_name(path.name + "-wal").read_bytes()
     for _ in range(2):
