@@ -184,6 +184,15 @@ CLAIM = record(
             "oneOf": [{"const": True}, KEY],
         },
     },
+    description="A proof has no `base`, and its first request no `digest`.",
+    anyOf=[
+        {"properties": {"proof": False}},
+        {"properties": {"base": False, "proof": KEY}, "required": ["proof"]},
+        {
+            "properties": {"base": False, "digest": False, "proof": {"const": True}},
+            "required": ["proof"],
+        },
+    ],
 )
 NEW_SECRET = string(
     minLength=SECRET_LENGTH,
@@ -210,10 +219,14 @@ CHANGE = record(
             description=f"A new name. The old names stay valid, {finding.MAX_NAMES} in all."
         ),
     },
-    description="At least one field; `reset` alone must be true.",
+    description="At least one field, and `digest` alone; `reset` alone must be true.",
     anyOf=[
-        *({"required": [name]} for name in ("base", "digest", "frozen", "rename")),
-        {"required": ["reset"], "properties": {"reset": {"const": True}}},
+        {"required": ["digest"], "maxProperties": 1},
+        *(
+            {"required": [name], "properties": {"digest": False}}
+            for name in ("base", "frozen", "rename")
+        ),
+        {"required": ["reset"], "properties": {"reset": {"const": True}, "digest": False}},
     ],
 )
 OWNED = record(

@@ -178,7 +178,7 @@ def test_the_steps_make_a_server_that_is_healthy_until_it_stops(
 ) -> None:
     assert [server.badge("in a container")["message"] for _ in range(2)] == ["0", "1"]
     assert is_healthy(image, environment)
-    assert (image.root / "data" / "vu-mi.sqlite3").exists()
+    assert (image.root / "data" / "vu-mi" / "vu-mi.sqlite3").exists()
     assert server.stop()[0] == 0
     assert not is_healthy(image, environment)
 

@@ -43,6 +43,7 @@ def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[
         env={
             **os.environ,
             "COLUMNS": "100",
+            "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
             "API_TOKEN": TOKEN,
             "USERS_TOKEN": USERS_TOKEN,

@@ -29,8 +29,10 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
-    """Yield the lines of a table."""
+    """Yield the lines of a table, if it has a row."""
     found = list(rows)
+    if not found:
+        return
     cells = [[_format(cell) for cell in row] for row in found]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
     right = [all(isinstance(row[at], int) for row in found) for at in range(len(header))]
