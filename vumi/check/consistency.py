@@ -94,5 +94,5 @@ def check_queues(connection: sqlite3.Connection) -> Iterator[Finding]:
     for queue, count in dead:
         yield note(
             f"{count:,} dead letters of {queue.removesuffix(DEAD_LETTERS)}: see the log for the"
-            " cause; `python -m vumi redrive` sends those of views again"
+            " cause; `vumi redrive` sends those of views again"
         )
