@@ -14,12 +14,13 @@ from chalicelib.storage.errors import StorageError
 from vumi.admin import counts_file
 from vumi.admin.importing import Import, ImportOutcome, ImportResult
 from vumi.admin.installation import Installation
-from vumi.cli.options import examples, on_installation
+from vumi.cli.options import Invocation, examples, on_installation
 from vumi.errors import ReportedError
 from vumi.exchange import files, formats
 from vumi.exchange.exporting import CountsExport, Export, csv_header, format_row
 from vumi.exchange.files import ExportFile
 from vumi.exchange.restoring import Restore, RestoreOutcome
+from vumi.installations.file import make_file
 
 DRY_RUN = "dry run: nothing was changed; without --dry-run:"
 MAX_REPORTED = 100
@@ -87,11 +88,19 @@ def _show_progress(done: int) -> None:
         click.echo(f"{done:,} so far", err=True)
 
 
+def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
+    """Make the file before the command opens it."""
+    invocation = context.find_object(Invocation)
+    if value and invocation and not context.resilient_parsing:
+        make_file(invocation.settings.folder)
+
+
 @click.command(
     "import",
     epilog=examples(
         "vumi import vu-mi.jsonl.gz --dry-run",
         "vumi import vu-mi.jsonl.gz --stack vu-mi-prod",
+        "DATA=/var/lib/vu-mi vumi import --new vu-mi.jsonl.gz",
         "vumi import counts.csv",
     ),
 )
@@ -102,6 +111,13 @@ def _show_progress(done: int) -> None:
     is_flag=True,
     help="Also change what is here with other content: of an export, badges, events, tokens and"
     " wallets; of counts, bases, also of badges that their owner has reset.",
+)
+@click.option(
+    "--new",
+    is_flag=True,
+    expose_value=False,
+    callback=_make_file,
+    help="Make the file in DATA first, where there is none yet.",
 )
 @on_installation
 def import_(installation: Installation, file: str, *, dry_run: bool, replace: bool) -> None:

@@ -31,6 +31,7 @@ from vumi.settings import StandaloneSettings
 from vumi.storage import archive
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
+from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable, all_items, removed_items
 from vumi.storage.view_clock import ViewClock
@@ -115,6 +116,16 @@ def find_file(folder: Path) -> Path:
     if not path.exists():
         raise NoFileError(f"{path} does not exist; set DATA to the folder of the file")
     return path
+
+
+def make_file(folder: Path) -> None:
+    """Make a new file. Raises `FileExistsError`, and `UnsafeFileError` for an unsafe folder."""
+    path = folder / FILE
+    if path.exists():
+        raise FileExistsError(f"{path} exists already; import into it without --new")
+    folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+    rights.refuse_foreign_entries(folder)
+    Database(path).close()
 
 
 @contextmanager

@@ -15,7 +15,9 @@ from chalicelib.views.owners.changing import BadgeChange
 from simulation.clocks import NOON, Clock
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import AT_NOON, put_summary, put_views, shown
+from vumi.cli.options import Invocation
 from vumi.cli.program import execute
+from vumi.storage.database import FILE
 
 
 @pytest.fixture
@@ -126,3 +128,21 @@ def test_any_other_file_is_refused(
     assert str(file) in capsys.readouterr().err
     assert run(other, "import", str(tmp_path / "missing")) == 1
     assert "No such file" in capsys.readouterr().err
+
+
+def test_an_export_is_imported_into_a_new_file_and_only_there(
+    full: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, data = str(tmp_path / "export.jsonl"), tmp_path / "new" / "data"
+    run(full, "export", file)
+    invocation = Invocation({"DATA": str(data)}, Clock(NOON))
+    assert execute(["import", file], invocation) == 1
+    assert not data.exists()
+    assert execute(["import", "--new", file], invocation) == 0
+    assert data.stat().st_mode & 0o777 == 0o700
+    with invocation.open_installation(None) as installation:
+        assert shown(installation.table, "a") == 17
+    capsys.readouterr()
+    assert execute(["import", "--new", file], invocation) == 1
+    told = f"vu-mi: {data / FILE} exists already; import into it without --new\n"
+    assert capsys.readouterr().err == told
