@@ -23,6 +23,7 @@ from chalicelib.storage.writes import Delete, Put
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event
+from tests.profile import cases
 
 
 @pytest.fixture
@@ -202,7 +203,7 @@ def test_a_malformed_cursor_is_refused(table: Table, wrong: str) -> None:
 
 @given(st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(),
        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)).map(cursor)))  # fmt: skip
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=cases(50), deadline=None)
 def test_any_cursor_is_answered_or_refused(wrong: str) -> None:
     table = MemoryTable()
     try:

@@ -37,6 +37,7 @@ from simulation.views import (
     ulid,
     view,
 )
+from tests.profile import cases
 
 TODAY = "2026-03-14"
 MARK: WholeSeconds = int(NOON) + 300
@@ -494,7 +495,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=cases(50))
 @given(STEPS)
 def test_any_folds_of_any_views_count_each_view_once_and_show_it_always(
     steps: list[tuple[str, int, int]],

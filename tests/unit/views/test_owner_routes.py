@@ -34,6 +34,7 @@ from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, raising
 from simulation.tokens import store_token
 from simulation.views import put_summary
+from tests.profile import cases
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
 from vumi.server.client_limits import ClientLimits, Rate
@@ -747,7 +748,7 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(FIELDS | ANY_JSON)
 def test_any_json_is_accepted_or_refused_and_never_an_internal_error(body: Any) -> None:
     api, text = Api(), json.dumps(body)

@@ -27,6 +27,7 @@ from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable
 from simulation.tokens import store_token
+from tests.profile import cases
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
 
@@ -450,7 +451,7 @@ def _is_amount(given: object) -> bool:
 
 
 @given(amount=WRONG_AMOUNTS)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_amount_is_a_text_of_digits(desk: Desk, eva: str, bob: str, amount: object) -> None:
     for refused in (desk.deposit(eva, amount), desk.transfer(eva, bob, amount)):
         assert refused.refusal == (400, "bad_request")
@@ -462,7 +463,7 @@ def test_an_amount_is_a_text_of_digits(desk: Desk, eva: str, bob: str, amount: o
 
 
 @given(st.lists(st.integers(1, MAX_BALANCE), min_size=1, max_size=5))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=cases(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_balance_is_the_sum_of_the_accepted_deposits(
     desk: Desk, resources: GivenResources, amounts: list[int]
 ) -> None:

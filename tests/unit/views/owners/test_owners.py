@@ -43,6 +43,7 @@ from simulation.views import (
     summary,
     view,
 )
+from tests.profile import cases
 
 AHEAD = 5_000
 """Milliseconds that the end of a life is after the clock."""
@@ -1223,7 +1224,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=cases(40))
 @given(STEPS)
 def test_a_badge_shows_its_base_and_every_view_seen_since_the_last_reset(
     steps: list[tuple[str, float, bool]],

@@ -21,6 +21,7 @@ from simulation.clocks import NOON, FakeTime
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import WINDOWS, fold, shown, store, summary
+from tests.profile import cases
 from vumi.admin.counts_file import ImportedCount
 from vumi.admin.importing import BATCH_BADGES, Import, ImportOutcome, ImportResult
 
@@ -200,7 +201,7 @@ def test_a_temporary_failure_of_the_storage_is_retried(table: Table) -> None:
     assert shown(table, "a") == 1
 
 
-@settings(max_examples=60)
+@settings(max_examples=cases(60))
 @given(data=st.data())
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
     """Writes fail before or after they take effect, with views and imports in between."""

@@ -34,6 +34,7 @@ from simulation.views import (
     store,
     view,
 )
+from tests.profile import cases
 from vumi.admin import overview
 from vumi.admin.overview import BadgeOverview, By, Totals
 from vumi.storage.badges import count_seen, read_badges
@@ -292,7 +293,7 @@ def expected(table: Table, badge: BadgeOverview, now: float) -> tuple[int, int, 
     return shown(table, badge.badge_id), sum(month), month[-1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=cases(60), deadline=None)
 @given(STEPS)
 def test_after_any_history_the_numbers_are_those_of_the_badges(
     steps: list[tuple[str, str, int]],

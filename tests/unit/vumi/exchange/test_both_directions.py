@@ -26,6 +26,7 @@ from simulation.exchange_world import (
     outcomes,
     restore,
 )
+from tests.profile import cases
 from vumi.exchange.restoring import RestoreOutcome
 
 Act = Callable[[ExchangeWorld], object]
@@ -156,7 +157,7 @@ acts: st.SearchStrategy[Act] = st.one_of(
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS[:2])
-@settings(max_examples=20)
+@settings(max_examples=cases(20))
 @given(history=st.lists(acts, max_size=40), seconds=st.sampled_from([0, 700, 100_000]))
 def test_any_history_moves_to_the_other_engine(
     source: str, target: str, history: list[Act], seconds: int

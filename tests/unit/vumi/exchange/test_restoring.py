@@ -34,6 +34,7 @@ from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.tables import FaultyTable, once, raising
 from simulation.views import AT_NOON, days, fold, put_summary, put_views, shown, store, ulid, view
+from tests.profile import cases
 from vumi.errors import ReportedError
 from vumi.exchange import files
 from vumi.exchange.restoring import (
@@ -326,7 +327,7 @@ class Failing(MemoryInstallation):
         return self.faulty
 
 
-@settings(max_examples=30, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=cases(30), phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_an_import_cut_short_anywhere_and_run_again_is_exact(data: st.DataObject) -> None:
     """Writes fail before or after they take effect; visitors come in between."""

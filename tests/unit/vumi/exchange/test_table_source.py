@@ -29,6 +29,7 @@ from simulation.installation import MemoryInstallation
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable
 from simulation.views import WINDOWS, fold, put_summary, shown, store
+from tests.profile import cases
 from vumi.check.items import Items, StoredItem
 from vumi.exchange.restoring import RestoreOutcome
 from vumi.exchange.table_source import CLOCKS_SECONDS, BadgeReader, TableSource
@@ -97,7 +98,7 @@ steps = st.tuples(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=cases(150))
 @given(
     before=st.lists(steps, max_size=12),
     meanwhile=st.lists(st.lists(steps, max_size=2), max_size=40),
@@ -203,7 +204,7 @@ class Bank:
             self.done.append(posting)
 
 
-@settings(max_examples=100)
+@settings(max_examples=cases(100))
 @given(seed=st.integers(0, 2**32), postings=st.integers(0, 30))
 def test_the_balances_of_all_wallets_are_of_one_moment(seed: int, postings: int) -> None:
     clock, memory, random = Clock(NOON), MemoryTable(), Random(seed)  # noqa: S311  a history
