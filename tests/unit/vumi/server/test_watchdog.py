@@ -162,7 +162,9 @@ def test_the_manager_hears_nothing_while_commits_hang(tmp_path: Path) -> None:
 def test_the_manager_hears_of_the_stop(tmp_path: Path) -> None:
     with manager(tmp_path) as (receiving, notifier):
         server = WebServer(Application(answer_nothing), "::1", 0, notifier=notifier)
-        server.serve(server.stop)
+        stopping = threading.Thread(target=server.serve, args=(server.stop,))
+        stopping.start()
+        stopping.join()
         messages = [received(receiving)]
         while messages[-1] == "WATCHDOG=1":
             messages.append(received(receiving))
