@@ -15,7 +15,7 @@ from chalicelib.views.owners import finding
 from chalicelib.views.owners.finding import OwnedBadge
 from vumi.errors import ReportedError
 
-MONTH_DAYS = 30
+MONTH_DAYS = 31
 
 
 class UnknownBadgeError(ReportedError):
@@ -26,8 +26,8 @@ class UnknownBadgeError(ReportedError):
 class BadgeReport:
     """A badge with all that is set; `count` is the number that it shows.
 
-    `today` and `month` are the views of the current day and of the last 30 days, in UTC. `reset`
-    and `claimed` are times in ISO 8601, or None.
+    `today` and `month` are the views of the current day and month, in UTC. `reset` and `claimed`
+    are times in ISO 8601, or None.
     """
 
     id: str
@@ -55,14 +55,14 @@ def report(table: Table, badge_id: str, now: Seconds) -> BadgeReport:
     """Return a badge by any of its names. Raises `UnknownBadgeError` and `StorageError`."""
     owned = find(table, badge_id)
     count = counting.read(table, owned.badge_id)
-    views = history.read(table, owned.badge_id, MONTH_DAYS, now)
+    *_, today = days = history.read(table, owned.badge_id, MONTH_DAYS, now).buckets
     return BadgeReport(
         id=owned.names[-1],
         names=tuple(sorted({*owned.names})),
         count=count.shown,
         base=count.summary.base,
-        today=views.buckets[-1].views,
-        month=views.total,
+        today=today.views,
+        month=sum(day.views for day in days if day.start.month == today.start.month),
         frozen=count.summary.frozen,
         claimed=to_iso8601(owned.created * 1000) if owned.is_claimed else None,
         reset=to_iso8601(count.summary.reset) if count.summary.reset else None,

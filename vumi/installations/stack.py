@@ -103,13 +103,9 @@ class StackInstallation:
 
     def _objects(self) -> Iterator[StoredObject]:
         """Yield the objects of the archive, if the stack has one."""
-        if "ArchiveBucket" not in self.outputs:
-            return
-        bucket, client = self.outputs["ArchiveBucket"], boto3.client("s3", config=RETRIES)
-        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket):
-            for found in page.get("Contents", []):
-                body = client.get_object(Bucket=bucket, Key=found["Key"])["Body"]
-                yield StoredObject(found["Key"], body.read())
+        bucket, client = self.outputs.get("ArchiveBucket", ""), boto3.client("s3", config=RETRIES)
+        for name in _names_in(client, bucket):
+            yield StoredObject(name, _open_object(client, bucket, name).read())
 
     def items(self) -> Iterator[Item]:
         table = self.outputs["TableName"]
@@ -196,14 +192,16 @@ def in_bucket(client: Any, bucket: str, since: date | None = None) -> Iterator[A
 
     The name of the bucket is empty if the stack has no wallets, and so no archive.
     """
-    if not bucket:
-        return
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=f"{PREFIX}/", StartAfter=first_name(since)
-    )
-    for name in (stored["Key"] for page in pages for stored in page.get("Contents", [])):
+    for name in _names_in(client, bucket, Prefix=f"{PREFIX}/", StartAfter=first_name(since)):
         if not name.startswith(MALFORMED):
             yield ArchivedObject(name, partial(_open_object, client, bucket, name))
+
+
+def _names_in(client: Any, bucket: str, **options: str) -> Iterator[str]:
+    """Yield the names of the objects in a bucket, in their order; none without a bucket."""
+    if bucket:
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, **options)
+        yield from (stored["Key"] for page in pages for stored in page.get("Contents", []))
 
 
 def _open_object(client: Any, bucket: str, name: str) -> Any:

@@ -23,8 +23,9 @@ DAY = 86_400
 
 @pytest.fixture
 def installation() -> MemoryInstallation:
-    """Give `a/b` three views of today and two of yesterday, which are folded."""
+    """Give `a/b` three views of today, two of yesterday and four of a month before that."""
     installation = MemoryInstallation(clock=lambda: NOON)
+    take(installation, NOON - 30 * DAY, 4)
     take(installation, NOON - DAY, 2)
     installation.folder.fold_all("a/b")
     take(installation, NOON - 10, 3)
@@ -54,7 +55,7 @@ def test_show_has_the_count_the_periods_and_all_that_is_set(
     assert json.loads(capsys.readouterr().out) == {
         "id": "a/c",
         "names": ["a/b", "a/c"],
-        "count": 1005,
+        "count": 1009,
         "base": 1000,
         "today": 3,
         "month": 5,
@@ -65,7 +66,7 @@ def test_show_has_the_count_the_periods_and_all_that_is_set(
     assert run(installation, "show", "a/c") == 0
     lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
     assert (lines["count"], lines["names"], lines["frozen"], lines["reset"]) == (
-        "1,005",
+        "1,009",
         "a/b, a/c",
         "no",
         "-",
@@ -98,7 +99,7 @@ def test_set_adds_a_base_also_to_a_new_badge(installation: MemoryInstallation) -
     assert run(installation, "set", "a/b", "--base", "100") == 0
     assert run(installation, "set", "new", "--base", "7") == 0
     assert run(installation, "set", "new", "--base", "-1") == 2
-    assert (shown(installation), shown(installation, "new")) == (105, 7)
+    assert (shown(installation), shown(installation, "new")) == (109, 7)
 
 
 def test_freeze_stops_views_and_off_takes_them_again(installation: MemoryInstallation) -> None:
@@ -115,10 +116,10 @@ def test_a_loss_is_announced_and_needs_agreement(
     left: int,
 ) -> None:
     assert run(installation, command, "a/b", "--dry-run") == 0
-    assert capsys.readouterr().out.startswith("a/b shows 5\nThese badges ")
+    assert capsys.readouterr().out.startswith("a/b shows 9\nThese badges ")
     assert run(installation, command, "a/b") == 2
     assert "give --yes, because there is no terminal to ask on" in capsys.readouterr().err
-    assert shown(installation) == 5
+    assert shown(installation) == 9
     assert run(installation, command, "a/b", "--yes") == 0
     assert shown(installation) == left
 
@@ -140,4 +141,4 @@ def test_claim_hands_out_a_secret_for_any_badge_and_release_takes_it_back(
     assert run(installation, "release", "a/b", "a/b") == 0
     assert capsys.readouterr().out == "a/b has no owner now.\na/b had no owner.\n"
     assert not finding.look_up(table, "a/b").is_claimed
-    assert shown(installation) == 5
+    assert shown(installation) == 9
