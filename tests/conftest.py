@@ -1,8 +1,9 @@
-"""The rules for all tests: no access to real AWS, and a fixed seed for generated tests."""
+"""The rules for all tests: no access to real AWS, a fixed seed for generated tests, and SIGINT."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,9 @@ os.environ.update(
     AWS_SECRET_ACCESS_KEY="testing",  # noqa: S106  a name that no AWS account has
     AWS_DEFAULT_REGION="us-east-1",
 )
+
+# A shell starts commands in the background with SIGINT ignored, and their processes inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 profile.register()
 

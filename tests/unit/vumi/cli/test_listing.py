@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,6 +140,10 @@ def folder(path: Path, table: SqliteTable, database: Database) -> Path:
     return path.parent
 
 
+PATIENCE_SECONDS = 60.0
+"""The limit for steps that take a second on an idle machine."""
+
+
 @contextmanager
 def in_terminal(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int, int]]:
     """Run `vumi top` in a terminal; yield its process and both ends of the terminal."""
@@ -161,7 +167,11 @@ def in_terminal(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int, in
 
 def read_until(terminal: int, text: str) -> str:
     shown = ""
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while text not in shown:
+        ready, _, _ = select.select([terminal], [], [], PATIENCE_SECONDS)
+        assert ready, f"the terminal shows {shown!r}"
+        assert time.monotonic() < deadline, f"the terminal shows {shown!r}"
         shown += os.read(terminal, 4_096).decode()
     return shown
 
@@ -178,7 +188,7 @@ def test_top_leaves_the_terminal_as_it_was(folder: Path, how: str) -> None:
         else:
             process.send_signal(signal.SIGINT)
         assert read_until(ours, LEAVE).endswith(LEAVE)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_SECONDS) == 0
         assert termios.tcgetattr(its) == before
 
 
