@@ -49,7 +49,7 @@ alpinelinux android apple archlinux arduino debian espressif fedora firefox free
 googlechrome homeassistant ios linux linuxmint macos manjaro nixos opensuse raspberrypi redhat
 ubuntu
 
-androidstudio anthropic claude cursor eclipseide figma gimp gnuemacs googlecolab inkscape
+androidstudio anthropic cursor eclipseide figma gimp gnuemacs googlecolab inkscape
 intellijidea jetbrains neovim notion obsidian pycharm sublimetext vim webstorm xcode zedindustries
 
 anaconda apachemaven appstore bun chocolatey cmake cocoapods condaforge deno fdroid flathub
