@@ -5,7 +5,6 @@ Its priority is the lowest, so that visitors come first. It only reads the serve
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import sys
@@ -16,16 +15,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from vumi import priority
 from vumi.admin import overview, overview_file
 from vumi.storage.database import FILE
 
-NICENESS = 19
 WAIT_SECONDS = 5.0
 
 
 def main(folder: Path, now: float) -> None:
     """Read all badges in the file of a folder, and make the overview's file."""
-    os.nice(NICENESS)
+    priority.lower()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends this
     name = f"file:{quote(str((folder / FILE).absolute()))}?mode=ro"
     with closing(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from vumi import priority
 from vumi.backups import interruption, keeping, making
-from vumi.cli.check import NICENESS
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.installations.file import find_file
@@ -62,7 +61,7 @@ def backup(
 def _make(invocation: Invocation, folder: Path, keep: int | None, *, as_json: bool) -> None:
     data = invocation.settings.folder
     find_file(data)
-    os.nice(NICENESS)
+    priority.lower()
     interruption.clean_up_on_sigterm()
     if keep is None:
         _print(keeping.KeptBackup(making.make(data, folder), ()), as_json=as_json)

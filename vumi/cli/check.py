@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable, Iterator
 
 import click
 
+from vumi import priority
 from vumi.check import check as checking
 from vumi.check.live import LiveCheck
 from vumi.check.report import Finding, FindingKind
@@ -16,9 +16,6 @@ from vumi.cli.output import print_json
 from vumi.errors import ReportedError
 from vumi.installations.file import find_file
 from vumi.storage.database import WAY_BACK
-
-NICENESS = 19
-"""The lowest priority (nice(2)), so that check and backup do not slow visitors down."""
 
 
 class CheckFailedError(ReportedError):
@@ -44,7 +41,7 @@ def check(invocation: Invocation, stack_name: str | None, *, as_json: bool) -> N
     if stack_name is None:
         folder = invocation.settings.folder
         name, advice = str(find_file(folder)), WAY_BACK
-        os.nice(NICENESS)
+        priority.lower()
         findings: Iterable[Finding] = checking.check(folder)
     else:
         name, advice = f"the stack {stack_name}", 'docs/backups.md, "On AWS", says how to go on'

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 import click
 
 from chalicelib.units import Seconds
+from vumi import priority
 from vumi.admin.installation import Installation
 from vumi.admin.overview import BadgeOverview, By, Totals
 from vumi.admin.overview import top as top_of
@@ -24,8 +25,6 @@ from vumi.cli.listing import HEADER, MAX_BADGES, rows
 from vumi.cli.options import as_json, examples, on_installation
 from vumi.cli.output import format_table, print_json
 
-NICENESS = 19
-"""The lowest priority (nice(2)), so that the server comes first."""
 REDRAW_SECONDS = 2.0
 REST_FACTOR = 2.0
 """The rest is at least this many times as long as the reading of all badges took."""
@@ -124,7 +123,7 @@ def top(installation: Installation, *, by: str, limit: int, once: bool, as_json:
 
     It reads all badges every 2 s, or more seldom if that takes long.
     """
-    os.nice(NICENESS)
+    priority.lower()
     if once or as_json or not (sys.stdout.isatty() and sys.stdin.isatty()):
         frame = read(installation, By(by), limit)
         _print(frame, as_json=as_json)

@@ -1,0 +1,13 @@
+"""The priority of work that must not slow visitors down."""
+
+from __future__ import annotations
+
+import os
+
+NICENESS = 19
+"""The lowest priority (nice(2))."""
+
+
+def lower() -> None:
+    """Give this process the lowest priority for processor time."""
+    os.nice(NICENESS)
