@@ -44,8 +44,7 @@ class ContentCheck:
             )
 
     def _find(self, table: str) -> Iterator[Finding]:
-        items = Items()
-        with closing(items.wallets):
+        with closing(Items()) as items:
             yield from items.check(self.stored(table))
             yield from all_wrong(items.wallets.add_archive(self.archived, later_too=False))
             yield from items.wallets.check_entries()

@@ -114,11 +114,11 @@ def _check_consistency(connection: sqlite3.Connection, folder: Path) -> Iterator
         [(stored,)] = connection.execute(f"SELECT count(*) FROM {table}")  # noqa: S608  fixed names
         if stored != 1:
             yield wrong(f"the table {table} has {stored} rows; it must have 1")
-    items = Items(kinds=Counter({"view": rows.count_items(connection)}))
-    yield from items.check(_read_unusual(connection, items.kinds))
-    yield from consistency.check_change_log(connection)
-    yield from consistency.check_queues(connection)
-    yield from wallet_checks.check(connection, items.wallets, folder)
+    with closing(Items(kinds=Counter({"view": rows.count_items(connection)}))) as items:
+        yield from items.check(_read_unusual(connection, items.kinds))
+        yield from consistency.check_change_log(connection)
+        yield from consistency.check_queues(connection)
+        yield from wallet_checks.check(connection, items.wallets, folder)
 
 
 def _read_unusual(connection: sqlite3.Connection, kinds: Counter[str]) -> Iterator[StoredItem]:

@@ -30,6 +30,10 @@ class Items:
     wallets: Wallets = field(default_factory=Wallets)
     kinds: Counter[str] = field(default_factory=Counter)
 
+    def close(self) -> None:
+        """Remove what was collected from the disk."""
+        self.wallets.close()
+
     def check(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
         """Collect the items; report those that are wrong, and the counts of badges."""
         yield from self.collect(stored)

@@ -41,8 +41,7 @@ class LiveCheck:
 
     def check(self, stored: Iterable[StoredItem]) -> Iterator[Finding]:
         """Check the items of a scan. Raises `StorageError`."""
-        items = Items()
-        with closing(items.wallets):
+        with closing(Items()) as items:
             yield from items.collect(stored)
             yield from self._check_badges(items)
             yield from self._check_wallets(items)

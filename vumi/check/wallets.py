@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
@@ -164,18 +163,17 @@ class Wallets:
 
 def check(connection: sqlite3.Connection, wallets: Wallets, folder: Path) -> Iterator[Finding]:
     """Compare the balances with all journals."""
-    with closing(wallets):
-        yield from all_wrong(wallets.add_changes(connection))
-        archive = folder / FOLDER
-        yield from all_wrong(wallets.add_archive(in_folder(archive)))
-        yield from wallets.check_entries()
-        differing = list(wallets.differences())
-        if differing and not archive.exists():
-            yield note(
-                f"{len(differing):,} balances can't be compared with their journals: there is no"
-                f" {archive}, which has the entries older than two days"
-            )
-        else:
-            yield from wallets.check_balances(differing)
-        if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
-            yield note(f"{malformed:,} objects in {archive / MALFORMED} are malformed; read them")
+    yield from all_wrong(wallets.add_changes(connection))
+    archive = folder / FOLDER
+    yield from all_wrong(wallets.add_archive(in_folder(archive)))
+    yield from wallets.check_entries()
+    differing = list(wallets.differences())
+    if differing and not archive.exists():
+        yield note(
+            f"{len(differing):,} balances can't be compared with their journals: there is no"
+            f" {archive}, which has the entries older than two days"
+        )
+    else:
+        yield from wallets.check_balances(differing)
+    if malformed := sum(1 for _ in (archive / MALFORMED).glob("*.jsonl.gz")):
+        yield note(f"{malformed:,} objects in {archive / MALFORMED} are malformed; read them")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -126,8 +126,8 @@ def test_each_view_is_in_the_count_or_live_and_never_both(
     for name in ("a", "b"):
         assert at_least[name] <= shown(imported.memory, name) <= visitors.taken[name]
     assert shown(imported.memory, "alias") == shown(imported.memory, "a")
-    findings = Items().check(stored(imported))
-    assert not [one for one in findings if one.kind.name == "WRONG"]
+    with closing(Items()) as items:
+        assert not [one for one in items.check(stored(imported)) if one.kind.name == "WRONG"]
 
 
 def test_a_fold_between_two_reads_is_seen() -> None:
@@ -243,12 +243,11 @@ def stored(installation: MemoryInstallation) -> Iterator[StoredItem]:
 
 def check_books(installation: MemoryInstallation) -> None:
     """Check that the balances, nonces and journals of all wallets agree."""
-    items = Items()
-    found = list(items.check(stored(installation)))
-    found += items.wallets.check_entries()
-    assert not [one for one in found if one.kind.name == "WRONG"]
-    assert list(items.wallets.differences()) == []
-    items.wallets.close()
+    with closing(Items()) as items:
+        found = list(items.check(stored(installation)))
+        found += items.wallets.check_entries()
+        assert not [one for one in found if one.kind.name == "WRONG"]
+        assert list(items.wallets.differences()) == []
 
 
 def test_an_export_of_wallets_waits_until_all_postings_of_before_are_visible() -> None:
