@@ -14,7 +14,7 @@ from chalicelib.views.buckets import MONTHS, By
 from chalicelib.views.summary import HOURS_OF_DAY
 
 SCALES = ("linear", "log")
-STEPS = range(2, 6)
+STEPS = range(2, 9)
 """The numbers of steps of the axis of views."""
 STEP_HEIGHT = 18
 """The minimum height of a step in pixels."""
