@@ -16,7 +16,9 @@ from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import put_summary, shown
 from vumi.cli.program import execute
 
-COUNTS = {"/record/@demo": 4_321, "/record/@other": 7}
+COUNTS = {"/record/@demo": 4_321, "/record/@other": 7, "/record/@long": 5, "/record/@endless": 6}
+PADDING = {"/record/@long": 1_000_000, "/record/@endless": 1_100_000}
+"""The bytes of a history beside the count."""
 
 
 @contextmanager
@@ -28,7 +30,7 @@ def counter() -> Iterator[tuple[str, list[str]]]:
         def do_GET(self) -> None:
             asked.append(self.path)
             found = COUNTS.get(self.path)
-            body = json.dumps({"name": "x", "num": found}).encode()
+            body = json.dumps({"num": found, "all": "x" * PADDING.get(self.path, 0)}).encode()
             self.send_response(200 if found else 500)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -110,6 +112,15 @@ def test_what_could_not_be_read_is_named_after_the_others_are_imported(
         "vu-mi: moe-counter has not given the count of gone: answered 500;"
         " moe-counter has not given the count of lost: answered 500\n"
     )
+
+
+def test_an_answer_may_have_a_long_history_but_no_endless_one(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counter() as (address, _):
+        assert run(installation, "long", "endless", "--at", address, "--yes") == 1
+    assert shown(installation.table, "@long") == 5
+    assert "count of endless: the answer can't be read to its end" in capsys.readouterr().err
 
 
 def test_a_service_that_counts_readings_is_read_only_if_the_operator_agrees(
