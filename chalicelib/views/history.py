@@ -13,8 +13,8 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
-from chalicelib.views.buckets import LENGTHS, Buckets, By, Span
-from chalicelib.views.counting import MAX_LIVE, first_live
+from chalicelib.views.buckets import LENGTHS, By, Span
+from chalicelib.views.counting import MAX_LIVE, Count, first_live
 from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import earliest, latest, milliseconds
 
@@ -73,10 +73,11 @@ def read_span(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
     # Views may have later times than this clock, because other clocks may be ahead.
     days_counted = [_start_of(summary.today.day)] if summary.today.day else []
     current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live])
-    first = [_find_first_day(table, summary), *live]
+    first = [_find_first_day(table, summary, current), *live]
     since = min([moment.date() for moment in first if moment], default=None)
     chosen = span.resolve(current, since)
-    views = _count_by_bucket(table, summary, chosen)
+    last = chosen.by.following(chosen.starts[-1]) - LENGTHS[By.HOUR]
+    views = _count_by_bucket(table, summary, chosen.by, chosen.starts[0], last)
     for start, number_live in live.items():
         views[chosen.by.start(start)] += number_live
     buckets = tuple(Bucket(start, views[start]) for start in chosen.starts)
@@ -108,6 +109,38 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
     }
 
 
+def find_latest(count: Count, now: Seconds) -> datetime:
+    """Return the present time, or the time of a later view by the clock of another machine."""
+    today = count.summary.today
+    hours = [_start_of(today.day).replace(hour=max(today.hours))] if today.views else []
+    live = [_to_datetime(milliseconds(ulid)) for ulid in count.newest[:1]]
+    return max([datetime.fromtimestamp(now, UTC), *hours, *live])
+
+
+def count_by_hour(
+    table: Table, count: Count, first: datetime, latest: datetime
+) -> Counter[datetime]:
+    """Return the views of each hour since a day's start at `first`, up to `latest`.
+
+    `count` must have the current day of its summary. It was read before the finished days, so no
+    view is missing or there twice. Live views that are all of the day of `latest`, in the time zone
+    of `latest`, are in its hour. Raises `StorageError`.
+    """
+    since, until = first.astimezone(UTC), latest.astimezone(UTC)
+    counted = _count_by_bucket(table, count.summary, By.HOUR, since, until)
+    live = _find_live(table, count, latest)
+    return Counter({hour: views for hour, views in (counted + live).items() if hour >= first})
+
+
+def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
+    day = latest.replace(hour=0, minute=0, second=0, microsecond=0)
+    if _to_datetime(count.summary.watermark) >= day:
+        return Counter({By.HOUR.start(latest): count.live})
+    if count.live == len(count.newest):
+        return Counter(By.HOUR.start(_to_datetime(milliseconds(ulid))) for ulid in count.newest)
+    return _count_live(table, count.summary, By.HOUR)
+
+
 def is_finished(day: Item, summary: Summary) -> bool:
     """Return whether the item of a day is of this life of the badge, and before its `today`."""
     is_earlier = text(day, "SK") < keys.DAY + summary.today.day
@@ -124,26 +157,20 @@ def _read_summary(table: Table, badge_id: str) -> Summary:
     return _read_summary(table, summary.alias) if summary.alias else summary
 
 
-def _find_first_day(table: Table, summary: Summary) -> datetime | None:
+def _find_first_day(table: Table, summary: Summary, current: datetime) -> datetime | None:
     """Return the first day with a counted view."""
-    finished = _read_finished(table, summary, _to_datetime(summary.reset), limit=2)
+    finished = _read_finished(table, summary, _to_datetime(summary.reset), current, limit=2)
     first = next((day for day, _ in finished), summary.today.day if summary.today.views else "")
     return _start_of(first) if first else None
 
 
-def _count_by_bucket(table: Table, summary: Summary, chosen: Buckets) -> Counter[datetime]:
-    """Return the number of counted views in each bucket."""
-    by, starts, today = chosen.by, chosen.starts, summary.today
-    first = max(starts[0], _to_datetime(summary.reset))
-    last = by.following(starts[-1]) - LENGTHS[By.HOUR]
-    days = _read_finished(
-        table,
-        summary,
-        first,
-        last=By.DAY.label(last),
-        limit=(last - first).days + 2,
-        attributes=() if by is By.HOUR else DAY_ATTRIBUTES,
-    )
+def _count_by_bucket(
+    table: Table, summary: Summary, by: By, first: datetime, last: datetime
+) -> Counter[datetime]:
+    """Return the number of counted views in each bucket of the days from `first` to `last`."""
+    attributes = () if by is By.HOUR else DAY_ATTRIBUTES
+    first, today = max(first, _to_datetime(summary.reset)), summary.today
+    days = _read_finished(table, summary, first, last, attributes=attributes)
     views: Counter[datetime] = Counter()
     for day, item in [*days, (today.day, {"views": today.views, **today.attributes})]:
         for start, counted in _split(day, item, by):
@@ -164,23 +191,20 @@ def _read_finished(  # noqa: PLR0913  the parts of a query
     table: Table,
     summary: Summary,
     first: datetime,
+    last: datetime,
     *,
-    limit: int,
-    last: str = "",
+    limit: int = 0,
     attributes: Sequence[str] = (),
 ) -> list[tuple[str, Item]]:
-    """Return the finished days since a time, which are those before the summary's `today`.
-
-    `last` is the last day to return, empty for all.
-    """
-    since, until = By.DAY.label(first), min(last or summary.today.day, summary.today.day)
-    if since > until:
+    """Return the finished days from `first` to `last`: those before the summary's `today`."""
+    since, until, today = By.DAY.label(first), By.DAY.label(last), summary.today.day
+    if since > until or since >= today:
         return []
     items = table.query(
         keys.partition(summary.badge_id),
         first=keys.DAY + since,
-        last=keys.DAY + until,
-        limit=limit,
+        last=keys.DAY + min(until, today),
+        limit=limit or (last - first).days + 2,
         attributes=attributes,
     )
     own = [item for item in items if is_finished(item, summary)]

@@ -33,6 +33,7 @@ WIDTHS, HEIGHTS = range(200, 1201), range(80, 401)
 """Pixels of a chart."""
 FIRST = "first"
 """The value of `from` for the first day with a view."""
+OPTIONS = ("id", "days", "from", "to", "by")
 DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 EARLIEST = date(1970, 1, 1)
 
@@ -113,12 +114,19 @@ def _date(other: str, given: str) -> date:
 
 
 ROUTES = (
-    Route("GET", "/api/v1/views/history", get_history, with_head=True),
+    Route(
+        "GET",
+        "/api/v1/views/history",
+        get_history,
+        with_head=True,
+        options=OPTIONS,
+    ),
     Route(
         "GET",
         "/api/v1/views/history.svg",
         get_history_svg,
         with_head=True,
         on_failure=_draw_failure,
+        options=(*OPTIONS, "color", "theme", "scale", "width", "height"),
     ),
 )
