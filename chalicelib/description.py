@@ -32,7 +32,9 @@ INFO = {
     " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for"
     ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
     "A path that is not described is 404 `not_found`, or 404 `switched_off` if it is one of events"
-    " or wallets and the operator has switched these off (`EVENTS=off`, `WALLETS=off`). A method"
+    " or wallets and the operator has switched these off (`EVENTS=off`, `WALLETS=off`). Paths of"
+    " other counters' badges are not described; they are answered if the operator names the"
+    " counters in `DROP_IN`. A method"
     " that is not described is 405 `method_not_allowed`, and `Allow` lists the methods. On AWS, API"
     ' Gateway itself refuses some requests, with `{"message"}` and no other header: 401 without a'
     " token, 403 for a token that is malformed or unknown, 413, 429 and 503. On one machine, the"

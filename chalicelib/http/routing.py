@@ -19,6 +19,8 @@ FailureHandler: TypeAlias = "Callable[[Exception, Request], Response]"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
 ANY_OPTIONS: None = None
 """The options of a page or a file, which reads none, and may have any in a link to it."""
+REST = "+}"
+"""The end of a parameter that has the rest of a path, as in API Gateway."""
 
 
 def _to_error(failure: Exception, _: Request) -> Response:
@@ -42,7 +44,8 @@ class Authentication(Enum):
 class Route:
     """A method and a path template, and the function that answers.
 
-    `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment.
+    `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment,
+    or as the last one, `{path+}`, all segments from there on.
     A route for GET answers HEAD as well if `with_head` is set. `on_failure` answers an exception
     that is being handled, which a route of badges draws. A page of another site may change
     something through its visitors' browsers only if `from_any_site` is set. An operator can switch
@@ -80,7 +83,7 @@ class Match:
 
 
 class RouteTable:
-    """The routes by path: exact paths first, then templates."""
+    """The routes by path: exact paths first, then templates in their order."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
@@ -111,6 +114,9 @@ class RouteTable:
 
 def _parameters(template: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
     """Return the values of a template's parameters, or None if the path is another one."""
+    if template[-1].endswith(REST):
+        last = len(template) - 1
+        segments = [*segments[:last], "/".join(segments[last:])]
     if len(template) != len(segments):
         return None
     parameters = {}
@@ -118,7 +124,7 @@ def _parameters(template: tuple[str, ...], segments: list[str]) -> dict[str, str
         if expected.startswith("{"):
             if not given:
                 return None
-            parameters[expected[1:-1]] = given
+            parameters[expected[1:-1].removesuffix("+")] = given
         elif expected != given:
             return None
     return parameters
