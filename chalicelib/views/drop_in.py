@@ -45,9 +45,10 @@ class Service:
         """Return our query for one of theirs. Raises `BadIdError` if it names no page."""
         groups = matched.groupdict()
         page = groups.get("page") or self._page(query)
-        given = dict(self._given(query))
+        pairs = (*self.defaults.items(), *self._given(query))
+        ours = {name: value for name, value in pairs if _is_valid(name, value)}
         peek = {"peek": "1"} if groups.get("peek") else {}
-        ours = {**self.defaults, **given, **peek, "id": self.to_id(page)}
+        ours |= {**peek, "id": self.to_id(page)}
         return {name: [value] for name, value in ours.items()}
 
     def _page(self, query: Query) -> str:
@@ -57,11 +58,11 @@ class Service:
         return page
 
     def _given(self, query: Query) -> Iterator[tuple[str, str]]:
-        """Yield the options in a query that are valid here, by our names."""
+        """Yield the options in a query by our names."""
         for theirs, (ours, to_value) in self.options.items():
             given = first(query, theirs)
             value = None if given is None else to_value(given)
-            if value is not None and _is_valid(ours, value):
+            if value is not None:
                 yield ours, value
 
 

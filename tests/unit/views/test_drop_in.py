@@ -69,6 +69,7 @@ def translated(target: str, *counters: str) -> dict[str, str]:
         ("moe-counter", "/get/%40demo", "@demo"),
         ("hit-counter", "/count/tag.svg?url=https%3A%2F%2Fexample.com%2Fa", "example.com/a"),
         ("hit-counter", "/count/tag.svg?url=www.example.com", "www.example.com"),
+        ("hit-counter", "/count/tag.svg?url=http%3A%2F%2Fa.example%2F%23top", "a.example"),
         (
             "seeyoufarm",
             "/api/count/incr/badge.svg?url=https%3A%2F%2Fgithub.com%2Fgjbae1212%2Fhit-counter",
