@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from chalicelib.events import routes as events
 from chalicelib.http import page, responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route, RouteTable
+from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.lazy import lazy
-from chalicelib.views import drop_in_routes, history_routes, owner_routes
+from chalicelib.views import drop_in_routes, history_routes, owner_routes, page_routes
 from chalicelib.views import routes as views
 from chalicelib.wallets import routes as wallets
 
@@ -46,10 +46,11 @@ TABLE = RouteTable(
     (
         *views.ROUTES,
         *history_routes.ROUTES,
+        *page_routes.ROUTES,
         *owner_routes.ROUTES,
         *views.HEALTH_ROUTES,
         *page.ROUTES,
-        Route("GET", "/openapi.json", get_description, with_head=True),
+        Route("GET", "/openapi.json", get_description, with_head=True, options=ANY_OPTIONS),
         *events.ROUTES,
         *wallets.ROUTES,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[Request, Resources], Response]"
 FailureHandler: TypeAlias = "Callable[[Exception, Request], Response]"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
+ANY_OPTIONS: None = None
+"""The options of a page or a file, which reads none, and may have any in a link to it."""
 REST = "+}"
 """The end of a parameter that has the rest of a path, as in API Gateway."""
 
@@ -47,7 +49,8 @@ class Route:
     A route for GET answers HEAD as well if `with_head` is set. `on_failure` answers an exception
     that is being handled, which a route of badges draws. A page of another site may change
     something through its visitors' browsers only if `from_any_site` is set. An operator can switch
-    off the routes of a `feature`.
+    off the routes of a `feature`. `options` are the parameters of the query; any other one is
+    refused by name, unless the route ignores the query (`ANY_OPTIONS`).
     """
 
     method: str
@@ -58,6 +61,7 @@ class Route:
     on_failure: FailureHandler = _to_error
     from_any_site: bool = False
     feature: Feature | None = None
+    options: Sequence[str] | None = ()
 
     @property
     def writes(self) -> bool:
