@@ -15,6 +15,7 @@ from typing import TypeAlias
 from chalicelib.badges import options
 from chalicelib.http.errors import BadRequestError, NotFoundError
 from chalicelib.http.messages import Query
+from chalicelib.views import periods
 from chalicelib.views.ids import BadIdError
 
 Translation: TypeAlias = Callable[[str], str | None]
@@ -83,8 +84,10 @@ def first(query: Query, name: str) -> str | None:
 
 
 def _is_valid(name: str, value: str) -> bool:
+    query = {name: [value]}
     try:
-        options.parse({name: [value]})
+        options.parse(query)
+        periods.parse(query)
     except BadRequestError:
         return False
     return True

@@ -123,6 +123,14 @@ def test_a_url_that_only_looks_counts_nothing(url: str, badge_id: str) -> None:
     assert viewed(given) == []
 
 
+def test_a_badge_that_has_two_numbers_there_has_them_here() -> None:
+    given = resources()
+    put_summary(given.table, "a.example", base=1_000, version=1)
+    for url in ("/api/count/incr/badge.svg?url=a.example", "/api/hit?url=a.example"):
+        assert ">0 today · 1000<" in ask(given, url).text
+    assert ">0 today · 1,000<" in ask(given, "/a.example.svg?view=today-total").text
+
+
 def test_head_counts_nothing() -> None:
     given = resources()
     assert ask(given, "/ghpvc/?username=octocat", "HEAD").status == 200
@@ -200,6 +208,10 @@ LOOKS: list[tuple[str, dict[str, str]]] = [
         },
     ),
     ("/get/@a?theme=rule34&padding=9&num=0", {"label": ""}),
+    (
+        "/api/hit?url=a.example&tz=-5",
+        {"label": "", "color": "brightgreen", "show": "today-total", "tz": "-5"},
+    ),
 ]
 
 
@@ -222,13 +234,15 @@ def test_their_options_become_ours(url: str, look: dict[str, str]) -> None:
             "/api/count/incr/badge.svg?url=a.example&count_bg=&title=&icon=&edge_flat=false",
             {"label": "hits", "color": "79c83d"},
         ),
+        ("/a.example/b.svg?view=ever", {"label": "hits"}),
+        ("/api/hit?url=a.example&tz=Australia%2FSydney", {"show": "today-total"}),
         ("/d/w.svg?style=flat&show=unique", {"style": "flat", "label": "hits"}),
     ],
 )
 def test_what_is_wrong_or_unknown_here_is_ignored(url: str, look: dict[str, str]) -> None:
     given = resources()
     assert translated(url).items() >= look.items()
-    assert "base" not in translated(url)
+    assert translated(url).keys().isdisjoint({"base", "tz"})
     assert ask(given, url).status == 200
     assert len(viewed(given)) == 1
 
