@@ -10,7 +10,7 @@ from chalicelib.http import page, responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route, RouteTable
 from chalicelib.lazy import lazy
-from chalicelib.views import history_routes, owner_routes
+from chalicelib.views import history_routes, owner_routes, page_routes
 from chalicelib.views import routes as views
 from chalicelib.wallets import routes as wallets
 
@@ -45,6 +45,7 @@ TABLE = RouteTable(
     (
         *views.ROUTES,
         *history_routes.ROUTES,
+        *page_routes.ROUTES,
         *owner_routes.ROUTES,
         *views.HEALTH_ROUTES,
         *page.ROUTES,

@@ -24,6 +24,7 @@ HOT_VIEWS = 1_000
 """From this number of live views on, new views are not stored, because each visitor reads them."""
 DIGEST = re.compile("[0-9a-f]{64}")
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._~/-]*)?")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
 """Longer numbers are slow to parse, and no setting needs them."""
@@ -150,6 +151,16 @@ def _parse_patterns(_: str, text: str) -> tuple[str, ...]:
         unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
         for pattern in parts_of(text)
     )
+
+
+def _parse_url(name: str, text: str) -> str:
+    """Return the URL of a server with a slash at its end, or an empty text."""
+    if text and URL.fullmatch(text) is None:
+        raise SettingsError(
+            f"{name} must be a URL like https://badges.example.com/path, without a query,"
+            f" not {text!r}"
+        )
+    return f"{text.rstrip('/')}/" if text else ""
 
 
 def _parse_digests(name: str, text: str) -> frozenset[str]:
@@ -301,6 +312,15 @@ class Settings:
         "the time for which browsers must use only HTTPS for this host"
         " (`Strict-Transport-Security`); 0 sends no such header",
     )
+    public_url: str = Setting(
+        "PUBLIC_URL",
+        "",
+        _parse_url,
+        "text",
+        "a URL like `https://badges.example.com/path`",
+        "the URL of this server in the lines and link previews of badges' pages; without it, the"
+        " host of the request",
+    ).declare()
     events: bool = switch(Feature.EVENTS.value, "whether events are served")
     wallets: bool = switch(Feature.WALLETS.value, "whether wallets are served")
 

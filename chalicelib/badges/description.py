@@ -73,7 +73,7 @@ SHIELDS_BADGE = record(
         "schemaVersion": {"const": 1},
         "label": string(),
         "message": string(description="The count, or the error.", minLength=1),
-        "color": string(re.compile(f"(blue|red|brightgreen|lightgrey|{HEX_COLOR})")),
+        "color": string(re.compile(f"(blue|red|orange|brightgreen|lightgrey|{HEX_COLOR})")),
     },
     {
         "labelColor": string(re.compile(HEX_COLOR)),

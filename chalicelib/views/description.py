@@ -10,6 +10,7 @@ from chalicelib.badges.description import (
     A_COLOR,
     BASE,
     COLOR,
+    HEADERS,
     JSON_BADGE,
     always_drawn,
     badge_operations,
@@ -37,7 +38,7 @@ from chalicelib.http.openapi import (
     success,
 )
 from chalicelib.settings import DIGEST
-from chalicelib.views import history_routes, ids, routes
+from chalicelib.views import history_routes, ids, page_routes, routes
 from chalicelib.views.chart import Look
 from chalicelib.views.history import By
 from chalicelib.views.owners import claiming, errors, finding, places, proving
@@ -159,6 +160,40 @@ HISTORY = Section(
         ),
         "GET /api/v1/views/history.svg": always_drawn(
             "getHistorySvg", "", (ID_PARAMETER, DAYS, CHART_COLOR, WIDTH, HEIGHT)
+        ),
+    },
+)
+
+# ---- the page
+
+PAGE_DAYS = query_parameter(
+    "days",
+    integer(1, page_routes.MAX_DAYS, default=page_routes.DAYS),
+    "The days of the chart, up to today.",
+    component="PageDays",
+)
+PAGE = success() | {"content": {"text/html": {}}}
+PICTURE = {"headers": HEADERS, "content": {"image/png": {}}}
+BADGE_PAGE = Section(
+    "page",
+    "A page of each badge, to which its image can link. These routes count no view.",
+    {
+        "GET /s": Operation(
+            "getBadgePage",
+            "The page has no script, and asks search engines not to list it. An id without views"
+            " has a page too. Its lines have URLs by `PUBLIC_URL`, or by the headers `Host` and"
+            " `X-Forwarded-Proto`.",
+            (ID_PARAMETER, PAGE_DAYS),
+            responses={200: PAGE},
+            refusals=(ids.NotCountedError,),
+        ),
+        "GET /s.png": Operation(
+            "getBadgePicture",
+            "The page names it as `og:image`. With `chalice deploy`, a REST API returns it only if"
+            " `Accept` begins with `image/png`.",
+            (ID_PARAMETER,),
+            responses={200: PICTURE},
+            refusals=(ids.NotCountedError,),
         ),
     },
 )
@@ -366,4 +401,4 @@ OWNER = Section(
         ),
     ),
 )
-SECTIONS = (BADGE, HISTORY, OWNER)
+SECTIONS = (BADGE, HISTORY, BADGE_PAGE, OWNER)

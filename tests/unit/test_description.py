@@ -373,7 +373,9 @@ def test_the_examples_of_requests_are_accepted() -> None:
 
 def test_the_patterns_are_those_of_the_code() -> None:
     pattern = re.compile(SCHEMAS["Badge"]["properties"]["color"]["pattern"])
-    assert all(map(pattern.match, serializers.COLORS.values()))
+    waiting = (serializers.WAITING_COLOR, serializers.WARNING_COLOR)
+    done = [color for _, color in serializers.OUTCOMES.values()]
+    assert all(map(pattern.match, [*done, *waiting]))
     assert re.match(SCHEMAS["Moment"]["pattern"], to_iso8601(1_790_000_000_000))
     for character in map(chr, range(0x300)):
         is_allowed = NO_CONTROL_CHARACTERS.fullmatch(character) is not None
@@ -389,7 +391,9 @@ def test_the_pattern_of_an_id_refuses_what_the_code_refuses() -> None:
         assert (ID_CHARACTERS.fullmatch(character) is not None) == allowed
 
 
-@pytest.mark.parametrize("name", ["claimBadge", "changeBadge", "changeBadgeByQuery", "getHistory"])
+@pytest.mark.parametrize(
+    "name", ["claimBadge", "changeBadge", "changeBadgeByQuery", "getHistory", "getBadgePage"]
+)
 def test_routes_that_take_a_new_id_say_that_the_operator_may_not_count_it(name: str) -> None:
     [codes] = find("code", OPERATIONS[name]["responses"]["403"])
     assert "not_counted" in (codes.get("enum") or [codes["const"]])

@@ -230,6 +230,19 @@ def test_an_owner_gives_an_id_in_the_path_or_in_the_query() -> None:
     assert answers[0]["body"] == answers[1]["body"]
 
 
+@pytest.mark.parametrize(("accept", "status"), [("image/png", 200), ("text/html", 400)])
+def test_a_picture_is_sent_to_a_client_that_names_its_type(accept: str, status: int) -> None:
+    """A REST API decodes a body only if `Accept` begins with a binary type."""
+    resources.use(GivenResources(MemoryTable()))
+    query = {"id": ["a/b"]}
+    made = event("/s.png", multiValueQueryStringParameters=query, headers={"Accept": accept})
+    answer = product(made, None)
+    resources.use(None)
+    assert answer["statusCode"] == status
+    is_picture = status == 200 and base64.b64decode(answer["body"]).startswith(b"\x89PNG")
+    assert (answer.get("isBase64Encoded", False), is_picture) == ((status == 200,) * 2)
+
+
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:
     registered = {
         (method, path): route.authorizer is not None

@@ -224,6 +224,8 @@ def test_the_function_of_views_counts_them(queue: FakeQueue, path: str) -> None:
     [
         ("/api/v1/views/history", "GET", 200),
         ("/api/v1/views/history.svg", "HEAD", 200),
+        ("/s", "GET", 200),
+        ("/s.png", "GET", 200),
         ("/api/v1/views", "POST", 405),
         ("/healthz", "GET", 404),
         ("/api/v1/badges", "GET", 404),
@@ -267,3 +269,22 @@ def test_a_badge_is_not_compressed() -> None:
     assert answer["body"].startswith("<svg")
     assert len(answer["body"]) < http_api.COMPRESSED_BYTES
     assert not {"Content-Encoding", "Vary"} & set(answer["headers"])
+
+
+def test_a_picture_is_encoded_and_not_compressed() -> None:
+    """API Gateway decodes a body that is marked."""
+    headers = {"accept-encoding": "gzip", "host": "a.example"}
+    answer = get_views.handler(event("/s.png", rawQueryString="id=a", headers=headers), None)
+    assert answer["isBase64Encoded"]
+    body = base64.b64decode(answer["body"])
+    assert body.startswith(b"\x89PNG")
+    assert len(body) >= http_api.COMPRESSED_BYTES
+    assert answer["headers"]["Content-Type"] == "image/png"
+    assert not {"Content-Encoding", "Vary"} & set(answer["headers"])
+
+
+def test_the_page_of_a_badge_has_the_url_of_the_domain() -> None:
+    """API Gateway sends the scheme that the visitor used."""
+    headers = {"Host": "badges.example.com", "X-Forwarded-Proto": "https"}
+    answer = get_views.handler(event("/s", rawQueryString="id=a%2Fb", headers=headers), None)
+    assert 'content="https://badges.example.com/s?id=a%2Fb"' in answer["body"]
