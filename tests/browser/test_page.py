@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Route, expect
 
 from chalicelib.badges.options import STYLES
+from chalicelib.views.periods import Show
 from tests.browser.visit import Visit
 from tests.end_to_end.server import Server
 
@@ -18,6 +19,7 @@ BADGE = "#id=octocat%2Fhello"
 MORE = "Change the number, colours or logo"
 LOOKING = "Looking here counts no view."
 SAMPLE_ID = "owner/name"
+PERIODS = [str(show) for show in Show if show is not Show.TOTAL]
 
 
 def queries(visit: Visit) -> list[dict[str, list[str]]]:
@@ -118,11 +120,31 @@ def test_every_option_reaches_the_badge(visit: Visit) -> None:
     }
 
 
-@pytest.mark.parametrize("show", ["today", "week", "month", "year", "today-total"])
-def test_a_period_is_in_the_line(visit: Visit, show: str) -> None:
-    visit.open(f"{BADGE}&show={show}")
-    assert visit.field("Number").input_value() == show
-    visit.expect_line(f"![views]({visit.root}/api/v1/views.svg?id=octocat%2Fhello&show={show})")
+def test_each_period_is_shown_and_is_in_the_line(visit: Visit) -> None:
+    visit.open(f"{BADGE}&format=comma")
+    visit.choose(MORE)
+    total, *periods = visit.field("Number").locator("option").all()
+    assert total.get_attribute("value") == ""
+    assert [one.get_attribute("value") for one in periods] == PERIODS
+    for show in PERIODS:
+        visit.field("Number").select_option(show)
+        visit.expect_line(
+            f"![views]({visit.root}/api/v1/views.svg?id=octocat%2Fhello&show={show}&format=comma)"
+        )
+        expect(visit.page.locator("#badge")).to_have_attribute(
+            "alt", re.compile(r"0( today · 0)?$")
+        )
+        assert visit.page.locator("#said.wrong").count() == 0
+
+
+def test_a_sparkline_is_only_in_the_picture_that_is_drawn_here(visit: Visit) -> None:
+    visit.open(f"{BADGE}&spark=30")
+    visit.shows_badge("views: 0")
+    source = visit.page.locator("#badge").get_attribute("src") or ""
+    assert parse_qs(urlsplit(source).query)["spark"] == ["30"]
+    visit.expect_line(f"![views]({visit.root}/api/v1/views.svg?id=octocat%2Fhello&spark=30)")
+    visit.field("Let shields.io draw it").check()
+    expect(visit.page.locator("#line")).not_to_contain_text("spark")
 
 
 def test_an_unknown_logo_is_reported(visit: Visit) -> None:

@@ -89,8 +89,8 @@ def test_a_cleared_label_makes_a_badge_without_a_label(visit: Visit) -> None:
 
 
 def test_the_line_of_a_chart_has_a_picture_for_each_theme(visit: Visit) -> None:
-    visit.open("#id=a%2F%22b%22&kind=chart&days=90&color=green&link=1")
-    chart = f"{visit.root}/api/v1/views/history.svg?id=a%2F%22b%22&days=90&color=green"
+    visit.open("#id=a%2F%22b%22&kind=chart&days=90&scale=log&color=green&link=1")
+    chart = f"{visit.root}/api/v1/views/history.svg?id=a%2F%22b%22&days=90&scale=log&color=green"
     escaped = chart.replace("&", "&amp;")
     page = f"{visit.root}/s?id=a%2F%22b%22"
     line = (
