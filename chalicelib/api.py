@@ -24,7 +24,6 @@ else:
 DESCRIPTION_HEADERS = {
     "Content-Type": "application/json",
     "Cache-Control": f"public, max-age={page.CACHED_SECONDS}",
-    "Access-Control-Allow-Origin": "*",
     **responses.NOSNIFF,
 }
 
@@ -48,7 +47,7 @@ TABLE = RouteTable(
         *owner_routes.ROUTES,
         *views.HEALTH_ROUTES,
         *page.ROUTES,
-        Route("GET", "/openapi.json", get_description, with_head=True),
+        Route("GET", "/openapi.json", get_description, with_head=True, from_any_site=True),
         *events.ROUTES,
         *wallets.ROUTES,
     )

@@ -91,7 +91,7 @@ HEADERS = {
         "No cache may store a badge. GitHub's image proxy stores it for a year unless told so.",
         {"const": responses.HEADERS["Cache-Control"]},
     ),
-    "Access-Control-Allow-Origin": ANY_ORIGIN,
+    **ANY_ORIGIN,
 }
 
 
@@ -124,12 +124,19 @@ IMAGE = _response("Picture", "An image, for an error too.", IMAGE_HEADERS, {"ima
 
 
 def badge_operations(
-    path: str, name: str, parameters: tuple[Component, ...], description: str
+    path: str,
+    name: str,
+    parameters: tuple[Component, ...],
+    description: str,
+    of_image: tuple[Component, ...] = (),
 ) -> dict[str, Operation]:
-    """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`."""
+    """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`.
+
+    The image has the same parameters, or those `of_image`.
+    """
     return {
         f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
-        f"GET {path}.svg": always_drawn(f"{name}Svg", description, parameters),
+        f"GET {path}.svg": always_drawn(f"{name}Svg", description, of_image or parameters),
     }
 
 

@@ -147,6 +147,7 @@ ROUTES = (
         "/api/v1/events/{event_id}/badge",
         get_badge,
         with_head=True,
+        from_any_site=True,
         on_failure=json_failure(_draw_failure),
     ),
     _route(
@@ -154,6 +155,7 @@ ROUTES = (
         "/api/v1/events/{event_id}/badge.svg",
         get_badge_svg,
         with_head=True,
+        from_any_site=True,
         on_failure=svg_failure(_draw_failure),
     ),
 )

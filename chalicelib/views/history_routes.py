@@ -82,13 +82,8 @@ def _by(given: str) -> history.By:
     return history.By(given)
 
 
+_route = partial(Route, "GET", with_head=True, from_any_site=True)
 ROUTES = (
-    Route("GET", "/api/v1/views/history", get_history, with_head=True),
-    Route(
-        "GET",
-        "/api/v1/views/history.svg",
-        get_history_svg,
-        with_head=True,
-        on_failure=_draw_failure,
-    ),
+    _route("/api/v1/views/history", get_history),
+    _route("/api/v1/views/history.svg", get_history_svg, on_failure=_draw_failure),
 )

@@ -148,6 +148,7 @@ ROUTES = (
         f"{WALLET}/badge",
         get_badge,
         with_head=True,
+        from_any_site=True,
         on_failure=json_failure(_draw_failure),
     ),
     _route(
@@ -155,6 +156,7 @@ ROUTES = (
         f"{WALLET}/badge.svg",
         get_badge_svg,
         with_head=True,
+        from_any_site=True,
         on_failure=svg_failure(_draw_failure),
     ),
 )

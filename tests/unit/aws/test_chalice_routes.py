@@ -20,8 +20,10 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Authentication, Route, RouteTable
 from chalicelib.resources import Resources
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
 
@@ -228,6 +230,18 @@ def test_an_owner_gives_an_id_in_the_path_or_in_the_query() -> None:
     resources.use(None)
     assert [answer["statusCode"] for answer in answers] == [200, 200]
     assert answers[0]["body"] == answers[1]["body"]
+
+
+def test_a_script_of_another_site_counts_a_view() -> None:
+    queue = FakeQueue()
+    resources.use(GivenResources(MemoryTable(), ViewMessages(queue)))
+    made = event("/api/v1/views", "POST", multiValueQueryStringParameters={"id": ["a/b"]})
+    made["headers"] = {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain;charset=UTF-8"}
+    answer = product(made, None)
+    resources.use(None)
+    assert json.loads(answer["body"]) == {"id": "a/b", "count": 0, "message": "0"}
+    assert answer["headers"]["Access-Control-Allow-Origin"] == "*"
+    assert len(queue.bodies) == 1
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:
