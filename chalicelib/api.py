@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chalicelib.events import routes as events
 from chalicelib.http import page, responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route, RouteTable
+from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.lazy import lazy
 from chalicelib.views import history_routes, owner_routes
 from chalicelib.views import routes as views
@@ -47,7 +47,14 @@ TABLE = RouteTable(
         *owner_routes.ROUTES,
         *views.HEALTH_ROUTES,
         *page.ROUTES,
-        Route("GET", "/openapi.json", get_description, with_head=True, from_any_site=True),
+        Route(
+            "GET",
+            "/openapi.json",
+            get_description,
+            with_head=True,
+            from_any_site=True,
+            options=ANY_OPTIONS,
+        ),
         *events.ROUTES,
         *wallets.ROUTES,
     )

@@ -128,15 +128,17 @@ def badge_operations(
     name: str,
     parameters: tuple[Component, ...],
     description: str,
-    of_image: tuple[Component, ...] = (),
+    of_svg: tuple[Component, ...] = (),
 ) -> dict[str, Operation]:
     """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`.
 
-    The image has the same parameters, or those `of_image`.
+    `of_svg` are the parameters that only the SVG has, or has in place of one of the same name.
     """
+    own = {one.content["name"] for one in of_svg}
+    shared = [one for one in parameters if one.content["name"] not in own]
     return {
         f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
-        f"GET {path}.svg": always_drawn(f"{name}Svg", description, of_image or parameters),
+        f"GET {path}.svg": always_drawn(f"{name}Svg", description, (*shared, *of_svg)),
     }
 
 

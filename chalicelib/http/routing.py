@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[Request, Resources], Response]"
 FailureHandler: TypeAlias = "Callable[[Exception, Request], Response]"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
+ANY_OPTIONS: None = None
+"""The options of a page or a file, which reads none, and may have any in a link to it."""
 
 
 def _to_error(failure: Exception, _: Request) -> Response:
@@ -45,6 +47,8 @@ class Route:
     that is being handled, which a route of badges draws. Only if `from_any_site`
     is set, scripts of other sites may read the responses, and send a request of a writing method
     through their visitors' browsers. An operator can switch off the routes of a `feature`.
+    `options` are the parameters of the query; any other one is refused by name, unless the route
+    ignores the query (`ANY_OPTIONS`).
     """
 
     method: str
@@ -55,6 +59,7 @@ class Route:
     on_failure: FailureHandler = _to_error
     from_any_site: bool = False
     feature: Feature | None = None
+    options: Sequence[str] | None = ()
 
     @property
     def writes(self) -> bool:

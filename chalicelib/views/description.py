@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from chalicelib.badges import options
+from chalicelib.badges import options, spark
 from chalicelib.badges.description import (
     A_COLOR,
     BASE,
@@ -16,7 +16,6 @@ from chalicelib.badges.description import (
     options_of,
 )
 from chalicelib.http.description import MOMENT
-from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
     Component,
     Json,
@@ -37,10 +36,11 @@ from chalicelib.http.openapi import (
     success,
 )
 from chalicelib.settings import DIGEST
-from chalicelib.views import history_routes, ids, routes
+from chalicelib.views import history_routes, ids, periods, routes
 from chalicelib.views.chart import Look
 from chalicelib.views.history import By
 from chalicelib.views.owners import claiming, errors, finding, places, proving
+from chalicelib.views.periods import Show
 from chalicelib.views.summary import HOURS_OF_DAY
 
 ID_CHARACTERS = re.compile(
@@ -78,6 +78,25 @@ OPTIONS = (
     query_parameter(
         "base", BASE.reference(default=DEFAULTS.base), "Added to the shown count.", example=1200
     ),
+    query_parameter(
+        "show",
+        enum(Show, default=Show.TOTAL),
+        "All views, or those since the start of this day, week (from Monday), month or year, which"
+        " the label names if none is given. A base counts only as a part of all views.",
+    ),
+    query_parameter(
+        "tz",
+        string(periods.OFFSET, default="0"),
+        "The hours from UTC at which a day begins, for `show` and `spark`.",
+        example="-05:00",
+    ),
+)
+SPARK = query_parameter(
+    "spark",
+    integer(spark.DAYS[0], spark.DAYS[-1]),
+    "The number of days, up to today, of which the message has a line. Left out, with the reason in"
+    " `<desc>`, if the badge would have more than 4,096 bytes.",
+    example=30,
 )
 IMAGE_STYLE = query_parameter(
     "style",
@@ -86,7 +105,6 @@ IMAGE_STYLE = query_parameter(
     " too; an error is drawn.",
     component="ImageStyle",
 )
-IMAGE_OPTIONS = tuple(IMAGE_STYLE if one.content["name"] == "style" else one for one in OPTIONS)
 COUNTED = record(
     "Counted",
     {
@@ -94,13 +112,13 @@ COUNTED = record(
         "count": {
             "type": ["integer", "null"],
             "minimum": 0,
-            "description": "The views before this one, and the bases. It is null if the count can't"
-            " be read; the view counts nevertheless.",
+            "description": "The number that a badge shows, which this view is not in. It is null if"
+            " the count can't be read; the view counts nevertheless.",
         },
-        "message": string(description="The count in its `format`, as a badge shows it."),
+        "message": string(description="The text that a badge shows."),
     },
 )
-NUMBER_OPTIONS = tuple(one for one in OPTIONS if one.content["name"] in {"id", "format", "base"})
+NUMBER_OPTIONS = tuple(one for one in OPTIONS if one.content["name"] in routes.NUMBER_OPTIONS)
 BADGE = Section(
     "badge",
     "Show and count views. An option is given once. An empty one counts as not given, except"
@@ -112,7 +130,7 @@ BADGE = Section(
             OPTIONS,
             "A visitor sees the count before their own view, so a new badge shows 0. The first view"
             " creates the badge. Requests of GitHub's image proxy count too.",
-            IMAGE_OPTIONS,
+            of_svg=(IMAGE_STYLE, SPARK),
         ),
         "POST /api/v1/views": Operation(
             "countView",
@@ -318,14 +336,13 @@ def owner_operations(
     path: str, form: str = "", parameters: Sequence[Component] = ()
 ) -> dict[str, Operation]:
     """Return the operations of a badge whose id is in the path or in the `parameters`."""
-    bad_id = () if parameters else (BadRequestError,)
     return {
         f"GET {path}": Operation(
             f"getBadge{form}",
             "An operator's token is good too.",
             parameters,
             responses={200: success(OWNED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, *bad_id),
+            refusals=OF_SECRET,
             security=SECRET,
         ),
         f"PATCH {path}": Operation(
@@ -344,7 +361,7 @@ def owner_operations(
             " until somebody else claims the id.",
             parameters,
             responses={204: success()},
-            refusals=(*OF_SECRET, *bad_id),
+            refusals=OF_SECRET,
             security=SECRET,
         ),
     }

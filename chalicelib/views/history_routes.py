@@ -84,6 +84,11 @@ def _by(given: str) -> history.By:
 
 _route = partial(Route, "GET", with_head=True, from_any_site=True)
 ROUTES = (
-    _route("/api/v1/views/history", get_history),
-    _route("/api/v1/views/history.svg", get_history_svg, on_failure=_draw_failure),
+    _route("/api/v1/views/history", get_history, options=("id", "days", "by")),
+    _route(
+        "/api/v1/views/history.svg",
+        get_history_svg,
+        on_failure=_draw_failure,
+        options=("id", "days", "color", "width", "height"),
+    ),
 )

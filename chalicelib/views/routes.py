@@ -5,25 +5,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 from chalicelib import telemetry
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import PIXEL, STYLES, Options, parse
+from chalicelib.badges.options import LOOK, PIXEL, STYLES, Options, parse
 from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
 from chalicelib.http import bodies, guards, responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
 from chalicelib.units import to_milliseconds
-from chalicelib.views import counting, ids
-from chalicelib.views.counting import Count
+from chalicelib.views import counting, ids, periods
+from chalicelib.views.periods import Views, Wanted
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 
+NUMBER_OPTIONS = ("id", "format", "base", "show", "tz")
+OPTIONS = (*NUMBER_OPTIONS, "peek", *LOOK)
 LABEL = "views"
 COLOR = "blue"
 IMAGE_STYLES = (*STYLES, PIXEL)
@@ -33,9 +36,17 @@ NOT_COUNTED = "out of order, not counted: try again"
 VIEW_TAKEN = "count unavailable, view taken"
 
 
+class Asked(NamedTuple):
+    """The badge, its look and its numbers that a request asks for."""
+
+    badge_id: str
+    options: Options
+    wanted: Wanted
+
+
 def get_views(request: Request, resources: Resources) -> Response:
     """Count a view and answer the count before it; `peek=1` and HEAD count nothing."""
-    return badge_json(_answer(request, resources, STYLES))
+    return badge_json(_answer(request, resources))
 
 
 def get_views_svg(request: Request, resources: Resources) -> Response:
@@ -46,11 +57,13 @@ def get_views_svg(request: Request, resources: Resources) -> Response:
 def post_views(request: Request, resources: Resources) -> Response:
     """Count a view and answer the count before it as a number, to a script of any site."""
     bodies.check_empty(request.body)
-    options, badge_id = _read(request, resources, STYLES)
-    count = _take_view(badge_id, request, resources)
-    number = count and count.shown + options.base
-    message = options.message(count.shown) if count else VIEW_TAKEN
-    return responses.json({"id": badge_id, "count": number, "message": message})
+    asked = _read(request, resources)
+    views = _take_view(asked, request, resources)
+    count, message = None, VIEW_TAKEN
+    if views is not None:
+        count = periods.number(views, asked.wanted, asked.options)
+        message = periods.write(views, asked.wanted, asked.options)
+    return responses.json({"id": asked.badge_id, "count": count, "message": message})
 
 
 def get_health(_: Request, resources: Resources) -> Response:
@@ -59,46 +72,46 @@ def get_health(_: Request, resources: Resources) -> Response:
     return responses.json({"status": "ok"})
 
 
-def _answer(request: Request, resources: Resources, styles: Sequence[str]) -> Badge:
-    options, badge_id = _read(request, resources, styles)
-    is_visit = request.method == "GET" and not options.peek
-    count = (_take_view if is_visit else _peek)(badge_id, request, resources)
-    if count is None:
+def _answer(request: Request, resources: Resources, styles: Sequence[str] = STYLES) -> Badge:
+    asked = _read(request, resources, styles)
+    is_visit = request.method == "GET" and not asked.options.peek
+    views = _take_view(asked, request, resources) if is_visit else _peek(asked, resources)
+    if views is None:
         return Badge.error(LABEL, VIEW_TAKEN if is_visit else "count unavailable: try again")
-    return Badge.of(LABEL, options.message(count.shown), COLOR, options)
+    label = LABEL + asked.wanted.show.suffix
+    message = periods.write(views, asked.wanted, asked.options)
+    return Badge.of(label, message, COLOR, asked.options, views.days)
 
 
-def _read(request: Request, resources: Resources, styles: Sequence[str]) -> tuple[Options, str]:
-    """Return the options and the id of a request."""
-    options = parse(request.query, styles)
+def _read(request: Request, resources: Resources, styles: Sequence[str] = STYLES) -> Asked:
+    options, wanted = parse(request.query, styles), periods.parse(request.query)
     badge_id = ids.parse(request.query.get("id", ()))
     ids.check_counted(badge_id, resources.settings)
-    return options, badge_id
+    return Asked(badge_id, options, wanted)
 
 
-def _peek(badge_id: str, _: Request, resources: Resources) -> Count | None:
-    """Return the count, or None if it can't be read."""
+def _peek(asked: Asked, resources: Resources) -> Views | None:
+    """Read the numbers of a badge; return None if that fails."""
     try:
-        return counting.read(resources.table, badge_id)
+        return periods.read(resources.table, asked.badge_id, asked.wanted, resources.view_clock())
     except StorageError:
-        telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
+        telemetry.event(logging.ERROR, "count_not_read", badge=asked.badge_id)
         return None
 
 
-def _take_view(badge_id: str, request: Request, resources: Resources) -> Count | None:
-    """Take a view, unless the badge is frozen; return the count before it."""
+def _take_view(asked: Asked, request: Request, resources: Resources) -> Views | None:
+    """Take a view, unless the badge is frozen; return the numbers before it."""
     windows = Windows.of(resources.settings)
-    count = _peek(badge_id, request, resources)
-    if count is None:
-        view = View(badge_id, new_ulid(to_milliseconds(resources.view_clock())))
-    elif count.summary.frozen:
-        return count
-    else:
+    views = _peek(asked, resources)
+    if views is None:
+        now = to_milliseconds(resources.view_clock())
+        _take(View(asked.badge_id, new_ulid(now)), resources, windows)
+    elif not (count := views.total).summary.frozen:
         if count.is_new:
             guards.check_limit(Action.NEW_ID, request, resources)
         view = count.view(windows, resources.view_clock(), resources.settings.hot_views)
-    _take(view, resources, windows)
-    return count
+        _take(view, resources, windows)
+    return views
 
 
 def _draw_failure(failure: Exception) -> Badge:
@@ -114,11 +127,11 @@ def _take(view: View, resources: Resources, windows: Windows) -> None:
 
 
 JSON_FAILURE, SVG_FAILURE = json_failure(_draw_failure), svg_failure(_draw_failure)
-_route = partial(Route, "GET", with_head=True, from_any_site=True)
+_route = partial(Route, "GET", with_head=True, from_any_site=True, options=OPTIONS)
 ROUTES = (
     _route("/api/v1/views", get_views, on_failure=JSON_FAILURE),
-    Route("POST", "/api/v1/views", post_views, from_any_site=True),
+    Route("POST", "/api/v1/views", post_views, from_any_site=True, options=NUMBER_OPTIONS),
     _route("/v1/api/views", get_views, on_failure=JSON_FAILURE),
-    _route("/api/v1/views.svg", get_views_svg, on_failure=SVG_FAILURE),
+    _route("/api/v1/views.svg", get_views_svg, on_failure=SVG_FAILURE, options=(*OPTIONS, "spark")),
 )
-HEALTH_ROUTES = (Route("GET", "/healthz", get_health, from_any_site=True),)
+HEALTH_ROUTES = (Route("GET", "/healthz", get_health, from_any_site=True, options=ANY_OPTIONS),)

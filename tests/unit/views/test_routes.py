@@ -186,6 +186,21 @@ def test_an_id_that_the_operator_does_not_count_has_a_badge_that_says_so(
     assert queue_of(resources).bodies == []
 
 
+@pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views", "/api/v1/views.svg"])
+def test_a_badge_with_an_unknown_option_says_so_and_counts_nothing(
+    resources: GivenResources, path: str
+) -> None:
+    answer = http_requests.ask(resources, "GET", f"{path}?id={BADGE}&colour=red")
+    assert answer.status == 200
+    assert "unknown option 'colour': did you mean color" in answer.text
+    assert queue_of(resources).bodies == []
+
+
+def test_a_parameter_against_caches_counts_as_usual(resources: GivenResources) -> None:
+    assert ask(resources, query="&t=1790000000&utm_source=readme") == "0"
+    assert view_in_queue(resources).badge_id == BADGE
+
+
 def test_an_id_that_the_operator_lists_is_counted(resources: GivenResources) -> None:
     resources.settings = Settings(ids=("owner/*", BADGE))
     assert ask(resources) == "0"
@@ -280,6 +295,20 @@ def test_a_script_of_any_site_counts_a_view_and_gets_the_number_before_it(
     assert ask(resources, query="&peek=1") == "1234"
 
 
+@pytest.mark.parametrize(
+    ("show", "number", "message"),
+    [("today", 2, "2"), ("year", 2, "2"), ("total", 45, "45"), ("today-total", 45, "2 today · 45")],
+)
+def test_a_script_gets_the_number_of_a_period(
+    resources: GivenResources, show: str, number: int, message: str
+) -> None:
+    """The base has no time, so only the number of all views has it."""
+    put_summary(resources.table, count=40, watermark=AT_NOON - 9)
+    put_views(resources.table, AT_NOON - 2, AT_NOON - 1)
+    answer = count(resources, f"&show={show}&base=3")
+    assert answer.body == {"id": BADGE, "count": number, "message": message}
+
+
 def test_a_frozen_badge_takes_no_view_of_a_script(resources: GivenResources) -> None:
     put_summary(resources.table, count=5, frozen=1)
     assert count(resources).body["count"] == 5
@@ -296,7 +325,9 @@ def test_a_script_that_sends_a_body_counts_nothing(resources: GivenResources, bo
     assert queue_of(resources).bodies == []
 
 
-@pytest.mark.parametrize("query", ["&format=roman", "&base=-1", "&id=b"])
+@pytest.mark.parametrize(
+    "query", ["&format=roman", "&base=-1", "&id=b", "&peek=1", "&style=flat", "&x=1"]
+)
 def test_a_script_with_a_wrong_option_counts_nothing(resources: GivenResources, query: str) -> None:
     refused = count(resources, query)
     assert refused.refusal == (400, "bad_request")
