@@ -98,6 +98,27 @@ SPARK = query_parameter(
     " `<desc>`, if the badge would have more than 4,096 bytes.",
     example=30,
 )
+IMAGE_STYLE = query_parameter(
+    "style",
+    enum(routes.IMAGE_STYLES),
+    f"{options.STYLES[0]} if none is given. A {options.PIXEL} is one transparent pixel, and counts"
+    " too; an error is drawn.",
+    component="ImageStyle",
+)
+COUNTED = record(
+    "Counted",
+    {
+        "id": ID,
+        "count": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "The number that a badge shows, which this view is not in. It is null if"
+            " the count can't be read; the view counts nevertheless.",
+        },
+        "message": string(description="The text that a badge shows."),
+    },
+)
+NUMBER_OPTIONS = tuple(one for one in OPTIONS if one.content["name"] in routes.NUMBER_OPTIONS)
 BADGE = Section(
     "badge",
     "Show and count views. An option is given once. An empty one counts as not given, except"
@@ -109,7 +130,16 @@ BADGE = Section(
             OPTIONS,
             "A visitor sees the count before their own view, so a new badge shows 0. The first view"
             " creates the badge. Requests of GitHub's image proxy count too.",
-            of_svg=(SPARK,),
+            of_svg=(IMAGE_STYLE, SPARK),
+        ),
+        "POST /api/v1/views": Operation(
+            "countView",
+            "For scripts of any site, with `fetch` or `navigator.sendBeacon`. Each request counts"
+            " one view, unless the badge is frozen. It has no body. To read without counting, send"
+            " GET with `peek=1`.",
+            NUMBER_OPTIONS,
+            responses={200: success(COUNTED, example={"id": "a/b", "count": 41, "message": "41"})},
+            refusals=(ids.NotCountedError,),
         ),
         "GET /v1/api/views": always_drawn(
             "getViewsByOldPath", "", OPTIONS, JSON_BADGE, is_deprecated=True
