@@ -20,7 +20,7 @@ OWN_SITE = {"same-origin", "none"}
 """Values of `Sec-Fetch-Site`: a page of this server, or the user's own act, such as a bookmark."""
 LIMITED = {
     Action.NEW_ID: "too many new badges",
-    Action.CLAIM: "too many claims",
+    Action.CLAIM: "too many claims and milestones",
     Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
 }
