@@ -120,7 +120,7 @@ def find_latest(count: Count, now: Seconds) -> datetime:
 def count_by_hour(
     table: Table, count: Count, first: datetime, latest: datetime
 ) -> Counter[datetime]:
-    """Return the views of each hour since a day's start at `first`, up to `latest`.
+    """Return the views of each hour since a time `first` or earlier, up to `latest`.
 
     `count` must have the current day of its summary. It was read before the finished days, so no
     view is missing or there twice. Live views that are all of the day of `latest`, in the time zone
@@ -128,8 +128,7 @@ def count_by_hour(
     """
     since, until = first.astimezone(UTC), latest.astimezone(UTC)
     counted = _count_by_bucket(table, count.summary, By.HOUR, since, until)
-    live = _find_live(table, count, latest)
-    return Counter({hour: views for hour, views in (counted + live).items() if hour >= first})
+    return counted + _find_live(table, count, latest)
 
 
 def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
