@@ -446,6 +446,13 @@ def test_a_mean_has_at_most_one_decimal_place(views: Sequence[int], mean: str) -
     assert chart_texts.write_mean(of(*views)) == mean
 
 
+def test_the_mean_is_that_of_the_buckets() -> None:
+    weeks = [By.WEEK.start(TODAY) - timedelta(weeks=ago) for ago in (1, 0)]
+    history = History(By.WEEK, 13, None, (Bucket(weeks[0], 30), Bucket(weeks[1], 10)))
+    assert "Views a week from 2026-11-09 to 2026-11-16" in chart.draw(history, Look())
+    assert "On average 20.0. This week 10 so far." in chart.draw(history, Look())
+
+
 def test_a_finished_history_has_no_current_bar() -> None:
     drawn = chart.draw(PAST, Look())
     assert "fill-opacity" not in drawn
