@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -14,7 +15,7 @@ from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
 from chalicelib.views.counting import MAX_LIVE, Count, first_live
-from chalicelib.views.summary import HOURS_OF_DAY, Day, Summary
+from chalicelib.views.summary import HOURS, HOURS_OF_DAY, Day, Summary
 from chalicelib.views.view import earliest, latest, milliseconds
 
 LIVE_PAGE = 100
@@ -128,17 +129,33 @@ def find_latest(count: Count, now: Seconds) -> datetime:
     return max([datetime.fromtimestamp(now, UTC), *hours, *live])
 
 
-def count_by_hour(
-    table: Table, count: Count, first: datetime, latest: datetime
-) -> Counter[datetime]:
-    """Return the views of each hour since a time `first` or earlier, up to `latest`.
+def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) -> Counter[date]:
+    """Return the views of each day up to `latest`, by the date in UTC on which the day begins.
 
-    `count` must have the current day of its summary. It was read before the finished days, so no
-    view is missing or there twice. Live views that are all of the day of `latest`, in the time zone
-    of `latest`, are in its hour. Raises `StorageError`.
+    The days begin at the hour of `first`, which is the start of the first one, in UTC. `count` must
+    have the current day of its summary. It was read before the finished days, so no view is missing
+    or there twice. Live views that are all of the day of `latest`, in the time zone of `latest`,
+    are in its hour. Raises `StorageError`.
     """
-    counted = _count_by_bucket(table, count.summary, first.astimezone(UTC), By.HOUR)
-    return counted + _find_live(table, count, latest)
+    summary, views = count.summary, _find_live_by_day(table, count, first.hour, latest)
+    early = [HOURS[hour] for hour in range(first.hour)]
+    today = {"SK": keys.DAY + summary.today.day, "views": summary.today.views}
+    attributes = ("SK", "reset", "views", *early)
+    items = _query_finished(table, summary, first, By.DAY.most_days, attributes)
+    for item in [*items, today | summary.today.attributes] if summary.today.day else []:
+        day = date.fromisoformat(text(item, "SK").removeprefix(keys.DAY))
+        before = sum(number(item, hour) for hour in early)
+        views[day] += number(item, "views") - before
+        views[day - timedelta(days=1)] += before
+    return views
+
+
+def _find_live_by_day(table: Table, count: Count, border: int, latest: datetime) -> Counter[date]:
+    """Return the live views of each day that begins at the hour `border` in UTC."""
+    views: Counter[date] = Counter()
+    for hour, live in _find_live(table, count, latest).items():
+        views[(hour.astimezone(UTC) - timedelta(hours=border)).date()] += live
+    return views
 
 
 def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
@@ -185,6 +202,14 @@ def _count_by_bucket(table: Table, summary: Summary, first: datetime, by: By) ->
 
 def _read_finished(table: Table, summary: Summary, first: datetime, limit: int) -> list[Day]:
     """Return the finished days since a time, which are those before the summary's `today`."""
+    items = _query_finished(table, summary, first, limit)
+    return [Day.of(text(item, "SK").removeprefix(keys.DAY), item) for item in items]
+
+
+def _query_finished(
+    table: Table, summary: Summary, first: datetime, limit: int, attributes: Sequence[str] = ()
+) -> list[Item]:
+    """Return the items of the finished days since a time."""
     since = By.DAY.label(first)
     if since >= summary.today.day:
         return []
@@ -193,9 +218,9 @@ def _read_finished(table: Table, summary: Summary, first: datetime, limit: int) 
         first=keys.DAY + since,
         last=keys.DAY + summary.today.day,
         limit=limit,
+        attributes=attributes,
     )
-    own = [item for item in items if is_finished(item, summary)]
-    return [Day.of(text(item, "SK").removeprefix(keys.DAY), item) for item in own]
+    return [item for item in items if is_finished(item, summary)]
 
 
 def _start_of(day: Day) -> datetime:
