@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, NamedTuple
 
 from chalicelib.storage.items import Item, number, text
@@ -15,7 +15,7 @@ from chalicelib.views import keys
 from chalicelib.views import summary as summaries
 from chalicelib.views.buckets import LENGTHS, By, Span
 from chalicelib.views.counting import MAX_LIVE, Count, first_live
-from chalicelib.views.summary import Day, Summary
+from chalicelib.views.summary import HOURS, Day, Summary
 from chalicelib.views.view import earliest, latest, milliseconds
 
 LIVE_PAGE = 100
@@ -117,18 +117,33 @@ def find_latest(count: Count, now: Seconds) -> datetime:
     return max([datetime.fromtimestamp(now, UTC), *hours, *live])
 
 
-def count_by_hour(
-    table: Table, count: Count, first: datetime, latest: datetime
-) -> Counter[datetime]:
-    """Return the views of each hour since a time `first` or earlier, up to `latest`.
+def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) -> Counter[date]:
+    """Return the views of each day up to `latest`, by the date in UTC on which the day begins.
 
-    `count` must have the current day of its summary. It was read before the finished days, so no
-    view is missing or there twice. Live views that are all of the day of `latest`, in the time zone
-    of `latest`, are in its hour. Raises `StorageError`.
+    The days begin at the hour of `first`, which is the start of the first one, in UTC. `count` must
+    have the current day of its summary. It was read before the finished days, so no view is missing
+    or there twice. Live views that are all of the day of `latest`, in the time zone of `latest`,
+    are in its hour. Raises `StorageError`.
     """
-    since, until = first.astimezone(UTC), latest.astimezone(UTC)
-    counted = _count_by_bucket(table, count.summary, By.HOUR, since, until)
-    return counted + _find_live(table, count, latest)
+    summary, views = count.summary, _find_live_by_day(table, count, first.hour, latest)
+    early = [HOURS[hour] for hour in range(first.hour)]
+    until, attributes = latest.astimezone(UTC), (*DAY_ATTRIBUTES, *early)
+    finished = _read_finished(table, summary, first, until, attributes=attributes)
+    today = (summary.today.day, {"views": summary.today.views, **summary.today.attributes})
+    for day, item in [*finished, today] if summary.today.day else []:
+        start = date.fromisoformat(day)
+        before = sum(number(item, hour) for hour in early)
+        views[start] += number(item, "views") - before
+        views[start - timedelta(days=1)] += before
+    return views
+
+
+def _find_live_by_day(table: Table, count: Count, border: int, latest: datetime) -> Counter[date]:
+    """Return the live views of each day that begins at the hour `border` in UTC."""
+    views: Counter[date] = Counter()
+    for hour, live in _find_live(table, count, latest).items():
+        views[(hour.astimezone(UTC) - timedelta(hours=border)).date()] += live
+    return views
 
 
 def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:

@@ -7,7 +7,6 @@ its number never falls until the next one begins, and is never higher than the n
 from __future__ import annotations
 
 import re
-from collections import Counter
 from datetime import UTC, datetime, timedelta, timezone
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -102,13 +101,12 @@ def read(table: Table, badge_id: str, wanted: Wanted, now: Seconds) -> Views:
     latest = history.find_latest(count, now).astimezone(wanted.zone)
     today, start = Show.TODAY.start(latest), wanted.show.start(latest)
     days = [today - timedelta(days=ago) for ago in reversed(range(wanted.days))]
-    hours = history.count_by_hour(table, count, min([start, *days]), latest)
-    by_day: Counter[datetime] = Counter()
-    for hour, views in hours.items():
-        by_day[Show.TODAY.start(hour.astimezone(wanted.zone))] += views
-    of_period = sum(views for day, views in by_day.items() if day >= start)
-    # Views that came between two reads are in the hours alone.
-    return Views(count, min(of_period, count.views), start, tuple(by_day[day] for day in days))
+    by_day = history.count_by_day(table, count, min([start, *days]).astimezone(UTC), latest)
+    first = start.astimezone(UTC).date()
+    of_period = sum(views for day, views in by_day.items() if day >= first)
+    of_days = tuple(by_day[day.astimezone(UTC).date()] for day in days)
+    # Views that came between two reads are in the days alone.
+    return Views(count, min(of_period, count.views), start, of_days)
 
 
 def number(views: Views, wanted: Wanted, options: Options) -> int:
