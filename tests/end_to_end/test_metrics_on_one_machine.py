@@ -56,6 +56,14 @@ def scraped(server: Server) -> str:
     return text
 
 
+@pytest.fixture(scope="module")
+def bearers(server: Server, folder: Path) -> dict[int, str]:
+    """Return the header of an operator and of a user, by the status that it gets."""
+    assert server.process.poll() is None
+    given = {200: create_token(folder, "operator"), 403: create_token(folder, "user", USER)}
+    return {status: f"Bearer {token}" for status, token in given.items()}
+
+
 def test_prometheus_reads_every_metric_of_the_catalogue(server: Server, scraped: str) -> None:
     _, headers, _ = server.request("/metrics")
     assert headers["Content-Type"] == CONTENT_TYPE
@@ -115,14 +123,11 @@ def test_no_metric_has_an_id_or_anything_of_a_client(scraped: str) -> None:
     ],
 )
 def test_a_request_that_may_come_through_a_proxy_or_a_page_needs_a_token(
-    server: Server, folder: Path, headers: dict[str, str]
+    server: Server, bearers: dict[int, str], headers: dict[str, str]
 ) -> None:
     assert scrape(server, headers)[0] == 401
-    name = next(iter(headers)).lower()
-    operators = create_token(folder, name)
-    assert scrape(server, {**headers, "Authorization": f"Bearer {operators}"})[0] == 200
-    users = create_token(folder, f"{name}-user", USER)
-    assert scrape(server, {**headers, "Authorization": f"Bearer {users}"})[0] == 403
+    for status, bearer in bearers.items():
+        assert scrape(server, {**headers, "Authorization": bearer})[0] == status
 
 
 def test_the_setting_token_asks_every_request_for_one(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import chalicelib
@@ -15,13 +15,22 @@ PROGRAM = [ROOT / "app.py", *(Path(str(package.__file__)).parent for package in 
 ROW = re.compile(r"^\| `(\w+)` \|(?: ([A-Z, ]+) \| ([^|]*)\|)?", re.MULTILINE)
 
 
-def calls(function: str) -> Iterator[ast.Call]:
-    """Yield the calls of a function of `telemetry` in the program."""
+@cache
+def all_calls() -> dict[str, list[ast.Call]]:
+    """Return the calls of attributes in the program, by their text."""
+    found: dict[str, list[ast.Call]] = {}
     for place in PROGRAM:
         for path in place.rglob("*.py") if place.is_dir() else [place]:
             for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == f"telemetry.{function}":
-                    yield node
+                match node:
+                    case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name)):
+                        found.setdefault(f"{owner}.{name}", []).append(node)
+    return found
+
+
+def calls(function: str) -> list[ast.Call]:
+    """Return the calls of a function of `telemetry` in the program."""
+    return all_calls()[f"telemetry.{function}"]
 
 
 def fields_of(call: ast.Call) -> set[str]:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
@@ -370,7 +371,7 @@ def test_an_import_that_is_killed_continues(tmp_path: Path) -> None:
     environment = {**os.environ, "DATA": str(tmp_path)}
     process = subprocess.Popen(command, env=environment)  # noqa: S603  our own program
     while process.poll() is None and not _items_in(tmp_path):
-        pass
+        time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = len(_items_in(tmp_path))
