@@ -17,6 +17,7 @@ from chalicelib.http.errors import BadRequestError, NotFoundError
 from chalicelib.http.messages import Query
 from chalicelib.views import periods
 from chalicelib.views.ids import BadIdError
+from chalicelib.views.routes import IMAGE_STYLES
 
 Translation: TypeAlias = Callable[[str], str | None]
 """A function that returns our value of an option for theirs, or None without one."""
@@ -86,7 +87,7 @@ def first(query: Query, name: str) -> str | None:
 def _is_valid(name: str, value: str) -> bool:
     query = {name: [value]}
     try:
-        options.parse(query)
+        options.parse(query, IMAGE_STYLES)
         periods.parse(query)
     except BadRequestError:
         return False
@@ -95,6 +96,11 @@ def _is_valid(name: str, value: str) -> bool:
 
 def _same(value: str) -> str:
     return value
+
+
+def _style(value: str) -> str | None:
+    """Return a style that JSON badges have, too."""
+    return value if value in options.STYLES else None
 
 
 def _if_true(meaning: str) -> Translation:
@@ -200,7 +206,7 @@ SERVICES: Mapping[str, Service] = {
     "dwyl": Service(
         re.compile(r"/(?P<page>[^/.@]+/[^/]+)\.(svg|json)"),
         _same,
-        {"style": ("style", _same), "color": ("color", _same)},
+        {"style": ("style", _style), "color": ("color", _same)},
         defaults={"label": "hits", "color": GREEN},
     ),
 }

@@ -131,6 +131,14 @@ def test_a_badge_that_has_two_numbers_there_has_them_here() -> None:
     assert ">0 today · 1,000<" in ask(given, "/a.example.svg?view=today-total").text
 
 
+def test_the_pixel_of_komarev_is_one_here() -> None:
+    given = resources()
+    pixel = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
+    assert ask(given, "/ghpvc/?username=octocat&style=pixel").text == pixel
+    assert viewed(given) == ["octocat/octocat"]
+    assert ask(given, "/dwyl/hits.json?style=pixel").body["message"] == "0"
+
+
 def test_head_counts_nothing() -> None:
     given = resources()
     assert ask(given, "/ghpvc/?username=octocat", "HEAD").status == 200
