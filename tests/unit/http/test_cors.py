@@ -32,7 +32,8 @@ OTHERS = sorted({*BY_NAME} - {*READS, f"POST {VIEWS}"})
 
 
 def answer(route: Route, **query: list[str]) -> Answer:
-    request = Request(route.method, route.path, query=query, headers={"origin": SITE})
+    headers = {"origin": SITE, "host": "views.example.com"}
+    request = Request(route.method, route.path, query=query, headers=headers)
     return Answer(handle(route, request, GivenResources(MemoryTable())))
 
 
