@@ -32,8 +32,7 @@ OTHERS = sorted({*BY_NAME} - {*READS, f"POST {VIEWS}"})
 
 
 def answer(route: Route, **query: list[str]) -> Answer:
-    headers = {"origin": SITE, "host": "views.example.com"}
-    request = Request(route.method, route.path, query=query, headers=headers)
+    request = Request(route.method, route.path, query=query, headers={"origin": SITE, "host": "me"})
     return Answer(handle(route, request, GivenResources(MemoryTable())))
 
 
