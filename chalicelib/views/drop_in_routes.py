@@ -41,4 +41,12 @@ def _is_json(request: Request) -> bool:
     return request.path.endswith(JSON)
 
 
-ROUTE = Route("GET", "/{path+}", get_drop_in, with_head=True, on_failure=_fail, options=ANY_OPTIONS)
+ROUTE = Route(
+    "GET",
+    "/{path+}",
+    get_drop_in,
+    with_head=True,
+    on_failure=_fail,
+    from_any_site=True,
+    options=ANY_OPTIONS,
+)

@@ -92,10 +92,14 @@ def test_a_page_that_is_loaded_ahead_counts_when_it_is_shown(
         visit.page.goto(site, wait_until="networkidle")
         shows(visit.page, "…")
         assert server.peek(badge) == 0
+        sent: list[str] = []
+        visit.page.on("request", lambda request: sent.append(request.method))
         visit.page.evaluate(IS_SHOWN)
         shows(visit.page, "0")
         visit.page.evaluate(IS_SHOWN)
-        visit.page.wait_for_load_state("networkidle")
+        last = "url => fetch(url, {method: 'HEAD'}).then(() => true)"
+        assert visit.page.evaluate(last, f"{visit.root}/api/v1/views?id={badge}")
+        assert sent == ["POST", "HEAD"]
     assert server.peek(badge) == 1
 
 

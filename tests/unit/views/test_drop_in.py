@@ -96,6 +96,7 @@ def test_a_url_of_another_counter_counts_a_view_of_its_page(
         assert answer.status == 200
         assert answer.headers["Content-Type"] == "image/svg+xml;charset=utf-8"
         assert "no-store" in answer.headers["Cache-Control"]
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
         assert viewed(given) == [badge_id]
 
 
