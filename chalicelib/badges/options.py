@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.http.messages import Query
-from chalicelib.http.query import check_characters, one, shown
+from chalicelib.http.query import among, check_characters, one, shown
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -66,10 +65,10 @@ def parse(query: Query) -> Options:
         label=one(query, "label", _label, default=None, may_be_empty=True),
         color=one(query, "color", _color, default=""),
         label_color=one(query, "labelColor", _color, default=""),
-        style=one(query, "style", partial(_among, STYLES), default=""),
+        style=one(query, "style", partial(among, STYLES), default=""),
         logo=one(query, "logo", _logo, default=""),
         logo_color=one(query, "logoColor", _color, default=""),
-        format=one(query, "format", partial(_among, FORMATS), default="plain"),
+        format=one(query, "format", partial(among, FORMATS), default="plain"),
         base=one(query, "base", base, default=0),
     )
 
@@ -98,12 +97,6 @@ def _label(given: str) -> str:
 
 def _color(given: str) -> str:
     return colors.parse(given)
-
-
-def _among(known: Sequence[str], given: str) -> str:
-    if given not in known:
-        raise ValueError(f"give {', '.join(known)}, not {shown(given)}")
-    return given
 
 
 def _logo(given: str) -> str | Logo:

@@ -37,12 +37,11 @@ from chalicelib.http.openapi import (
     success,
 )
 from chalicelib.settings import DIGEST
-from chalicelib.views import history_routes, ids, page_routes, periods, routes
+from chalicelib.views import buckets, chart, history_routes, ids, page_routes, periods, routes
+from chalicelib.views.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By
 from chalicelib.views.chart import Look
-from chalicelib.views.history import By
 from chalicelib.views.owners import claiming, errors, finding, places, proving
 from chalicelib.views.periods import Show
-from chalicelib.views.summary import HOURS_OF_DAY
 
 ID_CHARACTERS = re.compile(
     r"[^\u0000-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
@@ -121,34 +120,61 @@ BADGE = Section(
 # ---- the history
 
 
-def history(by: By, bucket: str, beginning: Json, least: int, most: int) -> Component:
-    """Return the schema of a history by day or by hour."""
-    first = {"type": ["string", "null"], "format": "date"}
-    buckets = fields({bucket: beginning, "views": integer()})
+def history(by: By, beginning: Json, most_days: int) -> Component:
+    """Return the schema of a history by a unit."""
+    date = {"type": ["string", "null"], "format": "date"}
+    bucket = fields({by.value: beginning, "views": integer()})
     return record(
         f"HistoryBy{by.title()}",
         {
             "id": ID,
             "by": {"const": by},
-            "days": integer(1, by.most_days),
-            "since": first | {"description": "The first day that has a view; null if none has."},
+            "days": integer(1, most_days),
+            "since": date | {"description": "The first day that has a view; null if none has."},
+            "next": date | {"description": "The `from` of the next page; null on the last one."},
             "total": integer(description="The sum over `views`."),
-            "views": array(buckets, most, minItems=least),
+            "views": array(bucket, by.most, minItems=1),
         },
     )
 
 
 HOUR = string(re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00Z"))
+DATE = string(format="date")
+MONTH = string(re.compile("[0-9]{4}-[0-9]{2}"))
 HISTORIES = (
-    history(By.DAY, "day", string(format="date"), 1, By.DAY.most_days),
-    history(By.HOUR, "hour", HOUR, HOURS_OF_DAY, By.HOUR.most_days * HOURS_OF_DAY),
+    history(By.HOUR, HOUR, MAX_DAYS_BY_HOUR),
+    history(By.DAY, DATE, MAX_BUCKETS),
+    history(By.WEEK, DATE, MAX_BUCKETS * 7),
+    history(By.MONTH, MONTH, MAX_BUCKETS * 31),
 )
 DAYS = query_parameter(
     "days",
-    integer(1, By.DAY.most_days, default=history_routes.DAYS),
-    f"The number of days, up to today; with `by=hour` at most {By.HOUR.most_days}.",
+    integer(1, history_routes.MAX_DAYS, default=buckets.DAYS),
+    f"The number of days, up to `to`; with `by=hour` at most {MAX_DAYS_BY_HOUR}. Not with `from`.",
+    component="HistoryDays",
 )
-BY = query_parameter("by", enum(By, default=By.DAY), "The length of a bucket, in UTC.")
+BY = query_parameter(
+    "by",
+    enum(By),
+    "The length of a bucket, in UTC; a week begins on Monday. If none is given, the shortest of"
+    f" day, week and month with at most {MAX_BUCKETS} buckets. The first and the last bucket are"
+    " whole, up to the present time.",
+)
+FROM = query_parameter(
+    "from",
+    {"anyOf": [DATE, {"const": history_routes.FIRST}]},
+    f"The first day, {history_routes.EARLIEST} or later; `{history_routes.FIRST}` is the first day"
+    " that has a view.",
+    component="HistoryFrom",
+    example="2026-01-01",
+)
+TO = query_parameter(
+    "to",
+    DATE,
+    "The last day, which is included; a later one than the present day counts as that.",
+    component="HistoryTo",
+    example="2026-11-21",
+)
 CHART_COLOR = query_parameter(
     "color",
     COLOR,
@@ -156,6 +182,17 @@ CHART_COLOR = query_parameter(
     " lighter.",
     component="ChartColor",
     example="green",
+)
+THEME = query_parameter(
+    "theme",
+    enum(chart.THEMES, default=Look().theme),
+    "The page that the colours contrast with. `auto` follows the reader's system, which GitHub's"
+    " own switch does not change.",
+)
+SCALE = query_parameter(
+    "scale",
+    enum(chart.SCALES, default=Look().scale),
+    "`log` shows the logarithm of 1 + views, for one day with far more views than the others.",
 )
 
 
@@ -167,19 +204,24 @@ def pixels(name: str, known: range, default: int) -> Component:
 
 WIDTH = pixels("width", history_routes.WIDTHS, Look().width)
 HEIGHT = pixels("height", history_routes.HEIGHTS, Look().height)
+SPAN = (ID_PARAMETER, DAYS, FROM, TO, BY)
 HISTORY = Section(
     "history",
-    "Views by day and by hour. These routes count no view.",
+    "Views by hour, day, week and month. These routes count no view.",
     {
         "GET /api/v1/views/history": Operation(
             "getHistory",
-            "Returns every bucket up to the present one, without gaps.",
-            (ID_PARAMETER, DAYS, BY),
+            f"Returns every bucket without gaps, at most {MAX_BUCKETS}, or {By.HOUR.most} hours."
+            " A longer history has several pages: send the same request with `from` set to `next`,"
+            " and without `days`.",
+            SPAN,
             responses={200: success(schema("History", {"oneOf": HISTORIES}))},
             refusals=(ids.NotCountedError,),
         ),
         "GET /api/v1/views/history.svg": always_drawn(
-            "getHistorySvg", "", (ID_PARAMETER, DAYS, CHART_COLOR, WIDTH, HEIGHT)
+            "getHistorySvg",
+            f"A chart has at most {MAX_BUCKETS} days, weeks or months, or {By.HOUR.most} hours.",
+            (*SPAN, CHART_COLOR, THEME, SCALE, WIDTH, HEIGHT),
         ),
     },
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.badges.options import Options
 from chalicelib.http.messages import Query
-from chalicelib.http.query import one, shown, whole_number
+from chalicelib.http.query import among, one, shown, whole_number
 from chalicelib.lazy import lazy
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
@@ -123,9 +123,7 @@ def write(views: Views, wanted: Wanted, options: Options) -> str:
 
 
 def _show(given: str) -> Show:
-    if given not in set(Show):
-        raise ValueError(f"give {', '.join(Show)}, not {shown(given)}")
-    return Show(given)
+    return Show(among([*Show], given))
 
 
 def _zone(given: str) -> timezone:

@@ -196,6 +196,66 @@ def test_a_badge_with_an_unknown_option_says_so_and_counts_nothing(
     assert queue_of(resources).bodies == []
 
 
+@pytest.mark.parametrize(
+    ("query", "label", "message"),
+    [
+        ("", "views", "1008"),
+        ("&show=total", "views", "1008"),
+        ("&show=today", "views today", "5"),
+        ("&show=week", "views this week", "8"),
+        ("&show=month&label=seen", "seen", "8"),
+        ("&show=year&tz=%2B14:00", "views this year", "8"),
+        ("&show=today-total&format=comma", "views", "5 today · 1,008"),
+        ("&show=today&base=7", "views today", "5"),
+        ("&show=today-total&base=7", "views", "5 today · 1015"),
+        ("&show=today&tz=-11", "views today", "1"),
+    ],
+)
+def test_a_badge_shows_the_views_of_a_period_and_counts_as_usual(
+    resources: GivenResources, query: str, label: str, message: str
+) -> None:
+    """It is Saturday noon: 4 views of today are counted, one is live, 3 are of yesterday."""
+    put_period(resources.table)
+    answer = http_requests.ask(resources, "GET", f"/api/v1/views?id={BADGE}{query}")
+    assert (answer.body["label"], answer.body["message"]) == (label, message)
+    assert view_in_queue(resources).milliseconds == AT_NOON
+    drawn = http_requests.ask(resources, "HEAD", f"/api/v1/views.svg?id={BADGE}{query}").text
+    assert f"<title>{label}: {message}</title>" in drawn
+    assert len(queue_of(resources).bodies) == 1
+
+
+def test_an_image_has_a_line_of_the_last_days_and_json_has_none(resources: GivenResources) -> None:
+    put_period(resources.table)
+    path, query = "/api/v1/views.svg", f"?id={BADGE}&spark=7&show=today"
+    drawn = http_requests.ask(resources, "GET", path + query).text
+    assert "<title>views today: 5; last 7 days: 8, at most 5 a day</title>" in drawn
+    assert drawn.count("<path") == 2
+    refused = http_requests.ask(resources, "GET", "/api/v1/views" + query).body
+    assert refused["message"] == "unknown option 'spark': leave it out"
+    assert len(queue_of(resources).bodies) == 1
+
+
+@pytest.mark.parametrize("query", ["&show=year", "&show=week", "&spark=7"])
+def test_a_view_is_taken_if_the_days_of_a_period_cannot_be_read(
+    resources: GivenResources, query: str
+) -> None:
+    put_period(resources.table)
+    failure = Unavailable("no answer")
+    resources.table = FaultyTable(resources.table, before_read=raising(None, failure))
+    answer = http_requests.ask(resources, "GET", f"/api/v1/views.svg?id={BADGE}{query}")
+    assert "count unavailable, view taken" in answer.text
+    assert view_in_queue(resources).milliseconds == AT_NOON
+
+
+def put_period(table: Table) -> None:
+    """Put views of yesterday and today, and a base."""
+    yesterday = {"PK": f"USER#{BADGE}", "SK": "DAY#2026-03-13", "views": 3, "h23": 3}
+    table.put_all([yesterday])
+    today = {"day": "2026-03-14", "h01": 4}
+    put_summary(table, count=7, base=1_000, today=today, watermark=AT_NOON - 1_000)
+    put_views(table, AT_NOON - 500)
+
+
 def test_a_parameter_against_caches_counts_as_usual(resources: GivenResources) -> None:
     assert ask(resources, query="&t=1790000000&utm_source=readme") == "0"
     assert view_in_queue(resources).badge_id == BADGE
