@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -21,6 +22,8 @@ LOOK = ("label", "color", "labelColor", "style", "logo", "logoColor")
 """The options of every badge."""
 FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
+PIXEL = "pixel"
+"""The style of an image that counts and that nobody sees."""
 MAX_LABEL = 100
 MAX_LOGO = 50
 OWN_LOGO = "data:"
@@ -58,14 +61,14 @@ class Options:
         return short(count) if self.format == "short" else str(count)
 
 
-def parse(query: Query) -> Options:
-    """Return the options in a query. Raises `BadRequestError`."""
+def parse(query: Query, styles: Sequence[str] = STYLES) -> Options:
+    """Return the options in a query, with one of the `styles`. Raises `BadRequestError`."""
     return Options(
         peek=one(query, "peek", _flag, default=False),
         label=one(query, "label", _label, default=None, may_be_empty=True),
         color=one(query, "color", _color, default=""),
         label_color=one(query, "labelColor", _color, default=""),
-        style=one(query, "style", partial(among, STYLES), default=""),
+        style=one(query, "style", partial(among, styles), default=""),
         logo=one(query, "logo", _logo, default=""),
         logo_color=one(query, "logoColor", _color, default=""),
         format=one(query, "format", partial(among, FORMATS), default="plain"),

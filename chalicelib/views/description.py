@@ -36,11 +36,21 @@ from chalicelib.http.openapi import (
     string,
     success,
 )
+from chalicelib.outgoing import urls
 from chalicelib.settings import DIGEST
-from chalicelib.views import buckets, chart, history_routes, ids, page_routes, periods, routes
+from chalicelib.views import (
+    buckets,
+    chart,
+    history_routes,
+    ids,
+    page_routes,
+    periods,
+    reached,
+    routes,
+)
 from chalicelib.views.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By
 from chalicelib.views.chart import Look
-from chalicelib.views.owners import claiming, errors, finding, places, proving
+from chalicelib.views.owners import claiming, errors, finding, places, proving, requests
 from chalicelib.views.periods import Show
 
 ID_CHARACTERS = re.compile(
@@ -98,6 +108,27 @@ SPARK = query_parameter(
     " `<desc>`, if the badge would have more than 4,096 bytes.",
     example=30,
 )
+IMAGE_STYLE = query_parameter(
+    "style",
+    enum(routes.IMAGE_STYLES),
+    f"{options.STYLES[0]} if none is given. A {options.PIXEL} is one transparent pixel, and counts"
+    " too; an error is drawn.",
+    component="ImageStyle",
+)
+COUNTED = record(
+    "Counted",
+    {
+        "id": ID,
+        "count": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "The number that a badge shows, which this view is not in. It is null if"
+            " the count can't be read; the view counts nevertheless.",
+        },
+        "message": string(description="The text that a badge shows."),
+    },
+)
+NUMBER_OPTIONS = tuple(one for one in OPTIONS if one.content["name"] in routes.NUMBER_OPTIONS)
 BADGE = Section(
     "badge",
     "Show and count views. An option is given once. An empty one counts as not given, except"
@@ -109,7 +140,16 @@ BADGE = Section(
             OPTIONS,
             "A visitor sees the count before their own view, so a new badge shows 0. The first view"
             " creates the badge. Requests of GitHub's image proxy count too.",
-            of_svg=(SPARK,),
+            of_svg=(IMAGE_STYLE, SPARK),
+        ),
+        "POST /api/v1/views": Operation(
+            "countView",
+            "For scripts of any site, with `fetch` or `navigator.sendBeacon`. Each request counts"
+            " one view, unless the badge is frozen. It has no body. To read without counting, send"
+            " GET with `peek=1`.",
+            NUMBER_OPTIONS,
+            responses={200: success(COUNTED, example={"id": "a/b", "count": 41, "message": "41"})},
+            refusals=(ids.NotCountedError,),
         ),
         "GET /v1/api/views": always_drawn(
             "getViewsByOldPath", "", OPTIONS, JSON_BADGE, is_deprecated=True
@@ -296,6 +336,25 @@ NEW_SECRET = string(
     maxLength=SECRET_LENGTH,
     description="Returned this once, and only if the claim had no `digest`.",
 )
+MILESTONE_COUNT = integer(1, requests.MAX_COUNT)
+MILESTONE = record(
+    "Milestone",
+    {
+        "count": MILESTONE_COUNT,
+        "url": string(maxLength=urls.MAX_URL_CHARACTERS, description="The URL that gets a POST."),
+    },
+)
+OWN_MILESTONE = record(
+    "OwnedMilestone",
+    {
+        "count": MILESTONE_COUNT,
+        "url": {"type": "string"},
+        "reached": {
+            "oneOf": [MOMENT, {"type": "null"}],
+            "description": "The time at which the badge has reached it in its present life.",
+        },
+    },
+)
 CHANGE = record(
     "Change",
     {},
@@ -315,13 +374,22 @@ CHANGE = record(
         "rename": ID.reference(
             description=f"A new name. The old names stay valid, {finding.MAX_NAMES} in all."
         ),
+        "milestones": array(
+            MILESTONE,
+            reached.MAX_MILESTONES,
+            description="All milestones, each with another count; `[]` removes them. When the count"
+            " with the base reaches one, its URL gets one signed webhook, and another one only"
+            " after a reset. That happens when views are folded, minutes after they were taken. A"
+            " new milestone must be higher than the count. It needs `EVENTS=on` and"
+            " `WEBHOOK_SECRETS`.",
+        ),
     },
     description="At least one field, and `digest` alone; `reset` alone must be true.",
     anyOf=[
         {"required": ["digest"], "maxProperties": 1},
         *(
             {"required": [name], "properties": {"digest": False}}
-            for name in ("base", "frozen", "rename")
+            for name in ("base", "frozen", "rename", "milestones")
         ),
         {"required": ["reset"], "properties": {"reset": {"const": True}, "digest": False}},
     ],
@@ -348,6 +416,9 @@ OWNED = record(
             "type": "boolean",
             "description": "Whether the operator has given the badge to its owner.",
         },
+        "milestones": array(
+            OWN_MILESTONE, reached.MAX_MILESTONES, description="The milestones of this owner."
+        ),
     },
 )
 CHALLENGE = record(
@@ -399,7 +470,7 @@ def owner_operations(
             parameters,
             body=json_content(CHANGE, {"base": 1200}),
             responses={200: success(CHANGED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, errors.TakenError, ids.NotCountedError),
+            refusals=(*OF_SECRET, errors.TakenError, errors.ReachedError, ids.NotCountedError),
             security=SECRET,
         ),
         f"DELETE {path}": Operation(

@@ -113,19 +113,12 @@ def _date(other: str, given: str) -> date:
     raise ValueError(f"give {other}a day like 2026-11-21, from {EARLIEST} on, not {shown(given)}")
 
 
+_route = partial(Route, "GET", with_head=True, from_any_site=True)
 ROUTES = (
-    Route(
-        "GET",
-        "/api/v1/views/history",
-        get_history,
-        with_head=True,
-        options=OPTIONS,
-    ),
-    Route(
-        "GET",
+    _route("/api/v1/views/history", get_history, options=OPTIONS),
+    _route(
         "/api/v1/views/history.svg",
         get_history_svg,
-        with_head=True,
         on_failure=_draw_failure,
         options=(*OPTIONS, "color", "theme", "scale", "width", "height"),
     ),

@@ -111,6 +111,13 @@ def read(table: Table, badge_id: str, wanted: Wanted, now: Seconds) -> Views:
     return Views(count, min(of_period, count.views), start, tuple(by_day[day] for day in days))
 
 
+def number(views: Views, wanted: Wanted, options: Options) -> int:
+    """Return the number that a badge shows: of two numbers, that of all views."""
+    if wanted.show in {Show.TOTAL, Show.TODAY_TOTAL}:
+        return options.base + views.total.shown
+    return views.of_period
+
+
 def write(views: Views, wanted: Wanted, options: Options) -> str:
     """Return the message of a badge. A base counts only as a part of all views."""
     match wanted.show:
