@@ -119,7 +119,7 @@ def test_the_line_of_a_countdown_has_the_badge_of_an_event(
     status, _, body = server.request(f"/echoAtTime?{at}", "POST", "ho", headers)
     assert status in {200, 201}
     event = body.decode().split('"')[3]
-    visit.open("#kind=countdown")
+    visit.open("#kind=countdown&link=1")
     expect(visit.page.get_by_text("POST api/v1/events")).to_be_visible()
     expect(visit.page.get_by_role("button", name="Copy Markdown")).to_be_disabled()
     visit.field("The id of a scheduled event").fill("none")

@@ -57,6 +57,8 @@ def test_a_pasted_address_is_shortened_and_can_be_kept(visit: Visit) -> None:
     visit.field(NAME).press_sequentially("/wiki")
     visit.field(NAME).press("Tab")
     expect(visit.field(NAME)).to_have_value(f"{address}/wiki")
+    paste(visit, address)
+    expect(visit.page.locator("#hint")).to_be_visible()
     paste(visit, "other/name")
     expect(visit.field(NAME)).to_have_value("other/name")
     expect(visit.page.locator("#hint")).to_be_hidden()
