@@ -17,12 +17,13 @@ from chalicelib.events import description as events
 from chalicelib.http import description as shared
 from chalicelib.http import errors, guards
 from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
-from chalicelib.http.routing import Authentication, Route
+from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.version import VERSION
 from chalicelib.views import description as views
 from chalicelib.wallets import description as wallets
 
 SECTIONS = (*views.SECTIONS, *events.SECTIONS, *wallets.SECTIONS, *shared.SECTIONS)
+IGNORED = ", ".join(f"`{name}`" for name in (*guards.IGNORED_OPTIONS, f"{guards.IGNORED_PREFIX}*"))
 INFO = {
     "title": "vu-mi",
     "summary": "Live badges for Markdown: a view counter that never loses a view and never counts"
@@ -31,12 +32,16 @@ INFO = {
     " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for"
     ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
     "A path that is not described is 404 `not_found`, or 404 `switched_off` if it is one of events"
-    " or wallets and the operator has switched these off (`EVENTS=off`, `WALLETS=off`). A method"
+    " or wallets and the operator has switched these off (`EVENTS=off`, `WALLETS=off`). Paths of"
+    " other counters' badges are not described; they are answered if the operator names the"
+    " counters in `DROP_IN`. A method"
     " that is not described is 405 `method_not_allowed`, and `Allow` lists the methods. On AWS, API"
     ' Gateway itself refuses some requests, with `{"message"}` and no other header: 401 without a'
     " token, 403 for a token that is malformed or unknown, 413, 429 and 503. On one machine, the"
     " parser refuses malformed heads without a body.\n\n"
-    "A query has at most 100 parameters. On one machine, a head of more than 16 KiB is 431"
+    "A query has at most 100 parameters. One that the route does not have is refused by name, and a"
+    f" badge that refuses it counts no view. {IGNORED} are ignored everywhere, because they make"
+    " caches fetch a URL again. On one machine, a head of more than 16 KiB is 431"
     " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
     " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.\n\n"
     "One machine may limit each client address (an IPv6 address by its /64): new ids, claims and"
@@ -73,7 +78,7 @@ def text(routes: Iterable[Route]) -> str:
 def document(routes: Iterable[Route]) -> Json:
     """Return the document of the routes, without sections that have none of them.
 
-    Raises `ValueError` unless each route is described.
+    Raises `ValueError` unless each route is described with its options.
     """
     by_name = {f"{route.method} {route.path}": route for route in routes}
     sections = [one for one in SECTIONS if not by_name.keys().isdisjoint(one.operations)]
@@ -85,6 +90,7 @@ def document(routes: Iterable[Route]) -> Json:
     for section in sections:
         for name, operation in section.operations.items():
             route = by_name[name]
+            _check_options(route, operation)
             path = paths.setdefault(route.path, _path_item(route, section))
             path[route.method.lower()] = _operation(route, section, operation)
     return {
@@ -95,6 +101,13 @@ def document(routes: Iterable[Route]) -> Json:
         "paths": components.resolve(paths),
         "components": components.by_kind,
     }
+
+
+def _check_options(route: Route, operation: Operation) -> None:
+    described = [parameter.content["name"] for parameter in operation.parameters]
+    if sorted(described) != sorted(route.options or ()):
+        known = ", ".join(route.options or ()) or "none"
+        raise ValueError(f"{route.path} has the options {known}, not {', '.join(described)}")
 
 
 def _path_item(route: Route, section: Section) -> Json:
@@ -161,7 +174,7 @@ def _usual_refusals(
     yield shared.TOO_MANY_REQUESTS
     if operation.can_fail:
         yield from (shared.INTERNAL, shared.UNAVAILABLE)
-        if operation.body or operation.parameters:
+        if operation.body or route.options is not ANY_OPTIONS:
             yield errors.BadRequestError
     if operation.body:
         yield shared.TOO_LARGE

@@ -29,6 +29,17 @@ QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
 """Longer numbers are slow to parse, and no setting needs them."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
+COUNTERS = (
+    "komarev",
+    "hits.sh",
+    "dwyl",
+    "visitor-badge",
+    "moe-counter",
+    "hit-counter",
+    "seeyoufarm",
+    "hitscounter",
+)
+"""The other counters whose URLs can be answered here."""
 
 Form: TypeAlias = Literal["text", "number", "switch", "list", "numbers", "queues"]
 """The form of a setting in a file: a string, an integer, a boolean, a list or a table."""
@@ -161,6 +172,15 @@ def _parse_url(name: str, text: str) -> str:
             f" not {text!r}"
         )
     return f"{text.rstrip('/')}/" if text else ""
+
+
+def _parse_counters(name: str, text: str) -> tuple[str, ...]:
+    for part in parts_of(text):
+        if part not in COUNTERS:
+            raise SettingsError(
+                f"{name} must be some of {', '.join(COUNTERS)}, separated by commas, not {part!r}"
+            )
+    return parse_list(name, text)
 
 
 def _parse_digests(name: str, text: str) -> frozenset[str]:
@@ -304,6 +324,15 @@ class Settings:
         "`PATTERN=URL`, or `off`",
         "where the proofs of owners are looked for: [the patterns](docs/ownership.md#where-proofs-"
         "are-looked-for); without one, on GitHub, on GitLab and on the hosts of URLs",
+    ).declare()
+    drop_in: tuple[str, ...] = Setting(
+        "DROP_IN",
+        "",
+        _parse_counters,
+        "list",
+        ", ".join(f"`{counter}`" for counter in COUNTERS),
+        "the other counters whose URLs are answered here, so that a badge moves by a change of its"
+        " host name alone: [their URLs](docs/moving-here.md#a-change-of-the-host-name-alone)",
     ).declare()
     hsts_seconds: WholeSeconds = number(
         "HSTS_SECONDS",

@@ -37,6 +37,7 @@ def pictures() -> dict[str, str]:
         "flat.svg": draw(Badge("views", count, logo="github")),
         "for-the-badge.svg": draw(green),
         "logos.svg": _arrange(_logos()),
+        "sparklines.svg": _arrange(_sparklines()),
         "history.svg": chart.draw(_history(), chart.Look()),
     }
 
@@ -52,6 +53,28 @@ def _logos() -> list[list[Badge]]:
         [
             Badge("views", "1,234", style="for-the-badge", logo="git", logo_color="gold"),
             Badge("views", "1,234", style="for-the-badge", logo=own),
+        ],
+    ]
+
+
+def _sparklines() -> list[list[Badge]]:
+    """Return rows of badges with sparklines: in each style, and in other colours and lengths."""
+    month = tuple(bucket.views for bucket in _history().buckets)
+    quarter = tuple(
+        views + 40 * (place // DAYS) for place, views in enumerate(month[:15] * (3 * DAYS // 15))
+    )
+    low, high = ("flat", "flat-square", "plastic", "social"), "for-the-badge"
+    return [
+        [Badge("views", "1,234", style=style, spark=month) for style in low],
+        [Badge("views", "1,234", style=high, spark=month)],
+        [
+            Badge("views", "12 today · 3,456", color, spark=month)
+            for color in ("brightgreen", "yellow", "white", "black")
+        ],
+        [
+            Badge("views", "1,234", spark=month[-7:]),
+            Badge("views", "1,234", spark=quarter),
+            Badge("views", "0", spark=(0,) * DAYS),
         ],
     ]
 

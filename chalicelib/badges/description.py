@@ -124,12 +124,19 @@ IMAGE = _response("Picture", "An image, for an error too.", IMAGE_HEADERS, {"ima
 
 
 def badge_operations(
-    path: str, name: str, parameters: tuple[Component, ...], description: str
+    path: str,
+    name: str,
+    parameters: tuple[Component, ...],
+    description: str,
+    of_svg: tuple[Component, ...] = (),
 ) -> dict[str, Operation]:
-    """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`."""
+    """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`.
+
+    `of_svg` are the parameters that only the SVG has.
+    """
     return {
         f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
-        f"GET {path}.svg": always_drawn(f"{name}Svg", description, parameters),
+        f"GET {path}.svg": always_drawn(f"{name}Svg", description, (*parameters, *of_svg)),
     }
 
 

@@ -18,6 +18,8 @@ else:
     colors = lazy("chalicelib.badges.colors")
     own_logo = lazy("chalicelib.badges.own_logo")
 
+LOOK = ("label", "color", "labelColor", "style", "logo", "logoColor")
+"""The options of every badge."""
 FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 MAX_LABEL = 100
@@ -47,8 +49,11 @@ class Options:
     base: int = 0
 
     def message(self, count: int) -> str:
-        """Return a count as it is shown: 1234, 1,234 or 1.2k."""
-        count += self.base
+        """Return the text of a count and the base."""
+        return self.write(count + self.base)
+
+    def write(self, count: int) -> str:
+        """Return a number as it is shown: 1234, 1,234 or 1.2k."""
         if self.format == "comma":
             return f"{count:,}"
         return short(count) if self.format == "short" else str(count)

@@ -48,6 +48,7 @@ def handle(route: Route, request: Request, resources: Resources) -> Response:
         guards.check_feature(route, resources)
         guards.check_site(route, request)
         authorization.check(route.authentication, request)
+        guards.check_options(route, request)
         response = route.handler(request, resources)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
         response = route.on_failure(failure, request)

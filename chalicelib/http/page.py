@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -101,4 +101,4 @@ def _hash(page: str, element: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}"
 
 
-ROUTES = (Route("GET", "/", get_page, with_head=True),)
+ROUTES = (Route("GET", "/", get_page, with_head=True, options=ANY_OPTIONS),)

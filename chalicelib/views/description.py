@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from chalicelib.badges import options
+from chalicelib.badges import options, spark
 from chalicelib.badges.description import (
     A_COLOR,
     BASE,
@@ -17,7 +17,6 @@ from chalicelib.badges.description import (
     options_of,
 )
 from chalicelib.http.description import MOMENT
-from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
     Component,
     Json,
@@ -38,10 +37,11 @@ from chalicelib.http.openapi import (
     success,
 )
 from chalicelib.settings import DIGEST
-from chalicelib.views import history_routes, ids, page_routes, routes
+from chalicelib.views import history_routes, ids, page_routes, periods, routes
 from chalicelib.views.chart import Look
 from chalicelib.views.history import By
 from chalicelib.views.owners import claiming, errors, finding, places, proving
+from chalicelib.views.periods import Show
 from chalicelib.views.summary import HOURS_OF_DAY
 
 ID_CHARACTERS = re.compile(
@@ -79,6 +79,25 @@ OPTIONS = (
     query_parameter(
         "base", BASE.reference(default=DEFAULTS.base), "Added to the shown count.", example=1200
     ),
+    query_parameter(
+        "show",
+        enum(Show, default=Show.TOTAL),
+        "All views, or those since the start of this day, week (from Monday), month or year, which"
+        " the label names if none is given. A base counts only as a part of all views.",
+    ),
+    query_parameter(
+        "tz",
+        string(periods.OFFSET, default="0"),
+        "The hours from UTC at which a day begins, for `show` and `spark`.",
+        example="-05:00",
+    ),
+)
+SPARK = query_parameter(
+    "spark",
+    integer(spark.DAYS[0], spark.DAYS[-1]),
+    "The number of days, up to today, of which the message has a line. Left out, with the reason in"
+    " `<desc>`, if the badge would have more than 4,096 bytes.",
+    example=30,
 )
 BADGE = Section(
     "badge",
@@ -91,6 +110,7 @@ BADGE = Section(
             OPTIONS,
             "A visitor sees the count before their own view, so a new badge shows 0. The first view"
             " creates the badge. Requests of GitHub's image proxy count too.",
+            of_svg=(SPARK,),
         ),
         "GET /v1/api/views": always_drawn(
             "getViewsByOldPath", "", OPTIONS, JSON_BADGE, is_deprecated=True
@@ -321,14 +341,13 @@ def owner_operations(
     path: str, form: str = "", parameters: Sequence[Component] = ()
 ) -> dict[str, Operation]:
     """Return the operations of a badge whose id is in the path or in the `parameters`."""
-    bad_id = () if parameters else (BadRequestError,)
     return {
         f"GET {path}": Operation(
             f"getBadge{form}",
             "An operator's token is good too.",
             parameters,
             responses={200: success(OWNED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, *bad_id),
+            refusals=OF_SECRET,
             security=SECRET,
         ),
         f"PATCH {path}": Operation(
@@ -347,7 +366,7 @@ def owner_operations(
             " until somebody else claims the id.",
             parameters,
             responses={204: success()},
-            refusals=(*OF_SECRET, *bad_id),
+            refusals=OF_SECRET,
             security=SECRET,
         ),
     }

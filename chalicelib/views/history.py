@@ -13,7 +13,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
-from chalicelib.views.counting import MAX_LIVE, first_live
+from chalicelib.views.counting import MAX_LIVE, Count, first_live
 from chalicelib.views.summary import HOURS_OF_DAY, Day, Summary
 from chalicelib.views.view import earliest, latest, milliseconds
 
@@ -120,6 +120,37 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
     }
 
 
+def find_latest(count: Count, now: Seconds) -> datetime:
+    """Return the present time, or the time of a later view by the clock of another machine."""
+    today = count.summary.today
+    hours = [_start_of(today).replace(hour=max(today.hours))] if today.views else []
+    live = [_to_datetime(milliseconds(ulid)) for ulid in count.newest[:1]]
+    return max([datetime.fromtimestamp(now, UTC), *hours, *live])
+
+
+def count_by_hour(
+    table: Table, count: Count, first: datetime, latest: datetime
+) -> Counter[datetime]:
+    """Return the views of each hour since a day's start at `first`, up to `latest`.
+
+    `count` must have the current day of its summary. It was read before the finished days, so no
+    view is missing or there twice. Live views that are all of the day of `latest`, in the time zone
+    of `latest`, are in its hour. Raises `StorageError`.
+    """
+    counted = _count_by_bucket(table, count.summary, first.astimezone(UTC), By.HOUR)
+    live = _find_live(table, count, latest)
+    return Counter({hour: views for hour, views in (counted + live).items() if hour >= first})
+
+
+def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
+    day = latest.replace(hour=0, minute=0, second=0, microsecond=0)
+    if _to_datetime(count.summary.watermark) >= day:
+        return Counter({By.HOUR.start(latest): count.live})
+    if count.live == len(count.newest):
+        return Counter(By.HOUR.start(_to_datetime(milliseconds(ulid))) for ulid in count.newest)
+    return _count_live(table, count.summary, By.HOUR)
+
+
 def is_finished(day: Item, summary: Summary) -> bool:
     """Return whether the item of a day is of this life of the badge, and before its `today`."""
     is_earlier = text(day, "SK") < keys.DAY + summary.today.day
@@ -156,7 +187,7 @@ def _count_by_bucket(table: Table, summary: Summary, first: datetime, by: By) ->
 def _read_finished(table: Table, summary: Summary, first: datetime, limit: int) -> list[Day]:
     """Return the finished days since a time, which are those before the summary's `today`."""
     since = By.DAY.label(first)
-    if since > summary.today.day:
+    if since >= summary.today.day:
         return []
     items = table.query(
         keys.partition(summary.badge_id),

@@ -83,12 +83,19 @@ def _by(given: str) -> history.By:
 
 
 ROUTES = (
-    Route("GET", "/api/v1/views/history", get_history, with_head=True),
+    Route(
+        "GET",
+        "/api/v1/views/history",
+        get_history,
+        with_head=True,
+        options=("id", "days", "by"),
+    ),
     Route(
         "GET",
         "/api/v1/views/history.svg",
         get_history_svg,
         with_head=True,
         on_failure=_draw_failure,
+        options=("id", "days", "color", "width", "height"),
     ),
 )

@@ -78,6 +78,6 @@ def _days_of_year(now: Seconds) -> int:
 
 
 ROUTES = (
-    Route("GET", "/s", get_badge_page, with_head=True),
-    Route("GET", "/s.png", get_badge_picture, with_head=True),
+    Route("GET", "/s", get_badge_page, with_head=True, options=("id", "days")),
+    Route("GET", "/s.png", get_badge_picture, with_head=True, options=("id",)),
 )

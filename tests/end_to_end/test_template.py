@@ -397,7 +397,7 @@ IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
 PUBLIC_URL = {
     "PUBLIC_URL": {"Fn::If": ["HasDomain", {"Fn::Sub": "https://${DomainName}/${BasePath}"}, ""]}
 }
-PROOFS = {"PROOFS": {"Ref": "Proofs"}}
+PROOFS = {"PROOFS": {"Ref": "Proofs"}, "DROP_IN": {"Ref": "DropIn"}}
 TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
 SWITCHES = {"EVENTS": {"Ref": "Events"}, "WALLETS": {"Ref": "Wallets"}}

@@ -24,7 +24,7 @@ from chalicelib.events import event, requests, serializers
 from chalicelib.http.description import NO_CONTROL_CHARACTERS
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ClientError, MethodNotAllowedError
-from chalicelib.http.guards import SwitchedOffError
+from chalicelib.http.guards import IGNORED_OPTIONS, IGNORED_PREFIX, SwitchedOffError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.openapi import Component
 from chalicelib.http.query import check_characters
@@ -250,8 +250,8 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
         ("deleteBadgeByQuery", "204 400 401 403 404 429 500 503"),
         ("makeEvent", "200 201 400 401 403 409 413 429 500 503"),
         ("echoAtTime", "200 201 400 401 403 409 413 415 429 500 503"),
-        ("getEvent", "200 401 403 404 429 500 503"),
-        ("cancelEvent", "200 401 403 404 409 429 500 503"),
+        ("getEvent", "200 400 401 403 404 429 500 503"),
+        ("cancelEvent", "200 400 401 403 404 409 429 500 503"),
         ("depositMoney", "204 400 401 403 404 409 413 422 429 500 503"),
         ("transferMoney", "204 400 401 403 404 409 413 422 429 500 503"),
     ],
@@ -300,11 +300,24 @@ def subclasses(kind: type[ClientError]) -> Iterator[type[ClientError]]:
             yield from subclasses(derived)
 
 
+def test_every_option_of_a_route_is_described_and_no_other() -> None:
+    first = TABLE.routes[0]
+    for other in ((*(first.options or ()), "new"), (first.options or ())[1:]):
+        with pytest.raises(ValueError, match="/api/v1/views has the options"):
+            description.document((replace(first, options=other), *TABLE.routes[1:]))
+
+
+def test_the_parameters_that_every_route_ignores_are_described() -> None:
+    for name in (*IGNORED_OPTIONS, f"{IGNORED_PREFIX}*"):
+        assert f"`{name}`" in DOCUMENT["info"]["description"]
+
+
 @pytest.mark.parametrize("name", ["getViews", "getViewsByOldPath", "getViewsSvg"])
 def test_a_badge_has_every_option(name: str) -> None:
     names = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
     fields = {*options.Options.__dataclass_fields__} - {"label_color", "logo_color"}
-    assert names == {"id", "labelColor", "logoColor", *fields}
+    of_svg = {"spark"} if name == "getViewsSvg" else set()
+    assert names == {"id", "labelColor", "logoColor", *fields, "show", "tz", *of_svg}
 
 
 def test_requests_have_the_fields_of_the_code() -> None:

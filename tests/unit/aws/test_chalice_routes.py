@@ -18,7 +18,7 @@ from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
-from chalicelib.http.routing import Authentication, Route, RouteTable
+from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.resources import Resources
 from simulation import aws_events as events
 from simulation.memory_table import MemoryTable
@@ -50,8 +50,8 @@ def recorder() -> Recorder:
 def app(recorder: Recorder) -> Iterator[Chalice]:
     app = Chalice("test", configure_logs=False)
     routes = (
-        Route("GET", "/names/{name}/of/{other}", recorder, with_head=True),
-        Route("POST", "/names", recorder),
+        Route("GET", "/names/{name}/of/{other}", recorder, with_head=True, options=ANY_OPTIONS),
+        Route("POST", "/names", recorder, options=ANY_OPTIONS),
         Route("GET", "/tokens", recorder, Authentication.TOKEN),
         Route("GET", "/users", recorder, Authentication.USER),
         Route("GET", "/operators", recorder, Authentication.OPERATOR),

@@ -14,6 +14,7 @@ from chalicelib.aws import api_handler, get_views, http_api, resources
 from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request, Role
+from chalicelib.settings import Settings
 from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_events import http_api_event as event
 from simulation.memory_table import MemoryTable
@@ -288,3 +289,21 @@ def test_the_page_of_a_badge_has_the_url_of_the_domain() -> None:
     headers = {"Host": "badges.example.com", "X-Forwarded-Proto": "https"}
     answer = get_views.handler(event("/s", rawQueryString="id=a%2Fb", headers=headers), None)
     assert 'content="https://badges.example.com/s?id=a%2Fb"' in answer["body"]
+
+
+def test_the_api_handler_answers_urls_of_other_counters_if_the_setting_names_them(
+    queue: FakeQueue,
+) -> None:
+    made = event("/get/@demo", rawQueryString="theme=asoul")
+    assert refusal(api_handler.handler(made, None)) == (404, "not_found")
+    settings = Settings(drop_in=("moe-counter",))
+    resources.use(GivenResources(MemoryTable(), ViewMessages(queue), settings=settings))
+    answer = api_handler.handler(made, None)
+    assert (answer["statusCode"], len(queue.bodies)) == (200, 1)
+    assert answer["headers"]["Content-Type"] == "image/svg+xml;charset=utf-8"
+
+
+def test_a_wrong_setting_leaves_other_paths_without_a_route(queue: FakeQueue) -> None:
+    del queue
+    resources.use(AwsResources({"DROP_IN": "nobody"}))
+    assert refusal(api_handler.handler(event("/get/@demo"), None)) == (404, "not_found")

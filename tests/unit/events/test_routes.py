@@ -387,7 +387,7 @@ def test_the_id_of_an_echo_is_the_sha_1_of_time_and_text(
     assert len(ask("GET", EVENTS).body["events"]) == 1
 
 
-@pytest.mark.parametrize("query", ["", "?other=1", f"?ts={NOON:.0f}"])
+@pytest.mark.parametrize("query", ["", "?t=1", f"?ts={NOON:.0f}"])
 def test_without_a_time_an_echo_is_due_now(resources: GivenResources, ask: Ask, query: str) -> None:
     name = echo(ask, b"hello", query).body["id"]
     assert sent(resources) == [message(name)]

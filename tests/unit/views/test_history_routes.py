@@ -260,7 +260,7 @@ def test_a_chart_has_the_requested_days_size_and_colour(world: World) -> None:
     assert root.findtext(f"{SVG}title") == "3 views in 7 days"
     assert (root.attrib["width"], root.attrib["height"]) == ("200", "80")
     assert "#dd4343" in answer.text
-    usual = drawn(world.ask(CHART, id="a/b", by="hour"))
+    usual = drawn(world.ask(CHART, id="a/b"))
     assert (usual.attrib["width"], usual.attrib["height"]) == ("600", "150")
     assert usual.findtext(f"{SVG}title") == "3 views in 30 days"
 

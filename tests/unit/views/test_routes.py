@@ -186,6 +186,21 @@ def test_an_id_that_the_operator_does_not_count_has_a_badge_that_says_so(
     assert queue_of(resources).bodies == []
 
 
+@pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views", "/api/v1/views.svg"])
+def test_a_badge_with_an_unknown_option_says_so_and_counts_nothing(
+    resources: GivenResources, path: str
+) -> None:
+    answer = http_requests.ask(resources, "GET", f"{path}?id={BADGE}&colour=red")
+    assert answer.status == 200
+    assert "unknown option 'colour': did you mean color" in answer.text
+    assert queue_of(resources).bodies == []
+
+
+def test_a_parameter_against_caches_counts_as_usual(resources: GivenResources) -> None:
+    assert ask(resources, query="&t=1790000000&utm_source=readme") == "0"
+    assert view_in_queue(resources).badge_id == BADGE
+
+
 def test_an_id_that_the_operator_lists_is_counted(resources: GivenResources) -> None:
     resources.settings = Settings(ids=("owner/*", BADGE))
     assert ask(resources) == "0"
