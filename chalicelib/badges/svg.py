@@ -21,7 +21,7 @@ MAX_CACHED = 1_000
 """Images that are kept: many badges show the same count in the same style."""
 NO_SUCH_LOGO = "it is not one of the included logos"
 NO_ROOM = f"the badge would have more than {MAX_BYTES} bytes"
-NO_SPARK = f"<desc>Without the sparkline: {NO_ROOM}.</desc>"
+NO_SPARK = f"Without the sparkline: {NO_ROOM}."
 LABEL_COLOR = "#555555"
 DEFAULT_STYLE = "flat"
 REMOVED_CATEGORIES = {"Cc", "Cs"}
@@ -48,7 +48,8 @@ def _draw_with_logo(badge: Badge, description: str = "") -> str:
     drawn = _write_document(badge, logo, description) if logo else ""
     if drawn and _fits(drawn):
         return drawn
-    return _write_document(badge, None, _describe(badge.logo, NO_ROOM if drawn else ""))
+    left_out = _describe(badge.logo, NO_ROOM if drawn else "")
+    return _write_document(badge, None, f"{description} {left_out}".lstrip())
 
 
 def _fits(drawn: str) -> bool:
@@ -58,22 +59,23 @@ def _fits(drawn: str) -> bool:
 def _describe(logo: str | Logo, reason: str) -> str:
     """Describe why a logo is left out: for a reason, or because there is none of its name."""
     if not isinstance(logo, str):
-        return f"<desc>Without your logo: {reason}.</desc>"
+        return f"Without your logo: {reason}."
     licence = logos.find_refused_licence(logo)
     unknown = f"its licence ({licence}) limits its use" if licence else NO_SUCH_LOGO
-    return f"<desc>Without the logo {escape(_normalize(logo))}: {reason or unknown}.</desc>"
+    return f"Without the logo {escape(_normalize(logo))}: {reason or unknown}."
 
 
 def _write_document(badge: Badge, logo: Logo | None, description: str = "") -> str:
     drawing = _make_drawing(badge, logo)
     picture = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
     width, height = number(picture.width), picture.height
+    reason = f"<desc>{description}</desc>" if description else ""
     name = ": ".join(filter(None, (drawing.label, drawing.message)))
     name = escape(f"{name}; {spark.describe(badge.spark)}" if badge.spark else name)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'
-        f"<title>{name}</title>{description}{picture.content}</svg>"
+        f"<title>{name}</title>{reason}{picture.content}</svg>"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from chalicelib.http import errors
 from chalicelib.http.errors import NotFoundError
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
 from chalicelib.views import routes
@@ -41,4 +41,4 @@ def _is_json(request: Request) -> bool:
     return request.path.endswith(JSON)
 
 
-ROUTE = Route("GET", "/{path+}", get_drop_in, with_head=True, on_failure=_fail)
+ROUTE = Route("GET", "/{path+}", get_drop_in, with_head=True, on_failure=_fail, options=ANY_OPTIONS)

@@ -216,6 +216,13 @@ def test_a_view_that_is_later_than_the_clock_begins_the_next_period(table: Table
     assert of_period(table, Show.TODAY, timezone(timedelta(hours=-9))) == 1
 
 
+def test_a_folded_view_that_is_later_than_the_clock_keeps_its_period() -> None:
+    """At 23:00 UTC it is the next day two hours east."""
+    table, east = MemoryTable(), timezone(timedelta(hours=2))
+    counted(table, {"2026-11-21": {"h20": 5, "h23": 1}})
+    assert of_period(table, Show.TODAY, east, NOW.replace(hour=21)) == 1
+
+
 def test_the_days_of_a_sparkline_end_today(table: Table) -> None:
     put_views(table, milliseconds(NOW))
     assert read(table, Wanted(days=7)).days == (0, 8, 0, 0, 0, 0, 17)
@@ -258,6 +265,16 @@ def test_a_period_needs_one_more_query_and_today_in_utc_none(wanted: Wanted, rea
     table.reads = 0
     read(table, wanted)
     assert table.reads == reads
+
+
+def test_many_live_views_of_today_need_no_query_more_than_the_total() -> None:
+    table = MeteredTable()
+    day = {"day": "2026-11-21", "h00": 16}
+    put_summary(table, count=16, today=day, watermark=milliseconds(NOW) - 1)
+    put_views(table, *[milliseconds(NOW)] * 300)
+    assert read(table, Wanted(Show.TODAY, days=7)).days[-1] == 316
+    queries, table.reads = table.reads, 0
+    assert (read(table, Wanted()).total.views, table.reads) == (316, queries - 1)
 
 
 @pytest.mark.parametrize(("show", "live"), [(Show.TODAY, 200), (Show.WEEK, 500)])
