@@ -32,7 +32,7 @@ OTHERS = sorted({*BY_NAME} - {*READS, f"POST {VIEWS}"})
 
 
 def answer(route: Route, **query: list[str]) -> Answer:
-    request = Request(route.method, route.path, query=query, headers={"origin": SITE})
+    request = Request(route.method, route.path, query=query, headers={"origin": SITE, "host": "me"})
     return Answer(handle(route, request, GivenResources(MemoryTable())))
 
 

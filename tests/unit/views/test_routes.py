@@ -12,6 +12,7 @@ from chalicelib import telemetry
 from chalicelib.limits import Action
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.view import View
@@ -249,9 +250,9 @@ def test_a_view_is_taken_if_the_days_of_a_period_cannot_be_read(
 
 def put_period(table: Table) -> None:
     """Put views of yesterday and today, and a base."""
-    yesterday = {"PK": f"USER#{BADGE}", "SK": "DAY#2026-03-13", "views": 3, "h23": 3}
+    yesterday: Item = {"PK": f"USER#{BADGE}", "SK": "DAY#2026-03-13", "views": 3, "h23": 3}
     table.put_all([yesterday])
-    today = {"day": "2026-03-14", "h01": 4}
+    today: dict[str, Value] = {"day": "2026-03-14", "h01": 4}
     put_summary(table, count=7, base=1_000, today=today, watermark=AT_NOON - 1_000)
     put_views(table, AT_NOON - 500)
 
