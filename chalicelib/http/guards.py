@@ -25,8 +25,11 @@ else:
 
 OWN_SITE = {"same-origin", "none"}
 """Values of `Sec-Fetch-Site`: a page of this server, or the user's own act, such as a bookmark."""
-IGNORED_OPTIONS = ("_", "t", "v", "cb", "cacheSeconds")
-"""Parameters that people append to a URL so that a cache fetches it again; they do nothing."""
+IGNORED_OPTIONS = ("_", "t", "v", "cb", "cacheSeconds", "fbclid")
+"""Parameters that people append to a URL so that a cache fetches it again, or Facebook to any link.
+
+They do nothing.
+"""
 LONGEST_OPTION = 20
 """Characters of a wrong name that are compared with the options."""
 IGNORED_PREFIX = "utm_"

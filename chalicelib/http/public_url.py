@@ -27,7 +27,7 @@ def root(request: Request, settings: Settings) -> str:
     """
     if settings.public_url:
         return settings.public_url
-    host = request.headers.get("host", "")
+    host = request.headers.get("host", "localhost")
     if HOST.fullmatch(host) is None:
         raise BadRequestError(
             "the header Host must be a name or an address, with or without a port"

@@ -7,7 +7,6 @@ to nothing but this server.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
 from functools import cache
 from html import escape
 from pathlib import Path
@@ -16,8 +15,10 @@ from urllib.parse import quote
 
 from chalicelib.views import preview
 from chalicelib.views.history import History
+from chalicelib.views.periods import Show
 
 FILE = Path(__file__).with_name("badge_page.html")
+PERIODS = (Show.TODAY, Show.WEEK, Show.MONTH, Show.YEAR)
 SPANS = (7, 30, 90, 365)
 """The days of a chart that the page links to."""
 FROZEN = '<p class="soft note">This badge is frozen: it takes no views.</p>'
@@ -81,18 +82,12 @@ class BadgePage:
         return "view" if self.count == 1 else "views"
 
     def _periods(self) -> dict[str, int]:
-        today = self.history.buckets[-1].start.date()
-        starts = {
-            "today": today,
-            "week": today - timedelta(days=today.weekday()),
-            "month": today.replace(day=1),
-            "year": today.replace(month=1, day=1),
-        }
-        return {name: self._sum_since(start) for name, start in starts.items()}
-
-    def _sum_since(self, start: date) -> int:
         days = self.history.buckets
-        return sum(day.views for day in days if day.start.date() >= start)
+        starts = {period.value: period.start(days[-1].start) for period in PERIODS}
+        return {
+            name: sum(day.views for day in days if day.start >= start)
+            for name, start in starts.items()
+        }
 
     def _summarize(self) -> str:
         periods = self._periods()

@@ -562,6 +562,8 @@ def ask_on_every_path(aws: Aws) -> None:
         assert aws.ask("/api/v1/views.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history", method, id="a")["total"] > 0
+        assert aws.ask("/s", method, id="a").startswith("<!doctype html>")
+        assert aws.ask("/s.png", method, id="a")
     aws.sqs.delete_queue(QueueUrl=aws.urls[QUEUE])
     assert (aws.ask(id="a"), aws.ask(id="a"), aws.ask(id="new")) == ("33", "34", "0")
     assert (aws.ask(id="hot"), aws.ask(id="hot")) == ("1", "2")

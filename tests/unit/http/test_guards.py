@@ -196,7 +196,8 @@ def test_known_options_are_left_to_the_route(raw: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", ["_=1", "t=1", "v=1", "cb=1", "cacheSeconds=60", "utm_source=a&utm_=b", "t=1&t=2"]
+    "raw",
+    ["_=1", "t=1", "v=1", "cb=1", "cacheSeconds=60", "fbclid=a", "utm_source=a&utm_=b", "t=1&t=2"],
 )
 def test_parameters_against_caches_are_ignored(raw: str) -> None:
     assert ask_with(raw).status == ask_with(raw, "/tokenless").status == 204

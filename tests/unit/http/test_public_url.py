@@ -32,6 +32,11 @@ def test_another_host_is_refused(host: str) -> None:
         of(host=host)
 
 
+def test_a_request_without_a_host_is_for_this_machine() -> None:
+    """HTTP/1.0 needs no such header."""
+    assert of() == "http://localhost/"
+
+
 def test_the_operators_url_comes_first() -> None:
     assert of("https://a.example/", host="b.example") == "https://a.example/"
 

@@ -332,7 +332,7 @@ def test_the_lines_name_the_public_url(
     assert page.lines[0].startswith(f"[![views]({root}api/v1/views.svg?id=a%2Fb)](")
 
 
-@pytest.mark.parametrize("host", ['"><script>', "a b", "a/b", "a@b", "a:b", ""])
+@pytest.mark.parametrize("host", ['"><script>', "a b", "a/b", "a@b", "a:b"])
 def test_a_malformed_host_is_refused(world: World, host: str) -> None:
     assert world.ask(headers={"host": host}).refusal == (400, "bad_request")
 
