@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import parse
+from chalicelib.badges.options import LOOK, parse
 from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError, NotFoundError
@@ -127,23 +127,27 @@ _route = partial(Route, feature=Feature.EVENTS)
 ROUTES = (
     _route("POST", "/timers", post_timer, OPERATOR),
     _route("GET", "/timers/{timer_id}", get_timer, OPERATOR),
-    _route("GET", "/api/v1/events", get_events, OPERATOR),
+    _route("GET", "/api/v1/events", get_events, OPERATOR, options=("status", "cursor")),
     _route("POST", "/api/v1/events", post_event, OPERATOR),
     _route("GET", "/api/v1/events/{event_id}", get_event, OPERATOR),
     _route("DELETE", "/api/v1/events/{event_id}", delete_event, OPERATOR),
-    _route("POST", "/echoAtTime", post_echo, OPERATOR),
+    _route("POST", "/echoAtTime", post_echo, OPERATOR, options=("ts",)),
     _route(
         "GET",
         "/api/v1/events/{event_id}/badge",
         get_badge,
         with_head=True,
+        from_any_site=True,
         on_failure=json_failure(_draw_failure),
+        options=LOOK,
     ),
     _route(
         "GET",
         "/api/v1/events/{event_id}/badge.svg",
         get_badge_svg,
         with_head=True,
+        from_any_site=True,
         on_failure=svg_failure(_draw_failure),
+        options=LOOK,
     ),
 )

@@ -194,8 +194,8 @@ def _secret(request: Request) -> str:
 ROUTES = (
     Route("POST", "/api/v1/badges", post_badge),
     *(
-        Route(method, path, handler)
-        for path in ("/api/v1/badges", "/api/v1/badges/{badge_id}")
+        Route(method, path, handler, options=options)
+        for path, options in (("/api/v1/badges", ("id",)), ("/api/v1/badges/{badge_id}", ()))
         for method, handler in (
             ("GET", get_badge),
             ("PATCH", patch_badge),

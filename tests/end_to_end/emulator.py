@@ -23,8 +23,10 @@ from simulation.environment import free_port
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
-THESE_PROGRAMS = (f"DEPLOYING={BIN}", f"AWS={BIN / 'aws'}", "--assume-old=.venv/deploy.stamp")
+THESE_PROGRAMS = (f"DEPLOYING={BIN}", f"AWS={BIN / 'aws'}")
 """Arguments of make: the environment of the tests has all that a deployment needs."""
+INSTALLED = Path(".venv") / "deploy.stamp"
+"""The file that tells make, also a make that make calls, to install nothing."""
 EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
 DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile")
 """The files that the targets need; the copy leaves out the project's own stages."""
@@ -158,6 +160,8 @@ def _copy(folder: Path) -> Path:
         else:
             shutil.copy2(source, folder / source.name)
     _leave_out_expressions(folder / ".chalice" / "resources.yaml")
+    (folder / INSTALLED).parent.mkdir()
+    (folder / INSTALLED).touch()
     return folder
 
 

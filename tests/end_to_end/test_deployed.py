@@ -143,7 +143,7 @@ def test_the_api_answers_every_path_in_the_form_of_our_errors_but_not_the_author
 
     status, body = refusal("/nowhere")
     assert (status, body["error"]["code"]) == (404, "not_found")
-    status, body = refusal("/api/v1/views", "POST")
+    status, body = refusal("/api/v1/views", "PUT")
     assert (status, body["error"]["code"]) == (405, "method_not_allowed")
     assert refusal(EVENTS) == (401, {"message": "Unauthorized"})
     assert refusal(EVENTS, "GET", "too-short") == (403, {"message": "Forbidden"})
@@ -163,10 +163,10 @@ def test_a_token_that_the_command_creates_opens_the_routes_of_its_holder(aws: Em
         made = aws.make("token", STAGE="prod", DO=f"create --name {name} {user}")
         [token] = re.findall(rf"^Token {name}, shown only once: (\S+)$", made, re.MULTILINE)
         opened[name] = aws.ask(events_url(aws, "/none"), "GET", token)[0]
-        assert f"  {name}  " in aws.make("token", STAGE="prod")
-        assert "revoked: " in aws.make("token", STAGE="prod", DO=f"revoke {name}")
-        assert f"  {name}  " not in aws.make("token", STAGE="prod")
     assert opened == {"ci": 404, "eva": 403}
+    assert "revoked: " in aws.make("token", STAGE="prod", DO="revoke ci")
+    listed = aws.make("token", STAGE="prod")
+    assert ("  ci  " in listed, "  eva  " in listed) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,6 @@ def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -
     assert aws.get(api, "/api/v1/views?id=lost")["message"] == "3"
     until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
     assert "folded 3 views of 3 badges" in aws.make("fold", STAGE="prod")
-    assert "folded 0 views" in aws.make("fold", STAGE="prod")
     assert count(aws, table, "lost") == 3
     assert aws.get(api, "/api/v1/views?id=lost&peek=1")["message"] == "4"
 

@@ -271,7 +271,8 @@ def test_a_countdown_badge_needs_no_token(server: Server) -> None:
     assert json.loads(server.request(path)[2])["message"] == "cancelled"
     fired = accept(server, delay=0, target={"log": True})
     done(server, fired)
-    assert json.loads(server.request(f"/api/v1/events/{fired}/badge")[2])["message"] == "fired"
+    badge = json.loads(server.request(f"/api/v1/events/{fired}/badge")[2])
+    assert badge["message"] == "\u2713 fired"
 
 
 def test_events_are_listed_by_status(server: Server) -> None:

@@ -245,6 +245,24 @@ NOBODY_LISTENS = "https://127.0.0.1:9/"
 """The port of the discard protocol, which no machine serves any more."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The rights and the keys that each function uses, and the API routes that were called."""
+
+    rights: dict[str, set[Right]] = field(
+        default_factory=lambda: {name: set() for name in FUNCTIONS}
+    )
+    keys: dict[str, set[Keys]] = field(default_factory=lambda: {name: set() for name in FUNCTIONS})
+    routes: set[tuple[str, str]] = field(default_factory=set)
+
+    def add(self, other: Asked) -> None:
+        """Add what the functions use on other paths."""
+        for name in FUNCTIONS:
+            self.rights[name].update(other.rights[name])
+            self.keys[name].update(other.keys[name])
+        self.routes.update(other.routes)
+
+
 @dataclass
 class Aws:
     """A deployed table and its queues: all `resources`, which record the requests of their clients.
@@ -258,11 +276,7 @@ class Aws:
     stream: str
     urls: Mapping[str, str]
     settings: Settings = SETTINGS
-    asked: dict[str, set[Right]] = field(
-        default_factory=lambda: {name: set() for name in FUNCTIONS}
-    )
-    keys: dict[str, set[Keys]] = field(default_factory=lambda: {name: set() for name in FUNCTIONS})
-    routes: set[tuple[str, str]] = field(default_factory=set)
+    asked: Asked = field(default_factory=Asked)
     running: str = ""
     now: float = NOW
     has_get_views: bool = False
@@ -308,9 +322,9 @@ class Aws:
         if "IndexName" in params:
             where = index(params["IndexName"], restored=False)
         rights = {(action, where) for action in actions(service, model.name, params)}
-        self.asked[self.running] |= rights
+        self.asked.rights[self.running] |= rights
         if service == "dynamodb":
-            self.keys[self.running] |= {(where, pattern(key)) for key in partitions(params)}
+            self.asked.keys[self.running] |= {(where, pattern(key)) for key in partitions(params)}
 
     @contextmanager
     def _noting(self, function: str) -> Iterator[None]:
@@ -340,7 +354,7 @@ class Aws:
 
     def _answer(self, event: dict[str, Any]) -> Any:
         method, path = event["httpMethod"], event["resource"]
-        self.routes.add((method, path))
+        self.asked.routes.add((method, path))
         if self.has_get_views and get_views.TABLE.find(path):
             query = urlencode(event["multiValueQueryStringParameters"] or {}, doseq=True)
             with self._noting("get_views"):
@@ -731,14 +745,7 @@ def ask_without_a_table(aws: Aws) -> None:
     assert aws.ask("/healthz")["error"]["code"] == "unavailable"
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The rights and the keys that each function uses, and the API routes that were called."""
-
-    rights: dict[str, set[Right]]
-    keys: dict[str, set[Keys]]
-    routes: set[tuple[str, str]]
-
+Walked: TypeAlias = Callable[[Aws], None]
 
 OF_VIEWS = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
 OF_EVENTS = (
@@ -748,23 +755,39 @@ OF_EVENTS = (
     reach_on_every_path,
 )
 OF_WALLETS = (move_money_on_every_path, archive_on_every_path)
+AT_THE_END = (refuse_batches, ask_without_a_table)
 
 
 @pytest.fixture(scope="module")
-def all_asked() -> Asked:
+def by_path() -> dict[Walked, Asked]:
+    """Return the requests of Chalice's functions on each path."""
+    return walk(*OF_VIEWS, *OF_EVENTS, *OF_WALLETS)
+
+
+@pytest.fixture(scope="module")
+def all_asked(by_path: dict[Walked, Asked]) -> Asked:
     """Return the rights of Chalice's functions, and of `get_views` from the one stack."""
-    asked = walk(*OF_VIEWS, *OF_EVENTS, *OF_WALLETS)
+    asked = on_paths(by_path, *by_path)
     apart = walk(*OF_VIEWS, has_get_views=True)
+    of_get_views = on_paths(apart, *apart)
     name = "get_views"
     return Asked(
-        asked.rights | {name: apart.rights[name]},
-        asked.keys | {name: apart.keys[name]},
+        asked.rights | {name: of_get_views.rights[name]},
+        asked.keys | {name: of_get_views.keys[name]},
         asked.routes,
     )
 
 
-def walk(*paths: Callable[[Aws], None], has_get_views: bool = False) -> Asked:
-    """Walk paths of a new deployment; return the requests of its functions."""
+def on_paths(by_path: Mapping[Walked, Asked], *paths: Walked) -> Asked:
+    """Return the requests on some of the walked paths."""
+    together = Asked()
+    for path in paths:
+        together.add(by_path[path])
+    return together
+
+
+def walk(*paths: Walked, has_get_views: bool = False) -> dict[Walked, Asked]:
+    """Walk paths of a new deployment; return the requests of its functions on each path."""
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
         dynamodb, sqs, s3 = (
@@ -777,9 +800,11 @@ def walk(*paths: Callable[[Aws], None], has_get_views: bool = False) -> Asked:
         aws = Aws(dynamodb, sqs, s3, stream, urls, has_get_views=has_get_views)
         stack.callback(resources.use, None)
         resources.use(aws)
-        for path in (*paths, refuse_batches, ask_without_a_table):
+        by_path = {}
+        for path in (*paths, *AT_THE_END):
+            aws.asked = by_path[path] = Asked()
             path(aws)
-    return Asked(aws.asked, aws.keys, aws.routes)
+    return by_path
 
 
 @pytest.fixture
@@ -829,10 +854,10 @@ def kinds_of_items(function: str, truths: Truths = ALL_FEATURES) -> set[Keys]:
     ("on", "paths"), [("", ()), ("HasEvents", OF_EVENTS), ("HasWallets", OF_WALLETS)]
 )
 def test_the_api_has_no_right_of_a_feature_that_is_switched_off(
-    on: str, paths: tuple[Callable[[Aws], None], ...]
+    by_path: dict[Walked, Asked], on: str, paths: tuple[Walked, ...]
 ) -> None:
     truths = dict.fromkeys(ALL_FEATURES, False) | ({on: True} if on else {})
-    asked = walk(*OF_VIEWS, *paths)
+    asked = on_paths(by_path, *OF_VIEWS, *paths, *AT_THE_END)
     own = lambdas_own("api_handler", restored=False)
     allowed = rights("api_handler", restored=False, truths=truths)
     assert allowed - own == asked.rights["api_handler"]

@@ -394,7 +394,10 @@ TARGETS = {"WEBHOOK_ALLOW": {"Ref": "WebhookAllow"}, "EVENT_QUEUES": {"Ref": "Ev
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
-PROOFS = {"PROOFS": {"Ref": "Proofs"}}
+PUBLIC_URL = {
+    "PUBLIC_URL": {"Fn::If": ["HasDomain", {"Fn::Sub": "https://${DomainName}/${BasePath}"}, ""]}
+}
+PROOFS = {"PROOFS": {"Ref": "Proofs"}, "DROP_IN": {"Ref": "DropIn"}}
 TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
 EVENTS = {"EVENTS": {"Ref": "Events"}}
@@ -411,7 +414,7 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
     ("function", "role", "timeout", "settings"),
     [
         ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | PROOFS | HAS_SECRETS),
-        ("get_views", "GetViewsRole", 10, TABLE_NAME | VIEWS_QUEUE_URL | IDS),
+        ("get_views", "GetViewsRole", 10, TABLE_NAME | VIEWS_QUEUE_URL | IDS | PUBLIC_URL),
         ("put_views", "PutViewsRole", 20, TABLE_NAME | EVENTS | TIMERS_QUEUE_URL),
         ("fold_views", "FoldViewsRole", 60, TABLE_NAME | EVENTS | TIMERS_QUEUE_URL),
         ("authorize", "AuthorizeRole", 5, TABLE_NAME | TOKENS),

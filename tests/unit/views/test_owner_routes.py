@@ -276,7 +276,7 @@ def test_a_path_and_a_query_may_have_any_id(api: Api, badge_id: str, form: str) 
         (BADGES, "give an id: ?id=owner/name"),
         (f"{BADGES}?id=", "the id is empty: give one like owner/name"),
         (f"{BADGES}?id=octocat&id=octocat", "give one id, not 2"),
-        (f"{BADGES}/octocat?id=octocat", "give one id, not 2"),
+        (f"{BADGES}/octocat?id=octocat", "unknown option 'id': leave it out"),
     ],
 )
 def test_a_request_has_one_id(api: Api, method: str, target: str, says: str) -> None:
