@@ -24,13 +24,16 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
-from chalicelib.units import Seconds
+from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.views import history, keys, periods
+from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.periods import Show, Views, Wanted
 from chalicelib.views.summary import read
+from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 from simulation.faults import Crash
 from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
+from simulation.milestones import MilestoneLaw
 from simulation.operations import Operation, Scheduler
 from simulation.owners import OWNED, Owners
 
@@ -74,6 +77,7 @@ class World:
         self.random = Random(seed)  # noqa: S311  seeded, not for security
         self.now, self.calls, self.skew = start, 0, skew
         self.ledger = Ledger()
+        self.milestones = MilestoneLaw()
         self.scheduler = Scheduler(self.random)
         self.owners = Owners(self, (*ids, *(OWNED if has_owners else ())))
 
@@ -245,6 +249,17 @@ class World:
             assert total == count, f"{badge_id[:9]}: {count} counted, the history has {total}"
             year = periods.read(self.engine, badge_id, Wanted(Show.YEAR), self.now).of_period
             assert year == count, f"{badge_id[:9]}: {count} counted, the year has {year}"
+        self.check_milestones()
+
+    def check_milestones(self) -> None:
+        """Count a further view of each badge, and check that it left no milestone to be reached."""
+        now = self.clock()
+        for badge_id in self.badges():
+            ahead = max(to_milliseconds(now), read(self.engine, badge_id).watermark + 1)
+            view = View(badge_id, new_ulid(ahead), hot=True)
+            counter = AtOnceCounter(self.engine, self.windows, self.clock, self.resources.webhooks)
+            counter.count(badge_id, [view])
+            self.milestones.check(self.engine, badge_id)
 
     def names(self) -> list[str]:
         """Return all ids that had a view or a request."""

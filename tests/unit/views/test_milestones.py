@@ -225,6 +225,7 @@ def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.take(5)
     world.fold()
     assert world.sent() == [10, 20]
+    assert world.queued() == [event_id(BADGE, count, 0) for count in (10, 20)]
 
 
 def test_the_consumers_announce_milestones(world: World) -> None:
