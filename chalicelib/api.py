@@ -25,7 +25,6 @@ else:
 DESCRIPTION_HEADERS = {
     "Content-Type": "application/json",
     "Cache-Control": f"public, max-age={page.CACHED_SECONDS}",
-    "Access-Control-Allow-Origin": "*",
     **responses.NOSNIFF,
 }
 
@@ -50,7 +49,14 @@ TABLE = RouteTable(
         *owner_routes.ROUTES,
         *views.HEALTH_ROUTES,
         *page.ROUTES,
-        Route("GET", "/openapi.json", get_description, with_head=True, options=ANY_OPTIONS),
+        Route(
+            "GET",
+            "/openapi.json",
+            get_description,
+            with_head=True,
+            from_any_site=True,
+            options=ANY_OPTIONS,
+        ),
         *events.ROUTES,
         *wallets.ROUTES,
     )

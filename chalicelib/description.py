@@ -46,8 +46,9 @@ INFO = {
     " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.\n\n"
     "One machine may limit each client address (an IPv6 address by its /64): new ids, claims and"
     " requests. Over a limit, a badge says so and counts nothing, and any other route returns 429"
-    " `too_many_requests` with `Retry-After`. A page of another site can read badges, but its"
-    " visitors' browsers can't change anything: 403 `cross_site`. If the operator has set"
+    " `too_many_requests` with `Retry-After`. Scripts of any site may count views, and read badges,"
+    " charts, histories and their errors (`Access-Control-Allow-Origin: *`). Their visitors'"
+    " browsers can't change anything else: 403 `cross_site`. If the operator has set"
     " `HSTS_SECONDS`, responses have `Strict-Transport-Security`.",
     "license": {"name": "MIT", "identifier": "MIT"},
     "version": VERSION,
@@ -151,7 +152,10 @@ def _security(route: Route, operation: Operation) -> list[Component]:
 
 
 def _responses(route: Route, operation: Operation) -> Json:
-    responses = {status: _success(status, one) for status, one in operation.responses.items()}
+    responses = {
+        status: _success(route, status, response)
+        for status, response in operation.responses.items()
+    }
     refusals = defaultdict(list)
     for one in (*operation.refusals, *_usual_refusals(route, operation)):
         refusal = one if isinstance(one, Refusal) else Refusal.of(one)
@@ -160,11 +164,12 @@ def _responses(route: Route, operation: Operation) -> Json:
     return {str(status): responses[status] for status in sorted(responses)}
 
 
-def _success(status: int, response: Component | Json) -> Component | Json:
-    """Return a response with a description, which OpenAPI requires."""
+def _success(route: Route, status: int, response: Component | Json) -> Component | Json:
+    """Return a response with a description, which OpenAPI requires, and its route's headers."""
     if isinstance(response, Component):
         return response
-    return {"description": HTTPStatus(status).phrase} | response
+    headers = response["headers"] | (shared.ANY_ORIGIN if route.from_any_site else {})
+    return {"description": HTTPStatus(status).phrase} | response | {"headers": headers}
 
 
 def _usual_refusals(

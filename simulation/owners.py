@@ -102,7 +102,7 @@ class Owners:
             ProofSearch(table, lambda: host, clock).prove(proof, PLACE, clock())
 
         def hand_over() -> None:
-            changing.hand_over(table, badge_id, secret or "", digest(new))
+            changing.hand_over(table, badge_id, secret or "", digest(new), clock())
 
         do = self._world.random.choice([grant, prove, *([hand_over, release] if secret else [])])
         self._start(do, partial(self._owns, badge_id, new), {badge_id: new})

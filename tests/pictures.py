@@ -15,7 +15,8 @@ from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Options
 from chalicelib.badges.svg import draw
 from chalicelib.views import chart
-from chalicelib.views.history import Bucket, By, History
+from chalicelib.views.buckets import By
+from chalicelib.views.history import Bucket, History
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 LAST = datetime(2026, 11, 21, tzinfo=UTC)

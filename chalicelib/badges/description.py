@@ -91,7 +91,7 @@ HEADERS = {
         "No cache may store a badge. GitHub's image proxy stores it for a year unless told so.",
         {"const": responses.HEADERS["Cache-Control"]},
     ),
-    "Access-Control-Allow-Origin": ANY_ORIGIN,
+    **ANY_ORIGIN,
 }
 
 
@@ -132,11 +132,13 @@ def badge_operations(
 ) -> dict[str, Operation]:
     """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`.
 
-    `of_svg` are the parameters that only the SVG has.
+    `of_svg` are the parameters that only the SVG has, or has in place of one of the same name.
     """
+    own = {one.content["name"] for one in of_svg}
+    shared = [one for one in parameters if one.content["name"] not in own]
     return {
         f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
-        f"GET {path}.svg": always_drawn(f"{name}Svg", description, (*parameters, *of_svg)),
+        f"GET {path}.svg": always_drawn(f"{name}Svg", description, (*shared, *of_svg)),
     }
 
 

@@ -47,10 +47,11 @@ class Route:
     `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment,
     or as the last one, `{path+}`, all segments from there on.
     A route for GET answers HEAD as well if `with_head` is set. `on_failure` answers an exception
-    that is being handled, which a route of badges draws. A page of another site may change
-    something through its visitors' browsers only if `from_any_site` is set. An operator can switch
-    off the routes of a `feature`. `options` are the parameters of the query; any other one is
-    refused by name, unless the route ignores the query (`ANY_OPTIONS`).
+    that is being handled, which a route of badges draws. Only if `from_any_site`
+    is set, scripts of other sites may read the responses, and send a request of a writing method
+    through their visitors' browsers. An operator can switch off the routes of a `feature`.
+    `options` are the parameters of the query; any other one is refused by name, unless the route
+    ignores the query (`ANY_OPTIONS`).
     """
 
     method: str
@@ -65,7 +66,7 @@ class Route:
 
     @property
     def writes(self) -> bool:
-        """Return whether a request may change something other than a count."""
+        """Return whether the method is one for changes."""
         return self.method in WRITING_METHODS
 
     @property

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from chalicelib.badges import options
 from chalicelib.http.errors import BadRequestError, NotFoundError
 from chalicelib.http.messages import Query
+from chalicelib.views import periods
 from chalicelib.views.ids import BadIdError
 
 Translation: TypeAlias = Callable[[str], str | None]
@@ -45,9 +46,10 @@ class Service:
         """Return our query for one of theirs. Raises `BadIdError` if it names no page."""
         groups = matched.groupdict()
         page = groups.get("page") or self._page(query)
-        given = dict(self._given(query))
+        pairs = (*self.defaults.items(), *self._given(query))
+        ours = {name: value for name, value in pairs if _is_valid(name, value)}
         peek = {"peek": "1"} if groups.get("peek") else {}
-        ours = {**self.defaults, **given, **peek, "id": self.to_id(page)}
+        ours |= {**peek, "id": self.to_id(page)}
         return {name: [value] for name, value in ours.items()}
 
     def _page(self, query: Query) -> str:
@@ -57,11 +59,11 @@ class Service:
         return page
 
     def _given(self, query: Query) -> Iterator[tuple[str, str]]:
-        """Yield the options in a query that are valid here, by our names."""
+        """Yield the options in a query by our names."""
         for theirs, (ours, to_value) in self.options.items():
             given = first(query, theirs)
             value = None if given is None else to_value(given)
-            if value is not None and _is_valid(ours, value):
+            if value is not None:
                 yield ours, value
 
 
@@ -82,8 +84,10 @@ def first(query: Query, name: str) -> str | None:
 
 
 def _is_valid(name: str, value: str) -> bool:
+    query = {name: [value]}
     try:
-        options.parse({name: [value]})
+        options.parse(query)
+        periods.parse(query)
     except BadRequestError:
         return False
     return True

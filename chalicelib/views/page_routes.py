@@ -79,5 +79,12 @@ def _days_of_year(now: Seconds) -> int:
 
 ROUTES = (
     Route("GET", "/s", get_badge_page, with_head=True, options=("id", "days")),
-    Route("GET", "/s.png", get_badge_picture, with_head=True, options=("id",)),
+    Route(
+        "GET",
+        "/s.png",
+        get_badge_picture,
+        with_head=True,
+        from_any_site=True,
+        options=("id",),
+    ),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.badges.options import Options
 from chalicelib.http.messages import Query
-from chalicelib.http.query import one, shown, whole_number
+from chalicelib.http.query import among, one, shown, whole_number
 from chalicelib.lazy import lazy
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
@@ -109,6 +109,13 @@ def read(table: Table, badge_id: str, wanted: Wanted, now: Seconds) -> Views:
     return Views(count, min(of_period, count.views), start, of_days)
 
 
+def number(views: Views, wanted: Wanted, options: Options) -> int:
+    """Return the number that a badge shows: of two numbers, that of all views."""
+    if wanted.show in {Show.TOTAL, Show.TODAY_TOTAL}:
+        return options.base + views.total.shown
+    return views.of_period
+
+
 def write(views: Views, wanted: Wanted, options: Options) -> str:
     """Return the message of a badge. A base counts only as a part of all views."""
     match wanted.show:
@@ -121,9 +128,7 @@ def write(views: Views, wanted: Wanted, options: Options) -> str:
 
 
 def _show(given: str) -> Show:
-    if given not in set(Show):
-        raise ValueError(f"give {', '.join(Show)}, not {shown(given)}")
-    return Show(given)
+    return Show(among([*Show], given))
 
 
 def _zone(given: str) -> timezone:

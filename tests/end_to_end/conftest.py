@@ -1,7 +1,8 @@
-"""The packages, made once for all tests that read them."""
+"""The packages, made once for all tests that read them, also if several processes run these."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -13,8 +14,18 @@ from deploy.package import package
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Return the folder of each stage, with the files of its package."""
-    made = {stage: tmp_path_factory.mktemp(stage) for stage in ("prod", "dev")}
-    for stage, folder in made.items():
-        package(stage, folder, bytecode.find_python(os.environ))
+    """Return the folder of each stage, with the files of its package.
+
+    The first process makes them, and the others wait for it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    made = {stage: shared / f"package-{stage}" for stage in ("prod", "dev")}
+    with (shared / "packages.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for stage, folder in made.items():
+            if not folder.exists():
+                work = tmp_path_factory.mktemp(stage)
+                package(stage, work, bytecode.find_python(os.environ))
+                work.rename(folder)
     return made

@@ -69,6 +69,7 @@ class Server(ServerProcess):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (shown := self.peek(badge_id)) < count:
             assert time.monotonic() < deadline, f"{shown} shown, {count} expected"
+            time.sleep(0.02)
         assert shown == count
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:

@@ -31,6 +31,7 @@ def wait_for_total(server: Server, token: str, total: int) -> Any:
             return body
         assert found < total
         assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def run(folder: Path, *command: str) -> str:

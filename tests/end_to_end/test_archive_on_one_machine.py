@@ -81,11 +81,11 @@ def of(items: list[Item]) -> set[tuple[str, str]]:
     }
 
 
-def wait_until(true: Callable[[], bool], what: str) -> None:
+def wait_until(true: Callable[[], bool], what: str, pause: float = 0.1) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not true():
         assert time.monotonic() < deadline, what
-        time.sleep(0.005)
+        time.sleep(pause)
 
 
 def wait_for_failure(server: Server) -> None:
@@ -176,7 +176,7 @@ def test_killed_at_any_moment_it_archives_every_entry_at_least_once(
     for _ in range(kills):
         before = progress()
         with running(tmp_path) as server:
-            wait_until(lambda before=before: progress() != before, "something is done")  # type: ignore[misc]
+            wait_until(lambda before=before: progress() != before, "something is done", 0.005)  # type: ignore[misc]
             server.process.kill()
             server.process.wait()
         gone = len(items) - hot(tmp_path)

@@ -77,6 +77,7 @@ class Load:
         while min(self.acknowledged[one] for one in IDS) < views or not self.events:
             assert not self.errors
             assert time.monotonic() < deadline
+            time.sleep(0.01)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -142,6 +143,7 @@ def test_folded_views_and_delivered_events_are_counted(tmp_path: Path) -> None:
             run.badge("folded")
         found: dict[str, float] = {}
         while found.get('vumi_views_folded_total{cause="marker"}') != 3 or not delivered(found):
+            time.sleep(0.05)
             found = parse(scrape(run)[1])
         assert found["vumi_event_lateness_seconds_count"] == 1
         assert found["vumi_views_stored_total"] == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import importlib.util
 import json
 import os
@@ -111,6 +112,8 @@ def aws(packages: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("lambda")
     with ZipFile(packages["prod"] / "deployment.zip") as zipped:
         zipped.extractall(folder / "package")
+    # The zip has compiled files for Lambda's Python, and this one would compile at each start.
+    assert compileall.compile_dir(folder / "package", quiet=1)
     (folder / "runtime").mkdir()
     for name in (*OF_THE_RUNTIME, *FOR_OLDER):
         found = importlib.util.find_spec(name)

@@ -243,6 +243,7 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
     ("name", "statuses"),
     [
         ("getViews", "200 429"),
+        ("countView", "200 400 403 429 500 503"),
         ("getHistory", "200 400 403 429 500 503"),
         ("claimBadge", "201 202 400 403 409 413 429 500 503"),
         ("getBadge", "200 400 401 403 404 429 500 503"),
@@ -318,6 +319,18 @@ def test_a_badge_has_every_option(name: str) -> None:
     fields = {*options.Options.__dataclass_fields__} - {"label_color", "logo_color"}
     of_svg = {"spark"} if name == "getViewsSvg" else set()
     assert names == {"id", "labelColor", "logoColor", *fields, "show", "tz", *of_svg}
+
+
+def test_a_pixel_is_a_style_of_the_image_alone() -> None:
+    styles = {
+        name: set(one["schema"]["enum"])
+        for name, operation in OPERATIONS.items()
+        for one in operation.get("parameters", ())
+        if one["name"] == "style"
+    }
+    image = styles.pop("getViewsSvg")
+    assert image == {*options.STYLES, options.PIXEL}
+    assert {*map(frozenset, styles.values())} == {frozenset(options.STYLES)}
 
 
 def test_requests_have_the_fields_of_the_code() -> None:
@@ -417,7 +430,21 @@ def test_writing_routes_refuse_pages_of_other_sites() -> None:
         for method in METHODS & item.keys():
             codes = [*find("code", item[method]["responses"].get("403", {}))]
             refuses = any("cross_site" in (one.get("enum") or [one["const"]]) for one in codes)
-            assert refuses == (method != "get")
+            takes = method == "get" or item[method]["operationId"] == "countView"
+            assert refuses == (not takes)
+
+
+def test_every_response_that_a_script_of_any_site_may_read_says_so() -> None:
+    for item in PATHS.values():
+        for method in METHODS & item.keys():
+            operation = item[method]
+            for status, response in operation["responses"].items():
+                if int(status) < 400:
+                    origin = response.get("headers", {}).get("Access-Control-Allow-Origin")
+                    is_public = method == "get" and not operation.get("security")
+                    is_public |= operation["operationId"] == "countView"
+                    is_page = operation["operationId"] in {"getPage", "getBadgePage"}
+                    assert bool(origin) == (is_public and not is_page)
 
 
 def can_be_shown(character: str) -> bool:

@@ -20,8 +20,10 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.resources import Resources
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
 
@@ -241,6 +243,18 @@ def test_a_picture_is_sent_to_a_client_that_names_its_type(accept: str, status: 
     assert answer["statusCode"] == status
     is_picture = status == 200 and base64.b64decode(answer["body"]).startswith(b"\x89PNG")
     assert (answer.get("isBase64Encoded", False), is_picture) == ((status == 200,) * 2)
+
+
+def test_a_script_of_another_site_counts_a_view() -> None:
+    queue = FakeQueue()
+    resources.use(GivenResources(MemoryTable(), ViewMessages(queue)))
+    made = event("/api/v1/views", "POST", multiValueQueryStringParameters={"id": ["a/b"]})
+    made["headers"] = {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain;charset=UTF-8"}
+    answer = product(made, None)
+    resources.use(None)
+    assert json.loads(answer["body"]) == {"id": "a/b", "count": 0, "message": "0"}
+    assert answer["headers"]["Access-Control-Allow-Origin"] == "*"
+    assert len(queue.bodies) == 1
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:

@@ -26,6 +26,7 @@ USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 TOKEN, UNKNOWN = tokens.new_token(), tokens.new_token()
 FUNCTION_URL = "id.lambda-url.us-east-1.on.aws"
 OPERATOR = {"lambda": Caller(Role.OPERATOR).fields}
+OF_ANOTHER_SITE = {"origin": "https://me.example", "sec-fetch-site": "cross-site"}
 OF_USER = {"lambda": Caller(Role.USER, USER).fields}
 
 
@@ -220,6 +221,34 @@ def test_the_function_of_views_counts_them(queue: FakeQueue, path: str) -> None:
     assert len(queue.bodies) == 2
 
 
+def test_a_beacon_of_another_site_is_counted(queue: FakeQueue) -> None:
+    """`navigator.sendBeacon` sends no body, or one of text."""
+    made = event(
+        "/api/v1/views",
+        "POST",
+        rawQueryString="id=a%2Fb",
+        headers={**OF_ANOTHER_SITE, "content-length": "0"},
+        body="",
+    )
+    answer = get_views.handler(made, None)
+    assert answer == api_handler.handler(made, None)
+    assert json.loads(answer["body"]) == {"id": "a/b", "count": 0, "message": "0"}
+    assert answer["headers"]["Access-Control-Allow-Origin"] == "*"
+    assert len(queue.bodies) == 2
+    assert refusal(get_views.handler(made | {"body": "screen=4k"}, None)) == (400, "bad_request")
+    assert len(queue.bodies) == 2
+
+
+def test_the_default_route_allows_a_script_of_another_site_to_count_a_view(
+    queue: FakeQueue,
+) -> None:
+    headers = {**OF_ANOTHER_SITE, "access-control-request-method": "POST"}
+    answer = api_handler.handler(event("/api/v1/views", "OPTIONS", headers=headers), None)
+    assert answer["statusCode"] == 204
+    assert answer["headers"]["Access-Control-Allow-Methods"] == "POST"
+    assert queue.bodies == []
+
+
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
@@ -227,7 +256,8 @@ def test_the_function_of_views_counts_them(queue: FakeQueue, path: str) -> None:
         ("/api/v1/views/history.svg", "HEAD", 200),
         ("/s", "GET", 200),
         ("/s.png", "GET", 200),
-        ("/api/v1/views", "POST", 405),
+        ("/api/v1/views", "POST", 200),
+        ("/api/v1/views", "PUT", 405),
         ("/healthz", "GET", 404),
         ("/api/v1/badges", "GET", 404),
         ("/api/v1/events", "GET", 404),

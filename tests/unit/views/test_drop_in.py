@@ -69,6 +69,7 @@ def translated(target: str, *counters: str) -> dict[str, str]:
         ("moe-counter", "/get/%40demo", "@demo"),
         ("hit-counter", "/count/tag.svg?url=https%3A%2F%2Fexample.com%2Fa", "example.com/a"),
         ("hit-counter", "/count/tag.svg?url=www.example.com", "www.example.com"),
+        ("hit-counter", "/count/tag.svg?url=http%3A%2F%2Fa.example%2F%23top", "a.example"),
         (
             "seeyoufarm",
             "/api/count/incr/badge.svg?url=https%3A%2F%2Fgithub.com%2Fgjbae1212%2Fhit-counter",
@@ -120,6 +121,14 @@ def test_a_url_that_only_looks_counts_nothing(url: str, badge_id: str) -> None:
     put_summary(given.table, badge_id, base=77, version=1)
     assert "77" in ask(given, url).text
     assert viewed(given) == []
+
+
+def test_a_badge_that_has_two_numbers_there_has_them_here() -> None:
+    given = resources()
+    put_summary(given.table, "a.example", base=1_000, version=1)
+    for url in ("/api/count/incr/badge.svg?url=a.example", "/api/hit?url=a.example"):
+        assert ">0 today · 1000<" in ask(given, url).text
+    assert ">0 today · 1,000<" in ask(given, "/a.example.svg?view=today-total").text
 
 
 def test_head_counts_nothing() -> None:
@@ -199,6 +208,10 @@ LOOKS: list[tuple[str, dict[str, str]]] = [
         },
     ),
     ("/get/@a?theme=rule34&padding=9&num=0", {"label": ""}),
+    (
+        "/api/hit?url=a.example&tz=-5",
+        {"label": "", "color": "brightgreen", "show": "today-total", "tz": "-5"},
+    ),
 ]
 
 
@@ -221,13 +234,15 @@ def test_their_options_become_ours(url: str, look: dict[str, str]) -> None:
             "/api/count/incr/badge.svg?url=a.example&count_bg=&title=&icon=&edge_flat=false",
             {"label": "hits", "color": "79c83d"},
         ),
+        ("/a.example/b.svg?view=ever", {"label": "hits"}),
+        ("/api/hit?url=a.example&tz=Australia%2FSydney", {"show": "today-total"}),
         ("/d/w.svg?style=flat&show=unique", {"style": "flat", "label": "hits"}),
     ],
 )
 def test_what_is_wrong_or_unknown_here_is_ignored(url: str, look: dict[str, str]) -> None:
     given = resources()
     assert translated(url).items() >= look.items()
-    assert "base" not in translated(url)
+    assert translated(url).keys().isdisjoint({"base", "tz"})
     assert ask(given, url).status == 200
     assert len(viewed(given)) == 1
 

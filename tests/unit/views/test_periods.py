@@ -269,7 +269,7 @@ def test_a_period_needs_one_more_query_and_today_in_utc_none(wanted: Wanted, rea
 
 def test_many_live_views_of_today_need_no_query_more_than_the_total() -> None:
     table = MeteredTable()
-    day = {"day": "2026-11-21", "h00": 16}
+    day: dict[str, Value] = {"day": "2026-11-21", "h00": 16}
     put_summary(table, count=16, today=day, watermark=milliseconds(NOW) - 1)
     put_views(table, *[milliseconds(NOW)] * 300)
     assert read(table, Wanted(Show.TODAY, days=7)).days[-1] == 316

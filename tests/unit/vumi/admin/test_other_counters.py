@@ -199,6 +199,11 @@ def test_a_page_stays_in_its_place_of_the_url(service: str, page: str, url: str)
             pybadges("Error", "Count API Failed"),
             "the answer is no badge with the label views, but has ['Error', 'Count API Failed']",
         ),
+        (
+            "komarev",
+            poser("views", "5") + poser("views", "6"),
+            "the answer is no badge with the label views, but has ['views', '5', '6']",
+        ),
         ("komarev", b"\xff\xfe", "the answer is not UTF-8"),
         ("hits.sh", b"<html>", "the answer is not JSON"),
         ("hits.sh", b"[" * 100_000, "the answer is not JSON"),
