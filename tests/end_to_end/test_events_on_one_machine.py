@@ -48,6 +48,13 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Yield a server for tests that look only at their own events."""
+    with running(tmp_path_factory.mktemp("shared"), **SETTINGS) as server:
+        yield server
+
+
 def ask(server: Server, method: str, path: str, body: object = None) -> tuple[int, Any]:
     """Send a request with the token; return the status and the body."""
     sent = None if body is None else json.dumps(body)
@@ -86,16 +93,16 @@ def epoch(moment: str) -> float:
 
 @pytest.mark.parametrize("seconds", [0, 1])
 def test_a_timer_posts_to_its_url_when_it_elapses(
-    server: Server, receiver: Receiver, seconds: int
+    shared: Server, receiver: Receiver, seconds: int
 ) -> None:
     began = time.time()
     wanted = {"hours": 0, "minutes": 0, "seconds": seconds, "url": receiver.url("/timer")}
-    status, timer = ask(server, "POST", "/timers", wanted)
+    status, timer = ask(shared, "POST", "/timers", wanted)
     assert (status, [*timer]) == (200, ["id"])
     path = f"/timers/{timer['id']}"
-    assert ask(server, "GET", path)[1]["time_left"] <= seconds
-    until(lambda: ask(server, "GET", path)[1]["status"] == "SUCCESS")
-    assert ask(server, "GET", path) == (
+    assert ask(shared, "GET", path)[1]["time_left"] <= seconds
+    until(lambda: ask(shared, "GET", path)[1]["status"] == "SUCCESS")
+    assert ask(shared, "GET", path) == (
         200,
         {"id": timer["id"], "time_left": 0, "status": "SUCCESS"},
     )
@@ -106,16 +113,16 @@ def test_a_timer_posts_to_its_url_when_it_elapses(
 
 
 def test_an_event_has_its_payload_and_signature_and_is_never_early(
-    server: Server, receiver: Receiver
+    shared: Server, receiver: Receiver
 ) -> None:
     at = round(time.time() + 1.5, 3)
     payload = {"text": "Grüße", "numbers": [1, 2.5, None]}
     moment = datetime.fromtimestamp(at, UTC).isoformat()
     event_id = accept(
-        server, at=moment, target={"url": receiver.url()}, payload=payload, id="order-7"
+        shared, at=moment, target={"url": receiver.url()}, payload=payload, id="order-7"
     )
     assert event_id == "order-7"
-    ended = done(server, event_id)
+    ended = done(shared, event_id)
     [post] = receiver.posts
     assert post.at >= at
     assert post.verified(SECRET) == payload
@@ -127,39 +134,39 @@ def test_an_event_has_its_payload_and_signature_and_is_never_early(
 
 
 def test_a_repeated_request_makes_no_second_event_and_a_different_one_conflicts(
-    server: Server, receiver: Receiver
+    shared: Server, receiver: Receiver
 ) -> None:
     wanted = {"delay": 1, "target": {"url": receiver.url()}, "id": "once"}
-    assert [ask(server, "POST", "/api/v1/events", wanted)[0] for _ in range(3)] == [201, 200, 200]
-    status, refusal = ask(server, "POST", "/api/v1/events", wanted | {"delay": 2})
+    assert [ask(shared, "POST", "/api/v1/events", wanted)[0] for _ in range(3)] == [201, 200, 200]
+    status, refusal = ask(shared, "POST", "/api/v1/events", wanted | {"delay": 2})
     assert (status, refusal["error"]["code"]) == (409, "id_taken")
-    done(server, "once")
-    assert ask(server, "POST", "/api/v1/events", wanted)[1]["status"] == "SUCCESS"
+    done(shared, "once")
+    assert ask(shared, "POST", "/api/v1/events", wanted)[1]["status"] == "SUCCESS"
     assert len(receiver.posts) == 1
 
 
 def test_a_cancelled_event_is_never_delivered_and_says_so(
-    server: Server, receiver: Receiver
+    shared: Server, receiver: Receiver
 ) -> None:
-    event_id = accept(server, delay=1, target={"url": receiver.url()})
-    assert ask(server, "DELETE", f"/api/v1/events/{event_id}")[1]["status"] == "CANCELLED"
-    other = accept(server, delay=2, target={"url": receiver.url()})
-    done(server, other)
+    event_id = accept(shared, delay=1, target={"url": receiver.url()})
+    assert ask(shared, "DELETE", f"/api/v1/events/{event_id}")[1]["status"] == "CANCELLED"
+    other = accept(shared, delay=2, target={"url": receiver.url()})
+    done(shared, other)
     assert [post.webhook_id for post in receiver.posts] == [other]
-    status, refusal = ask(server, "DELETE", f"/api/v1/events/{other}")
+    status, refusal = ask(shared, "DELETE", f"/api/v1/events/{other}")
     assert (status, refusal["error"]["code"]) == (409, "too_late")
 
 
 def test_an_event_whose_delivery_has_begun_can_not_be_cancelled(
-    server: Server, receiver: Receiver
+    shared: Server, receiver: Receiver
 ) -> None:
-    event_id = accept(server, delay=0, target={"url": receiver.url("/hang")})
+    event_id = accept(shared, delay=0, target={"url": receiver.url("/hang")})
     until(lambda: receiver.posts)
-    status, refusal = ask(server, "DELETE", f"/api/v1/events/{event_id}")
+    status, refusal = ask(shared, "DELETE", f"/api/v1/events/{event_id}")
     assert (status, refusal["error"]["code"]) == (409, "too_late")
-    assert "claim" in event(server, event_id)
+    assert "claim" in event(shared, event_id)
     receiver.hanging.set()
-    done(server, event_id)
+    done(shared, event_id)
 
 
 def test_receivers_that_hang_delay_no_other_event(server: Server, receiver: Receiver) -> None:
@@ -197,11 +204,11 @@ def test_an_event_is_attempted_by_its_schedule_then_fails_and_is_redriven(
 
 
 def test_an_event_whose_receiver_answers_410_is_not_attempted_again(
-    server: Server, receiver: Receiver
+    shared: Server, receiver: Receiver
 ) -> None:
     receiver.statuses["/gone"] = 410
-    event_id = accept(server, delay=0, target={"url": receiver.url("/gone")})
-    assert len(done(server, event_id, "ERROR")["attempts"]) == 1
+    event_id = accept(shared, delay=0, target={"url": receiver.url("/gone")})
+    assert len(done(shared, event_id, "ERROR")["attempts"]) == 1
 
 
 def test_events_of_a_queue_are_received_once_as_lines(server: Server, tmp_path: Path) -> None:
@@ -258,20 +265,20 @@ def test_an_echo_is_logged_once_at_its_time_even_if_requested_twice(server: Serv
 TEXT = {"Content-Type": "text/plain; charset=utf-8"}
 
 
-def test_a_countdown_badge_needs_no_token(server: Server) -> None:
-    event_id = accept(server, delay=3 * 86_400, target={"log": True}, id="launch")
+def test_a_countdown_badge_needs_no_token(shared: Server) -> None:
+    event_id = accept(shared, delay=3 * 86_400, target={"log": True}, id="launch")
     path = f"/api/v1/events/{event_id}/badge"
-    status, headers, body = server.request(path)
+    status, headers, body = shared.request(path)
     assert (status, headers["Content-Type"]) == (200, "application/json")
     assert json.loads(body)["message"] == "in 3 days"
-    status, headers, body = server.request(path + ".svg")
+    status, headers, body = shared.request(path + ".svg")
     assert (status, headers["Content-Type"]) == (200, "image/svg+xml;charset=utf-8")
     assert b"in 3 days" in body
-    ask(server, "DELETE", f"/api/v1/events/{event_id}")
-    assert json.loads(server.request(path)[2])["message"] == "cancelled"
-    fired = accept(server, delay=0, target={"log": True})
-    done(server, fired)
-    badge = json.loads(server.request(f"/api/v1/events/{fired}/badge")[2])
+    ask(shared, "DELETE", f"/api/v1/events/{event_id}")
+    assert json.loads(shared.request(path)[2])["message"] == "cancelled"
+    fired = accept(shared, delay=0, target={"log": True})
+    done(shared, fired)
+    badge = json.loads(shared.request(f"/api/v1/events/{fired}/badge")[2])
     assert badge["message"] == "\u2713 fired"
 
 
@@ -286,13 +293,13 @@ def test_events_are_listed_by_status(server: Server) -> None:
     assert [one["id"] for one in page["events"]] == [fired]
 
 
-def test_a_missing_or_wrong_token_is_refused(server: Server) -> None:
+def test_a_missing_or_wrong_token_is_refused(shared: Server) -> None:
     for path, method in [("/timers", "POST"), ("/api/v1/events", "GET"), ("/echoAtTime", "POST")]:
-        status, headers, body = server.request(path, method)
+        status, headers, body = shared.request(path, method)
         assert (status, json.loads(body)["error"]["code"]) == (401, "unauthorized")
         assert headers["WWW-Authenticate"] == "Bearer"
         wrong = {"Authorization": "Bearer " + TOKEN[:-1]}
-        status, _, body = server.request(path, method, headers=wrong)
+        status, _, body = shared.request(path, method, headers=wrong)
         assert (status, json.loads(body)["error"]["code"]) == (403, "forbidden")
 
 

@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -25,6 +26,13 @@ from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.table import SqliteTable
 
 SHORT = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1"}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Yield a server for tests that leave it as it is; each has its own badges."""
+    with running(tmp_path_factory.mktemp("served")) as server:
+        yield server
 
 
 def stored(folder: Path, badge_id: str) -> dict[str, object]:
@@ -60,16 +68,15 @@ def test_views_are_counted_and_folded_and_the_badge_never_dips(tmp_path: Path) -
         assert server.stop()[0] == 0
 
 
-def test_the_greeting_has_the_page_s_url_and_a_ready_markdown_line(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        assert server.greeting == (
-            f"vu-mi serves badges: make yours on http://127.0.0.1:{server.port}/\n"
-        )
-        assert server.process.stdout is not None
-        assert server.process.stdout.readline() == (
-            "Markdown, once it is reachable from outside: ![views]"
-            f"(http://127.0.0.1:{server.port}/api/v1/views.svg?id=you%2Fyour-repo)\n"
-        )
+def test_the_greeting_has_the_page_s_url_and_a_ready_markdown_line(server: Server) -> None:
+    assert server.greeting == (
+        f"vu-mi serves badges: make yours on http://127.0.0.1:{server.port}/\n"
+    )
+    assert server.process.stdout is not None
+    assert server.process.stdout.readline() == (
+        "Markdown, once it is reachable from outside: ![views]"
+        f"(http://127.0.0.1:{server.port}/api/v1/views.svg?id=you%2Fyour-repo)\n"
+    )
 
 
 def test_the_greeting_names_the_host_that_was_set(tmp_path: Path) -> None:
@@ -77,15 +84,14 @@ def test_the_greeting_names_the_host_that_was_set(tmp_path: Path) -> None:
         assert server.url == f"http://localhost:{server.port}/"
 
 
-def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        status, headers, body = server.request("/api/v1/views?id=a", "HEAD")
-        assert (status, body) == (200, b"")
-        assert headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate"
-        assert headers["Content-Type"] == "application/json"
-        server.badge("other")
-        server.wait_for("other", 1)
-        assert server.peek("a") == 0
+def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(server: Server) -> None:
+    status, headers, body = server.request("/api/v1/views?id=a", "HEAD")
+    assert (status, body) == (200, b"")
+    assert headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate"
+    assert headers["Content-Type"] == "application/json"
+    server.badge("other")
+    server.wait_for("other", 1)
+    assert server.peek("a") == 0
 
 
 @pytest.mark.parametrize(
@@ -98,19 +104,17 @@ def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(tmp_path: Pa
     ],
 )
 def test_an_unknown_route_returns_an_error_in_the_usual_form(
-    tmp_path: Path, path: str, method: str, status: int, code: str
+    server: Server, path: str, method: str, status: int, code: str
 ) -> None:
-    with running(tmp_path) as server:
-        answered, _, body = server.request(path, method)
-        assert (answered, json.loads(body)["error"]["code"]) == (status, code)
+    answered, _, body = server.request(path, method)
+    assert (answered, json.loads(body)["error"]["code"]) == (status, code)
 
 
-def test_an_id_is_percent_encoded_utf_8(tmp_path: Path) -> None:
-    with running(tmp_path) as server:
-        for target in (b"%C3%BC%2F%F0%9F%A6%86", b"u%CC%88/%F0%9F%A6%86"):
-            assert _raw(server, target).startswith(b"HTTP/1.1 200 OK")
-        server.wait_for("ü/🦆", 2)
-        assert _raw(server, "ü".encode()).startswith(b"HTTP/1.1 400 Bad Request")
+def test_an_id_is_percent_encoded_utf_8(server: Server) -> None:
+    for target in (b"%C3%BC%2F%F0%9F%A6%86", b"u%CC%88/%F0%9F%A6%86"):
+        assert _raw(server, target).startswith(b"HTTP/1.1 200 OK")
+    server.wait_for("ü/🦆", 2)
+    assert _raw(server, "ü".encode()).startswith(b"HTTP/1.1 400 Bad Request")
 
 
 def _raw(server: Server, badge_id: bytes) -> bytes:
@@ -119,13 +123,12 @@ def _raw(server: Server, badge_id: bytes) -> bytes:
         return connection.recv(999)
 
 
-def test_hundreds_of_concurrent_requests_are_all_counted(tmp_path: Path) -> None:
+def test_hundreds_of_concurrent_requests_are_all_counted(server: Server) -> None:
     """400 requests from 40 threads to 4 badges: 100 each."""
-    with running(tmp_path) as server:
-        with ThreadPoolExecutor(40) as pool:
-            list(pool.map(lambda n: server.badge(f"b{n % 4}"), range(400)))
-        for badge in range(4):
-            server.wait_for(f"b{badge}", 100)
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(lambda n: server.badge(f"b{n % 4}"), range(400)))
+    for badge in range(4):
+        server.wait_for(f"b{badge}", 100)
 
 
 class Visitors:

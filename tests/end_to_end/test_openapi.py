@@ -28,15 +28,18 @@ CONFIG = Path(__file__).with_name("schemathesis.toml")
 LOOPBACK_ONLY = Path(__file__).with_name("loopback_only")
 TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
 MAX_EXAMPLES = 100
+"""Of the histories of links."""
+MAX_REQUESTS = 40
+"""Of each operation that fuzzing generates, beside those that cover every limit."""
 USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 """The user whose wallet the description's example opens."""
 
 
-def ask(server: Server, phases: str, *more: str) -> subprocess.CompletedProcess[str]:
+def ask(server: Server, phases: str, examples: int, *more: str) -> subprocess.CompletedProcess[str]:
     """Run schemathesis against a new server; the requests are the same in every run."""
     st = Path(sys.executable).with_name("st").absolute()
     address = f"http://{server.host}:{server.port}/openapi.json"
-    options = ["--phases", phases, "--max-examples", f"{cases(MAX_EXAMPLES)}", "--no-color", *more]
+    options = ["--phases", phases, "--max-examples", f"{cases(examples)}", "--no-color", *more]
     return subprocess.run(  # noqa: S603  our own words
         [st, "--config-file", CONFIG, "run", address, *options],
         cwd=ROOT,
@@ -70,7 +73,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_each_route_matches_its_description(server: Server) -> None:
-    asked = ask(server, "examples,coverage,fuzzing")
+    asked = ask(server, "examples,coverage,fuzzing", MAX_REQUESTS)
     assert asked.returncode == 0, asked.stdout + asked.stderr
     [(selected, known)] = re.findall(r"Selected: (\d+)/(\d+)", asked.stdout)
     [tested] = re.findall(r"Tested: (\d+)", asked.stdout)
@@ -141,7 +144,8 @@ def test_a_badge_an_event_a_timer_and_a_wallet_match_their_descriptions_to_the_e
     starts a timer and reads it; and moves money between wallets.
     """
     record = tmp_path / "asked.har"
-    asked = ask(server, "stateful", "--include-path-regex", paths, "--report-har-path", str(record))
+    options = ("--include-path-regex", paths, "--report-har-path", str(record))
+    asked = ask(server, "stateful", MAX_EXAMPLES, *options)
     assert asked.returncode == 0, asked.stdout + asked.stderr
     exchanges = json.loads(record.read_text())["log"]["entries"]
     seen = {
