@@ -127,6 +127,19 @@ def test_a_query_reads_the_requested_attributes(table: Table) -> None:
     assert table.query("USER#a", limit=9, attributes=("PK",)) == [{"PK": "USER#a"}] * 2
 
 
+@pytest.mark.parametrize("others", [(), ("b", "c", "d", "e", "f")])
+def test_a_query_reads_attributes_of_any_type(table: Table, others: tuple[str, ...]) -> None:
+    """An engine may read few attributes in another way than many."""
+    wanted: Item = {
+        "text": 'it\'s "1" \\ \u2028 \0 null',
+        "number": 2**70,
+        "day": {"h00": 1, "text": "x"},
+    }
+    table.put_all([{**item("USER", other=1), **wanted}, item("VIEW#1", list={"text": "no"})])
+    found = table.query("USER#a", limit=9, attributes=("SK", *wanted, *others))
+    assert found == [{"SK": "USER", **wanted}, {"SK": "VIEW#1"}]
+
+
 def test_a_count_stays_within_its_bounds_and_ends_at_the_limit(table: Table) -> None:
     table.put_all([item(sk) for sk in "abcde"])
     assert table.count("USER#a", limit=9) == 5
