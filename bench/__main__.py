@@ -35,7 +35,10 @@ MEASUREMENTS = {
     },
     "hot": "bench.cost.hot",
 }
-LONG = {name: f"bench.speed.{name}" for name in ("steps", "memory", "attacks", "export", "install")}
+LONG = {
+    name: f"bench.speed.{name}"
+    for name in ("steps", "memory", "attacks", "export", "install", "periods")
+}
 
 
 def main(names: Sequence[str]) -> int:

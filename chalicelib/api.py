@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 from chalicelib.events import routes as events
 from chalicelib.http import page, responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route, RouteTable
+from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.lazy import lazy
-from chalicelib.views import history_routes, owner_routes
+from chalicelib.views import drop_in_routes, history_routes, owner_routes, page_routes
 from chalicelib.views import routes as views
 from chalicelib.wallets import routes as wallets
 
@@ -24,7 +25,6 @@ else:
 DESCRIPTION_HEADERS = {
     "Content-Type": "application/json",
     "Cache-Control": f"public, max-age={page.CACHED_SECONDS}",
-    "Access-Control-Allow-Origin": "*",
     **responses.NOSNIFF,
 }
 
@@ -45,11 +45,28 @@ TABLE = RouteTable(
     (
         *views.ROUTES,
         *history_routes.ROUTES,
+        *page_routes.ROUTES,
         *owner_routes.ROUTES,
         *views.HEALTH_ROUTES,
         *page.ROUTES,
-        Route("GET", "/openapi.json", get_description, with_head=True),
+        Route(
+            "GET",
+            "/openapi.json",
+            get_description,
+            with_head=True,
+            from_any_site=True,
+            options=ANY_OPTIONS,
+        ),
         *events.ROUTES,
         *wallets.ROUTES,
     )
 )
+
+
+@cache
+def table_of(counters: Sequence[str]) -> RouteTable:
+    """Return the table with the URLs of other counters, which the setting `DROP_IN` names.
+
+    They come last, so that no path of another route is one of theirs.
+    """
+    return RouteTable((*TABLE.routes, drop_in_routes.ROUTE)) if counters else TABLE

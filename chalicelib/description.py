@@ -17,12 +17,13 @@ from chalicelib.events import description as events
 from chalicelib.http import description as shared
 from chalicelib.http import errors, guards
 from chalicelib.http.openapi import Component, Json, Operation, Refusal, Section, error_response
-from chalicelib.http.routing import Authentication, Route
+from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.version import VERSION
 from chalicelib.views import description as views
 from chalicelib.wallets import description as wallets
 
 SECTIONS = (*views.SECTIONS, *events.SECTIONS, *wallets.SECTIONS, *shared.SECTIONS)
+IGNORED = ", ".join(f"`{name}`" for name in (*guards.IGNORED_OPTIONS, f"{guards.IGNORED_PREFIX}*"))
 INFO = {
     "title": "vu-mi",
     "summary": "Live badges for Markdown: a view counter that never loses a view and never counts"
@@ -31,18 +32,23 @@ INFO = {
     " too: then it is red and its message says what to give. shields.io and GitHub draw nothing for"
     ' any other status. Every other error is `{"error": {"code", "message"}}`.\n\n'
     "A path that is not described is 404 `not_found`, or 404 `switched_off` if it is one of events"
-    " or wallets and the operator has switched these off (`EVENTS=off`, `WALLETS=off`). A method"
+    " or wallets and the operator has switched these off (`EVENTS=off`, `WALLETS=off`). Paths of"
+    " other counters' badges are not described; they are answered if the operator names the"
+    " counters in `DROP_IN`. A method"
     " that is not described is 405 `method_not_allowed`, and `Allow` lists the methods. On AWS, API"
     ' Gateway itself refuses some requests, with `{"message"}` and no other header: 401 without a'
     " token, 403 for a token that is malformed or unknown, 413, 429 and 503. On one machine, the"
     " parser refuses malformed heads without a body.\n\n"
-    "A query has at most 100 parameters. On one machine, a head of more than 16 KiB is 431"
+    "A query has at most 100 parameters. One that the route does not have is refused by name, and a"
+    f" badge that refuses it counts no view. {IGNORED} are ignored everywhere, because they make"
+    " caches fetch a URL again. On one machine, a head of more than 16 KiB is 431"
     " `head_too_large`. A body needs a `Content-Length`, is 408 `too_slow` if it takes more than"
     " 30 s, and 429 `too_many_requests` if its address sends more than 50 concurrently.\n\n"
     "One machine may limit each client address (an IPv6 address by its /64): new ids, claims and"
     " requests. Over a limit, a badge says so and counts nothing, and any other route returns 429"
-    " `too_many_requests` with `Retry-After`. A page of another site can read badges, but its"
-    " visitors' browsers can't change anything: 403 `cross_site`. If the operator has set"
+    " `too_many_requests` with `Retry-After`. Scripts of any site may count views, and read badges,"
+    " charts, histories and their errors (`Access-Control-Allow-Origin: *`). Their visitors'"
+    " browsers can't change anything else: 403 `cross_site`. If the operator has set"
     " `HSTS_SECONDS`, responses have `Strict-Transport-Security`.",
     "license": {"name": "MIT", "identifier": "MIT"},
     "version": VERSION,
@@ -73,7 +79,7 @@ def text(routes: Iterable[Route]) -> str:
 def document(routes: Iterable[Route]) -> Json:
     """Return the document of the routes, without sections that have none of them.
 
-    Raises `ValueError` unless each route is described.
+    Raises `ValueError` unless each route is described with its options.
     """
     by_name = {f"{route.method} {route.path}": route for route in routes}
     sections = [one for one in SECTIONS if not by_name.keys().isdisjoint(one.operations)]
@@ -85,6 +91,7 @@ def document(routes: Iterable[Route]) -> Json:
     for section in sections:
         for name, operation in section.operations.items():
             route = by_name[name]
+            _check_options(route, operation)
             path = paths.setdefault(route.path, _path_item(route, section))
             path[route.method.lower()] = _operation(route, section, operation)
     return {
@@ -95,6 +102,13 @@ def document(routes: Iterable[Route]) -> Json:
         "paths": components.resolve(paths),
         "components": components.by_kind,
     }
+
+
+def _check_options(route: Route, operation: Operation) -> None:
+    described = [parameter.content["name"] for parameter in operation.parameters]
+    if sorted(described) != sorted(route.options or ()):
+        known = ", ".join(route.options or ()) or "none"
+        raise ValueError(f"{route.path} has the options {known}, not {', '.join(described)}")
 
 
 def _path_item(route: Route, section: Section) -> Json:
@@ -138,7 +152,10 @@ def _security(route: Route, operation: Operation) -> list[Component]:
 
 
 def _responses(route: Route, operation: Operation) -> Json:
-    responses = {status: _success(status, one) for status, one in operation.responses.items()}
+    responses = {
+        status: _success(route, status, response)
+        for status, response in operation.responses.items()
+    }
     refusals = defaultdict(list)
     for one in (*operation.refusals, *_usual_refusals(route, operation)):
         refusal = one if isinstance(one, Refusal) else Refusal.of(one)
@@ -147,11 +164,12 @@ def _responses(route: Route, operation: Operation) -> Json:
     return {str(status): responses[status] for status in sorted(responses)}
 
 
-def _success(status: int, response: Component | Json) -> Component | Json:
-    """Return a response with a description, which OpenAPI requires."""
+def _success(route: Route, status: int, response: Component | Json) -> Component | Json:
+    """Return a response with a description, which OpenAPI requires, and its route's headers."""
     if isinstance(response, Component):
         return response
-    return {"description": HTTPStatus(status).phrase} | response
+    headers = response["headers"] | (shared.ANY_ORIGIN if route.from_any_site else {})
+    return {"description": HTTPStatus(status).phrase} | response | {"headers": headers}
 
 
 def _usual_refusals(
@@ -161,7 +179,7 @@ def _usual_refusals(
     yield shared.TOO_MANY_REQUESTS
     if operation.can_fail:
         yield from (shared.INTERNAL, shared.UNAVAILABLE)
-        if operation.body or operation.parameters:
+        if operation.body or route.options is not ANY_OPTIONS:
             yield errors.BadRequestError
     if operation.body:
         yield shared.TOO_LARGE

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from chalicelib.limits import Limits
     from chalicelib.outgoing.fetching import Fetcher
     from chalicelib.outgoing.urls import Resolver
+    from chalicelib.outgoing.webhooks import WebhookSchedule
     from chalicelib.settings import Settings
     from chalicelib.storage.ports import Archive, Queue, Table
     from chalicelib.views.view_queue import ViewQueue
@@ -65,6 +66,10 @@ class Resources(Protocol):
     @property
     def sender(self) -> Sender | None:
         """Return the sender of webhooks, or None without a secret to sign them with."""
+
+    @property
+    def webhooks(self) -> WebhookSchedule | None:
+        """Return the schedule of webhooks of other features, or None if events are off."""
 
     def event_queue(self, name: str) -> Queue | None:
         """Return the queue for events that the operator has listed under this name."""

@@ -24,10 +24,22 @@ HOT_VIEWS = 1_000
 """From this number of live views on, new views are not stored, because each visitor reads them."""
 DIGEST = re.compile("[0-9a-f]{64}")
 UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+URL = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+(/[A-Za-z0-9._~/-]*)?")
 QUEUE_NAME = re.compile("[A-Za-z0-9_-]{1,80}")
 MAX_DIGITS = 18
 """Longer numbers are slow to parse, and no setting needs them."""
 NOTHING: Mapping[str, str] = MappingProxyType({})
+COUNTERS = (
+    "komarev",
+    "hits.sh",
+    "dwyl",
+    "visitor-badge",
+    "moe-counter",
+    "hit-counter",
+    "seeyoufarm",
+    "hitscounter",
+)
+"""The other counters whose URLs can be answered here."""
 
 Form: TypeAlias = Literal["text", "number", "switch", "list", "numbers", "queues"]
 """The form of a setting in a file: a string, an integer, a boolean, a list or a table."""
@@ -150,6 +162,25 @@ def _parse_patterns(_: str, text: str) -> tuple[str, ...]:
         unicodedata.normalize("NFC", pattern).replace("[", "[[]").replace("?", "[?]")
         for pattern in parts_of(text)
     )
+
+
+def _parse_url(name: str, text: str) -> str:
+    """Return the URL of a server with a slash at its end, or an empty text."""
+    if text and URL.fullmatch(text) is None:
+        raise SettingsError(
+            f"{name} must be a URL like https://badges.example.com/path, without a query,"
+            f" not {text!r}"
+        )
+    return f"{text.rstrip('/')}/" if text else ""
+
+
+def _parse_counters(name: str, text: str) -> tuple[str, ...]:
+    for part in parts_of(text):
+        if part not in COUNTERS:
+            raise SettingsError(
+                f"{name} must be some of {', '.join(COUNTERS)}, separated by commas, not {part!r}"
+            )
+    return parse_list(name, text)
 
 
 def _parse_digests(name: str, text: str) -> frozenset[str]:
@@ -294,6 +325,15 @@ class Settings:
         "where the proofs of owners are looked for: [the patterns](docs/ownership.md#where-proofs-"
         "are-looked-for); without one, on GitHub, on GitLab and on the hosts of URLs",
     ).declare()
+    drop_in: tuple[str, ...] = Setting(
+        "DROP_IN",
+        "",
+        _parse_counters,
+        "list",
+        ", ".join(f"`{counter}`" for counter in COUNTERS),
+        "the other counters whose URLs are answered here, so that a badge moves by a change of its"
+        " host name alone: [their URLs](docs/moving-here.md#a-change-of-the-host-name-alone)",
+    ).declare()
     hsts_seconds: WholeSeconds = number(
         "HSTS_SECONDS",
         0,
@@ -301,6 +341,15 @@ class Settings:
         "the time for which browsers must use only HTTPS for this host"
         " (`Strict-Transport-Security`); 0 sends no such header",
     )
+    public_url: str = Setting(
+        "PUBLIC_URL",
+        "",
+        _parse_url,
+        "text",
+        "a URL like `https://badges.example.com/path`",
+        "the URL of this server in the lines and link previews of badges' pages; without it, the"
+        " host of the request",
+    ).declare()
     events: bool = switch(Feature.EVENTS.value, "whether events are served")
     wallets: bool = switch(Feature.WALLETS.value, "whether wallets are served")
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from chalicelib.aws import resources
 from chalicelib.aws.consumers import fold_views, put_views
+from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.errors import StorageError
@@ -31,6 +32,7 @@ from chalicelib.views.view import View, earliest, milliseconds
 from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.faults import Crash
+from simulation.milestones import before_writes
 from simulation.operations import Operation
 from simulation.resources import GivenResources
 from simulation.world import GET_SECONDS, NOON, World
@@ -130,6 +132,19 @@ class Paused:
             self.send(message.body)
 
 
+class Deliveries:
+    """The queue of deliveries, which may fail and forgets its messages, because the sweep goes."""
+
+    def __init__(self, world: AwsWorld) -> None:
+        self._world = world
+
+    def send(self, body: str, *, delay: Seconds = 0.0) -> None:
+        self.send_all([ports.Message(body, delay)])
+
+    def send_all(self, _: Sequence[ports.Message]) -> None:
+        self._world.call(lambda: None)
+
+
 class AwsWorld(World):
     """The state of AWS, and the steps that change it."""
 
@@ -150,6 +165,7 @@ class AwsWorld(World):
             clock=self.clock,
             table=paused,
             views_queue=ViewMessages(paused),
+            webhooks=EventSchedule(lambda: Deliveries(self), self.clock),
         )
         resources.use(self.resources)
 
@@ -194,7 +210,10 @@ class AwsWorld(World):
             self.messages.append(Message(at, body, view))
 
     def store(self, writes: Sequence[Write]) -> None:
+        before = before_writes(self.engine, writes)
         self.engine.write(*writes)
+        if before is not None:
+            self.milestones.note(self.engine, before, writes)
         for write in writes:
             self._note(write)
 
@@ -352,7 +371,7 @@ class AwsWorld(World):
         """Fold all badges as the operator does if removals were lost, and check law 1."""
         if self.scenario.loss:
             self.now += 2 * self.windows.grace + self.windows.window
-            folder = Folder(self.engine, self.windows, lambda: self.now)
+            folder = Folder(self.engine, self.windows, lambda: self.now, self.resources.webhooks)
             for badge_id in self.names():
                 folder.fold_all(badge_id)
         for badge_id in self.names():

@@ -224,7 +224,7 @@ class ExchangeWorld:
             yield f"/api/v1/views?{given}&peek=1", ""
             yield f"/api/v1/views.svg?{given}&peek=1", ""
             yield f"/v1/api/views?{given}&peek=1", ""
-            for by in ("day", "hour"):
+            for by in ("hour", "day", "week", "month"):
                 yield f"/api/v1/views/history?{given}&by={by}", ""
             yield f"/api/v1/views/history.svg?{given}", ""
             for secret in sorted({*self.known.secrets.values(), "x" * 30}):

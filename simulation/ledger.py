@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from datetime import datetime
 from math import inf
 from typing import NamedTuple
 
@@ -82,6 +83,10 @@ class Ledger:
     views: defaultdict[str, dict[str, Taken]] = field(default_factory=lambda: defaultdict(dict))
     ends: defaultdict[str, list[LifeEnd]] = field(default_factory=lambda: defaultdict(list))
     highest: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    highest_since: defaultdict[str, dict[datetime, int]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """The highest number that each badge has shown for a period, by the start of the period."""
 
     def take(self, ulid: str, view: Taken) -> None:
         """Record a view; the same view recorded again is one view."""
@@ -91,6 +96,7 @@ class Ledger:
         """Record that an owner's request has ended a life of an id."""
         self.ends[badge_id].append(end)
         self.highest[badge_id] = 0
+        self.highest_since[badge_id] = {}
 
     def place(self, asked: str) -> str:
         """Return the badge that an id names now."""

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Due, Item, Key
@@ -28,7 +29,7 @@ from simulation.standalone import standalone
 from simulation.world import NOON, Looking, World
 from vumi.check.check import check_content
 from vumi.check.report import FindingKind
-from vumi.engine import VIEWS_MAX_RECEIVES, VIEWS_QUEUE
+from vumi.engine import TIMERS_QUEUE, VIEWS_MAX_RECEIVES, VIEWS_QUEUE
 from vumi.storage.database import FILE, Database
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import SqliteTable
@@ -143,7 +144,11 @@ class MachineWorld(World):
         self.queue.release()
         view_queue = NotingViewQueue(self.queue)
         view_queue.world = self
-        self.resources = standalone(self.database, view_queue, wall, self.settings)
+        deliveries = SqliteQueue(self.database, TIMERS_QUEUE, wall)
+        self.resources = replace(
+            standalone(self.database, view_queue, wall, self.settings),
+            webhooks=EventSchedule(lambda: deliveries, wall),
+        )
         self.views = ViewWorker(view_queue, self.resources)
         in_one_commit = self.database.in_one_commit
         self.put = MessageDelivery(self.queue, self.views.store_messages, wall, in_one_commit)

@@ -7,17 +7,20 @@ time; visitors, deliveries and folds interleave with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Protocol
 
 from chalicelib.http.tokens import digest
+from chalicelib.resources import Resources
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
 from chalicelib.views import keys
+from chalicelib.views.milestones import Milestone
 from chalicelib.views.owners import changing, claiming, deleting, errors, finding
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.finding import OPERATOR
@@ -27,6 +30,7 @@ from chalicelib.views.summary import read
 from simulation.faults import Crash
 from simulation.hosts import Host
 from simulation.ledger import Ledger, Moment, Span
+from simulation.milestones import MilestoneLaw
 from simulation.operations import Operation
 
 OWNED = ("mine", "yours")
@@ -47,6 +51,8 @@ class OwnersWorld(Protocol):
     engine: Table
     settings: Settings
     ledger: Ledger
+    milestones: MilestoneLaw
+    resources: Resources
 
     @property
     def moment(self) -> Moment: ...
@@ -79,10 +85,12 @@ class Owners:
 
     def _claim(self, badge_id: str) -> None:
         secret = self._new_secret()
+        aim = self._aim(badge_id, secret)
 
         def do() -> None:
             now = self._world.clock()
             claiming.claim(self._world.table, badge_id, 0, now, digest(secret))
+            aim()
 
         self._start(do, partial(self._owns, badge_id, secret), {badge_id: secret})
 
@@ -102,10 +110,32 @@ class Owners:
             ProofSearch(table, lambda: host, clock).prove(proof, PLACE, clock())
 
         def hand_over() -> None:
-            changing.hand_over(table, badge_id, secret or "", digest(new))
+            changing.hand_over(table, badge_id, secret or "", digest(new), clock())
 
-        do = self._world.random.choice([grant, prove, *([hand_over, release] if secret else [])])
+        give = self._world.random.choice([grant, prove, *([hand_over, release] if secret else [])])
+        aim = self._aim(badge_id, new)
+
+        def do() -> None:
+            give()
+            if give is not release:
+                aim()
+
         self._start(do, partial(self._owns, badge_id, new), {badge_id: new})
+
+    def _aim(self, badge_id: str, secret: str) -> Callable[[], None]:
+        """Return the request of a new owner that sets milestones, which may be too late."""
+        world, wanted = self._world, BadgeChange(milestones=self._choose_milestones(badge_id))
+
+        def aim() -> None:
+            with suppress(errors.OwnerError):
+                owned = finding.authenticate(world.table, badge_id, secret)
+                changing.change(world.table, owned, wanted, world.clock(), world.resources.webhooks)
+
+        return aim
+
+    def _choose_milestones(self, badge_id: str) -> tuple[Milestone, ...]:
+        place = self._world.ledger.place(badge_id)
+        return self._world.milestones.choose(self._world.engine, place, self._world.random)
 
     def _new_secret(self) -> str:
         self._claims += 1
@@ -119,8 +149,10 @@ class Owners:
     def _change(self, badge_id: str, secret: str | None) -> None:
         """Change or delete a badge as its owner, or as the operator if it has none."""
         random = self._world.random
+        aims = self._choose_milestones(badge_id) if secret else ()
         wanted = random.choice(
             [
+                *[BadgeChange(milestones=aims)] * (2 if aims else 0),
                 BadgeChange(reset=True),
                 BadgeChange(reset=True, base=3),
                 BadgeChange(base=random.choice([0, 1_000])),
@@ -143,7 +175,8 @@ class Owners:
                 retention = self._world.settings.retention_seconds
                 deleting.delete(table, owned, clock(), retention)
             else:
-                changing.change(table, owned, wanted, clock())
+                webhooks = self._world.resources.webhooks
+                changing.change(table, owned, wanted, clock(), webhooks)
 
         def is_done() -> bool:
             engine = self._world.engine

@@ -15,6 +15,7 @@ from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
+from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive, Queue, Table
 from chalicelib.units import Seconds
@@ -41,6 +42,7 @@ class GivenResources:
     sender: Sender | None = None
     fetcher: Fetcher = MISSING
     resolver: Resolver = MISSING
+    webhooks: WebhookSchedule | None = None
     event_queues: Mapping[str, Queue] = field(default_factory=dict)
 
     @cached_property

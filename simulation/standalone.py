@@ -38,4 +38,5 @@ def standalone(
         resolver=MISSING,
         sender=None,
         fetcher=MISSING,
+        webhooks=None,
     )

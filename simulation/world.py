@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from http import HTTPStatus
 from random import Random
@@ -23,12 +24,16 @@ from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
-from chalicelib.units import Seconds
-from chalicelib.views import history, keys
+from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.views import history, keys, periods
+from chalicelib.views.count_at_once import AtOnceCounter
+from chalicelib.views.periods import Show, Views, Wanted
 from chalicelib.views.summary import read
+from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 from simulation.faults import Crash
 from simulation.ledger import Ledger, LifeEnd, Moment, Span, Taken
+from simulation.milestones import MilestoneLaw
 from simulation.operations import Operation, Scheduler
 from simulation.owners import OWNED, Owners
 
@@ -48,6 +53,7 @@ class Looking:
     asked: str
     span: Span
     highest: dict[str, int]
+    highest_since: dict[str, dict[datetime, int]]
     last_read: Moment
     own: str = ""
 
@@ -71,6 +77,7 @@ class World:
         self.random = Random(seed)  # noqa: S311  seeded, not for security
         self.now, self.calls, self.skew = start, 0, skew
         self.ledger = Ledger()
+        self.milestones = MilestoneLaw()
         self.scheduler = Scheduler(self.random)
         self.owners = Owners(self, (*ids, *(OWNED if has_owners else ())))
 
@@ -128,15 +135,19 @@ class World:
 
     def look(self, asked: str) -> Looking:
         """Begin to record a request for a badge."""
-        return Looking(asked, Span(self.moment), dict(self.ledger.highest), self.moment)
+        since = {badge_id: dict(own) for badge_id, own in self.ledger.highest_since.items()}
+        highest = dict(self.ledger.highest)
+        return Looking(asked, Span(self.moment), highest, since, self.moment)
 
     def badge(self, asked: str, method: str = "GET", *, peek: bool = False) -> dict[str, Any]:
-        """Ask for a badge over HTTP."""
+        """Ask for a badge over HTTP, or with POST for its number, which may fail."""
         query = {"id": [asked], **({"peek": ["1"]} if peek else {})}
         request = Request(method, "/api/v1/views", query=query)
         answer = dispatch(TABLE, request, self.resources)
-        assert answer.status == HTTPStatus.OK
         body: dict[str, Any] = json.loads(answer.body)
+        if method == "POST" and body.get("count") is None:
+            return {"isError": True, "message": body.get("message", "")}
+        assert answer.status == HTTPStatus.OK
         return body
 
     def history(self, asked: str) -> dict[str, Any]:
@@ -147,12 +158,25 @@ class World:
             return {"isError": True, "message": "unavailable"}
         return {"message": str(found.total), "history": True}
 
+    def period(self, asked: str) -> dict[str, Any]:
+        """Ask for the views of a badge in a period and on its last days, beside all views."""
+        chance = self.random
+        zone = timezone(timedelta(hours=chance.randint(-12, 14)))
+        wanted = Wanted(chance.choice(list(Show)), zone, chance.choice([0, 7, 90]))
+        try:
+            found = periods.read(self.table, asked, wanted, self.clock())
+        except StorageError:
+            return {"isError": True, "message": "unavailable"}
+        return {"message": str(found.total.shown), "period": found}
+
     def any_request(self, asked: str) -> Callable[[], dict[str, Any]]:
-        """Return a request for a badge: mostly a GET, sometimes one that counts nothing."""
+        """Return a request for a badge: mostly one that counts, sometimes one that does not."""
         chance = self.random.random()
         if chance < 0.1:
             return partial(self.history, asked)
-        method = "HEAD" if chance < 0.2 else "GET"
+        if chance > 0.85:
+            return partial(self.period, asked)
+        method = "HEAD" if chance < 0.2 else "POST" if chance > 0.6 else "GET"
         return partial(self.badge, asked, method, peek=0.2 <= chance < 0.3)
 
     def check_answer(self, looking: Looking, body: Mapping[str, Any]) -> None:
@@ -173,6 +197,20 @@ class World:
         assert shown >= least, f"down: {badge_id[:9]} shows {shown} after {least}: {body}"
         assert not (summary.frozen and looking.own), "a frozen badge has taken a view"
         self.ledger.highest[badge_id] = max(self.ledger.highest[badge_id], shown)
+        if "period" in body:
+            self._check_period(looking, badge_id, body["period"])
+
+    def _check_period(self, looking: Looking, badge_id: str, found: Views) -> None:
+        """Check that the views since a time are never down, and never more than all views."""
+        _, most = self.ledger.bounds(badge_id, looking.last_read)
+        assert sum(found.days) <= most, f"over: {badge_id[:9]}, {most} were taken: {found.days}"
+        if found.start is None:
+            return
+        least = looking.highest_since.get(badge_id, {}).get(found.start, 0)
+        assert least <= found.of_period, f"down: {badge_id[:9]} had {least} in a period: {found}"
+        assert found.of_period <= found.total.views, f"{badge_id[:9]}: more in a period: {found}"
+        since = self.ledger.highest_since[badge_id]
+        since[found.start] = max(since.get(found.start, 0), found.of_period)
 
     def take(self, looking: Looking, ulid: str) -> None:
         """Record that a request has taken a view."""
@@ -209,6 +247,19 @@ class World:
             assert least <= count <= most, f"{badge_id[:9]}: {count} of {least} to {most}"
             total = history.read(self.engine, badge_id, 400, self.now).total
             assert total == count, f"{badge_id[:9]}: {count} counted, the history has {total}"
+            year = periods.read(self.engine, badge_id, Wanted(Show.YEAR), self.now).of_period
+            assert year == count, f"{badge_id[:9]}: {count} counted, the year has {year}"
+        self.check_milestones()
+
+    def check_milestones(self) -> None:
+        """Count a further view of each badge, and check that it left no milestone to be reached."""
+        now = self.clock()
+        for badge_id in self.badges():
+            ahead = max(to_milliseconds(now), read(self.engine, badge_id).watermark + 1)
+            view = View(badge_id, new_ulid(ahead), hot=True)
+            counter = AtOnceCounter(self.engine, self.windows, self.clock, self.resources.webhooks)
+            counter.count(badge_id, [view])
+            self.milestones.check(self.engine, badge_id)
 
     def names(self) -> list[str]:
         """Return all ids that had a view or a request."""

@@ -15,7 +15,8 @@ from chalicelib.badges.badge import Badge
 from chalicelib.badges.options import Options
 from chalicelib.badges.svg import draw
 from chalicelib.views import chart
-from chalicelib.views.history import Bucket, By, History
+from chalicelib.views.buckets import By
+from chalicelib.views.history import Bucket, History
 
 FOLDER = Path(__file__).parents[1] / "docs" / "pictures"
 LAST = datetime(2026, 11, 21, tzinfo=UTC)
@@ -37,6 +38,7 @@ def pictures() -> dict[str, str]:
         "flat.svg": draw(Badge("views", count, logo="github")),
         "for-the-badge.svg": draw(green),
         "logos.svg": _arrange(_logos()),
+        "sparklines.svg": _arrange(_sparklines()),
         "history.svg": chart.draw(_history(), chart.Look()),
     }
 
@@ -52,6 +54,28 @@ def _logos() -> list[list[Badge]]:
         [
             Badge("views", "1,234", style="for-the-badge", logo="git", logo_color="gold"),
             Badge("views", "1,234", style="for-the-badge", logo=own),
+        ],
+    ]
+
+
+def _sparklines() -> list[list[Badge]]:
+    """Return rows of badges with sparklines: in each style, and in other colours and lengths."""
+    month = tuple(bucket.views for bucket in _history().buckets)
+    quarter = tuple(
+        views + 40 * (place // DAYS) for place, views in enumerate(month[:15] * (3 * DAYS // 15))
+    )
+    low, high = ("flat", "flat-square", "plastic", "social"), "for-the-badge"
+    return [
+        [Badge("views", "1,234", style=style, spark=month) for style in low],
+        [Badge("views", "1,234", style=high, spark=month)],
+        [
+            Badge("views", "12 today · 3,456", color, spark=month)
+            for color in ("brightgreen", "yellow", "white", "black")
+        ],
+        [
+            Badge("views", "1,234", spark=month[-7:]),
+            Badge("views", "1,234", spark=quarter),
+            Badge("views", "0", spark=(0,) * DAYS),
         ],
     ]
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.events.webhooks.sender import sender_of
 from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits, NoLimits
@@ -123,12 +124,19 @@ class Engine:
             resolver=socket.getaddrinfo,
             sender=sender_of(settings),
             fetcher=fetcher_of(settings),
+            webhooks=self._webhooks(settings),
         )
         self._views = ViewWorker(self._view_queue, self.resources)
         self._loops = self._view_loops()
         if Feature.EVENTS in settings.features:
             self._loops += self._event_loops()
         return self._create_first_token()
+
+    def _webhooks(self, settings: Settings) -> EventSchedule | None:
+        """Return the schedule of webhooks; without events, nothing would deliver them."""
+        if Feature.EVENTS not in settings.features:
+            return None
+        return EventSchedule(lambda: self._deliveries, self._clock)
 
     def _create_first_token(self) -> str:
         """Create and return a token if no operator has one, else return an empty text."""

@@ -12,6 +12,7 @@ from chalicelib.http.refusals import RefusalLog
 from chalicelib.limits import Limits
 from chalicelib.outgoing.fetching import Fetcher
 from chalicelib.outgoing.urls import Resolver
+from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage.ports import Archive
 from chalicelib.units import Seconds
@@ -43,6 +44,7 @@ class StandaloneResources:
     resolver: Resolver
     sender: Sender | None
     fetcher: Fetcher
+    webhooks: WebhookSchedule | None
 
     def event_queue(self, name: str) -> SqliteQueue | None:
         if name not in self.settings.event_queues:

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.api import TABLE
+from chalicelib import api
 from chalicelib.aws import http_api, resources
+from chalicelib.http.routing import RouteTable
+from chalicelib.settings import SettingsError
 
 resources.connect()
 
 
 def handler(event: http_api.Event, context: Any) -> dict[str, Any]:
     """Answer a request."""
-    return http_api.answer(TABLE, event, context)
+    return http_api.answer(_table(), event, context)
+
+
+def _table() -> RouteTable:
+    try:
+        return api.table_of(resources.current().settings.drop_in)
+    except SettingsError:  # the response says that it failed
+        return api.TABLE

@@ -68,5 +68,9 @@ def _body(request: ChaliceRequest) -> bytes:
 
 
 def _to_chalice(response: Response) -> ChaliceResponse:
-    """Return a response for Chalice, as text, because every route answers text."""
-    return ChaliceResponse(response.body.decode(), dict(response.headers), response.status)
+    """Return a response for Chalice, which takes text as text.
+
+    A REST API returns a picture only if `Accept` begins with its type. Otherwise Chalice refuses.
+    """
+    body = response.body if response.is_binary else response.body.decode()
+    return ChaliceResponse(body, dict(response.headers), response.status)

@@ -1,4 +1,4 @@
-"""`get_views`: the function of the one stack that answers view badges and their history.
+"""`get_views`: the function of the one stack that answers view badges, their history and pages.
 
 It imports no other feature, so that its cold start is short, and its role has no other items.
 """
@@ -9,9 +9,9 @@ from typing import Any
 
 from chalicelib.aws import http_api, resources
 from chalicelib.http.routing import RouteTable
-from chalicelib.views import history_routes, routes
+from chalicelib.views import history_routes, page_routes, routes
 
-TABLE = RouteTable((*routes.ROUTES, *history_routes.ROUTES))
+TABLE = RouteTable((*routes.ROUTES, *history_routes.ROUTES, *page_routes.ROUTES))
 resources.connect()
 
 

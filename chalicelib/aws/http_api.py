@@ -96,16 +96,17 @@ def _to_event(response: Response, accepted: str = "") -> dict[str, Any]:
 
     The same body always has the same compressed bytes.
     """
-    is_large = len(response.body) >= COMPRESSED_BYTES
+    is_large = len(response.body) >= COMPRESSED_BYTES and not response.is_binary
     headers = dict(response.headers) | ({"Vary": "Accept-Encoding"} if is_large else {})
     is_compressed = is_large and bool(ACCEPTS_GZIP.search(accepted))
     body = response.body
     if is_compressed:
         headers["Content-Encoding"] = "gzip"
-        body = base64.b64encode(gzip.compress(body, mtime=0))
+        body = gzip.compress(body, mtime=0)
+    is_encoded = is_compressed or response.is_binary
     return {
         "statusCode": response.status,
         "headers": headers,
-        "body": body.decode(),
-        "isBase64Encoded": is_compressed,
+        "body": (base64.b64encode(body) if is_encoded else body).decode(),
+        "isBase64Encoded": is_encoded,
     }

@@ -17,17 +17,18 @@ from chalicelib.http.refusals import RefusalLog
 from chalicelib.lazy import lazy, load
 from chalicelib.limits import NoLimits
 from chalicelib.resources import Resources
-from chalicelib.settings import Settings, SettingsError, required
+from chalicelib.settings import Feature, Settings, SettingsError, required
 from chalicelib.views.view_queue import ViewMessages, ViewQueue
 
 if TYPE_CHECKING:
     from chalicelib.aws import clients, dynamodb, json_client, s3, sqs
-    from chalicelib.events import claims
+    from chalicelib.events import claims, webhook_schedule
     from chalicelib.events.claims import Claims
     from chalicelib.events.webhooks import sender
     from chalicelib.events.webhooks.sender import Sender
     from chalicelib.outgoing import fetching
     from chalicelib.outgoing.fetching import Fetcher
+    from chalicelib.outgoing.webhooks import WebhookSchedule
     from chalicelib.storage.ports import Archive, Queue, Table
 else:
     clients, dynamodb = lazy("chalicelib.aws.clients"), lazy("chalicelib.aws.dynamodb")
@@ -36,6 +37,7 @@ else:
     claims = lazy("chalicelib.events.claims")
     sender = lazy("chalicelib.events.webhooks.sender")
     fetching = lazy("chalicelib.outgoing.fetching")
+    webhook_schedule = lazy("chalicelib.events.webhook_schedule")
 
 ON_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME"
 """Lambda sets this variable. Elsewhere, the process configures its own logging."""
@@ -108,6 +110,12 @@ class AwsResources:
     @cached_property
     def fetcher(self) -> Fetcher:
         return fetching.fetcher_of(self.settings)
+
+    @cached_property
+    def webhooks(self) -> WebhookSchedule | None:
+        if Feature.EVENTS not in self.settings.features:
+            return None
+        return webhook_schedule.EventSchedule(lambda: self.delivery_queue, self.clock)
 
     @uncollected()
     def _queue(self, setting: str, url: str) -> Queue:

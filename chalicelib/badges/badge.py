@@ -28,7 +28,8 @@ class Badge:
 
     `color` is the background of the message, `label_color` that of the label and its logo, each in
     a form that `colors.parse` accepts. `logo` is a name of simple-icons, or a user's own. If
-    `label_color`, `style`, `logo` or `logo_color` is empty, shields chooses it.
+    `label_color`, `style`, `logo` or `logo_color` is empty, shields chooses it. `spark` has the
+    views of the last days, the oldest first, of which only an SVG shows a line.
     """
 
     label: str
@@ -38,10 +39,18 @@ class Badge:
     style: str = ""
     logo: str | Logo = ""
     logo_color: str = ""
+    spark: tuple[int, ...] = ()
     is_error: bool = False
 
     @classmethod
-    def of(cls, label: str, message: str, color: str, options: Options = PLAIN) -> Badge:
+    def of(
+        cls,
+        label: str,
+        message: str,
+        color: str,
+        options: Options = PLAIN,
+        spark: tuple[int, ...] = (),
+    ) -> Badge:
         """Return a badge with the look that the options describe."""
         return cls(
             label=label if options.label is None else options.label,
@@ -51,6 +60,7 @@ class Badge:
             style=options.style,
             logo=options.logo,
             logo_color=options.logo_color,
+            spark=spark,
         )
 
     @classmethod

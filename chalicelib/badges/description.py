@@ -73,7 +73,7 @@ SHIELDS_BADGE = record(
         "schemaVersion": {"const": 1},
         "label": string(),
         "message": string(description="The count, or the error.", minLength=1),
-        "color": string(re.compile(f"(blue|red|brightgreen|lightgrey|{HEX_COLOR})")),
+        "color": string(re.compile(f"(blue|red|orange|brightgreen|lightgrey|{HEX_COLOR})")),
     },
     {
         "labelColor": string(re.compile(HEX_COLOR)),
@@ -91,7 +91,7 @@ HEADERS = {
         "No cache may store a badge. GitHub's image proxy stores it for a year unless told so.",
         {"const": responses.HEADERS["Cache-Control"]},
     ),
-    "Access-Control-Allow-Origin": ANY_ORIGIN,
+    **ANY_ORIGIN,
 }
 
 
@@ -124,12 +124,21 @@ IMAGE = _response("Picture", "An image, for an error too.", IMAGE_HEADERS, {"ima
 
 
 def badge_operations(
-    path: str, name: str, parameters: tuple[Component, ...], description: str
+    path: str,
+    name: str,
+    parameters: tuple[Component, ...],
+    description: str,
+    of_svg: tuple[Component, ...] = (),
 ) -> dict[str, Operation]:
-    """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`."""
+    """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`.
+
+    `of_svg` are the parameters that only the SVG has, or has in place of one of the same name.
+    """
+    own = {one.content["name"] for one in of_svg}
+    shared = [one for one in parameters if one.content["name"] not in own]
     return {
         f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
-        f"GET {path}.svg": always_drawn(f"{name}Svg", description, parameters),
+        f"GET {path}.svg": always_drawn(f"{name}Svg", description, (*shared, *of_svg)),
     }
 
 

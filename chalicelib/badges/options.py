@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.http.messages import Query
-from chalicelib.http.query import check_characters, one, shown
+from chalicelib.http.query import among, check_characters, one, shown
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -18,8 +18,12 @@ else:
     colors = lazy("chalicelib.badges.colors")
     own_logo = lazy("chalicelib.badges.own_logo")
 
+LOOK = ("label", "color", "labelColor", "style", "logo", "logoColor")
+"""The options of every badge."""
 FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
+PIXEL = "pixel"
+"""The style of an image that counts and that nobody sees."""
 MAX_LABEL = 100
 MAX_LOGO = 50
 OWN_LOGO = "data:"
@@ -47,24 +51,27 @@ class Options:
     base: int = 0
 
     def message(self, count: int) -> str:
-        """Return a count as it is shown: 1234, 1,234 or 1.2k."""
-        count += self.base
+        """Return the text of a count and the base."""
+        return self.write(count + self.base)
+
+    def write(self, count: int) -> str:
+        """Return a number as it is shown: 1234, 1,234 or 1.2k."""
         if self.format == "comma":
             return f"{count:,}"
         return short(count) if self.format == "short" else str(count)
 
 
-def parse(query: Query) -> Options:
-    """Return the options in a query. Raises `BadRequestError`."""
+def parse(query: Query, styles: Sequence[str] = STYLES) -> Options:
+    """Return the options in a query, with one of the `styles`. Raises `BadRequestError`."""
     return Options(
         peek=one(query, "peek", _flag, default=False),
         label=one(query, "label", _label, default=None, may_be_empty=True),
         color=one(query, "color", _color, default=""),
         label_color=one(query, "labelColor", _color, default=""),
-        style=one(query, "style", partial(_among, STYLES), default=""),
+        style=one(query, "style", partial(among, styles), default=""),
         logo=one(query, "logo", _logo, default=""),
         logo_color=one(query, "logoColor", _color, default=""),
-        format=one(query, "format", partial(_among, FORMATS), default="plain"),
+        format=one(query, "format", partial(among, FORMATS), default="plain"),
         base=one(query, "base", base, default=0),
     )
 
@@ -93,12 +100,6 @@ def _label(given: str) -> str:
 
 def _color(given: str) -> str:
     return colors.parse(given)
-
-
-def _among(known: Sequence[str], given: str) -> str:
-    if given not in known:
-        raise ValueError(f"give {', '.join(known)}, not {shown(given)}")
-    return given
 
 
 def _logo(given: str) -> str | Logo:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import PIXEL
 from chalicelib.http import responses
 from chalicelib.http.messages import Response
 from chalicelib.http.routing import FailureHandler
@@ -20,7 +21,6 @@ HEADERS = {
     "Cache-Control": "max-age=0, no-cache, no-store, must-revalidate",
     "Pragma": "no-cache",
     "Expires": "Thu, 01 Jan 1970 00:00:00 GMT",
-    "Access-Control-Allow-Origin": "*",
     **responses.NOSNIFF,
 }
 """The headers of every badge. Without them, GitHub's image proxy keeps a badge for a year."""
@@ -28,6 +28,7 @@ SVG_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
 """The headers of every image. One that is opened as a page has no script and loads nothing."""
+PIXEL_IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 
 def badge_json(badge: Badge) -> Response:
@@ -36,8 +37,8 @@ def badge_json(badge: Badge) -> Response:
 
 
 def badge_svg(badge: Badge) -> Response:
-    """Return a badge as an SVG image."""
-    return image(svg.draw(badge))
+    """Return a badge as an SVG image, or the pixel that a badge of this style is."""
+    return image(PIXEL_IMAGE if badge.style == PIXEL else svg.draw(badge))
 
 
 def json_failure(draw: Callable[[Exception], Badge]) -> FailureHandler:

@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import unicodedata
 from binascii import crc32
+from dataclasses import replace
 from functools import lru_cache
 
-from chalicelib.badges import colors, logos, svg_styles
+from chalicelib.badges import colors, logos, spark, svg_styles
 from chalicelib.badges.badge import Badge
 from chalicelib.badges.logos import Logo
 from chalicelib.badges.svg_markup import Drawing, escape, number
 
 MAX_BYTES = 4096
-"""A logo that would make a badge larger is left out."""
+"""A logo or a sparkline that would make a badge larger is left out."""
 MAX_CACHED = 1_000
 """Images that are kept: many badges show the same count in the same style."""
 NO_SUCH_LOGO = "it is not one of the included logos"
 NO_ROOM = f"the badge would have more than {MAX_BYTES} bytes"
+NO_SPARK = f"Without the sparkline: {NO_ROOM}."
 LABEL_COLOR = "#555555"
 DEFAULT_STYLE = "flat"
 REMOVED_CATEGORIES = {"Cc", "Cs"}
@@ -31,15 +33,23 @@ REMOVED_CHARACTERS = "\ufffe\uffff"
 def draw(badge: Badge) -> str:
     """Draw a badge as an SVG document. Raises `BadColorError`.
 
-    A logo that can't be drawn is left out, and the image says why.
+    A logo or a sparkline that can't be drawn is left out, and the image says why.
     """
+    drawn = _draw_with_logo(badge)
+    if badge.spark and not _fits(drawn):
+        return _draw_with_logo(replace(badge, spark=()), NO_SPARK)
+    return drawn
+
+
+def _draw_with_logo(badge: Badge, description: str = "") -> str:
     if not badge.logo:
-        return _write_document(badge, None)
+        return _write_document(badge, None, description)
     logo = logos.find(badge.logo) if isinstance(badge.logo, str) else badge.logo
-    drawn = _write_document(badge, logo) if logo else ""
+    drawn = _write_document(badge, logo, description) if logo else ""
     if drawn and _fits(drawn):
         return drawn
-    return _write_document(badge, None, _describe(badge.logo, NO_ROOM if drawn else ""))
+    left_out = _describe(badge.logo, NO_ROOM if drawn else "")
+    return _write_document(badge, None, f"{description} {left_out}".lstrip())
 
 
 def _fits(drawn: str) -> bool:
@@ -49,21 +59,23 @@ def _fits(drawn: str) -> bool:
 def _describe(logo: str | Logo, reason: str) -> str:
     """Describe why a logo is left out: for a reason, or because there is none of its name."""
     if not isinstance(logo, str):
-        return f"<desc>Without your logo: {reason}.</desc>"
+        return f"Without your logo: {reason}."
     licence = logos.find_refused_licence(logo)
     unknown = f"its licence ({licence}) limits its use" if licence else NO_SUCH_LOGO
-    return f"<desc>Without the logo {escape(_normalize(logo))}: {reason or unknown}.</desc>"
+    return f"Without the logo {escape(_normalize(logo))}: {reason or unknown}."
 
 
 def _write_document(badge: Badge, logo: Logo | None, description: str = "") -> str:
     drawing = _make_drawing(badge, logo)
     picture = svg_styles.STYLES[badge.style or DEFAULT_STYLE](drawing)
     width, height = number(picture.width), picture.height
-    name = escape(": ".join(filter(None, (drawing.label, drawing.message))))
+    reason = f"<desc>{description}</desc>" if description else ""
+    name = ": ".join(filter(None, (drawing.label, drawing.message)))
+    name = escape(f"{name}; {spark.describe(badge.spark)}" if badge.spark else name)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label="{name}">'
-        f"<title>{name}</title>{description}{picture.content}</svg>"
+        f"<title>{name}</title>{reason}{picture.content}</svg>"
     )
 
 
@@ -78,6 +90,7 @@ def _make_drawing(badge: Badge, logo: Logo | None) -> Drawing:
         logo_has_block=bool(badge.label_color),
         # Other badges inlined in the same page must not use the gradients of this one.
         key=f"{crc32(repr(badge).encode()):08x}",
+        spark=badge.spark,
     )
 
 

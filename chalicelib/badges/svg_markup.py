@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chalicelib.badges import text_width
+from chalicelib.badges import spark, text_width
 from chalicelib.badges.logos import Logo
 
 LOGO_SIZE = 14
@@ -30,6 +30,13 @@ class Drawing(NamedTuple):
     """True if a logo without a label has the label's background instead of the message's."""
     key: str
     """A suffix that makes the ids in the document unique."""
+    spark: tuple[int, ...] = ()
+    """The views of the last days, of which the message half has a line."""
+
+    @property
+    def spark_width(self) -> int:
+        """Return the width that the sparkline adds to the message half."""
+        return spark.measure(self.spark) + spark.GAP if self.spark else 0
 
 
 class Text(NamedTuple):
@@ -77,9 +84,10 @@ def halves(drawing: Drawing, measures: Measures, label: Text, message: Text) -> 
     """Lay out two halves for texts of these lengths."""
     seam = _find_seam(drawing, measures, label)
     alone = measures.logo_alone if drawing.logo and not seam else 0
-    end = seam + alone + message.length + 2 * measures.padding
+    end = seam + alone + message.length + drawing.spark_width + 2 * measures.padding
     left = seam - measures.padding - label.length / 2 + measures.inwards
-    right = end - measures.padding - message.length / 2 - (measures.inwards if seam else 0)
+    right = end - drawing.spark_width - measures.padding - message.length / 2
+    right -= measures.inwards if seam else 0
     return Halves(
         seam,
         end,
@@ -131,6 +139,14 @@ def backgrounds(drawing: Drawing, laid: Halves, height: int) -> str:
     label = f'<rect width="{seam}" height="{height}" fill="{drawing.label_color}"/>'
     message = f'<rect x="{seam}" width="{rest}" height="{height}" fill="{drawing.color}"/>'
     return (label if laid.seam else "") + message
+
+
+def draw_spark(drawing: Drawing, end: float, height: int, background: str) -> str:
+    """Write the sparkline so that it ends at a place, or nothing."""
+    if not drawing.spark:
+        return ""
+    x, bottom = end - spark.measure(drawing.spark), height // 2 + spark.HEIGHT // 2
+    return spark.draw(drawing.spark, x, bottom, background)
 
 
 def draw_logo(drawing: Drawing, x: int, height: int, background: str) -> str:

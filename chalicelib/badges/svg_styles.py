@@ -75,6 +75,7 @@ def flat_square(drawing: Drawing) -> Picture:
         f'{_draw_square(drawing, halves, NORMAL.height)}<g {VERDANA} font-size="11">'
         f"{_draw_logo(drawing, halves, NORMAL)}"
         f"{_draw_plain(halves.label)}{_draw_plain(halves.message)}</g>"
+        f"{_draw_spark(drawing, halves, NORMAL)}"
     )
     return Picture(halves.end, NORMAL.height, content)
 
@@ -88,6 +89,7 @@ def for_the_badge(drawing: Drawing) -> Picture:
         f'{_draw_square(drawing, halves, HIGH.height)}<g {VERDANA} font-size="10">'
         f"{_draw_logo(drawing, halves, HIGH)}{_draw_plain(halves.label)}"
         f'<g font-weight="bold">{_draw_plain(halves.message)}</g></g>'
+        f"{_draw_spark(drawing, halves, HIGH)}"
     )
     return Picture(halves.end, HIGH.height, content)
 
@@ -98,14 +100,16 @@ def social(drawing: Drawing) -> Picture:
     message = measure_odd(drawing.message, Face.HELVETICA_BOLD)
     beside = LOGO_SIZE + (LOGO_GAP if label.content else 0)
     button = label.length + 10 + (beside if drawing.logo else 0)
-    bubble = message.length + 8 if message.content else 0
+    bubble = message.length + 8 + drawing.spark_width if message.content else 0
     label_line = Line(label, button - 5 - label.length / 2, NORMAL.baseline, SOCIAL_BUTTON)
-    message_line = Line(message, button + 6 + bubble / 2, NORMAL.baseline, SOCIAL_BUBBLE)
+    middle = button + 6 + (bubble - drawing.spark_width) / 2
+    message_line = Line(message, middle, NORMAL.baseline, SOCIAL_BUBBLE)
     content = (
         f"{_draw_button(button, bubble, drawing.key)}"
         f"{svg_markup.draw_logo(drawing, 5, NORMAL.height, SOCIAL_BUTTON)}"
         f'<g {HELVETICA} font-size="11" font-weight="700">'
         f"{_draw_engraved(label_line)}{_draw_engraved(message_line)}</g>"
+        f"{svg_markup.draw_spark(drawing, button + 1 + bubble, NORMAL.height, SOCIAL_BUBBLE)}"
     )
     return Picture(button + (7 + bubble if bubble else 1), NORMAL.height, content)
 
@@ -149,6 +153,7 @@ def _draw_rounded(drawing: Drawing, measures: Measures, shine: str, radius: int)
         f'<rect {size} fill="url(#s{key})"/></g>'
         f'<g {VERDANA} font-size="11">{_draw_logo(drawing, halves, measures)}'
         f"{_draw_raised(halves.label, key)}{_draw_raised(halves.message, key)}</g>"
+        f"{_draw_spark(drawing, halves, measures)}"
     )
     return Picture(halves.end, measures.height, content)
 
@@ -179,6 +184,11 @@ def _draw_logo(drawing: Drawing, halves: Halves, measures: Measures) -> str:
     color = drawing.label_color if halves.seam else drawing.color
     background = colors.darken(color, measures.shade)
     return svg_markup.draw_logo(drawing, measures.logo_x, measures.height, background)
+
+
+def _draw_spark(drawing: Drawing, halves: Halves, measures: Measures) -> str:
+    end = halves.end - measures.padding
+    return svg_markup.draw_spark(drawing, end, measures.height, drawing.color)
 
 
 def _draw_plain(line: Line) -> str:

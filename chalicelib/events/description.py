@@ -216,7 +216,10 @@ OPERATIONS = {
         "/api/v1/events/{event_id}/badge",
         "getEventBadge",
         OPTIONS,
-        "The message is `in 3 days`, `due now`, then `fired`, `failed` or `cancelled`.",
+        "The message is `in 3 days`, `due now`, then `\u2713 fired`, `\u2717 failed` or"
+        " `cancelled`. An event that waits is `\u25b2 late by 2 minutes` from"
+        f" {serializers.LATE_SECONDS} s after its time on, and after a failed attempt"
+        " `\u25b2 failing, retry in 5 minutes`. Both are orange.",
     ),
 }
 PATH_PARAMETERS = (

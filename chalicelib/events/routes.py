@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import parse
+from chalicelib.badges.options import LOOK, parse
 from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError, NotFoundError
@@ -19,17 +19,15 @@ from chalicelib.settings import Feature
 from chalicelib.units import Milliseconds, to_milliseconds
 
 if TYPE_CHECKING:
-    from chalicelib.events import event, listing, requests, schedule, serializers, targets
-    from chalicelib.outgoing import addresses, urls
+    from chalicelib.events import event, listing, requests, schedule, serializers
+    from chalicelib.outgoing import webhooks
 else:
     event = lazy("chalicelib.events.event")
     listing = lazy("chalicelib.events.listing")
     requests = lazy("chalicelib.events.requests")
     schedule = lazy("chalicelib.events.schedule")
     serializers = lazy("chalicelib.events.serializers")
-    targets = lazy("chalicelib.events.targets")
-    addresses = lazy("chalicelib.outgoing.addresses")
-    urls = lazy("chalicelib.outgoing.urls")
+    webhooks = lazy("chalicelib.outgoing.webhooks")
 
 LABEL = "event"
 
@@ -116,16 +114,8 @@ def _schedule(
 ) -> schedule.AcceptedEvent:
     """Accept an event; its URL must be allowed now, and is checked again when it is called."""
     if wanted.target.kind is event.TargetKind.URL:
-        _check_url(wanted.target.address, resources)
+        webhooks.check_webhook(wanted.target.address, resources.settings, resources.resolver)
     return schedule.accept(wanted.event(now), resources.table, resources.delivery_queue, now)
-
-
-def _check_url(url: str, resources: Resources) -> None:
-    settings = resources.settings
-    if not settings.can_sign:
-        raise BadRequestError(f"url: no event can go to one here, because {targets.NO_SECRET}")
-    allowed = addresses.Allowed.parse(settings.webhook_allow)
-    urls.permitted(urls.check_url(url, allowed), allowed, resources.resolver)
 
 
 def _now(resources: Resources) -> Milliseconds:
@@ -137,23 +127,27 @@ _route = partial(Route, feature=Feature.EVENTS)
 ROUTES = (
     _route("POST", "/timers", post_timer, OPERATOR),
     _route("GET", "/timers/{timer_id}", get_timer, OPERATOR),
-    _route("GET", "/api/v1/events", get_events, OPERATOR),
+    _route("GET", "/api/v1/events", get_events, OPERATOR, options=("status", "cursor")),
     _route("POST", "/api/v1/events", post_event, OPERATOR),
     _route("GET", "/api/v1/events/{event_id}", get_event, OPERATOR),
     _route("DELETE", "/api/v1/events/{event_id}", delete_event, OPERATOR),
-    _route("POST", "/echoAtTime", post_echo, OPERATOR),
+    _route("POST", "/echoAtTime", post_echo, OPERATOR, options=("ts",)),
     _route(
         "GET",
         "/api/v1/events/{event_id}/badge",
         get_badge,
         with_head=True,
+        from_any_site=True,
         on_failure=json_failure(_draw_failure),
+        options=LOOK,
     ),
     _route(
         "GET",
         "/api/v1/events/{event_id}/badge.svg",
         get_badge_svg,
         with_head=True,
+        from_any_site=True,
         on_failure=svg_failure(_draw_failure),
+        options=LOOK,
     ),
 )

@@ -9,16 +9,19 @@ from chalicelib.badges.badge import PLAIN, Badge
 from chalicelib.badges.options import Options
 from chalicelib.events.event import Attempt, Event, Status
 from chalicelib.http.times import to_iso8601
-from chalicelib.units import Milliseconds
+from chalicelib.units import Milliseconds, WholeSeconds
 
 LABEL = "event"
-COLORS = {
-    Status.ACTIVE: "blue",
-    Status.SUCCESS: "brightgreen",
-    Status.ERROR: "red",
-    Status.CANCELLED: "lightgrey",
+OUTCOMES = {
+    Status.SUCCESS: ("\u2713 fired", "brightgreen"),
+    Status.ERROR: ("\u2717 failed", "red"),
+    Status.CANCELLED: ("cancelled", "lightgrey"),
 }
-OUTCOMES = {Status.SUCCESS: "fired", Status.ERROR: "failed", Status.CANCELLED: "cancelled"}
+"""The message and the colour of an event that is done. A glyph tells them apart without colours."""
+WARNING = "\u25b2"
+WAITING_COLOR, WARNING_COLOR = "blue", "orange"
+LATE_SECONDS = 60
+"""An event that is due for this long is late: deliveries begin within seconds."""
 UNIT_SECONDS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 MIN_AMOUNT = 2
 """A countdown has the largest unit with at least this amount: 2 days, then 47 hours."""
@@ -54,18 +57,38 @@ def timer(event: Event, now: Milliseconds) -> dict[str, Any]:
 
 def badge(event: Event, now: Milliseconds, options: Options = PLAIN) -> Badge:
     """Return the countdown as a badge."""
-    message = OUTCOMES.get(event.status) or countdown(event.at - now)
-    return Badge.of(LABEL, message, COLORS[event.status], options)
+    message, color = OUTCOMES.get(event.status) or _describe_active(event, now)
+    return Badge.of(LABEL, message, color, options)
 
 
 def countdown(milliseconds: Milliseconds) -> str:
     """Return a time left as text: `in 3 days`, `in 47 hours`, and `due now` at the end."""
     seconds = -(-milliseconds // 1000)
-    for name, length in UNIT_SECONDS:
-        amount = seconds // length
-        if amount >= MIN_AMOUNT or (amount == 1 and name == "second"):
-            return f"in {amount} {name}{'s' if amount > 1 else ''}"
-    return "due now"
+    return f"in {_duration(seconds)}" if seconds > 0 else "due now"
+
+
+def _describe_active(event: Event, now: Milliseconds) -> tuple[str, str]:
+    """Return the message and the colour of an event that waits for its next attempt."""
+    left = max(event.at, event.next_at) - now
+    if _has_failed_attempt(event):
+        return f"{WARNING} failing, retry {countdown(left)}", WARNING_COLOR
+    if left <= -1000 * LATE_SECONDS:
+        return f"{WARNING} late by {_duration(-left // 1000)}", WARNING_COLOR
+    return countdown(left), WAITING_COLOR
+
+
+def _has_failed_attempt(event: Event) -> bool:
+    """Return whether an attempt since the last redrive has failed."""
+    tries = event.tries - event.round
+    return tries > 0 and any(attempt.error for attempt in event.attempts[-tries:])
+
+
+def _duration(seconds: WholeSeconds) -> str:
+    """Return a time of a second or more as text, rounded down: `3 days`, `47 hours`."""
+    large = (unit for unit in UNIT_SECONDS if seconds >= MIN_AMOUNT * unit[1])
+    name, length = next(large, UNIT_SECONDS[-1])
+    amount = seconds // length
+    return f"{amount} {name}{'s' if amount > 1 else ''}"
 
 
 def _attempt(attempt: Attempt) -> dict[str, Any]:

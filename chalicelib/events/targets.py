@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from chalicelib import telemetry
 from chalicelib.events.delivery import DeliveryResult
 from chalicelib.events.event import Event, TargetKind
+from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.ports import Queue
 
 if TYPE_CHECKING:
     from chalicelib.events.webhooks.sender import PostOutcome, Sender
-
-NO_SECRET = "WEBHOOK_SECRETS is not set, so nothing can be signed"  # noqa: S105  a message, not a secret
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The bodies of requests: JSON objects, in which nothing is ignored."""
+"""The bodies of requests: JSON objects, in which nothing is ignored, or none."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def read_fields(body: bytes, known: set[str], most: int = MAX_BYTES) -> Mapping[
         raise BadRequestError(f"no field {unknown[0][:30]!r}: there are {', '.join(sorted(known))}")
     _check_depth(fields, MAX_DEPTH)
     return fields
+
+
+def check_empty(body: bytes) -> None:
+    """Raise `BadRequestError` for a body where the query has everything."""
+    if body:
+        raise BadRequestError(f"the body has {len(body)} bytes: send none, all is in the query")
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

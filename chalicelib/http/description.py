@@ -26,7 +26,11 @@ MOMENT = schema(
 )
 NEXT_PAGE = "The `cursor` of the page before; none for the first page."
 
-ANY_ORIGIN = header("AnyOrigin", "A page of any host may read it.", {"const": "*"})
+ANY_ORIGIN = {
+    "Access-Control-Allow-Origin": header(
+        "AnyOrigin", "A script of any site may read it.", {"const": "*"}
+    )
+}
 CACHED = header(
     "Cached",
     f"A cache may keep it for {page.CACHED_SECONDS // 60} minutes.",
@@ -77,7 +81,7 @@ PAGE = {
 }
 DOCUMENT = {
     "description": "OpenAPI 3.1.",
-    "headers": {"Cache-Control": CACHED, "Access-Control-Allow-Origin": ANY_ORIGIN},
+    "headers": {"Cache-Control": CACHED},
     "content": json_content({"type": "object", "required": ["openapi", "info", "paths"]}),
 }
 OPERATIONS = {

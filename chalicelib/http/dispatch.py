@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chalicelib import telemetry
-from chalicelib.http import authentication, authorization, errors, guards
+from chalicelib.http import authentication, authorization, cors, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
@@ -30,7 +31,8 @@ def dispatch(
     try:
         route, request = _resolve(table, request)
     except ClientError as refusal:
-        return _for_https(errors.to_response(refusal), resources)
+        allowed = cors.answer_preflight(table, request)
+        return _complete(allowed or errors.to_response(refusal), resources)
     try:
         guards.check_limit(Action.REQUEST, request, resources)
         guards.check_feature(route, resources)
@@ -38,7 +40,7 @@ def dispatch(
             header = request.headers.get("authorization", "")
             request = replace(request, caller=authentication.authenticate(header, resources))
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
-        return _for_https(route.on_failure(failure, request), resources)
+        return _complete(route.on_failure(failure, request), resources, route)
     return handle(route, request, resources)
 
 
@@ -48,22 +50,28 @@ def handle(route: Route, request: Request, resources: Resources) -> Response:
         guards.check_feature(route, resources)
         guards.check_site(route, request)
         authorization.check(route.authentication, request)
+        guards.check_options(route, request)
         response = route.handler(request, resources)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
         response = route.on_failure(failure, request)
-    return _for_https(response, resources)
+    return _complete(response, resources, route)
 
 
-def _for_https(response: Response, resources: Resources) -> Response:
+def _complete(response: Response, resources: Resources, route: Route | None = None) -> Response:
+    """Return a response with the headers that all responses of its route have."""
+    added = _for_https(resources)
+    if route is not None and route.from_any_site:
+        added = {**cors.ANY_ORIGIN, **added}
+    return replace(response, headers={**response.headers, **added}) if added else response
+
+
+def _for_https(resources: Resources) -> Mapping[str, str]:
     """Tell browsers to use only HTTPS from now on, if the operator wants that (RFC 6797)."""
     try:
         seconds = resources.settings.hsts_seconds
     except SettingsError:  # the response says that it failed
         seconds = 0
-    if not seconds:
-        return response
-    headers = {**response.headers, "Strict-Transport-Security": f"max-age={seconds}"}
-    return replace(response, headers=headers)
+    return {"Strict-Transport-Security": f"max-age={seconds}"} if seconds else {}
 
 
 def _resolve(table: RouteTable, request: Request) -> tuple[Route, Request]:

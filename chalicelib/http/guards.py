@@ -1,26 +1,42 @@
-"""The checks of a request before its handler: its feature, its site, and its client's limits."""
+"""The checks of a request before its handler: feature, site, options, and the client's limits."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from chalicelib.http.errors import ClientError
+from chalicelib.http.errors import BadRequestError, ClientError
+from chalicelib.http.query import shown
+from chalicelib.http.routing import ANY_OPTIONS
+from chalicelib.lazy import lazy
 from chalicelib.limits import Action
 
 if TYPE_CHECKING:
+    import difflib
+
     from chalicelib.http.messages import Request
     from chalicelib.http.routing import Route
     from chalicelib.resources import Resources
     from chalicelib.settings import Feature
+else:
+    difflib = lazy("difflib")
 
 OWN_SITE = {"same-origin", "none"}
 """Values of `Sec-Fetch-Site`: a page of this server, or the user's own act, such as a bookmark."""
+IGNORED_OPTIONS = ("_", "t", "v", "cb", "cacheSeconds", "fbclid")
+"""Parameters that people append to a URL so that a cache fetches it again, or Facebook to any link.
+
+They do nothing.
+"""
+LONGEST_OPTION = 20
+"""Characters of a wrong name that are compared with the options."""
+IGNORED_PREFIX = "utm_"
+"""The beginning of the parameters by which campaigns tell links apart; they do nothing."""
 LIMITED = {
     Action.NEW_ID: "too many new badges",
-    Action.CLAIM: "too many claims",
+    Action.CLAIM: "too many claims and milestones",
     Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
 }
@@ -78,6 +94,27 @@ def check_site(route: Route, request: Request) -> None:
             "a page of another site sent this: send it from this server's own site, or with no"
             " browser"
         )
+
+
+def check_options(route: Route, request: Request) -> None:
+    """Raise `BadRequestError` for a parameter of the query that the route does not have."""
+    if route.options is ANY_OPTIONS:
+        return
+    for name in request.query:
+        if name not in route.options and not _is_ignored(name):
+            raise BadRequestError(f"unknown option {shown(name)}: {_advise(name, route.options)}")
+
+
+def _is_ignored(name: str) -> bool:
+    return name in IGNORED_OPTIONS or name.startswith(IGNORED_PREFIX)
+
+
+def _advise(name: str, options: Sequence[str]) -> str:
+    """Return the option that a wrong name may stand for, or the advice to leave it out."""
+    spelled = {option.lower(): option for option in options}
+    given = name[:LONGEST_OPTION].lower().replace("_", "").replace("-", "")
+    near = difflib.get_close_matches(given, spelled, n=1)
+    return f"did you mean {spelled[near[0]]}" if near else "leave it out"
 
 
 def _is_from_own_site(headers: Mapping[str, str]) -> bool:

@@ -13,6 +13,9 @@ Query: TypeAlias = Mapping[str, Sequence[str]]
 """The values of each query parameter, percent-decoded, in the order in which they were given."""
 
 
+BINARY_TYPES = {"image/png"}
+
+
 class Role(StrEnum):
     """The role of a token."""
 
@@ -85,3 +88,8 @@ class Response:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+
+    @property
+    def is_binary(self) -> bool:
+        """Return whether the body is no text."""
+        return self.headers.get("Content-Type") in BINARY_TYPES

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chalicelib.http import responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -48,16 +49,20 @@ def get_page(_: Request, __: Resources) -> Response:
 
 def respond(page: str) -> Response:
     """Answer a page, which can run and load nothing but its own content and this server's."""
-    headers = {
+    cached = {"Cache-Control": f"public, max-age={CACHED_SECONDS}"}
+    return Response(200, {**restrictions(page), **cached}, page.encode())
+
+
+def restrictions(page: str) -> Mapping[str, str]:
+    """Return the headers of a page, or of pages that are made from a template."""
+    return {
         "Content-Type": "text/html;charset=utf-8",
-        "Cache-Control": f"public, max-age={CACHED_SECONDS}",
         "Content-Security-Policy": policy(page),
         "Permissions-Policy": PERMISSIONS,
         "Cross-Origin-Opener-Policy": "same-origin",
         "Referrer-Policy": "no-referrer",
         **responses.NOSNIFF,
     }
-    return Response(200, headers, page.encode())
 
 
 @cache
@@ -75,8 +80,11 @@ def policy(page: str) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src '{_hash(page, 'script')}'",
-            f"style-src '{_hash(page, 'style')}'",
+            *(
+                f"{element}-src '{_hash(page, element)}'"
+                for element in ("script", "style")
+                if f"<{element}>" in page
+            ),
             "img-src 'self' data:",
             "connect-src 'self'",
             "base-uri 'none'",
@@ -93,4 +101,4 @@ def _hash(page: str, element: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(inside.encode()).digest()).decode()}"
 
 
-ROUTES = (Route("GET", "/", get_page, with_head=True),)
+ROUTES = (Route("GET", "/", get_page, with_head=True, options=ANY_OPTIONS),)

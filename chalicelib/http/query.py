@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 from urllib.parse import parse_qs
 
@@ -68,6 +68,13 @@ def whole_number(known: range, given: str, where: str = "") -> int:
     raise ValueError(
         f"{where}give a whole number from {known[0]} to {known[-1]}, not {shown(given)}"
     )
+
+
+def among(known: Collection[str], given: str) -> str:
+    """Return a text that is one of the known ones. Raises `ValueError` for another one."""
+    if given not in known:
+        raise ValueError(f"give {', '.join(known)}, not {shown(given)}")
+    return given
 
 
 def shown(given: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, TypeAlias
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[Request, Resources], Response]"
 FailureHandler: TypeAlias = "Callable[[Exception, Request], Response]"
 WRITING_METHODS = {"POST", "PUT", "PATCH", "DELETE"}
+ANY_OPTIONS: None = None
+"""The options of a page or a file, which reads none, and may have any in a link to it."""
+REST = "+}"
+"""The end of a parameter that has the rest of a path, as in API Gateway."""
 
 
 def _to_error(failure: Exception, _: Request) -> Response:
@@ -40,11 +44,14 @@ class Authentication(Enum):
 class Route:
     """A method and a path template, and the function that answers.
 
-    `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment.
+    `path` has its parameters in braces: `/api/v1/events/{event_id}`. A parameter is one segment,
+    or as the last one, `{path+}`, all segments from there on.
     A route for GET answers HEAD as well if `with_head` is set. `on_failure` answers an exception
-    that is being handled, which a route of badges draws. A page of another site may change
-    something through its visitors' browsers only if `from_any_site` is set. An operator can switch
-    off the routes of a `feature`.
+    that is being handled, which a route of badges draws. Only if `from_any_site`
+    is set, scripts of other sites may read the responses, and send a request of a writing method
+    through their visitors' browsers. An operator can switch off the routes of a `feature`.
+    `options` are the parameters of the query; any other one is refused by name, unless the route
+    ignores the query (`ANY_OPTIONS`).
     """
 
     method: str
@@ -55,10 +62,11 @@ class Route:
     on_failure: FailureHandler = _to_error
     from_any_site: bool = False
     feature: Feature | None = None
+    options: Sequence[str] | None = ()
 
     @property
     def writes(self) -> bool:
-        """Return whether a request may change something other than a count."""
+        """Return whether the method is one for changes."""
         return self.method in WRITING_METHODS
 
     @property
@@ -76,7 +84,7 @@ class Match:
 
 
 class RouteTable:
-    """The routes by path: exact paths first, then templates."""
+    """The routes by path: exact paths first, then templates in their order."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
@@ -107,6 +115,9 @@ class RouteTable:
 
 def _parameters(template: tuple[str, ...], segments: list[str]) -> dict[str, str] | None:
     """Return the values of a template's parameters, or None if the path is another one."""
+    if template[-1].endswith(REST):
+        last = len(template) - 1
+        segments = [*segments[:last], "/".join(segments[last:])]
     if len(template) != len(segments):
         return None
     parameters = {}
@@ -114,7 +125,7 @@ def _parameters(template: tuple[str, ...], segments: list[str]) -> dict[str, str
         if expected.startswith("{"):
             if not given:
                 return None
-            parameters[expected[1:-1]] = given
+            parameters[expected[1:-1].removesuffix("+")] = given
         elif expected != given:
             return None
     return parameters

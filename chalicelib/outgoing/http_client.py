@@ -90,8 +90,8 @@ class HttpClient:
     """The client of users' URLs.
 
     `allowed` are the private networks that may be called. `seconds` is the time for one whole
-    request: resolving, connecting, sending and reading. Redirects are not followed, and no proxy is
-    used.
+    request: resolving, connecting, sending and reading. An answer may have `max_bytes`. Redirects
+    are not followed, and no proxy is used.
     """
 
     allowed: Allowed
@@ -99,6 +99,7 @@ class HttpClient:
     monotonic: Callable[[], Seconds] = time.monotonic
     trust: Callable[[], ssl.SSLContext] = system_trust
     seconds: Seconds = CALL_SECONDS
+    max_bytes: int = MAX_ANSWER_BYTES
 
     def call(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
@@ -124,7 +125,7 @@ class HttpClient:
             self._secure(plain, url, deadline) as wire,
         ):
             _send(wire, _write_request(method, url, headers, body), deadline)
-            return read_answer(wire, deadline, method)
+            return read_answer(wire, deadline, method, self.max_bytes)
 
     def _secure(self, plain: socket.socket, url: Url, deadline: Deadline) -> socket.socket:
         if url.scheme == "http":
@@ -202,12 +203,12 @@ class _SharedReader(io.BufferedReader):
 
 
 class _Answer(io.RawIOBase):
-    """A stream of up to 64 KiB from a socket until the deadline, which `HTTPResponse` reads."""
+    """A bounded stream from a socket until the deadline, which `HTTPResponse` reads."""
 
-    def __init__(self, wire: socket.socket, deadline: Deadline) -> None:
+    def __init__(self, wire: socket.socket, deadline: Deadline, max_bytes: int) -> None:
         self._wire = wire
         self._deadline = deadline
-        self._left = MAX_ANSWER_BYTES
+        self._left = self._max_bytes = max_bytes
         self._reader = _SharedReader(self)
 
     def makefile(self, _mode: str) -> io.BufferedIOBase:
@@ -219,16 +220,21 @@ class _Answer(io.RawIOBase):
     def readinto(self, buffer: WriteableBuffer) -> int:
         room = memoryview(buffer)[: self._left]
         if not room:
-            raise MalformedAnswer(f"the answer is longer than {MAX_ANSWER_BYTES // 1024} KiB")
+            raise MalformedAnswer(f"the answer is longer than {self._max_bytes // 1024} KiB")
         self._wire.settimeout(self._deadline.seconds_left())
         received = self._wire.recv_into(room)
         self._left -= received
         return received
 
 
-def read_answer(wire: socket.socket, deadline: Deadline, method: str = "POST") -> Answer:
+def read_answer(
+    wire: socket.socket,
+    deadline: Deadline,
+    method: str = "POST",
+    max_bytes: int = MAX_ANSWER_BYTES,
+) -> Answer:
     """Read an answer. The head alone is an answer. Raises `MalformedAnswer` and `OSError`."""
-    answer = cast("socket.socket", _Answer(wire, deadline))
+    answer = cast("socket.socket", _Answer(wire, deadline, max_bytes))
     try:
         response = http_client.HTTPResponse(answer, method=method)
         response.begin()
@@ -239,17 +245,19 @@ def read_answer(wire: socket.socket, deadline: Deadline, method: str = "POST") -
         raise
     except http_client.HTTPException:
         raise MalformedAnswer("the answer is not HTTP") from None
-    return Answer(response.status, response.headers.get("Retry-After", ""), _read_body(response))
+    return Answer(
+        response.status, response.headers.get("Retry-After", ""), _read_body(response, max_bytes)
+    )
 
 
-def _read_body(response: http_client.HTTPResponse) -> bytes | None:
+def _read_body(response: http_client.HTTPResponse, max_bytes: int) -> bytes | None:
     """Read a body to its end, so that the receiver can finish its work; None if that fails.
 
     `_Answer` limits its bytes and its time. `HTTPResponse` raises many kinds of errors for a
     malformed chunk.
     """
     with suppress(Exception):
-        return response.read(MAX_ANSWER_BYTES)
+        return response.read(max_bytes)
     return None
 
 

@@ -70,7 +70,9 @@ def store_views(views: Iterable[View], resources: Resources) -> set[View]:
     """
     views = list(dict.fromkeys(views))
     windows = Windows.of(resources.settings)
-    store = storing.Store(resources.table, windows, resources.view_clock, resources.map_parallel)
+    store = storing.Store(
+        resources.table, windows, resources.view_clock, resources.map_parallel, resources.webhooks
+    )
     failures = store.store(views)
     errors = [error for error in failures.values() if not isinstance(error, storing.InBetween)]
     for error in errors:
@@ -122,7 +124,7 @@ def fold_badges(removals: Sequence[MarkerRemoval], resources: Resources) -> list
 
 def _folder(resources: Resources) -> Folder:
     windows = Windows.of(resources.settings)
-    return folding.Folder(resources.table, windows, resources.view_clock)
+    return folding.Folder(resources.table, windows, resources.view_clock, resources.webhooks)
 
 
 def _fold(folder: Folder, removed: tuple[str, int]) -> FoldOutcome:

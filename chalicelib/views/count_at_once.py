@@ -1,16 +1,17 @@
 """The counting at once of views that are old or that belong to a hot badge.
 
 One transaction adds up to 98 views to the count and to the history, and puts a marker (`SEEN`) for
-each, on the condition that it does not exist. So a view counts once, however often its message is
-delivered. A view that is stored as an item is skipped, because the fold counts it. A consistent
-read before the transaction finds the item: a view that is old enough to be counted is no longer
-stored (`windows`), and a hot view is never stored.
+each, on the condition that it does not exist. It has fewer views if they reach milestones. So a
+view counts once, however often its message is delivered. A view that is stored as an item is
+skipped, because the fold counts it. A consistent read before the transaction finds the item: a view
+that is old enough to be counted is no longer stored (`windows`), and a hot view is never stored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import Unavailable
@@ -18,10 +19,14 @@ from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Put, Write
 from chalicelib.units import Seconds, to_milliseconds
-from chalicelib.views import keys
+from chalicelib.views import keys, reaching
+from chalicelib.views.reached import MAX_WRITES, Reached
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
+
+if TYPE_CHECKING:
+    from chalicelib.outgoing.webhooks import WebhookSchedule
 
 TRIES = 10
 """A try fails if another write counted some of the views or changed the summary."""
@@ -33,11 +38,15 @@ AT_ONCE = MAX_TRANSACTION_WRITES - 2
 
 @dataclass(frozen=True, slots=True)
 class AtOnceCounter:
-    """The counter of old and hot views."""
+    """The counter of old and hot views.
+
+    Without `webhooks`, it leaves the milestones that a badge reaches to the next write of a count.
+    """
 
     table: Table
     windows: Windows
     clock: Callable[[], Seconds]
+    webhooks: WebhookSchedule | None = None
 
     def count(self, badge_id: str, views: Iterable[View]) -> int:
         """Count the views of one id that are not counted yet; return their number.
@@ -65,15 +74,27 @@ class AtOnceCounter:
             left = [view for view in left if view.milliseconds > ended]
             if not left:
                 return 0
-            seen = self._write(own, target, left)
+            now = self.clock()
+            reached = reaching.reach(self.table, target, len(left), now, self.webhooks)
+            if len(left) + len(reached.writes) > AT_ONCE:
+                first, rest = left[: AT_ONCE - MAX_WRITES], left[AT_ONCE - MAX_WRITES :]
+                return self._count_together(badge_id, first) + self._count_together(badge_id, rest)
+            seen = self._write(own, target, left, reached, now)
             if seen is None:
+                reaching.enqueue(reached, self.webhooks)
                 return len(left)
             left = [view for view in left if view not in seen]
         raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")
 
-    def _write(self, own: Summary, target: Summary, views: Sequence[View]) -> set[View] | None:
+    def _write(
+        self,
+        own: Summary,
+        target: Summary,
+        views: Sequence[View],
+        reached: Reached,
+        now: Seconds,
+    ) -> set[View] | None:
         """Count views; return None, or the views that were counted before if the write failed."""
-        now = self.clock()
         counted = {hour_of(to_milliseconds(now)): len(views)}
         finished = target.finished_day(counted)
         try:
@@ -81,23 +102,30 @@ class AtOnceCounter:
                 self.table.write(finished)
         except ConditionFailed:
             return set()
-        summaries: list[Write] = [self._add_views(target, counted, views, now)]
+        others: list[Write] = [self._add_views(target, counted, views, reached, now)]
         if own.alias:
-            summaries.append(own.as_read)
+            others.append(own.as_read)
+        others += reached.writes
         try:
-            self.table.write(*summaries, *(self._put_seen(view, now) for view in views))
+            self.table.write(*others, *(self._put_seen(view, now) for view in views))
         except ConditionFailed as failed:
-            places = enumerate(views, len(summaries))
+            places = enumerate(views, len(others))
             return {view for place, view in places if place in failed.items}
         return None
 
+    @staticmethod
     def _add_views(
-        self, target: Summary, counted: Mapping[Hour, int], views: Sequence[View], now: Seconds
+        target: Summary,
+        counted: Mapping[Hour, int],
+        views: Sequence[View],
+        reached: Reached,
+        now: Seconds,
     ) -> Write:
         """Return the write that adds views; the first hot view makes its badge hot for an hour."""
         if target.hot <= now and any(view.hot for view in views):
-            return target.add_views(now, counted, hot=int(now) + HOT_SECONDS)
-        return target.add_views(now, counted)
+            hot = int(now) + HOT_SECONDS
+            return target.add_views(now, counted, hot=hot, **reached.values)
+        return target.add_views(now, counted, **reached.values)
 
     def _put_seen(self, view: View, now: Seconds) -> Put:
         pk, sk = keys.seen(view.ulid)

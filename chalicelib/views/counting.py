@@ -56,9 +56,14 @@ class Count:
     is_new: bool = False
 
     @property
+    def views(self) -> int:
+        """Return the number of views, without the base."""
+        return self.summary.count + self.live
+
+    @property
     def shown(self) -> int:
         """Return the number that the badge shows."""
-        return self.summary.base + self.summary.count + self.live
+        return self.summary.base + self.views
 
     def view(self, windows: Windows, now: Seconds, hot: int = HOT_VIEWS) -> View:
         """Make a new view that is later than the watermark.
@@ -87,10 +92,10 @@ class Count:
         return self.live >= hot or milliseconds(self.newest[-1]) <= foldable
 
 
-def read(table: Table, badge_id: str) -> Count:
+def read(table: Table, badge_id: str, *, with_today: bool = False) -> Count:
     """Count the views of a badge by any of its names, with one or two queries.
 
-    Raises `StorageError`.
+    The summary has its current day only `with_today`. Raises `StorageError`.
     """
     partition, limit = keys.partition(badge_id), page_size(badge_id)
     page = table.query(
@@ -98,12 +103,12 @@ def read(table: Table, badge_id: str) -> Count:
         first=keys.VIEW,
         last=keys.SUMMARY,
         limit=limit,
-        attributes=SUMMARY_ATTRIBUTES,
+        attributes=(*SUMMARY_ATTRIBUTES, "today") if with_today else SUMMARY_ATTRIBUTES,
         descending=True,
     )
     summary, views = _split(badge_id, page)
     if summary.alias:
-        return read(table, summary.alias)
+        return read(table, summary.alias, with_today=with_today)
     first = first_live(summary)
     newest = [sk for sk in views if sk >= first]
     live = len(newest)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from chalicelib.badges import options
+from chalicelib.badges import options, spark
 from chalicelib.badges.description import (
     A_COLOR,
     BASE,
     COLOR,
+    HEADERS,
     JSON_BADGE,
     always_drawn,
     badge_operations,
     options_of,
 )
 from chalicelib.http.description import MOMENT
-from chalicelib.http.errors import BadRequestError
 from chalicelib.http.openapi import (
     Component,
     Json,
@@ -36,12 +36,22 @@ from chalicelib.http.openapi import (
     string,
     success,
 )
+from chalicelib.outgoing import urls
 from chalicelib.settings import DIGEST
-from chalicelib.views import history_routes, ids, routes
+from chalicelib.views import (
+    buckets,
+    chart,
+    history_routes,
+    ids,
+    page_routes,
+    periods,
+    reached,
+    routes,
+)
+from chalicelib.views.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By
 from chalicelib.views.chart import Look
-from chalicelib.views.history import By
-from chalicelib.views.owners import claiming, errors, finding, places, proving
-from chalicelib.views.summary import HOURS_OF_DAY
+from chalicelib.views.owners import claiming, errors, finding, places, proving, requests
+from chalicelib.views.periods import Show
 
 ID_CHARACTERS = re.compile(
     r"[^\u0000-\u001f\u007f-\u009f\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
@@ -78,7 +88,47 @@ OPTIONS = (
     query_parameter(
         "base", BASE.reference(default=DEFAULTS.base), "Added to the shown count.", example=1200
     ),
+    query_parameter(
+        "show",
+        enum(Show, default=Show.TOTAL),
+        "All views, or those since the start of this day, week (from Monday), month or year, which"
+        " the label names if none is given. A base counts only as a part of all views.",
+    ),
+    query_parameter(
+        "tz",
+        string(periods.OFFSET, default="0"),
+        "The hours from UTC at which a day begins, for `show` and `spark`.",
+        example="-05:00",
+    ),
 )
+SPARK = query_parameter(
+    "spark",
+    integer(spark.DAYS[0], spark.DAYS[-1]),
+    "The number of days, up to today, of which the message has a line. Left out, with the reason in"
+    " `<desc>`, if the badge would have more than 4,096 bytes.",
+    example=30,
+)
+IMAGE_STYLE = query_parameter(
+    "style",
+    enum(routes.IMAGE_STYLES),
+    f"{options.STYLES[0]} if none is given. A {options.PIXEL} is one transparent pixel, and counts"
+    " too; an error is drawn.",
+    component="ImageStyle",
+)
+COUNTED = record(
+    "Counted",
+    {
+        "id": ID,
+        "count": {
+            "type": ["integer", "null"],
+            "minimum": 0,
+            "description": "The number that a badge shows, which this view is not in. It is null if"
+            " the count can't be read; the view counts nevertheless.",
+        },
+        "message": string(description="The text that a badge shows."),
+    },
+)
+NUMBER_OPTIONS = tuple(one for one in OPTIONS if one.content["name"] in routes.NUMBER_OPTIONS)
 BADGE = Section(
     "badge",
     "Show and count views. An option is given once. An empty one counts as not given, except"
@@ -90,6 +140,16 @@ BADGE = Section(
             OPTIONS,
             "A visitor sees the count before their own view, so a new badge shows 0. The first view"
             " creates the badge. Requests of GitHub's image proxy count too.",
+            of_svg=(IMAGE_STYLE, SPARK),
+        ),
+        "POST /api/v1/views": Operation(
+            "countView",
+            "For scripts of any site, with `fetch` or `navigator.sendBeacon`. Each request counts"
+            " one view, unless the badge is frozen. It has no body. To read without counting, send"
+            " GET with `peek=1`.",
+            NUMBER_OPTIONS,
+            responses={200: success(COUNTED, example={"id": "a/b", "count": 41, "message": "41"})},
+            refusals=(ids.NotCountedError,),
         ),
         "GET /v1/api/views": always_drawn(
             "getViewsByOldPath", "", OPTIONS, JSON_BADGE, is_deprecated=True
@@ -100,34 +160,61 @@ BADGE = Section(
 # ---- the history
 
 
-def history(by: By, bucket: str, beginning: Json, least: int, most: int) -> Component:
-    """Return the schema of a history by day or by hour."""
-    first = {"type": ["string", "null"], "format": "date"}
-    buckets = fields({bucket: beginning, "views": integer()})
+def history(by: By, beginning: Json, most_days: int) -> Component:
+    """Return the schema of a history by a unit."""
+    date = {"type": ["string", "null"], "format": "date"}
+    bucket = fields({by.value: beginning, "views": integer()})
     return record(
         f"HistoryBy{by.title()}",
         {
             "id": ID,
             "by": {"const": by},
-            "days": integer(1, by.most_days),
-            "since": first | {"description": "The first day that has a view; null if none has."},
+            "days": integer(1, most_days),
+            "since": date | {"description": "The first day that has a view; null if none has."},
+            "next": date | {"description": "The `from` of the next page; null on the last one."},
             "total": integer(description="The sum over `views`."),
-            "views": array(buckets, most, minItems=least),
+            "views": array(bucket, by.most, minItems=1),
         },
     )
 
 
 HOUR = string(re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:00Z"))
+DATE = string(format="date")
+MONTH = string(re.compile("[0-9]{4}-[0-9]{2}"))
 HISTORIES = (
-    history(By.DAY, "day", string(format="date"), 1, By.DAY.most_days),
-    history(By.HOUR, "hour", HOUR, HOURS_OF_DAY, By.HOUR.most_days * HOURS_OF_DAY),
+    history(By.HOUR, HOUR, MAX_DAYS_BY_HOUR),
+    history(By.DAY, DATE, MAX_BUCKETS),
+    history(By.WEEK, DATE, MAX_BUCKETS * 7),
+    history(By.MONTH, MONTH, MAX_BUCKETS * 31),
 )
 DAYS = query_parameter(
     "days",
-    integer(1, By.DAY.most_days, default=history_routes.DAYS),
-    f"The number of days, up to today; with `by=hour` at most {By.HOUR.most_days}.",
+    integer(1, history_routes.MAX_DAYS, default=buckets.DAYS),
+    f"The number of days, up to `to`; with `by=hour` at most {MAX_DAYS_BY_HOUR}. Not with `from`.",
+    component="HistoryDays",
 )
-BY = query_parameter("by", enum(By, default=By.DAY), "The length of a bucket, in UTC.")
+BY = query_parameter(
+    "by",
+    enum(By),
+    "The length of a bucket, in UTC; a week begins on Monday. If none is given, the shortest of"
+    f" day, week and month with at most {MAX_BUCKETS} buckets. The first and the last bucket are"
+    " whole, up to the present time.",
+)
+FROM = query_parameter(
+    "from",
+    {"anyOf": [DATE, {"const": history_routes.FIRST}]},
+    f"The first day, {history_routes.EARLIEST} or later; `{history_routes.FIRST}` is the first day"
+    " that has a view.",
+    component="HistoryFrom",
+    example="2026-01-01",
+)
+TO = query_parameter(
+    "to",
+    DATE,
+    "The last day, which is included; a later one than the present day counts as that.",
+    component="HistoryTo",
+    example="2026-11-21",
+)
 CHART_COLOR = query_parameter(
     "color",
     COLOR,
@@ -135,6 +222,17 @@ CHART_COLOR = query_parameter(
     " lighter.",
     component="ChartColor",
     example="green",
+)
+THEME = query_parameter(
+    "theme",
+    enum(chart.THEMES, default=Look().theme),
+    "The page that the colours contrast with. `auto` follows the reader's system, which GitHub's"
+    " own switch does not change.",
+)
+SCALE = query_parameter(
+    "scale",
+    enum(chart.SCALES, default=Look().scale),
+    "`log` shows the logarithm of 1 + views, for one day with far more views than the others.",
 )
 
 
@@ -146,19 +244,58 @@ def pixels(name: str, known: range, default: int) -> Component:
 
 WIDTH = pixels("width", history_routes.WIDTHS, Look().width)
 HEIGHT = pixels("height", history_routes.HEIGHTS, Look().height)
+SPAN = (ID_PARAMETER, DAYS, FROM, TO, BY)
 HISTORY = Section(
     "history",
-    "Views by day and by hour. These routes count no view.",
+    "Views by hour, day, week and month. These routes count no view.",
     {
         "GET /api/v1/views/history": Operation(
             "getHistory",
-            "Returns every bucket up to the present one, without gaps.",
-            (ID_PARAMETER, DAYS, BY),
+            f"Returns every bucket without gaps, at most {MAX_BUCKETS}, or {By.HOUR.most} hours."
+            " A longer history has several pages: send the same request with `from` set to `next`,"
+            " and without `days`.",
+            SPAN,
             responses={200: success(schema("History", {"oneOf": HISTORIES}))},
             refusals=(ids.NotCountedError,),
         ),
         "GET /api/v1/views/history.svg": always_drawn(
-            "getHistorySvg", "", (ID_PARAMETER, DAYS, CHART_COLOR, WIDTH, HEIGHT)
+            "getHistorySvg",
+            f"A chart has at most {MAX_BUCKETS} days, weeks or months, or {By.HOUR.most} hours.",
+            (*SPAN, CHART_COLOR, THEME, SCALE, WIDTH, HEIGHT),
+        ),
+    },
+)
+
+# ---- the page
+
+PAGE_DAYS = query_parameter(
+    "days",
+    integer(1, page_routes.MAX_DAYS, default=page_routes.DAYS),
+    "The days of the chart, up to today.",
+    component="PageDays",
+)
+PAGE = success() | {"content": {"text/html": {}}}
+PICTURE = {"headers": HEADERS, "content": {"image/png": {}}}
+BADGE_PAGE = Section(
+    "page",
+    "A page of each badge, to which its image can link. These routes count no view.",
+    {
+        "GET /s": Operation(
+            "getBadgePage",
+            "The page has no script, and asks search engines not to list it. An id without views"
+            " has a page too. Its lines have URLs by `PUBLIC_URL`, or by the headers `Host` and"
+            " `X-Forwarded-Proto`.",
+            (ID_PARAMETER, PAGE_DAYS),
+            responses={200: PAGE},
+            refusals=(ids.NotCountedError,),
+        ),
+        "GET /s.png": Operation(
+            "getBadgePicture",
+            "The page names it as `og:image`. With `chalice deploy`, a REST API returns it only if"
+            " `Accept` begins with `image/png`.",
+            (ID_PARAMETER,),
+            responses={200: PICTURE},
+            refusals=(ids.NotCountedError,),
         ),
     },
 )
@@ -199,6 +336,25 @@ NEW_SECRET = string(
     maxLength=SECRET_LENGTH,
     description="Returned this once, and only if the claim had no `digest`.",
 )
+MILESTONE_COUNT = integer(1, requests.MAX_COUNT)
+MILESTONE = record(
+    "Milestone",
+    {
+        "count": MILESTONE_COUNT,
+        "url": string(maxLength=urls.MAX_URL_CHARACTERS, description="The URL that gets a POST."),
+    },
+)
+OWN_MILESTONE = record(
+    "OwnedMilestone",
+    {
+        "count": MILESTONE_COUNT,
+        "url": {"type": "string"},
+        "reached": {
+            "oneOf": [MOMENT, {"type": "null"}],
+            "description": "The time at which the badge has reached it in its present life.",
+        },
+    },
+)
 CHANGE = record(
     "Change",
     {},
@@ -218,13 +374,22 @@ CHANGE = record(
         "rename": ID.reference(
             description=f"A new name. The old names stay valid, {finding.MAX_NAMES} in all."
         ),
+        "milestones": array(
+            MILESTONE,
+            reached.MAX_MILESTONES,
+            description="All milestones, each with another count; `[]` removes them. When the count"
+            " with the base reaches one, its URL gets one signed webhook, and another one only"
+            " after a reset. That happens when views are folded, minutes after they were taken. A"
+            " new milestone must be higher than the count. It needs `EVENTS=on` and"
+            " `WEBHOOK_SECRETS`.",
+        ),
     },
     description="At least one field, and `digest` alone; `reset` alone must be true.",
     anyOf=[
         {"required": ["digest"], "maxProperties": 1},
         *(
             {"required": [name], "properties": {"digest": False}}
-            for name in ("base", "frozen", "rename")
+            for name in ("base", "frozen", "rename", "milestones")
         ),
         {"required": ["reset"], "properties": {"reset": {"const": True}, "digest": False}},
     ],
@@ -251,6 +416,9 @@ OWNED = record(
             "type": "boolean",
             "description": "Whether the operator has given the badge to its owner.",
         },
+        "milestones": array(
+            OWN_MILESTONE, reached.MAX_MILESTONES, description="The milestones of this owner."
+        ),
     },
 )
 CHALLENGE = record(
@@ -286,14 +454,13 @@ def owner_operations(
     path: str, form: str = "", parameters: Sequence[Component] = ()
 ) -> dict[str, Operation]:
     """Return the operations of a badge whose id is in the path or in the `parameters`."""
-    bad_id = () if parameters else (BadRequestError,)
     return {
         f"GET {path}": Operation(
             f"getBadge{form}",
             "An operator's token is good too.",
             parameters,
             responses={200: success(OWNED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, *bad_id),
+            refusals=OF_SECRET,
             security=SECRET,
         ),
         f"PATCH {path}": Operation(
@@ -303,7 +470,7 @@ def owner_operations(
             parameters,
             body=json_content(CHANGE, {"base": 1200}),
             responses={200: success(CHANGED, links=OWNER_LINKS)},
-            refusals=(*OF_SECRET, errors.TakenError, ids.NotCountedError),
+            refusals=(*OF_SECRET, errors.TakenError, errors.ReachedError, ids.NotCountedError),
             security=SECRET,
         ),
         f"DELETE {path}": Operation(
@@ -312,7 +479,7 @@ def owner_operations(
             " until somebody else claims the id.",
             parameters,
             responses={204: success()},
-            refusals=(*OF_SECRET, *bad_id),
+            refusals=OF_SECRET,
             security=SECRET,
         ),
     }
@@ -366,4 +533,4 @@ OWNER = Section(
         ),
     ),
 )
-SECTIONS = (BADGE, HISTORY, OWNER)
+SECTIONS = (BADGE, HISTORY, BADGE_PAGE, OWNER)

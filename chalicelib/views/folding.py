@@ -21,16 +21,21 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Write
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
-from chalicelib.views import keys
+from chalicelib.views import keys, reaching
+from chalicelib.views.reached import Reached
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import earliest, latest, milliseconds
 from chalicelib.views.windows import Windows, marker_item
+
+if TYPE_CHECKING:
+    from chalicelib.outgoing.webhooks import WebhookSchedule
 
 TRIES = 10
 """A try fails if another write changed the summary."""
@@ -41,11 +46,15 @@ UNLIMITED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """The fold of badges in a table."""
+    """The fold of badges in a table.
+
+    Without `webhooks`, it leaves the milestones that a badge reaches to the next write of a count.
+    """
 
     table: Table
     windows: Windows
     clock: Callable[[], Seconds]
+    webhooks: WebhookSchedule | None = None
 
     def fold(self, badge_id: str, mark: WholeSeconds) -> int:
         """Fold the views up to a mark that are older than the grace; return their number.
@@ -91,7 +100,9 @@ class Folder:
         counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
         if counted and (finished := target.finished_day(counted)):
             self.table.write(finished)
-        self.table.write(*_make_writes(own, target, counted, passed.upto, now))
+        reached = reaching.reach(self.table, target, counted.total(), now, self.webhooks)
+        self.table.write(*_make_writes(own, target, counted, passed.upto, now, reached))
+        reaching.enqueue(reached, self.webhooks)
         return FoldStep(counted.total(), is_last=passed.upto == upto)
 
     def _read_passed(self, own: Summary, target: Summary, upto: Milliseconds) -> PassedViews:
@@ -135,14 +146,21 @@ class PassedViews:
     views: tuple[Milliseconds, ...]
 
 
-def _make_writes(
-    own: Summary, target: Summary, counted: Counter[Hour], upto: Milliseconds, now: Seconds
+def _make_writes(  # noqa: PLR0913, PLR0917  the parts of a fold
+    own: Summary,
+    target: Summary,
+    counted: Counter[Hour],
+    upto: Milliseconds,
+    now: Seconds,
+    reached: Reached,
 ) -> list[Write]:
-    """Return the writes that count views and move the watermark: two items for an alias."""
+    """Return the writes that count views and move the watermark: two summaries for an alias."""
     if not own.alias:
-        return [own.add_views(now, counted, watermark=upto)]
+        return [own.add_views(now, counted, watermark=upto, **reached.values), *reached.writes]
     moved = own.update(now, {"watermark": upto})
-    return [moved, target.add_views(now, counted)] if counted else [moved]
+    if not counted:
+        return [moved]
+    return [moved, target.add_views(now, counted, **reached.values), *reached.writes]
 
 
 def _find_end(day: str) -> Milliseconds:

@@ -1,11 +1,11 @@
-"""The history of a badge: its counted and live views by day or hour, up to the current one."""
+"""The history of a badge: its counted and live views by hour, day, week or month."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from enum import StrEnum
 from typing import Any, NamedTuple
 
 from chalicelib.storage.items import Item, number, text
@@ -13,49 +13,19 @@ from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views import summary as summaries
-from chalicelib.views.counting import MAX_LIVE, first_live
-from chalicelib.views.summary import HOURS_OF_DAY, Day, Summary
+from chalicelib.views.buckets import LENGTHS, By, Span
+from chalicelib.views.counting import MAX_LIVE, Count, first_live
+from chalicelib.views.summary import HOURS, Day, Summary
 from chalicelib.views.view import earliest, latest, milliseconds
 
 LIVE_PAGE = 100
 """A badge with fewer live views needs one query for them."""
-
-
-class By(StrEnum):
-    """The unit of a history, in UTC."""
-
-    DAY = "day"
-    HOUR = "hour"
-
-    @property
-    def most_days(self) -> int:
-        """Return the maximum number of days of a history: 400 items, or 744 buckets."""
-        return 400 if self is By.DAY else 31
-
-    @property
-    def length(self) -> timedelta:
-        """Return the length of a bucket."""
-        return timedelta(days=1) if self is By.DAY else timedelta(hours=1)
-
-    def buckets(self, days: int, current: datetime) -> list[datetime]:
-        """Return the start of each bucket, the oldest first, up to the current one."""
-        amount = days if self is By.DAY else days * HOURS_OF_DAY
-        last, length = self.start(current), self.length
-        return [last - before * length for before in reversed(range(amount))]
-
-    def start(self, moment: datetime) -> datetime:
-        """Return the start of the bucket of a time."""
-        hour = 0 if self is By.DAY else moment.hour
-        return moment.replace(hour=hour, minute=0, second=0, microsecond=0)
-
-    def label(self, start: datetime) -> str:
-        """Format the start of a bucket: 2026-11-21 or 2026-11-21T08:00Z."""
-        day = start.date().isoformat()
-        return day if self is By.DAY else f"{day}T{start.hour:02}:00Z"
+DAY_ATTRIBUTES = ("SK", "reset", "views")
+"""The attributes of a day that a history by day, week or month needs."""
 
 
 class Bucket(NamedTuple):
-    """The views of the day or the hour that begins at `start`; a tuple, because there are many."""
+    """The views of the unit that begins at `start`; a tuple, because there are many."""
 
     start: datetime
     views: int
@@ -63,16 +33,19 @@ class Bucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The views of `days` days in consecutive buckets, the oldest first, the current one last.
+    """The views of `days` days in consecutive buckets, the oldest first.
 
     `since` is the first day with a view, which may be before the first bucket; None if there is no
-    view.
+    view. `following` is the first day after the buckets that was requested too, or None. The last
+    bucket is not over if it `is_current`.
     """
 
     by: By
     days: int
     since: date | None
     buckets: tuple[Bucket, ...]
+    following: date | None = None
+    is_current: bool = True
 
     @property
     def total(self) -> int:
@@ -83,29 +56,44 @@ def read(table: Table, badge_id: str, days: int, now: Seconds, by: By = By.DAY) 
     """Return the history of the last `days` days by any name of the badge.
 
     Raises `StorageError`.
+    """
+    return read_span(table, badge_id, Span(days, by=by), now)
+
+
+def read_span(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
+    """Return the history of a span by any name of the badge.
+
+    Raises `StorageError`, and `BadRequestError` for a span without days.
 
     The summary is read first. The days before its `today` are finished, and no day contains views
     later than its watermark. So the history never has a view twice.
     """
     summary = _read_summary(table, badge_id)
-    live = _count_live(table, summary, by)
+    live = _count_live(table, summary, By.HOUR if span.by is By.HOUR else By.DAY)
     # Views may have later times than this clock, because other clocks may be ahead.
-    days_counted = [_start_of(summary.today)] if summary.today.day else []
+    days_counted = [_start_of(summary.today.day)] if summary.today.day else []
     current = max([datetime.fromtimestamp(now, UTC), *days_counted, *live])
-    starts = by.buckets(days, current)
-    views = _count_by_bucket(table, summary, starts[0], by) + live
-    first = [_find_first_day(table, summary), *live]
+    first = [_find_first_day(table, summary, current), *live]
     since = min([moment.date() for moment in first if moment], default=None)
-    return History(by, days, since, tuple(Bucket(start, views[start]) for start in starts))
+    chosen = span.resolve(current, since)
+    last = chosen.by.following(chosen.starts[-1]) - LENGTHS[By.HOUR]
+    views = _count_by_bucket(table, summary, chosen.by, chosen.starts[0], last)
+    for start, number_live in live.items():
+        views[chosen.by.start(start)] += number_live
+    buckets = tuple(Bucket(start, views[start]) for start in chosen.starts)
+    return History(
+        chosen.by, chosen.days, since, buckets, chosen.following, is_current=chosen.is_current
+    )
 
 
 def to_json(badge_id: str, history: History) -> dict[str, Any]:
     """Return a history as JSON.
 
-    `id` is the id as given, `by` is "day" or "hour", `days` is the number of days. `since` is the
-    first day with a view, or null. `total` is the sum over `views`, which has every bucket, the
-    oldest first: {"day": "2026-11-21", "views": 3}, or by hour {"hour": "2026-11-21T08:00Z",
-    "views": 1}. All times are UTC.
+    `id` is the id as given, `by` is the unit, `days` is the number of days. `since` is the first
+    day with a view, or null. `next` is the first day of the rest of the history, or null. `total`
+    is the sum over `views`, which has every bucket, the oldest first: {"day": "2026-11-21",
+    "views": 3}, or by hour {"hour": "2026-11-21T08:00Z", "views": 1}. A week has the day of its
+    Monday, a month is 2026-11. All times are UTC.
     """
     by = history.by
     return {
@@ -113,11 +101,58 @@ def to_json(badge_id: str, history: History) -> dict[str, Any]:
         "by": by.value,
         "days": history.days,
         "since": history.since.isoformat() if history.since else None,
+        "next": history.following.isoformat() if history.following else None,
         "total": history.total,
         "views": [
             {by.value: by.label(bucket.start), "views": bucket.views} for bucket in history.buckets
         ],
     }
+
+
+def find_latest(count: Count, now: Seconds) -> datetime:
+    """Return the present time, or the time of a later view by the clock of another machine."""
+    today = count.summary.today
+    hours = [_start_of(today.day).replace(hour=max(today.hours))] if today.views else []
+    live = [_to_datetime(milliseconds(ulid)) for ulid in count.newest[:1]]
+    return max([datetime.fromtimestamp(now, UTC), *hours, *live])
+
+
+def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) -> Counter[date]:
+    """Return the views of each day up to `latest`, by the date in UTC on which the day begins.
+
+    The days begin at the hour of `first`, which is the start of the first one, in UTC. `count` must
+    have the current day of its summary. It was read before the finished days, so no view is missing
+    or there twice. Live views that are all of the day of `latest`, in the time zone of `latest`,
+    are in its hour. Raises `StorageError`.
+    """
+    summary, views = count.summary, _find_live_by_day(table, count, first.hour, latest)
+    early = [HOURS[hour] for hour in range(first.hour)]
+    until, attributes = latest.astimezone(UTC), (*DAY_ATTRIBUTES, *early)
+    finished = _read_finished(table, summary, first, until, attributes=attributes)
+    today = (summary.today.day, {"views": summary.today.views, **summary.today.attributes})
+    for day, item in [*finished, today] if summary.today.day else []:
+        start = date.fromisoformat(day)
+        before = sum(number(item, hour) for hour in early)
+        views[start] += number(item, "views") - before
+        views[start - timedelta(days=1)] += before
+    return views
+
+
+def _find_live_by_day(table: Table, count: Count, border: int, latest: datetime) -> Counter[date]:
+    """Return the live views of each day that begins at the hour `border` in UTC."""
+    views: Counter[date] = Counter()
+    for hour, live in _find_live(table, count, latest).items():
+        views[(hour.astimezone(UTC) - timedelta(hours=border)).date()] += live
+    return views
+
+
+def _find_live(table: Table, count: Count, latest: datetime) -> Counter[datetime]:
+    day = latest.replace(hour=0, minute=0, second=0, microsecond=0)
+    if _to_datetime(count.summary.watermark) >= day:
+        return Counter({By.HOUR.start(latest): count.live})
+    if count.live == len(count.newest):
+        return Counter(By.HOUR.start(_to_datetime(milliseconds(ulid))) for ulid in count.newest)
+    return _count_live(table, count.summary, By.HOUR)
 
 
 def is_finished(day: Item, summary: Summary) -> bool:
@@ -136,40 +171,62 @@ def _read_summary(table: Table, badge_id: str) -> Summary:
     return _read_summary(table, summary.alias) if summary.alias else summary
 
 
-def _find_first_day(table: Table, summary: Summary) -> datetime | None:
+def _find_first_day(table: Table, summary: Summary, current: datetime) -> datetime | None:
     """Return the first day with a counted view."""
-    finished = _read_finished(table, summary, _to_datetime(summary.reset), limit=2)
-    days = finished or ([summary.today] if summary.today.views else [])
-    return next(map(_start_of, days), None)
+    finished = _read_finished(table, summary, _to_datetime(summary.reset), current, limit=2)
+    first = next((day for day, _ in finished), summary.today.day if summary.today.views else "")
+    return _start_of(first) if first else None
 
 
-def _count_by_bucket(table: Table, summary: Summary, first: datetime, by: By) -> Counter[datetime]:
-    """Return the number of counted views in each bucket, starting at a time."""
-    first = max(first, _to_datetime(summary.reset))
+def _count_by_bucket(
+    table: Table, summary: Summary, by: By, first: datetime, last: datetime
+) -> Counter[datetime]:
+    """Return the number of counted views in each bucket of the days from `first` to `last`."""
+    attributes = () if by is By.HOUR else DAY_ATTRIBUTES
+    first, today = max(first, _to_datetime(summary.reset)), summary.today
+    days = _read_finished(table, summary, first, last, attributes=attributes)
     views: Counter[datetime] = Counter()
-    for day in [*_read_finished(table, summary, first, limit=By.DAY.most_days), summary.today]:
-        for hour, counted in day.hours.items():
-            views[by.start(_start_of(day).replace(hour=hour))] += counted
+    for day, item in [*days, (today.day, {"views": today.views, **today.attributes})]:
+        for start, counted in _split(day, item, by):
+            views[by.start(start)] += counted
     return views
 
 
-def _read_finished(table: Table, summary: Summary, first: datetime, limit: int) -> list[Day]:
-    """Return the finished days since a time, which are those before the summary's `today`."""
-    since = By.DAY.label(first)
-    if since > summary.today.day:
+def _split(day: str, item: Item, by: By) -> Iterator[tuple[datetime, int]]:
+    """Yield the views of a day, by hour if the history needs it."""
+    if by is By.HOUR:
+        for hour, views in Day.of(day, item).hours.items():
+            yield _start_of(day).replace(hour=hour), views
+    elif day:
+        yield _start_of(day), number(item, "views")
+
+
+def _read_finished(  # noqa: PLR0913  the parts of a query
+    table: Table,
+    summary: Summary,
+    first: datetime,
+    last: datetime,
+    *,
+    limit: int = 0,
+    attributes: Sequence[str] = (),
+) -> list[tuple[str, Item]]:
+    """Return the finished days from `first` to `last`: those before the summary's `today`."""
+    since, until, today = By.DAY.label(first), By.DAY.label(last), summary.today.day
+    if since > until or since >= today:
         return []
     items = table.query(
         keys.partition(summary.badge_id),
         first=keys.DAY + since,
-        last=keys.DAY + summary.today.day,
-        limit=limit,
+        last=keys.DAY + min(until, today),
+        limit=limit or (last - first).days + 2,
+        attributes=attributes,
     )
     own = [item for item in items if is_finished(item, summary)]
-    return [Day.of(text(item, "SK").removeprefix(keys.DAY), item) for item in own]
+    return [(text(item, "SK").removeprefix(keys.DAY), item) for item in own]
 
 
-def _start_of(day: Day) -> datetime:
-    return datetime.fromisoformat(day.day).replace(tzinfo=UTC)
+def _start_of(day: str) -> datetime:
+    return datetime.fromisoformat(day).replace(tzinfo=UTC)
 
 
 def _count_live(table: Table, summary: Summary, by: By) -> Counter[datetime]:
@@ -184,7 +241,7 @@ def _count_live(table: Table, summary: Summary, by: By) -> Counter[datetime]:
         starts = [by.start(_time_of(item)) for item in page if item["SK"] != keys.SUMMARY]
         if len(page) < LIVE_PAGE:
             return live + Counter(starts)
-        after = round((starts[0] + by.length).timestamp() * 1000)
+        after = round(by.following(starts[0]).timestamp() * 1000)
         last = keys.VIEW + latest(after - 1)
         live[starts[0]] = table.count(partition, first=first, last=last, limit=rest)
         first = keys.VIEW + earliest(after)

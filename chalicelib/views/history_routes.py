@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from chalicelib.badges.responses import image
 from chalicelib.http import responses
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Query, Request, Response
-from chalicelib.http.query import one, shown, whole_number
+from chalicelib.http.query import among, one, shown, whole_number
 from chalicelib.http.routing import Route
 from chalicelib.lazy import lazy
 from chalicelib.resources import Resources
@@ -19,31 +21,40 @@ from chalicelib.views import ids
 
 if TYPE_CHECKING:
     from chalicelib.badges import colors
-    from chalicelib.views import chart, history
+    from chalicelib.views import buckets, chart, history
 else:
     colors = lazy("chalicelib.badges.colors")
+    buckets = lazy("chalicelib.views.buckets")
     chart = lazy("chalicelib.views.chart")
     history = lazy("chalicelib.views.history")
 
-DAYS = 30
-"""Days of a history without the option."""
+MAX_DAYS = 9_999
 WIDTHS, HEIGHTS = range(200, 1201), range(80, 401)
 """Pixels of a chart."""
+FIRST = "first"
+"""The value of `from` for the first day with a view."""
+OPTIONS = ("id", "days", "from", "to", "by")
+DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
+EARLIEST = date(1970, 1, 1)
 
 
 def get_history(request: Request, resources: Resources) -> Response:
-    """Answer the views of each of the last `days` days, or with `by=hour` of each hour."""
+    """Answer the views by hour, day, week or month; `next` is the `from` of the next page."""
     badge_id = _id(request, resources)
-    by = one(request.query, "by", _by, default=history.By.DAY)
-    found = _read(badge_id, request.query, by, resources)
+    found = _read(badge_id, request.query, resources)
     return responses.json(history.to_json(badge_id, found))
 
 
 def get_history_svg(request: Request, resources: Resources) -> Response:
-    """Draw the history by day; an error is drawn too, with the status of a badge."""
+    """Draw the history; an error is drawn too, with the status of a badge."""
     look = _look(request.query)
     badge_id = _id(request, resources)
-    found = _read(badge_id, request.query, history.By.DAY, resources)
+    found = _read(badge_id, request.query, resources)
+    if found.following:
+        raise BadRequestError(
+            f"by={found.by}: a chart has at most {found.by.most} {found.by}s: give a longer unit,"
+            " or fewer days"
+        )
     return image(chart.draw(found, look))
 
 
@@ -60,11 +71,23 @@ def _id(request: Request, resources: Resources) -> str:
     return badge_id
 
 
-def _read(badge_id: str, query: Query, by: history.By, resources: Resources) -> history.History:
-    known = range(1, by.most_days + 1)
-    where = f"with by={by} " if by is history.By.HOUR else ""
-    days = one(query, "days", partial(whole_number, known, where=where), default=DAYS)
-    return history.read(resources.table, badge_id, days, resources.view_clock(), by)
+def _read(badge_id: str, query: Query, resources: Resources) -> history.History:
+    return history.read_span(resources.table, badge_id, _span(query), resources.view_clock())
+
+
+def _span(query: Query) -> buckets.Span:
+    """Return the time that a query asks for. Raises `BadRequestError`."""
+    by = one(query, "by", _by, default=None)
+    is_by_hour = by is buckets.By.HOUR
+    known = range(1, (buckets.MAX_DAYS_BY_HOUR if is_by_hour else MAX_DAYS) + 1)
+    where = "with by=hour " if is_by_hour else ""
+    days = one(query, "days", partial(whole_number, known, where=where), default=None)
+    is_whole = query.get("from") == [FIRST]
+    first = None if is_whole else one(query, "from", partial(_date, "first or "), default=None)
+    if days and (first or is_whole):
+        raise BadRequestError("days: give days or from, not both")
+    last = one(query, "to", partial(_date, ""), default=None)
+    return buckets.Span(days or buckets.DAYS, first, last, is_whole=is_whole, by=by)
 
 
 def _look(query: Query) -> chart.Look:
@@ -73,22 +96,30 @@ def _look(query: Query) -> chart.Look:
         width=one(query, "width", partial(whole_number, WIDTHS), default=usual.width),
         height=one(query, "height", partial(whole_number, HEIGHTS), default=usual.height),
         color=one(query, "color", colors.parse, default=usual.color),
+        theme=one(query, "theme", partial(among, chart.THEMES), default=usual.theme),
+        scale=one(query, "scale", partial(among, chart.SCALES), default=usual.scale),
     )
 
 
-def _by(given: str) -> history.By:
-    if given not in set(history.By):
-        raise ValueError(f"give day or hour, not {shown(given)}")
-    return history.By(given)
+def _by(given: str) -> buckets.By:
+    return buckets.By(among([*buckets.By], given))
 
 
+def _date(other: str, given: str) -> date:
+    """Return a day; `other` says what else the option takes. Raises `ValueError`."""
+    with suppress(ValueError):
+        if DATE.fullmatch(given) and (day := date.fromisoformat(given)) >= EARLIEST:
+            return day
+    raise ValueError(f"give {other}a day like 2026-11-21, from {EARLIEST} on, not {shown(given)}")
+
+
+_route = partial(Route, "GET", with_head=True, from_any_site=True)
 ROUTES = (
-    Route("GET", "/api/v1/views/history", get_history, with_head=True),
-    Route(
-        "GET",
+    _route("/api/v1/views/history", get_history, options=OPTIONS),
+    _route(
         "/api/v1/views/history.svg",
         get_history_svg,
-        with_head=True,
         on_failure=_draw_failure,
+        options=(*OPTIONS, "color", "theme", "scale", "width", "height"),
     ),
 )

@@ -1,7 +1,7 @@
 """The keys of the items of a badge.
 
-One partition per badge has `DAY#…`, `OWNER`, `VIEW#…` and `VIEWS`, in this order. So a descending
-query from `VIEWS` reads the summary first, then the newest views.
+One partition per badge has `DAY#…`, `MILESTONES`, `OWNER`, `VIEW#…` and `VIEWS`, in this order. So
+a descending query from `VIEWS` reads the summary first, then the newest views.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ PARTITION = "USER#"
 SUMMARY = "VIEWS"
 VIEW = "VIEW#"
 DAY = "DAY#"
+MILESTONES = "MILESTONES"
 OWNER = "OWNER"
 WINDOW = "WINDOW"
 SEEN = "SEEN"
@@ -31,6 +32,11 @@ def summary(badge_id: str) -> Key:
 def owner(badge_id: str) -> Key:
     """Return the key of a badge's owner."""
     return Key(partition(badge_id), OWNER)
+
+
+def milestones(badge_id: str) -> Key:
+    """Return the key of a badge's milestones."""
+    return Key(partition(badge_id), MILESTONES)
 
 
 def view(badge_id: str, ulid: str) -> Key:

@@ -6,10 +6,12 @@ They check its secret.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from chalicelib import telemetry
 from chalicelib.http import authentication, guards, responses
+from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Route
 from chalicelib.http.times import to_iso8601
@@ -19,6 +21,9 @@ from chalicelib.resources import Resources
 from chalicelib.views import counting, ids
 
 if TYPE_CHECKING:
+    from chalicelib.outgoing import webhooks
+    from chalicelib.views import milestones
+    from chalicelib.views.milestones import Milestone
     from chalicelib.views.owners import (
         changing,
         claiming,
@@ -38,6 +43,11 @@ else:
     places = lazy("chalicelib.views.owners.places")
     proving = lazy("chalicelib.views.owners.proving")
     requests = lazy("chalicelib.views.owners.requests")
+    milestones = lazy("chalicelib.views.milestones")
+    webhooks = lazy("chalicelib.outgoing.webhooks")
+
+MILESTONES_SECONDS = 5.0
+"""The longest time in which the hosts of all milestones are resolved."""
 
 
 def post_badge(request: Request, resources: Resources) -> Response:
@@ -64,6 +74,7 @@ def get_badge(request: Request, resources: Resources) -> Response:
     count = counting.read(resources.table, owned.badge_id)
     summary = count.summary
     names = sorted({*owned.names})
+    found = milestones.read(resources.table, owned.badge_id, owned.digest)
     return responses.json(
         {
             "id": owned.names[-1],
@@ -76,6 +87,7 @@ def get_badge(request: Request, resources: Resources) -> Response:
             "reset": to_iso8601(summary.reset) if summary.reset else None,
             "proven": owned.proven or None,
             "granted": owned.granted,
+            "milestones": [one.to_json() for one in found.milestones],
         }
     )
 
@@ -83,14 +95,16 @@ def get_badge(request: Request, resources: Resources) -> Response:
 def patch_badge(request: Request, resources: Resources) -> Response:
     """Set the base, reset, freeze, rename, or hand over."""
     badge_id, secret = _badge_id(request), _secret(request)
-    wanted = requests.read_change(request.body)
+    wanted, now = requests.read_change(request.body), resources.view_clock()
     if isinstance(wanted, requests.HandOver):
-        owned = changing.hand_over(resources.table, badge_id, secret, wanted.new_digest)
+        owned = changing.hand_over(resources.table, badge_id, secret, wanted.new_digest, now)
         return responses.json({"id": owned.names[-1]})
     owned = finding.authenticate(resources.table, badge_id, secret)
     if wanted.name is not None:
         ids.check_counted(wanted.name, resources.settings)
-    changing.change(resources.table, owned, wanted, resources.view_clock())
+    if wanted.milestones:
+        _check_milestones(wanted.milestones, request, resources)
+    changing.change(resources.table, owned, wanted, now, resources.webhooks)
     return responses.json({"id": wanted.name or owned.names[-1]})
 
 
@@ -132,6 +146,21 @@ def _place(proof: proving.Proof, request: Request, resources: Resources) -> plac
     return place
 
 
+def _check_milestones(wanted: Iterable[Milestone], request: Request, resources: Resources) -> None:
+    """Check the URLs of milestones, which share the time for one. Raises `ClientError`."""
+    if resources.webhooks is None:
+        raise BadRequestError(
+            "milestones: nothing is sent in this deployment, because events are switched off:"
+            " EVENTS=off"
+        )
+    guards.check_limit(Action.CLAIM, request, resources)
+    urls = {milestone.url for milestone in wanted}
+    for url in urls:
+        webhooks.check_webhook(
+            url, resources.settings, resources.resolver, MILESTONES_SECONDS / len(urls)
+        )
+
+
 def _answer_claim(claimed: claiming.ClaimedBadge) -> Response:
     secret = {"secret": claimed.secret} if claimed.secret else {}
     return responses.json({"id": claimed.badge_id, **secret}, 201)
@@ -165,8 +194,8 @@ def _secret(request: Request) -> str:
 ROUTES = (
     Route("POST", "/api/v1/badges", post_badge),
     *(
-        Route(method, path, handler)
-        for path in ("/api/v1/badges", "/api/v1/badges/{badge_id}")
+        Route(method, path, handler, options=options)
+        for path, options in (("/api/v1/badges", ("id",)), ("/api/v1/badges/{badge_id}", ()))
         for method, handler in (
             ("GET", get_badge),
             ("PATCH", patch_badge),

@@ -1,31 +1,47 @@
-"""The routes of the view badge, which show the count and take a view, and of the health."""
+"""The routes that take a view and show the count, as a badge or a number, and of the health."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 from chalicelib import telemetry
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import Options, parse
+from chalicelib.badges.options import LOOK, PIXEL, STYLES, Options, parse
 from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
-from chalicelib.http import guards, responses
+from chalicelib.http import bodies, guards, responses
 from chalicelib.http.messages import Request, Response
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
 from chalicelib.units import to_milliseconds
-from chalicelib.views import counting, ids
+from chalicelib.views import counting, ids, periods
+from chalicelib.views.periods import Views, Wanted
 from chalicelib.views.storing import Store
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 
+NUMBER_OPTIONS = ("id", "format", "base", "show", "tz")
+OPTIONS = (*NUMBER_OPTIONS, "peek", *LOOK)
 LABEL = "views"
 COLOR = "blue"
+IMAGE_STYLES = (*STYLES, PIXEL)
 PROBE = Key("HEALTH", "HEALTH")
 """An item that never exists: reading it shows that the table answers."""
 NOT_COUNTED = "out of order, not counted: try again"
+VIEW_TAKEN = "count unavailable, view taken"
+
+
+class Asked(NamedTuple):
+    """The badge, its look and its numbers that a request asks for."""
+
+    badge_id: str
+    options: Options
+    wanted: Wanted
 
 
 def get_views(request: Request, resources: Resources) -> Response:
@@ -35,7 +51,19 @@ def get_views(request: Request, resources: Resources) -> Response:
 
 def get_views_svg(request: Request, resources: Resources) -> Response:
     """Count a view and answer the count before it, as an image."""
-    return badge_svg(_answer(request, resources))
+    return badge_svg(_answer(request, resources, IMAGE_STYLES))
+
+
+def post_views(request: Request, resources: Resources) -> Response:
+    """Count a view and answer the count before it as a number, to a script of any site."""
+    bodies.check_empty(request.body)
+    asked = _read(request, resources)
+    views = _take_view(asked, request, resources)
+    count, message = None, VIEW_TAKEN
+    if views is not None:
+        count = periods.number(views, asked.wanted, asked.options)
+        message = periods.write(views, asked.wanted, asked.options)
+    return responses.json({"id": asked.badge_id, "count": count, "message": message})
 
 
 def get_health(_: Request, resources: Resources) -> Response:
@@ -44,32 +72,46 @@ def get_health(_: Request, resources: Resources) -> Response:
     return responses.json({"status": "ok"})
 
 
-def _answer(request: Request, resources: Resources) -> Badge:
-    options = parse(request.query)
+def _answer(request: Request, resources: Resources, styles: Sequence[str] = STYLES) -> Badge:
+    asked = _read(request, resources, styles)
+    is_visit = request.method == "GET" and not asked.options.peek
+    views = _take_view(asked, request, resources) if is_visit else _peek(asked, resources)
+    if views is None:
+        return Badge.error(LABEL, VIEW_TAKEN if is_visit else "count unavailable: try again")
+    label = LABEL + asked.wanted.show.suffix
+    message = periods.write(views, asked.wanted, asked.options)
+    return Badge.of(label, message, COLOR, asked.options, views.days)
+
+
+def _read(request: Request, resources: Resources, styles: Sequence[str] = STYLES) -> Asked:
+    options, wanted = parse(request.query, styles), periods.parse(request.query)
     badge_id = ids.parse(request.query.get("id", ()))
     ids.check_counted(badge_id, resources.settings)
-    is_visit = request.method == "GET" and not options.peek
-    return _show_and_take(badge_id, options, request, resources, is_visit=is_visit)
+    return Asked(badge_id, options, wanted)
 
 
-def _show_and_take(
-    badge_id: str, options: Options, request: Request, resources: Resources, *, is_visit: bool
-) -> Badge:
-    windows = Windows.of(resources.settings)
+def _peek(asked: Asked, resources: Resources) -> Views | None:
+    """Read the numbers of a badge; return None if that fails."""
     try:
-        count = counting.read(resources.table, badge_id)
+        return periods.read(resources.table, asked.badge_id, asked.wanted, resources.view_clock())
     except StorageError:
-        telemetry.event(logging.ERROR, "count_not_read", badge=badge_id)
-        if not is_visit:
-            return Badge.error(LABEL, "count unavailable: try again")
-        _take(View(badge_id, new_ulid(to_milliseconds(resources.view_clock()))), resources, windows)
-        return Badge.error(LABEL, "count unavailable, view taken")
-    if is_visit and not count.summary.frozen:
+        telemetry.event(logging.ERROR, "count_not_read", badge=asked.badge_id)
+        return None
+
+
+def _take_view(asked: Asked, request: Request, resources: Resources) -> Views | None:
+    """Take a view, unless the badge is frozen; return the numbers before it."""
+    windows = Windows.of(resources.settings)
+    views = _peek(asked, resources)
+    if views is None:
+        now = to_milliseconds(resources.view_clock())
+        _take(View(asked.badge_id, new_ulid(now)), resources, windows)
+    elif not (count := views.total).summary.frozen:
         if count.is_new:
             guards.check_limit(Action.NEW_ID, request, resources)
         view = count.view(windows, resources.view_clock(), resources.settings.hot_views)
         _take(view, resources, windows)
-    return Badge.of(LABEL, options.message(count.shown), COLOR, options)
+    return views
 
 
 def _draw_failure(failure: Exception) -> Badge:
@@ -85,9 +127,11 @@ def _take(view: View, resources: Resources, windows: Windows) -> None:
 
 
 JSON_FAILURE, SVG_FAILURE = json_failure(_draw_failure), svg_failure(_draw_failure)
+_route = partial(Route, "GET", with_head=True, from_any_site=True, options=OPTIONS)
 ROUTES = (
-    Route("GET", "/api/v1/views", get_views, with_head=True, on_failure=JSON_FAILURE),
-    Route("GET", "/v1/api/views", get_views, with_head=True, on_failure=JSON_FAILURE),
-    Route("GET", "/api/v1/views.svg", get_views_svg, with_head=True, on_failure=SVG_FAILURE),
+    _route("/api/v1/views", get_views, on_failure=JSON_FAILURE),
+    Route("POST", "/api/v1/views", post_views, from_any_site=True, options=NUMBER_OPTIONS),
+    _route("/v1/api/views", get_views, on_failure=JSON_FAILURE),
+    _route("/api/v1/views.svg", get_views_svg, on_failure=SVG_FAILURE, options=(*OPTIONS, "spark")),
 )
-HEALTH_ROUTES = (Route("GET", "/healthz", get_health),)
+HEALTH_ROUTES = (Route("GET", "/healthz", get_health, from_any_site=True, options=ANY_OPTIONS),)

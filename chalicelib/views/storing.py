@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from chalicelib.concurrency import MapParallel
 from chalicelib.storage.errors import StorageError, Unavailable
@@ -21,6 +22,9 @@ from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows, marker_item
 
+if TYPE_CHECKING:
+    from chalicelib.outgoing.webhooks import WebhookSchedule
+
 Failures = dict[View, Exception]
 
 
@@ -30,12 +34,13 @@ class InBetween(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The store of views; `map_parallel` counts badges."""
+    """The store of views; `map_parallel` counts badges, and `webhooks` announce milestones."""
 
     table: Table
     windows: Windows
     clock: Callable[[], Seconds]
     map_parallel: MapParallel
+    webhooks: WebhookSchedule | None = None
 
     def store(self, views: Iterable[View]) -> Failures:
         """Store or count each view; return the failed views, each with its reason.
@@ -81,7 +86,7 @@ class Store:
         return {}
 
     def _count(self, views: Sequence[View]) -> Failures:
-        counter = AtOnceCounter(self.table, self.windows, self.clock)
+        counter = AtOnceCounter(self.table, self.windows, self.clock, self.webhooks)
         try:
             counter.count(views[0].badge_id, views)
         except Exception as failure:  # noqa: BLE001  a failure of one badge must not delay others

@@ -74,9 +74,9 @@ class Summary:
 
     Views up to the watermark are in `count`, views up to `reset` belong to an earlier life of the
     id. `today` is the day of the latest counted view. `base` is the number that the owner adds to
-    the count. `hot` is the time until which new views are counted at once. `alias` is the id of the
-    badge, if this id is another name of it. `deleted` is the digest of the secret that deleted the
-    badge.
+    the count. `milestone` is the lowest of the badge's milestones that is not reached yet, or 0.
+    `hot` is the time until which new views are counted at once. `alias` is the id of the badge, if
+    this id is another name of it. `deleted` is the digest of the secret that deleted the badge.
     """
 
     badge_id: str
@@ -88,6 +88,7 @@ class Summary:
     reset: Milliseconds = 0
     frozen: bool = False
     hot: WholeSeconds = 0
+    milestone: int = 0
     alias: str = ""
     deleted: str = ""
 
@@ -110,6 +111,7 @@ class Summary:
             reset=number(item, "reset"),
             frozen=number(item, "frozen") == 1,
             hot=number(item, "hot"),
+            milestone=number(item, "milestone"),
             alias=text(item, "alias"),
             deleted=text(item, "deleted"),
         )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.badges.badge import Badge, explain
-from chalicelib.badges.options import parse
+from chalicelib.badges.options import LOOK, parse
 from chalicelib.badges.responses import badge_json, badge_svg, json_failure, svg_failure
 from chalicelib.http import responses
 from chalicelib.http.authorization import OF_A_USER, caller_of
@@ -140,7 +140,7 @@ ROUTES = (
     _route("GET", f"{WALLETS}/me", get_own_wallet, USER),
     _route("PATCH", WALLET, patch_wallet, TOKEN),
     _route("GET", f"{WALLET}/balance", get_balance, TOKEN),
-    _route("GET", f"{WALLET}/transactions", get_transactions, TOKEN),
+    _route("GET", f"{WALLET}/transactions", get_transactions, TOKEN, options=("cursor",)),
     _route("PUT", f"{WALLET}/deposit", put_deposit, OPERATOR),
     _route("PUT", f"{WALLET}/transfer/{{target_id}}", put_transfer, TOKEN),
     _route(
@@ -148,13 +148,17 @@ ROUTES = (
         f"{WALLET}/badge",
         get_badge,
         with_head=True,
+        from_any_site=True,
         on_failure=json_failure(_draw_failure),
+        options=LOOK,
     ),
     _route(
         "GET",
         f"{WALLET}/badge.svg",
         get_badge_svg,
         with_head=True,
+        from_any_site=True,
         on_failure=svg_failure(_draw_failure),
+        options=LOOK,
     ),
 )

@@ -113,8 +113,14 @@ WRONG_OPTIONS = {
     "format": ("roman", "PLAIN", "%d"),
     "base": ("-1", "1.5", "1e3", "9" * 30, "0x10", "٣"),
     "label": ("x" * 101, "\x00", "a\nb"),
+    "show": ("day", "TODAY", "total,today"),
+    "tz": ("5:30", "15", "-13", "Europe/Berlin", "٣"),
+    "spark": ("6", "91", "-7", "1e1"),
+    "colour": ("red",),
+    "<svg>": ("x",),
+    "x" * 5_000: ("1",),
 }
-METHODS = ("POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "BREW")
+METHODS = ("PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "BREW")
 BAD_METHODS = ("get", "G\x00T", "GET\tGET", "", "G" * 9_000, "ÜT", "GE T", "<GET>")
 ROUTES = (
     "/api/v1/views",
@@ -237,7 +243,9 @@ def _option(chance: Chance, checked: Sequence[str]) -> Case:
     name = chance.choice(list(WRONG_OPTIONS))
     value = quote(chance.choice(WRONG_OPTIONS[name]), safe="")
     badge_id = quote(chance.choice(checked), safe="")
-    return Case("option", _request(f"{chance.choice(ROUTES[:3])}?id={badge_id}&{name}={value}"))
+    return Case(
+        "option", _request(f"{chance.choice(ROUTES[:3])}?id={badge_id}&{quote(name)}={value}")
+    )
 
 
 def _double(chance: Chance, checked: Sequence[str]) -> Case:

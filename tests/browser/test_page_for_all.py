@@ -16,9 +16,15 @@ STATES = {
     "badge": "#id=octocat%2Fhello-world&logo=github",
     "long": f"#id={'long' * 50}&label={'wide%20' * 14}&style=for-the-badge&from=shields",
     "error": "#id=a&color=nope",
+    "chart": "#id=octocat%2Fhello-world&kind=chart&link=1",
+    "countdown": "#kind=countdown&as=rst",
 }
 SETTLED = """
-() => [...document.images].every(image => image.hidden || (image.complete && image.alt))
+() => [...document.images].every(image => image.hidden || image.complete)
+  && ["badge", "chart"].every(name => {
+    const image = document.getElementById(name);
+    return image.hidden || image.alt;
+  })
 """
 
 
@@ -59,41 +65,60 @@ def test_a_line_can_be_copied_with_the_keyboard_alone(visit: Visit) -> None:
     tab(visit.page, "id")
     visit.page.keyboard.type("keys/only")
     visit.shows_badge("views: 0")
-    tab(visit.page, "style")
-    visit.page.keyboard.type("plas")
-    tab(visit.page, "from-here")
+    visit.page.keyboard.press("Tab")
+    assert focused(visit.page, "name") == "style"
     visit.page.keyboard.press("ArrowRight")
-    tab(visit.page, "copy-markdown")
+    visit.page.keyboard.press("ArrowRight")
+    expect(visit.field("plastic")).to_be_checked()
+    tab(visit.page, "link")
+    visit.page.keyboard.press("Space")
+    tab(visit.page, "copy")
     visit.page.keyboard.press("Enter")
-    expect(visit.page.get_by_role("status")).to_have_text("Copied the Markdown line.")
+    expect(visit.page.get_by_role("status")).to_have_text("Copied Markdown.")
     assert visit.clipboard() == (
-        "![views](https://img.shields.io/endpoint?url="
-        f"http%3A%2F%2F{visit.server.host}%3A{visit.server.port}"
-        "%2Fapi%2Fv1%2Fviews%3Fid%3Dkeys%252Fonly%26style%3Dplastic)"
+        f"[![views]({visit.root}/api/v1/views.svg?id=keys%2Fonly&style=plastic)]"
+        f"({visit.root}/s?id=keys%2Fonly)"
     )
-    assert focused(visit.page) == "copy-markdown"
+    assert focused(visit.page) == "copy"
+
+
+def test_folded_fields_open_with_the_keyboard(visit: Visit) -> None:
+    visit.open("#id=keys")
+    tab(visit.page, "copy")
+    visit.page.keyboard.press("Tab")
+    visit.page.keyboard.press("Enter")
+    tab(visit.page, "label")
+    visit.page.keyboard.type("seen")
+    visit.shows_badge("seen: 0")
 
 
 def test_enter_in_a_field_leaves_the_page_as_it_is(visit: Visit) -> None:
     visit.open()
-    visit.field("Id").fill("entered")
-    visit.field("Id").press("Enter")
+    visit.page.locator("#id").fill("entered")
+    visit.page.locator("#id").press("Enter")
     visit.shows_badge("views: 0")
     assert visit.page.url == f"{visit.root}/#id=entered"
 
 
 def test_the_focused_control_is_outlined(visit: Visit) -> None:
     visit.open("#id=a")
-    tab(visit.page, "copy-html")
-    width = visit.page.evaluate("getComputedStyle(document.activeElement).outlineWidth")
-    assert width == "3px"
+    style = "getComputedStyle(document.activeElement{})"
+    outline = style + ".outlineStyle + " + style + ".outlineWidth"
+    tab(visit.page, "copy")
+    assert visit.page.evaluate(outline.replace("{}", "")) == "solid3px"
+    visit.page.keyboard.press("Shift+Tab")
+    visit.page.keyboard.press("Shift+Tab")
+    assert focused(visit.page, "name") == "as"
+    assert visit.page.evaluate(outline.replace("{}", ".parentElement")) == "solid3px"
 
 
 @pytest.mark.parametrize("size", [NARROW, (1200, 800)])
 def test_nothing_moves_when_the_pictures_load(
     browser: Browser, server: Server, size: tuple[int, int]
 ) -> None:
-    places = "[...document.querySelectorAll('section')].map(one => one.getBoundingClientRect().top)"
+    places = (
+        "[...document.querySelectorAll('form > *')].map(one => one.getBoundingClientRect().top)"
+    )
     with Visit.of(browser, server, size=size) as visit:
         visit.page.route("**/api/**", lambda _: None)
         visit.open(STATES["badge"])
@@ -107,11 +132,28 @@ def test_nothing_moves_when_the_pictures_load(
 def test_a_chart_is_as_wide_as_a_narrow_screen(browser: Browser, server: Server) -> None:
     """It is drawn at its real size, so that its text is as large as on a wide screen."""
     with Visit.of(browser, server, size=NARROW) as visit:
-        settle(visit.open(STATES["badge"]).page)
+        settle(visit.open(STATES["chart"]).page)
         natural, shown = visit.page.locator("#chart").evaluate(
             "chart => [chart.naturalWidth, chart.clientWidth]"
         )
         assert natural == shown < 360
+
+
+@pytest.mark.parametrize(("state", "limit"), [("empty", 1_400), ("badge", 1_850)])
+def test_the_page_is_short_on_a_phone(
+    browser: Browser, server: Server, state: str, limit: int
+) -> None:
+    with Visit.of(browser, server, size=NARROW) as visit:
+        settle(visit.open(STATES[state]).page)
+        assert visit.page.evaluate("document.documentElement.scrollHeight") < limit
+
+
+def test_nothing_moves_for_people_who_prefer_less_motion(browser: Browser, server: Server) -> None:
+    longest = "Math.max(...[...document.querySelectorAll('*')].map(one =>"
+    longest += " parseFloat(getComputedStyle(one).transitionDuration)))"
+    for motion, seconds in (("reduce", 0), ("no-preference", 0.12)):
+        with Visit.of(browser, server, reduced_motion=motion) as visit:
+            assert visit.open().page.evaluate(longest) == seconds
 
 
 def settle(page: Page) -> None:
@@ -119,8 +161,8 @@ def settle(page: Page) -> None:
     page.wait_for_function(SETTLED)
 
 
-def focused(page: Page) -> str:
-    name: str = page.evaluate("document.activeElement.id")
+def focused(page: Page, attribute: str = "id") -> str:
+    name: str = page.evaluate(f"document.activeElement.{attribute}")
     return name
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -75,11 +76,17 @@ class Visit:
     def field(self, name: str) -> Locator:
         return self.page.get_by_label(name, exact=True)
 
+    def choose(self, name: str) -> None:
+        """Click on a choice, like a kind of picture or a style, or on the name of folded fields."""
+        whole = re.compile(rf"^\s*{re.escape(name)}\s*$")
+        self.page.locator("label, summary").filter(has_text=whole).click()
+
     def copy(self, language: str) -> str:
-        """Press the button of a line, and read the clipboard."""
+        """Choose a language, press the button of the line, and read the clipboard."""
         self.page.evaluate("navigator.clipboard.writeText('')")
+        self.choose(language)
         self.page.get_by_role("button", name=f"Copy {language}").click()
-        expect(self.page.get_by_role("status")).to_have_text(f"Copied the {language} line.")
+        expect(self.page.get_by_role("status")).to_have_text(f"Copied {language}.")
         return self.clipboard()
 
     def clipboard(self) -> str:
@@ -90,6 +97,9 @@ class Visit:
         """Wait until the preview is drawn with this text."""
         expect(self.page.locator("#badge")).to_have_attribute("alt", alt)
         self.is_drawn("#badge")
+
+    def expect_line(self, line: str) -> None:
+        expect(self.page.locator("#line")).to_have_text(line, use_inner_text=True)
 
     def is_drawn(self, picture: str) -> None:
         handle = self.page.locator(picture).element_handle()

@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
 from http import HTTPStatus
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -22,7 +23,8 @@ COLORS = ("color: ", "labelColor: ", "logoColor: ")
 
 The description leaves the names of colours to CSS and shields.io.
 """
-MAX_DAYS_BY_HOUR = 31
+MAX_DAYS, MAX_DAYS_BY_HOUR = 9_999, 31
+EARLIEST = date(1970, 1, 1)
 
 Case: TypeAlias = schemathesis.Case[Any]
 
@@ -76,6 +78,8 @@ def before_call(_context: Any, case: Case, _kwargs: Any) -> None:
         query["logo"] = OWN_LOGO
     if query and "ts" in query:
         query["ts"] = _past_time(query["ts"])
+    if query and "from" in query and _is_amount_of_days(query.get("days")):
+        del query["days"]  # a history has days or a first day
 
 
 def _make_acceptable(body: dict[str, Any]) -> None:
@@ -170,16 +174,40 @@ def _badge(case: Case) -> str:
 
 @schemathesis.hook
 def filter_query(_context: Any, query: Mapping[str, Any] | None) -> bool:
-    """Return whether a query has a valid number of `days`; the limit depends on `by`.
+    """Return whether the time of a history is valid, which depends on several parameters.
 
-    No schema can express this limit. Empty texts are left out, because most parameters treat them
-    as missing.
+    No schema can express this. Empty texts are left out, because most parameters treat them as
+    missing.
     """
     if query and any(value in EMPTY for value in query.values()):
         return False
-    days = str((query or {}).get("days", ""))
-    by_hour = (query or {}).get("by") == "hour"
-    return not (by_hour and days.isdecimal() and int(days) > MAX_DAYS_BY_HOUR)
+    return _has_valid_days(query or {}) and _has_valid_dates(query or {})
+
+
+def _has_valid_days(query: Mapping[str, Any]) -> bool:
+    days = str(query.get("days", ""))
+    return not (query.get("by") == "hour" and days.isdecimal() and int(days) > MAX_DAYS_BY_HOUR)
+
+
+def _is_amount_of_days(given: Any) -> bool:
+    return str(given).isdecimal() and 1 <= int(given) <= MAX_DAYS
+
+
+def _has_valid_dates(query: Mapping[str, Any]) -> bool:
+    """Return whether the first day is not after the last one, and none is before 1970."""
+    first, last = _read_date(query.get("from")), _read_date(query.get("to"))
+    today = datetime.now(UTC).date()
+    if query.get("from") == "first" and last:
+        return last >= today
+    end = min(last or today, today)
+    return end >= EARLIEST and EARLIEST <= (first or end) <= end
+
+
+def _read_date(given: Any) -> date | None:
+    try:
+        return date.fromisoformat(given)
+    except (TypeError, ValueError):
+        return None
 
 
 @schemathesis.check

@@ -143,7 +143,7 @@ def test_the_api_answers_every_path_in_the_form_of_our_errors_but_not_the_author
 
     status, body = refusal("/nowhere")
     assert (status, body["error"]["code"]) == (404, "not_found")
-    status, body = refusal("/api/v1/views", "POST")
+    status, body = refusal("/api/v1/views", "PUT")
     assert (status, body["error"]["code"]) == (405, "method_not_allowed")
     assert refusal(EVENTS) == (401, {"message": "Unauthorized"})
     assert refusal(EVENTS, "GET", "too-short") == (403, {"message": "Forbidden"})

@@ -278,7 +278,8 @@ def test_a_countdown_badge_needs_no_token(shared: Server) -> None:
     assert json.loads(shared.request(path)[2])["message"] == "cancelled"
     fired = accept(shared, delay=0, target={"log": True})
     done(shared, fired)
-    assert json.loads(shared.request(f"/api/v1/events/{fired}/badge")[2])["message"] == "fired"
+    badge = json.loads(shared.request(f"/api/v1/events/{fired}/badge")[2])
+    assert badge["message"] == "\u2713 fired"
 
 
 def test_events_are_listed_by_status(server: Server) -> None:
@@ -455,3 +456,25 @@ def _find_ended(server: Server) -> set[str]:
         cursor = page.get("cursor", "")
         if not cursor:
             return found
+
+
+def test_a_milestone_is_posted_once_when_the_badge_reaches_it(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    windows = {"VIEW_WINDOW_SECONDS": "1", "GRACE_SECONDS": "1", "RETENTION_SECONDS": "60"}
+    with running(tmp_path, **SETTINGS, **windows) as server:
+        status, _, claimed = server.request("/api/v1/badges", "POST", '{"id": "goal"}')
+        assert status == 201
+        owner = {"Authorization": f"Bearer {json.loads(claimed)['secret']}"}
+        body = json.dumps({"milestones": [{"count": 3, "url": receiver.url("/three")}]})
+        assert server.request("/api/v1/badges?id=goal", "PATCH", body, owner)[0] == 200
+        for _ in range(5):
+            server.request("/api/v1/views?id=goal")
+        until(lambda: receiver.posts)
+        [post] = receiver.posts
+        told = post.verified(SECRET)
+        assert (told["type"], told["data"]["id"]) == ("badge.milestone", "goal")
+        assert 3 == told["data"]["milestone"] <= told["data"]["count"] <= 5
+        shown = json.loads(server.request("/api/v1/badges?id=goal", "GET", None, owner)[2])
+        assert shown["milestones"][0]["reached"]
+        assert done(server, post.webhook_id)["attempt_count"] == 1

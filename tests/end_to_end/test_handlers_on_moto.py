@@ -281,7 +281,7 @@ def test_a_badge_with_views_is_proven_granted_and_released(aws: Aws) -> None:
     assert first == second
     secret = first[1]["secret"]
     assert finding.authenticate(aws.table, "a/b", secret).proven == "a/b"
-    changing.hand_over(aws.table, "a/b", secret, "0" * 64)
+    changing.hand_over(aws.table, "a/b", secret, "0" * 64, aws.now)
     granted = claiming.grant(aws.table, "a/b", aws.now).secret
     changing.change(
         aws.table, finding.authenticate(aws.table, "a/b", granted), BadgeChange(name="c"), aws.now

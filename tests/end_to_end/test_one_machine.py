@@ -99,7 +99,7 @@ def test_head_has_the_headers_of_get_and_no_body_and_counts_nothing(server: Serv
     [
         ("/nowhere", "GET", 404, "not_found"),
         ("/", "POST", 405, "method_not_allowed"),
-        ("/api/v1/views?id=a", "POST", 405, "method_not_allowed"),
+        ("/api/v1/views?id=a", "PUT", 405, "method_not_allowed"),
         ("/healthz", "DELETE", 405, "method_not_allowed"),
     ],
 )

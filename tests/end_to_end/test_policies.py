@@ -43,6 +43,7 @@ from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.events.claims import Leases
 from chalicelib.events.event import Event, Status, Target, TargetKind, key, message
+from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.events.webhooks import signing
 from chalicelib.events.webhooks.sender import Sender, sender_of
 from chalicelib.http import tokens
@@ -294,6 +295,7 @@ class Aws:
         self.delivery_queue = SqsQueue(self.sqs, self.urls[TIMERS_QUEUE])
         self.distribution_queue = SqsQueue(self.sqs, self.urls[DISTRIBUTION_QUEUE])
         self.archive = S3Archive(self.s3, BUCKET)
+        self.webhooks = EventSchedule(lambda: self.delivery_queue, self.clock)
         places = {"vu-mi": TABLE[False], BUCKET: ARCHIVE}
         self.called = {url: queue for queue, url in self.urls.items()} | places
         for client in (self.dynamodb, self.sqs, self.s3):
@@ -560,6 +562,8 @@ def ask_on_every_path(aws: Aws) -> None:
         assert aws.ask("/api/v1/views.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history.svg", method, id="a").startswith("<svg")
         assert aws.ask("/api/v1/views/history", method, id="a")["total"] > 0
+        assert aws.ask("/s", method, id="a").startswith("<!doctype html>")
+        assert aws.ask("/s.png", method, id="a")
     aws.sqs.delete_queue(QueueUrl=aws.urls[QUEUE])
     assert (aws.ask(id="a"), aws.ask(id="a"), aws.ask(id="new")) == ("33", "34", "0")
     assert (aws.ask(id="hot"), aws.ask(id="hot")) == ("1", "2")
@@ -666,6 +670,23 @@ def move_money_on_every_path(aws: Aws) -> None:
         assert aws.wallet("/{wallet_id}/badge.svg", method, wallet_id=mine).startswith("<svg")
 
 
+def reach_on_every_path(aws: Aws) -> None:
+    """Reach milestones by a fold, by a view that is counted at once, and by a new base."""
+    secret = aws.own("POST", "goal")["secret"]
+    aim = [{"count": count, "url": NOBODY_LISTENS} for count in (2, 3, 99)]
+    assert aws.own("PATCH", "goal", secret, milestones=aim) == {"id": "goal"}
+    aws.put(*views(2, "goal"))
+    aws.now += 900
+    aws.fold("goal")
+    aws.put(*views(1, "goal", hot=True))
+    aws.now = NOW
+    assert aws.own("PATCH", "goal", secret, base=96) == {"id": "goal"}
+    assert aws.own("GET", "goal", secret)["milestones"][-1]["reached"]
+    events = [one for one in aws.list_events(Status.ACTIVE) if one.startswith("milestone-")]
+    assert len(events) == len(aim)
+    assert aws.own("PATCH", "goal", secret, digest="0" * 64) == {"id": "goal"}
+
+
 def sweep_on_every_path(aws: Aws) -> None:
     """Sweep events that are due now, due soon and overdue, and again without new events."""
     first = aws.sweep()
@@ -729,7 +750,12 @@ def ask_without_a_table(aws: Aws) -> None:
 Walked: TypeAlias = Callable[[Aws], None]
 
 OF_VIEWS = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
-OF_EVENTS = (schedule_on_every_path, sweep_on_every_path, fire_on_every_path)
+OF_EVENTS = (
+    schedule_on_every_path,
+    sweep_on_every_path,
+    fire_on_every_path,
+    reach_on_every_path,
+)
 OF_WALLETS = (move_money_on_every_path, archive_on_every_path)
 AT_THE_END = (refuse_batches, ask_without_a_table)
 
@@ -842,7 +868,13 @@ def test_the_api_has_no_right_of_a_feature_that_is_switched_off(
 
 @pytest.mark.parametrize("function", ["get_views", "put_views", "fold_views"])
 def test_the_functions_of_badges_have_no_rights_of_other_features(function: str) -> None:
-    assert policy(function, dict.fromkeys(ALL_FEATURES, False)) == policy(function)
+    off, events = dict.fromkeys(ALL_FEATURES, False), {"HasEvents": True}
+    assert policy(function, off | events) == policy(function)
+    of_milestones = set() if function == "get_views" else {("sqs:SendMessage", TIMERS_QUEUE)}
+    everything = rights(function, restored=False)
+    assert everything - rights(function, restored=False, truths=off) == of_milestones
+    kinds = {(TABLE[False], "TIMER#*")} if of_milestones else set()
+    assert kinds_of_items(function) - kinds_of_items(function, off) == kinds
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -870,8 +902,8 @@ def test_each_function_has_these_kinds_of_items() -> None:
     assert kinds == {
         "api_handler": {*badges, "SEEN#*", "PROOF#*", *of_events, "HEALTH", *others},
         "get_views": {*badges, "SEEN#*"},
-        "put_views": {*badges, "SEEN#*"},
-        "fold_views": badges,
+        "put_views": {*badges, "SEEN#*", "TIMER#*"},
+        "fold_views": {*badges, "TIMER#*"},
         "authorize": {"TOKEN#*"},
         "sweep_timers": {"TIMER", "TIMER#*", "ACTIVE#*"},
         "distribute_timers": set(),
@@ -916,12 +948,14 @@ def test_each_function_uses_these_actions(asked: dict[str, set[Right]]) -> None:
             "dynamodb:PutItem",
             "dynamodb:Query",
             "dynamodb:UpdateItem",
+            "sqs:SendMessage",
         },
         "fold_views": {
             "dynamodb:GetItem",
             "dynamodb:PutItem",
             "dynamodb:Query",
             "dynamodb:UpdateItem",
+            "sqs:SendMessage",
         },
         "authorize": {"dynamodb:GetItem"},
         "sweep_timers": {
@@ -944,8 +978,8 @@ def test_each_function_sends_only_to_its_own_queues(asked: dict[str, set[Right]]
     assert sent == {
         "api_handler": {QUEUE, TIMERS_QUEUE},
         "get_views": {QUEUE},
-        "put_views": set(),
-        "fold_views": set(),
+        "put_views": {TIMERS_QUEUE},
+        "fold_views": {TIMERS_QUEUE},
         "authorize": set(),
         "sweep_timers": {DISTRIBUTION_QUEUE},
         "distribute_timers": {TIMERS_QUEUE},

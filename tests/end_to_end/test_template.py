@@ -394,10 +394,14 @@ TARGETS = {"WEBHOOK_ALLOW": {"Ref": "WebhookAllow"}, "EVENT_QUEUES": {"Ref": "Ev
 TABLE_NAME = {"TABLE_NAME": TABLE_IN_USE}
 TIMERS_QUEUE_URL = {"TIMERS_QUEUE_URL": {"Ref": "TimersQueue"}}
 IDS = {"IDS": {"Ref": "Ids"}, "HSTS_SECONDS": {"Ref": "HstsSeconds"}}
-PROOFS = {"PROOFS": {"Ref": "Proofs"}}
+PUBLIC_URL = {
+    "PUBLIC_URL": {"Fn::If": ["HasDomain", {"Fn::Sub": "https://${DomainName}/${BasePath}"}, ""]}
+}
+PROOFS = {"PROOFS": {"Ref": "Proofs"}, "DROP_IN": {"Ref": "DropIn"}}
 TOKENS = {"API_TOKEN_DIGESTS": {"Ref": "ApiTokenDigests"}}
 VIEWS_QUEUE_URL = {"VIEWS_QUEUE_URL": {"Ref": "ViewsQueue"}}
-SWITCHES = {"EVENTS": {"Ref": "Events"}, "WALLETS": {"Ref": "Wallets"}}
+EVENTS = {"EVENTS": {"Ref": "Events"}}
+SWITCHES = EVENTS | {"WALLETS": {"Ref": "Wallets"}}
 API_SETTINGS = TABLE_NAME | VIEWS_QUEUE_URL | TIMERS_QUEUE_URL | TARGETS | TOKENS | IDS | SWITCHES
 SWEEP_SETTINGS = {**TABLE_NAME, "DISTRIBUTION_QUEUE_URL": {"Ref": "DistributionQueue"}}
 SECRETS = {"WEBHOOK_SECRETS": {"Ref": "WebhookSecrets"}}
@@ -410,9 +414,9 @@ RETRY_SECONDS = {"RETRY_SECONDS": {"Ref": "RetrySeconds"}}
     ("function", "role", "timeout", "settings"),
     [
         ("api_handler", "ApiHandlerRole", 10, API_SETTINGS | PROOFS | HAS_SECRETS),
-        ("get_views", "GetViewsRole", 10, TABLE_NAME | VIEWS_QUEUE_URL | IDS),
-        ("put_views", "PutViewsRole", 20, TABLE_NAME),
-        ("fold_views", "FoldViewsRole", 60, TABLE_NAME),
+        ("get_views", "GetViewsRole", 10, TABLE_NAME | VIEWS_QUEUE_URL | IDS | PUBLIC_URL),
+        ("put_views", "PutViewsRole", 20, TABLE_NAME | EVENTS | TIMERS_QUEUE_URL),
+        ("fold_views", "FoldViewsRole", 60, TABLE_NAME | EVENTS | TIMERS_QUEUE_URL),
         ("authorize", "AuthorizeRole", 5, TABLE_NAME | TOKENS),
         ("sweep_timers", "SweepTimersRole", 60, SWEEP_SETTINGS),
         ("distribute_timers", "DistributeTimersRole", 20, TIMERS_QUEUE_URL),
@@ -1356,8 +1360,10 @@ def test_a_stack_of_badges_alone_has_nothing_of_events_and_wallets(
     assert not [kind for kind in kinds_of(stack) if re.search("Events::|S3::|Authorizer", kind)]
     assert not [key for key in routes(stack) if re.search("event|wallet|timer|echo", key.lower())]
     assert badges_alone["Outputs"].keys().isdisjoint({"TimersQueueUrl", "ArchiveBucket"})
-    settings = stack["APIHandler"]["Properties"]["Environment"]["Variables"]
-    assert "TIMERS_QUEUE_URL" not in settings
+    for function in ("APIHandler", "PutViews", "FoldViews"):
+        settings = stack[function]["Properties"]["Environment"]["Variables"]
+        assert settings["EVENTS"] == {"Ref": "Events"}
+        assert "TIMERS_QUEUE_URL" not in settings
 
 
 def test_a_stack_of_badges_alone_has_no_more_alarms_than_are_free(

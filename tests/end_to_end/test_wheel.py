@@ -57,7 +57,12 @@ def test_the_wheel_has_the_two_packages_with_their_data_and_nothing_else(wheel: 
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    data = {"chalicelib/http/page.html", "chalicelib/badges/logos.json", "vumi/storage/schema.sql"}
+    data = {
+        "chalicelib/http/page.html",
+        "chalicelib/views/badge_page.html",
+        "chalicelib/badges/logos.json",
+        "vumi/storage/schema.sql",
+    }
     assert data <= sources
     described = f"vu_mi-{VERSION}.dist-info"
     names = ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")

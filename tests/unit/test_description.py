@@ -24,7 +24,7 @@ from chalicelib.events import event, requests, serializers
 from chalicelib.http.description import NO_CONTROL_CHARACTERS
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.errors import ClientError, MethodNotAllowedError
-from chalicelib.http.guards import SwitchedOffError
+from chalicelib.http.guards import IGNORED_OPTIONS, IGNORED_PREFIX, SwitchedOffError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.openapi import Component
 from chalicelib.http.query import check_characters
@@ -243,6 +243,7 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
     ("name", "statuses"),
     [
         ("getViews", "200 429"),
+        ("countView", "200 400 403 429 500 503"),
         ("getHistory", "200 400 403 429 500 503"),
         ("claimBadge", "201 202 400 403 409 413 429 500 503"),
         ("getBadge", "200 400 401 403 404 429 500 503"),
@@ -250,8 +251,8 @@ def test_routes_for_operators_and_for_head_say_so() -> None:
         ("deleteBadgeByQuery", "204 400 401 403 404 429 500 503"),
         ("makeEvent", "200 201 400 401 403 409 413 429 500 503"),
         ("echoAtTime", "200 201 400 401 403 409 413 415 429 500 503"),
-        ("getEvent", "200 401 403 404 429 500 503"),
-        ("cancelEvent", "200 401 403 404 409 429 500 503"),
+        ("getEvent", "200 400 401 403 404 429 500 503"),
+        ("cancelEvent", "200 400 401 403 404 409 429 500 503"),
         ("depositMoney", "204 400 401 403 404 409 413 422 429 500 503"),
         ("transferMoney", "204 400 401 403 404 409 413 422 429 500 503"),
     ],
@@ -300,11 +301,36 @@ def subclasses(kind: type[ClientError]) -> Iterator[type[ClientError]]:
             yield from subclasses(derived)
 
 
+def test_every_option_of_a_route_is_described_and_no_other() -> None:
+    first = TABLE.routes[0]
+    for other in ((*(first.options or ()), "new"), (first.options or ())[1:]):
+        with pytest.raises(ValueError, match="/api/v1/views has the options"):
+            description.document((replace(first, options=other), *TABLE.routes[1:]))
+
+
+def test_the_parameters_that_every_route_ignores_are_described() -> None:
+    for name in (*IGNORED_OPTIONS, f"{IGNORED_PREFIX}*"):
+        assert f"`{name}`" in DOCUMENT["info"]["description"]
+
+
 @pytest.mark.parametrize("name", ["getViews", "getViewsByOldPath", "getViewsSvg"])
 def test_a_badge_has_every_option(name: str) -> None:
     names = {parameter["name"] for parameter in OPERATIONS[name]["parameters"]}
     fields = {*options.Options.__dataclass_fields__} - {"label_color", "logo_color"}
-    assert names == {"id", "labelColor", "logoColor", *fields}
+    of_svg = {"spark"} if name == "getViewsSvg" else set()
+    assert names == {"id", "labelColor", "logoColor", *fields, "show", "tz", *of_svg}
+
+
+def test_a_pixel_is_a_style_of_the_image_alone() -> None:
+    styles = {
+        name: set(one["schema"]["enum"])
+        for name, operation in OPERATIONS.items()
+        for one in operation.get("parameters", ())
+        if one["name"] == "style"
+    }
+    image = styles.pop("getViewsSvg")
+    assert image == {*options.STYLES, options.PIXEL}
+    assert {*map(frozenset, styles.values())} == {frozenset(options.STYLES)}
 
 
 def test_requests_have_the_fields_of_the_code() -> None:
@@ -373,7 +399,9 @@ def test_the_examples_of_requests_are_accepted() -> None:
 
 def test_the_patterns_are_those_of_the_code() -> None:
     pattern = re.compile(SCHEMAS["Badge"]["properties"]["color"]["pattern"])
-    assert all(map(pattern.match, serializers.COLORS.values()))
+    waiting = (serializers.WAITING_COLOR, serializers.WARNING_COLOR)
+    done = [color for _, color in serializers.OUTCOMES.values()]
+    assert all(map(pattern.match, [*done, *waiting]))
     assert re.match(SCHEMAS["Moment"]["pattern"], to_iso8601(1_790_000_000_000))
     for character in map(chr, range(0x300)):
         is_allowed = NO_CONTROL_CHARACTERS.fullmatch(character) is not None
@@ -389,7 +417,9 @@ def test_the_pattern_of_an_id_refuses_what_the_code_refuses() -> None:
         assert (ID_CHARACTERS.fullmatch(character) is not None) == allowed
 
 
-@pytest.mark.parametrize("name", ["claimBadge", "changeBadge", "changeBadgeByQuery", "getHistory"])
+@pytest.mark.parametrize(
+    "name", ["claimBadge", "changeBadge", "changeBadgeByQuery", "getHistory", "getBadgePage"]
+)
 def test_routes_that_take_a_new_id_say_that_the_operator_may_not_count_it(name: str) -> None:
     [codes] = find("code", OPERATIONS[name]["responses"]["403"])
     assert "not_counted" in (codes.get("enum") or [codes["const"]])
@@ -400,7 +430,21 @@ def test_writing_routes_refuse_pages_of_other_sites() -> None:
         for method in METHODS & item.keys():
             codes = [*find("code", item[method]["responses"].get("403", {}))]
             refuses = any("cross_site" in (one.get("enum") or [one["const"]]) for one in codes)
-            assert refuses == (method != "get")
+            takes = method == "get" or item[method]["operationId"] == "countView"
+            assert refuses == (not takes)
+
+
+def test_every_response_that_a_script_of_any_site_may_read_says_so() -> None:
+    for item in PATHS.values():
+        for method in METHODS & item.keys():
+            operation = item[method]
+            for status, response in operation["responses"].items():
+                if int(status) < 400:
+                    origin = response.get("headers", {}).get("Access-Control-Allow-Origin")
+                    is_public = method == "get" and not operation.get("security")
+                    is_public |= operation["operationId"] == "countView"
+                    is_page = "text/html" in response.get("content", {})
+                    assert bool(origin) == (is_public and not is_page)
 
 
 def can_be_shown(character: str) -> bool:

@@ -270,3 +270,18 @@ def test_a_switch_that_is_neither_on_nor_off_is_refused(name: str, given_value: 
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({name: given_value})
     assert str(refusal.value) == f"{name} must be on or off, not {given_value!r}"
+
+
+def test_other_counters_are_named() -> None:
+    assert Settings.from_environment({}).drop_in == ()
+    given = {"DROP_IN": "komarev, hits.sh,"}
+    assert Settings.from_environment(given).drop_in == ("komarev", "hits.sh")
+
+
+def test_an_unknown_counter_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({"DROP_IN": "komarev,hits"})
+    assert str(refusal.value) == (
+        "DROP_IN must be some of komarev, hits.sh, dwyl, visitor-badge, moe-counter, hit-counter,"
+        " seeyoufarm, hitscounter, separated by commas, not 'hits'"
+    )

@@ -22,6 +22,7 @@ from chalicelib.settings import DIGEST
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, check_item, number, text
 from chalicelib.views import ids, keys
+from chalicelib.views.milestones import Milestones
 from chalicelib.views.owners import proving
 from chalicelib.views.summary import Day, Summary
 from chalicelib.views.view import milliseconds
@@ -40,6 +41,13 @@ PLAIN_VIEW = (
     " AND batch IS NULL AND due IS NULL)"
 )
 """Matches exactly the correct live views; a ULID has 128 bits."""
+
+
+NUMBERS = (
+    *("count", "watermark", "version", "base", "frozen", "reset", "created", "hot"),
+    "milestone",
+)
+"""The attributes of a summary that are whole numbers from 0."""
 
 
 class WrongItemError(Exception):
@@ -98,7 +106,7 @@ def kind_of(item: Item) -> str:
 
 def _check_badge(item: Item) -> None:
     _check_badge_id(item)
-    for name in ("count", "watermark", "version", "base", "frozen", "reset", "created", "hot"):
+    for name in NUMBERS:
         if number(item, name) < 0:
             raise ValueError(f"its {name} is {item[name]}; it must be 0 or more")
     summary = Summary.of("", item)
@@ -113,6 +121,14 @@ def _check_owner(item: Item) -> None:
     _check_badge_id(item)
     if "digest" in item or "names" not in item:
         _match(DIGEST, text(item, "digest"), "digest of a secret")
+
+
+def _check_milestones(item: Item) -> None:
+    _check_badge_id(item)
+    _match(DIGEST, text(item, "owner"), "digest of a secret")
+    for milestone in Milestones.of("", item).milestones:
+        if milestone.count < 1 or not milestone.url:
+            raise ValueError(f"a milestone needs a count from 1 and a url, not {milestone}")
 
 
 def _check_search(item: Item) -> None:
@@ -202,6 +218,7 @@ def _check_wallet_of_a_user(item: Item) -> None:
 KINDS: tuple[tuple[str, str, str, Callable[[Item], None]], ...] = (
     (keys.PARTITION, keys.SUMMARY, "badge", _check_badge),
     (keys.PARTITION, keys.OWNER, "owner", _check_owner),
+    (keys.PARTITION, keys.MILESTONES, "milestones", _check_milestones),
     (keys.PARTITION, keys.DAY, "day", _check_day),
     (keys.PARTITION, keys.VIEW, "view", _check_view),
     (keys.SEEN, keys.SEEN, "counted view", _check_seen),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -11,32 +10,24 @@ import click
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.settings import DIGEST
-from chalicelib.views import counting, ids
+from chalicelib.views import counting
 from chalicelib.views.owners import changing, claiming, deleting, finding
 from chalicelib.views.owners.changing import BadgeChange
 from vumi.admin import badge as badges
 from vumi.admin.installation import Installation
-from vumi.cli.options import as_json, examples, on_installation
+from vumi.cli.options import (
+    BADGE_ID,
+    as_json,
+    confirm,
+    dry_run,
+    examples,
+    on_installation,
+    yes,
+)
 from vumi.cli.output import print_fields, print_json
 
-
-class BadgeId(click.ParamType[str]):
-    """An id, in the form in which it is stored."""
-
-    name = "id"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return ids.normalise(value)
-        except ids.BadIdError as error:
-            self.fail(str(error), param, ctx)
-
-
-BADGE_ID = BadgeId()
 one_badge = click.argument("badge_id", metavar="ID", type=BADGE_ID)
 some_badges = click.argument("badge_ids", metavar="ID...", type=BADGE_ID, nargs=-1, required=True)
-yes = click.option("--yes", is_flag=True, help="Do not ask.")
-dry_run = click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
 
 
 @click.command(epilog=examples("vumi show octocat/hello-world", "vumi show ID --json"))
@@ -94,7 +85,7 @@ def reset(
     """Set the counts of badges to 0 and remove their history. This can't be undone."""
     found = [badges.find(installation.table, badge_id) for badge_id in badge_ids]
     _announce(installation, badge_ids, "lose their views, base and history")
-    if dry_run or not _confirm(yes):
+    if dry_run or not confirm(yes=yes):
         return
     for owned in found:
         _change(installation, owned, BadgeChange(reset=True))
@@ -123,7 +114,7 @@ def delete(
     """Remove badges with all they have. This can't be undone."""
     found = [badges.find(installation.table, badge_id) for badge_id in badge_ids]
     _announce(installation, badge_ids, "are removed, with their history, names and owners")
-    if dry_run or not _confirm(yes):
+    if dry_run or not confirm(yes=yes):
         return
     retention = installation.settings.retention_seconds
     for owned in found:
@@ -173,13 +164,3 @@ def _announce(installation: Installation, badge_ids: Sequence[str], loss: str) -
     for badge_id in badge_ids:
         click.echo(f"{badge_id} shows {counting.read(installation.table, badge_id).shown:,}")
     click.echo(f"These badges {loss}.")
-
-
-def _confirm(yes: bool) -> bool:  # noqa: FBT001  the value of --yes
-    """Return whether the operator agrees. A program must give --yes."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise click.UsageError("give --yes, because there is no terminal to ask on")
-    click.confirm("Go on?", abort=True)
-    return True

@@ -1,7 +1,8 @@
-"""The parts that commands share: their environment, --stack, --json and examples."""
+"""The parts that commands share: their environment, ids, --stack, --json, --yes and examples."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import click
 
 from chalicelib.lazy import lazy
 from chalicelib.units import Seconds
+from chalicelib.views import ids
 from vumi.errors import ReportedError
 from vumi.given_settings import GivenSettings
 from vumi.settings import StandaloneSettings
@@ -32,6 +34,23 @@ NOT_WRAPPED = "\b\n"
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
 )
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
+dry_run = click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
+
+
+class BadgeId(click.ParamType[str]):
+    """An id, in the form in which it is stored."""
+
+    name = "id"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return ids.normalise(value)
+        except ids.BadIdError as error:
+            self.fail(str(error), param, ctx)
+
+
+BADGE_ID = BadgeId()
 
 
 @dataclass(frozen=True)
@@ -68,6 +87,16 @@ class Invocation:
             raise ReportedError("--stack needs boto3; install it: pipx inject vu-mi boto3")
         with stack.open_installation(name, self.environment, self.clock) as found:
             yield found
+
+
+def confirm(*, yes: bool) -> bool:
+    """Return whether the operator agrees. A program must give --yes."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise click.UsageError("give --yes, because there is no terminal to ask on")
+    click.confirm("Go on?", abort=True)
+    return True
 
 
 def examples(*lines: str) -> str:

@@ -20,6 +20,7 @@ from chalicelib.http.errors import ClientError
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import StorageError
 from chalicelib.units import Seconds
+from chalicelib.version import VERSION
 from vumi.cli.options import Invocation
 from vumi.errors import ReportedError
 from vumi.given_settings import SETTINGS
@@ -38,8 +39,8 @@ COMMANDS: Mapping[str, str] = {
     "delete": "badges:delete",
     "claim": "badges:claim",
     "release": "badges:release",
-    "export": "exchange:export",
-    "import": "exchange:import_",
+    "export": "export:export",
+    "import": "importing:import_",
     "token": "token:token",
     "check": "check:check",
     "backup": "backup:backup",
@@ -80,6 +81,7 @@ class Program(click.Group):
 @click.option(
     "--settings", "path", metavar="FILE", help="Read this settings file, instead of SETTINGS."
 )
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def vumi(context: click.Context, path: str | None) -> None:
     """Live badges for Markdown: views, scheduled events and wallets.

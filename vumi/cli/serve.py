@@ -11,7 +11,7 @@ from functools import partial
 
 import click
 
-from chalicelib.api import TABLE
+from chalicelib.api import table_of
 from chalicelib.http.dispatch import dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples
@@ -60,7 +60,10 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
     overview = Overview(settings.folder, invocation.clock)
     admin = Admin(engine, overview, invocation.clock).routes if settings.admin else ()
     monitored = Monitored(
-        (*TABLE.routes, *admin), engine.storage_metrics(), limits, invocation.clock()
+        (*admin, *table_of(settings.product.drop_in).routes),
+        engine.storage_metrics(),
+        limits,
+        invocation.clock(),
     )
     monitoring = Monitoring(
         monitored, settings.metrics, settings.proxies, access_log=settings.access_log

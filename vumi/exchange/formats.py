@@ -69,6 +69,7 @@ class ItemKind:
 
 BADGE = ItemKind("badge", keys.PARTITION, keys.SUMMARY, ("id",))
 OWNER = ItemKind("owner", keys.PARTITION, keys.OWNER, ("id",))
+MILESTONES = ItemKind("milestones", keys.PARTITION, keys.MILESTONES, ("id",))
 DAY = ItemKind("day", keys.PARTITION, keys.DAY, ("id", "day"))
 VIEW = ItemKind("view", keys.PARTITION, keys.VIEW, ("id", "view"))
 EVENT = ItemKind("event", events.PARTITION, events.SORT, ("id",))
@@ -76,7 +77,10 @@ TOKEN = ItemKind("token", authentication.PARTITION, authentication.SORT, ("diges
 WALLET = ItemKind("wallet", wallets.PARTITION, wallets.SORT, ("id",))
 NONCE = ItemKind("nonce", wallets.PARTITION, wallets.NONCE, ("wallet", "nonce"))
 ENTRY = ItemKind("entry", wallets.PARTITION, wallets.ENTRY, ("wallet", "entry"))
-KINDS = {kind.name: kind for kind in (BADGE, OWNER, DAY, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)}
+KINDS = {
+    kind.name: kind
+    for kind in (BADGE, OWNER, MILESTONES, DAY, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)
+}
 HEADS = (BADGE, EVENT, TOKEN, WALLET)
 """The kinds that begin a group. The other items of a group have the same partition key."""
 STAYING = {

@@ -48,6 +48,7 @@ from vumi.exchange.formats import (
     BADGE,
     EVENT,
     HEADS,
+    MILESTONES,
     OBJECT,
     OWNER,
     QUEUED_EVENT,
@@ -383,9 +384,8 @@ def _differs(here: Item, given: Item) -> bool:
 
 def _goes_with_head(item: Item) -> bool:
     """Return whether an item is written together with the head, because it acts on its own."""
-    return text(item, "SK") in {OWNER.sort, keys.WINDOW} or text(item, "PK").startswith(
-        wallets.OWNERS
-    )
+    is_of_user = text(item, "PK").startswith(wallets.OWNERS)
+    return is_of_user or text(item, "SK") in {OWNER.sort, MILESTONES.sort, keys.WINDOW}
 
 
 def _limit_markers(items: Iterable[Item]) -> list[Item]:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.responses import NOSNIFF, NOT_STORED
-from chalicelib.http.routing import Route
+from chalicelib.http.routing import ANY_OPTIONS, Route
 from chalicelib.resources import Resources
 from chalicelib.units import Seconds
 from vumi.metrics import access
@@ -49,7 +49,7 @@ class MetricsEndpoint:
 
     @property
     def route(self) -> Route:
-        return Route("GET", METRICS, self._get)
+        return Route("GET", METRICS, self._get, options=ANY_OPTIONS)
 
     def _get(self, request: Request, resources: Resources) -> Response:
         access.check(request, resources, self._allowed, self._proxies)

@@ -17,7 +17,7 @@ from chalicelib.events.event import Event, Status, batches
 from chalicelib.http import page, responses
 from chalicelib.http.messages import Query, Request, Response
 from chalicelib.http.query import check_characters, one, shown, whole_number
-from chalicelib.http.routing import Authentication, Route
+from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route
 from chalicelib.http.times import to_iso8601
 from chalicelib.resources import Resources
 from chalicelib.settings import Feature
@@ -77,9 +77,15 @@ class Admin:
     def routes(self) -> tuple[Route, ...]:
         """Return the routes: the page, which has no data, and the data, for operators alone."""
         return (
-            Route("GET", "/admin", get_page, with_head=True),
+            Route("GET", "/admin", get_page, with_head=True, options=ANY_OPTIONS),
             Route("GET", ADMIN_DATA, self.get_data, Authentication.OPERATOR),
-            Route("GET", f"{ADMIN_DATA}/badges", self.get_badges, Authentication.OPERATOR),
+            Route(
+                "GET",
+                f"{ADMIN_DATA}/badges",
+                self.get_badges,
+                Authentication.OPERATOR,
+                options=("search", "sort", "offset", "limit"),
+            ),
         )
 
     def get_data(self, _: Request, resources: Resources) -> Response:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib.http.tokens import digest
+from chalicelib.outgoing.webhooks import WebhookSchedule
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Value
+from chalicelib.storage.items import Value, number
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Update, Write
-from chalicelib.units import Seconds
-from chalicelib.views import keys
-from chalicelib.views.owners.errors import TakenError
+from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.views import keys, milestones, reaching
+from chalicelib.views.milestones import Milestone, Milestones, Passage
+from chalicelib.views.owners.errors import ReachedError, TakenError
 from chalicelib.views.owners.finding import (
     MAX_NAMES,
     TRIES,
@@ -29,6 +31,7 @@ from chalicelib.views.owners.finding import (
     wrong_secret_error,
 )
 from chalicelib.views.owners.lives import begin_life, delete_days, read_unviewed
+from chalicelib.views.reached import NOTHING, Reached
 from chalicelib.views.summary import Summary, read
 
 
@@ -40,22 +43,38 @@ class BadgeChange:
     reset: bool = False
     frozen: bool | None = None
     name: str | None = None
+    milestones: tuple[Milestone, ...] | None = None
+
+    @property
+    def concerns_milestones(self) -> bool:
+        """Return whether the change may reach milestones, or sets them."""
+        return self.reset or self.base is not None or self.milestones is not None
 
 
-def change(table: Table, owned: OwnedBadge, wanted: BadgeChange, now: Seconds) -> None:
+def change(
+    table: Table,
+    owned: OwnedBadge,
+    wanted: BadgeChange,
+    now: Seconds,
+    webhooks: WebhookSchedule | None = None,
+) -> None:
     """Apply all changes of an owner or an operator, or none.
 
-    Raises `OwnerError` and `StorageError`.
+    Without `webhooks`, milestones that the badge reaches are left to its next count. Raises
+    `OwnerError` and `StorageError`.
     """
     for _ in range(TRIES):
         owned = reread(table, owned)
         if owned.deleted:
             raise deleted_error(owned.badge_id)
         summary = read_summary(table, owned)
+        reached = _prepare_milestones(table, owned, summary, wanted, now, webhooks)
+        writes = _prepare_change(table, owned, summary, wanted, now, reached)
         try:
-            table.write(*_prepare_change(table, owned, summary, wanted, now))
+            table.write(*writes, *reached.writes)
         except ConditionFailed:
             continue
+        reaching.enqueue(reached, webhooks)
         if wanted.reset:
             with suppress(StorageError):  # no reader sees the days of an earlier life
                 delete_days(table, read(table, owned.badge_id))
@@ -63,11 +82,14 @@ def change(table: Table, owned: OwnedBadge, wanted: BadgeChange, now: Seconds) -
     raise overtaken_error(owned.badge_id)
 
 
-def hand_over(table: Table, badge_id: str, secret: str, new_digest: str) -> OwnedBadge:
+def hand_over(
+    table: Table, badge_id: str, secret: str, new_digest: str, now: Seconds
+) -> OwnedBadge:
     """Give a badge to the holder of another secret; the present one is void from then on.
 
-    The same request has the same answer until the badge gets another owner, because the table
-    keeps the digest of the void secret for that. Raises `OwnerError` and `StorageError`.
+    Its milestones go with it. The same request has the same answer until the badge gets another
+    owner, because the table keeps the digest of the void secret for that. Raises `OwnerError` and
+    `StorageError`.
     """
     own_digest = digest(secret)
     for _ in range(TRIES):
@@ -80,21 +102,82 @@ def hand_over(table: Table, badge_id: str, secret: str, new_digest: str) -> Owne
             return owned
         if not holds:
             raise wrong_secret_error()
-        values: dict[str, Value] = {"digest": new_digest, "previous": own_digest}
         try:
-            table.write(Update(keys.owner(owned.badge_id), values=values, condition=owned.as_read))
+            table.write(*_prepare_hand_over(table, owned, new_digest, now))
         except ConditionFailed:
             continue
         return owned
     raise overtaken_error(badge_id)
 
 
-def _prepare_change(
-    table: Table, owned: OwnedBadge, summary: Summary, wanted: BadgeChange, now: Seconds
+def _prepare_hand_over(
+    table: Table, owned: OwnedBadge, new_digest: str, now: Seconds
 ) -> Iterator[Write]:
-    values: dict[str, Value] = {}
+    """Replace the digest of the owner, and that of the milestones if there are any.
+
+    Like every write of milestones, that also writes the summary.
+    """
+    values: dict[str, Value] = {"digest": new_digest, "previous": owned.digest}
+    yield Update(keys.owner(owned.badge_id), values=values, condition=owned.as_read)
+    summary = read_summary(table, owned)
+    found = milestones.read(table, owned.badge_id, owned.digest)
+    if found.milestones:
+        yield found.set(new_digest, found.milestones).put
+        yield summary.update(now, {})
+
+
+def _prepare_milestones(  # noqa: PLR0913, PLR0917  the parts of a change
+    table: Table,
+    owned: OwnedBadge,
+    summary: Summary,
+    wanted: BadgeChange,
+    now: Seconds,
+    webhooks: WebhookSchedule | None,
+) -> Reached:
+    """Return the milestones after a change: those of a reset badge may be reached again.
+
+    Raises `ReachedError` for a new milestone that the badge has reached already.
+    """
+    if not wanted.concerns_milestones:
+        return NOTHING
+    before = milestones.read(table, owned.badge_id, owned.digest)
+    life, count = summary.reset, summary.count
     if wanted.reset:
-        values = {"base": 0, **begin_life(summary, now)}
+        before, life, count = before.rearm(), number(begin_life(summary, now), "reset"), 0
+    base = wanted.base if wanted.base is not None else (0 if wanted.reset else summary.base)
+    after = before
+    if wanted.milestones is not None:
+        _check_new(before, wanted.milestones, base + count)
+        after = before.set(owned.digest, wanted.milestones)
+    elif not before.milestones:
+        return NOTHING
+    if webhooks is None:
+        return Reached(after.next, (after.put,))
+    passage = Passage(wanted.name or owned.names[-1], life, base + count, to_milliseconds(now))
+    return after.reach(passage, webhooks)
+
+
+def _check_new(before: Milestones, wanted: Sequence[Milestone], shown: int) -> None:
+    known = {one.count for one in before.milestones}
+    for one in wanted:
+        if one.count <= shown and one.count not in known:
+            raise ReachedError(
+                f"milestones: the badge has {shown} views with its base, so {one.count} is reached:"
+                " give a higher count"
+            )
+
+
+def _prepare_change(  # noqa: PLR0913, PLR0917  the parts of a change
+    table: Table,
+    owned: OwnedBadge,
+    summary: Summary,
+    wanted: BadgeChange,
+    now: Seconds,
+    reached: Reached,
+) -> Iterator[Write]:
+    values: dict[str, Value] = {**reached.values}
+    if wanted.reset:
+        values |= {"base": 0, **begin_life(summary, now)}
     if wanted.base is not None:
         values["base"] = wanted.base
     if wanted.frozen is not None:

@@ -30,6 +30,7 @@ def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSecond
             table.write(
                 *(_end_life(read(table, name), owned.seal, now) for name in _all_names(owned)),
                 Delete(keys.owner(owned.badge_id), owned.as_read),
+                Delete(keys.milestones(owned.badge_id)),
             )
         except ConditionFailed:
             continue
@@ -48,7 +49,7 @@ def _end_life(summary: Summary, seal: str, now: Seconds) -> Update:
     return summary.update(
         now,
         {**begin_life(summary, now), "deleted": seal},
-        remove=("alias", "today", "base", "frozen", "hot"),
+        remove=("alias", "today", "base", "frozen", "hot", "milestone"),
     )
 
 

@@ -16,6 +16,13 @@ class TakenError(OwnerError):
     code = "taken"
 
 
+class ReachedError(OwnerError):
+    """The badge has reached a new milestone already, so it would never be sent."""
+
+    status = 409
+    code = "reached"
+
+
 class NotClaimedError(OwnerError):
     """The id has no owner, so nobody can change its badge."""
 

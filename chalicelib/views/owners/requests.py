@@ -12,11 +12,15 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.tokens import new_token
 from chalicelib.settings import DIGEST
 from chalicelib.views import ids
+from chalicelib.views.milestones import Milestone
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.proving import KEY, Proof
+from chalicelib.views.reached import MAX_MILESTONES
 
 CLAIM = {"id", "base", "digest", "proof"}
-CHANGE = {"base", "reset", "frozen", "rename", "digest"}
+CHANGE = {"base", "reset", "frozen", "rename", "milestones", "digest"}
+MAX_COUNT = MAX_BASE
+"""The highest count of a milestone."""
 MAX_BODY_BYTES = 16_384
 """More than any claim or change has; a claim is read before its caller is known."""
 
@@ -70,6 +74,7 @@ def read_change(body: bytes) -> BadgeChange | HandOver:
         reset=_flag(fields.get("reset", False), "reset"),
         frozen=_flag(fields["frozen"], "frozen") if "frozen" in fields else None,
         name=_id(fields["rename"], "rename") if "rename" in fields else None,
+        milestones=_milestones(fields["milestones"]) if "milestones" in fields else None,
     )
     if wanted == BadgeChange():
         raise BadRequestError(f"give at least one of {', '.join(sorted(CHANGE))}")
@@ -90,12 +95,33 @@ def _id(given: object, name: str) -> str:
 
 
 def _base(given: object) -> int:
+    return _whole(given, 0, MAX_BASE, "base")
+
+
+def _whole(given: object, least: int, most: int, name: str) -> int:
     """Return a whole number; 5.0 is 5, too (JSON Schema, "Numeric Types")."""
     if isinstance(given, float) and given.is_integer():
         given = int(given)
-    if type(given) is not int or not 0 <= given <= MAX_BASE:
-        raise BadRequestError(f"base: give a whole number from 0 to {MAX_BASE}")
+    if type(given) is not int or not least <= given <= most:
+        raise BadRequestError(f"{name}: give a whole number from {least} to {most}")
     return given
+
+
+def _milestones(given: object) -> tuple[Milestone, ...]:
+    """Return milestones in the order of their counts, each with another count."""
+    if not isinstance(given, list) or len(given) > MAX_MILESTONES:
+        raise BadRequestError(f"milestones: give a list of at most {MAX_MILESTONES}, or []")
+    found = {milestone.count: milestone for milestone in map(_milestone, given)}
+    if len(found) < len(given):
+        raise BadRequestError("milestones: give each count once")
+    return tuple(found[count] for count in sorted(found))
+
+
+def _milestone(given: object) -> Milestone:
+    match given:
+        case {"count": count, "url": str(url), **rest} if not rest:
+            return Milestone(_whole(count, 1, MAX_COUNT, "milestones: count"), url)
+    raise BadRequestError('milestones: give each as {"count": 1000, "url": "https://…"}')
 
 
 def _digest(given: object) -> str:

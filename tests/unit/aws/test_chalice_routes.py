@@ -18,10 +18,12 @@ from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Caller, Request, Response, Role
-from chalicelib.http.routing import Authentication, Route, RouteTable
+from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.resources import Resources
+from chalicelib.views.view_queue import ViewMessages
 from simulation import aws_events as events
 from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tokens import store_token
 
@@ -50,8 +52,8 @@ def recorder() -> Recorder:
 def app(recorder: Recorder) -> Iterator[Chalice]:
     app = Chalice("test", configure_logs=False)
     routes = (
-        Route("GET", "/names/{name}/of/{other}", recorder, with_head=True),
-        Route("POST", "/names", recorder),
+        Route("GET", "/names/{name}/of/{other}", recorder, with_head=True, options=ANY_OPTIONS),
+        Route("POST", "/names", recorder, options=ANY_OPTIONS),
         Route("GET", "/tokens", recorder, Authentication.TOKEN),
         Route("GET", "/users", recorder, Authentication.USER),
         Route("GET", "/operators", recorder, Authentication.OPERATOR),
@@ -228,6 +230,31 @@ def test_an_owner_gives_an_id_in_the_path_or_in_the_query() -> None:
     resources.use(None)
     assert [answer["statusCode"] for answer in answers] == [200, 200]
     assert answers[0]["body"] == answers[1]["body"]
+
+
+@pytest.mark.parametrize(("accept", "status"), [("image/png", 200), ("text/html", 400)])
+def test_a_picture_is_sent_to_a_client_that_names_its_type(accept: str, status: int) -> None:
+    """A REST API decodes a body only if `Accept` begins with a binary type."""
+    resources.use(GivenResources(MemoryTable()))
+    query = {"id": ["a/b"]}
+    made = event("/s.png", multiValueQueryStringParameters=query, headers={"Accept": accept})
+    answer = product(made, None)
+    resources.use(None)
+    assert answer["statusCode"] == status
+    is_picture = status == 200 and base64.b64decode(answer["body"]).startswith(b"\x89PNG")
+    assert (answer.get("isBase64Encoded", False), is_picture) == ((status == 200,) * 2)
+
+
+def test_a_script_of_another_site_counts_a_view() -> None:
+    queue = FakeQueue()
+    resources.use(GivenResources(MemoryTable(), ViewMessages(queue)))
+    made = event("/api/v1/views", "POST", multiValueQueryStringParameters={"id": ["a/b"]})
+    made["headers"] = {"Sec-Fetch-Site": "cross-site", "Content-Type": "text/plain;charset=UTF-8"}
+    answer = product(made, None)
+    resources.use(None)
+    assert json.loads(answer["body"]) == {"id": "a/b", "count": 0, "message": "0"}
+    assert answer["headers"]["Access-Control-Allow-Origin"] == "*"
+    assert len(queue.bodies) == 1
 
 
 def test_the_product_registers_every_route_with_its_authorizer_and_no_other() -> None:

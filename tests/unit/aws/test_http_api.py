@@ -14,6 +14,7 @@ from chalicelib.aws import api_handler, get_views, http_api, resources
 from chalicelib.aws.resources import AwsResources
 from chalicelib.http import tokens
 from chalicelib.http.messages import Caller, Request, Role
+from chalicelib.settings import Settings
 from chalicelib.views.view_queue import ViewMessages
 from simulation.aws_events import http_api_event as event
 from simulation.memory_table import MemoryTable
@@ -25,6 +26,7 @@ USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
 TOKEN, UNKNOWN = tokens.new_token(), tokens.new_token()
 FUNCTION_URL = "id.lambda-url.us-east-1.on.aws"
 OPERATOR = {"lambda": Caller(Role.OPERATOR).fields}
+OF_ANOTHER_SITE = {"origin": "https://me.example", "sec-fetch-site": "cross-site"}
 OF_USER = {"lambda": Caller(Role.USER, USER).fields}
 
 
@@ -219,12 +221,43 @@ def test_the_function_of_views_counts_them(queue: FakeQueue, path: str) -> None:
     assert len(queue.bodies) == 2
 
 
+def test_a_beacon_of_another_site_is_counted(queue: FakeQueue) -> None:
+    """`navigator.sendBeacon` sends no body, or one of text."""
+    made = event(
+        "/api/v1/views",
+        "POST",
+        rawQueryString="id=a%2Fb",
+        headers={**OF_ANOTHER_SITE, "content-length": "0"},
+        body="",
+    )
+    answer = get_views.handler(made, None)
+    assert answer == api_handler.handler(made, None)
+    assert json.loads(answer["body"]) == {"id": "a/b", "count": 0, "message": "0"}
+    assert answer["headers"]["Access-Control-Allow-Origin"] == "*"
+    assert len(queue.bodies) == 2
+    assert refusal(get_views.handler(made | {"body": "screen=4k"}, None)) == (400, "bad_request")
+    assert len(queue.bodies) == 2
+
+
+def test_the_default_route_allows_a_script_of_another_site_to_count_a_view(
+    queue: FakeQueue,
+) -> None:
+    headers = {**OF_ANOTHER_SITE, "access-control-request-method": "POST"}
+    answer = api_handler.handler(event("/api/v1/views", "OPTIONS", headers=headers), None)
+    assert answer["statusCode"] == 204
+    assert answer["headers"]["Access-Control-Allow-Methods"] == "POST"
+    assert queue.bodies == []
+
+
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
         ("/api/v1/views/history", "GET", 200),
         ("/api/v1/views/history.svg", "HEAD", 200),
-        ("/api/v1/views", "POST", 405),
+        ("/s", "GET", 200),
+        ("/s.png", "GET", 200),
+        ("/api/v1/views", "POST", 200),
+        ("/api/v1/views", "PUT", 405),
         ("/healthz", "GET", 404),
         ("/api/v1/badges", "GET", 404),
         ("/api/v1/events", "GET", 404),
@@ -267,3 +300,40 @@ def test_a_badge_is_not_compressed() -> None:
     assert answer["body"].startswith("<svg")
     assert len(answer["body"]) < http_api.COMPRESSED_BYTES
     assert not {"Content-Encoding", "Vary"} & set(answer["headers"])
+
+
+def test_a_picture_is_encoded_and_not_compressed() -> None:
+    """API Gateway decodes a body that is marked."""
+    headers = {"accept-encoding": "gzip", "host": "a.example"}
+    answer = get_views.handler(event("/s.png", rawQueryString="id=a", headers=headers), None)
+    assert answer["isBase64Encoded"]
+    body = base64.b64decode(answer["body"])
+    assert body.startswith(b"\x89PNG")
+    assert len(body) >= http_api.COMPRESSED_BYTES
+    assert answer["headers"]["Content-Type"] == "image/png"
+    assert not {"Content-Encoding", "Vary"} & set(answer["headers"])
+
+
+def test_the_page_of_a_badge_has_the_url_of_the_domain() -> None:
+    """API Gateway sends the scheme that the visitor used."""
+    headers = {"Host": "badges.example.com", "X-Forwarded-Proto": "https"}
+    answer = get_views.handler(event("/s", rawQueryString="id=a%2Fb", headers=headers), None)
+    assert 'content="https://badges.example.com/s?id=a%2Fb"' in answer["body"]
+
+
+def test_the_api_handler_answers_urls_of_other_counters_if_the_setting_names_them(
+    queue: FakeQueue,
+) -> None:
+    made = event("/get/@demo", rawQueryString="theme=asoul")
+    assert refusal(api_handler.handler(made, None)) == (404, "not_found")
+    settings = Settings(drop_in=("moe-counter",))
+    resources.use(GivenResources(MemoryTable(), ViewMessages(queue), settings=settings))
+    answer = api_handler.handler(made, None)
+    assert (answer["statusCode"], len(queue.bodies)) == (200, 1)
+    assert answer["headers"]["Content-Type"] == "image/svg+xml;charset=utf-8"
+
+
+def test_a_wrong_setting_leaves_other_paths_without_a_route(queue: FakeQueue) -> None:
+    del queue
+    resources.use(AwsResources({"DROP_IN": "nobody"}))
+    assert refusal(api_handler.handler(event("/get/@demo"), None)) == (404, "not_found")

@@ -18,7 +18,7 @@ def test_the_routes_are_those_of_the_table() -> None:
     assert len(http_api.routes(TABLE.routes)) == len(expected)
 
 
-def test_views_and_their_history_have_a_function_of_their_own() -> None:
+def test_views_with_their_history_and_pages_have_a_function_of_their_own() -> None:
     of_views = {
         key.split(" ")[1]
         for key, route in ROUTES.items()
@@ -30,6 +30,8 @@ def test_views_and_their_history_have_a_function_of_their_own() -> None:
         "/api/v1/views/history",
         "/api/v1/views/history.svg",
         "/v1/api/views",
+        "/s",
+        "/s.png",
     }
     targets = {name for route in ROUTES.values() for name in template.names_in(route["Target"])}
     assert targets == {"GetViewsIntegration", "ApiHandlerIntegration"}

@@ -126,11 +126,13 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
         "CountViewsAtOnce": table,
         "FoldOverdueBadges": table,
         "ReceiveViews": queue,
+        "EnqueueEventsOfMilestones": timers,
         "WriteItsLog": f"{log}put_views:*",
     }
     assert resources(folder, "fold_views") == {
         "FoldBadges": table,
         "ReadTheStream": f"{table}/stream/2026-01-01T00:00:00.000",
+        "EnqueueEventsOfMilestones": timers,
         "FindTheStream": f"{table}/stream/*",
         "WriteItsLog": f"{log}fold_views:*",
     }

@@ -387,7 +387,7 @@ def test_the_id_of_an_echo_is_the_sha_1_of_time_and_text(
     assert len(ask("GET", EVENTS).body["events"]) == 1
 
 
-@pytest.mark.parametrize("query", ["", "?other=1", f"?ts={NOON:.0f}"])
+@pytest.mark.parametrize("query", ["", "?t=1", f"?ts={NOON:.0f}"])
 def test_without_a_time_an_echo_is_due_now(resources: GivenResources, ask: Ask, query: str) -> None:
     name = echo(ask, b"hello", query).body["id"]
     assert sent(resources) == [message(name)]
@@ -506,8 +506,12 @@ def test_a_badge_counts_down(resources: GivenResources, ask: Ask) -> None:
     assert badge(ask) == ("in 24 hours", "blue", False)
     later(resources, 86_400)
     assert badge(ask) == ("due now", "blue", False)
+    later(resources, 60)
+    assert badge(ask) == ("\u25b2 late by 60 seconds", "orange", False)
+    resources.table.write(Update(events.key("e"), values={"status": "ERROR"}))
+    assert badge(ask) == ("\u2717 failed", "red", False)
     resources.table.write(Update(events.key("e"), values={"status": "SUCCESS"}))
-    assert badge(ask) == ("fired", "brightgreen", False)
+    assert badge(ask) == ("\u2713 fired", "brightgreen", False)
 
 
 def test_a_badge_of_a_cancelled_event_says_so(ask: Ask) -> None:

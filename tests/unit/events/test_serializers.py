@@ -110,7 +110,7 @@ def test_a_finished_timer_has_no_time_left(status: Status) -> None:
 @pytest.mark.parametrize(
     ("ahead", "said"),
     [
-        (-DAY, "due now"),
+        (SECOND - MINUTE, "due now"),
         (0, "due now"),
         (1, "in 1 second"),
         (SECOND, "in 1 second"),
@@ -134,11 +134,61 @@ def test_a_countdown_uses_the_largest_unit_with_two_or_more(ahead: int, said: st
 @pytest.mark.parametrize(
     ("status", "said", "color"),
     [
-        (Status.SUCCESS, "fired", "brightgreen"),
-        (Status.ERROR, "failed", "red"),
+        (Status.SUCCESS, "\u2713 fired", "brightgreen"),
+        (Status.ERROR, "\u2717 failed", "red"),
         (Status.CANCELLED, "cancelled", "lightgrey"),
     ],
 )
 def test_a_finished_event_says_so_whatever_its_time(status: Status, said: str, color: str) -> None:
     shown = serializers.badge(replace(an_event(at=AT + DAY), status=status), AT)
     assert (shown.message, shown.color) == (said, color)
+
+
+@pytest.mark.parametrize(
+    ("late", "said", "color"),
+    [
+        (MINUTE - 1, "due now", "blue"),
+        (MINUTE, "\u25b2 late by 60 seconds", "orange"),
+        (2 * MINUTE, "\u25b2 late by 2 minutes", "orange"),
+        (3 * DAY - 1, "\u25b2 late by 2 days", "orange"),
+    ],
+)
+def test_an_event_that_waits_for_a_minute_after_its_time_is_late(
+    late: int, said: str, color: str
+) -> None:
+    assert serializers.badge(an_event(), AT + late) == Badge("event", said, color)
+
+
+FAILED, RUNNING = Attempt(AT, AT + 1, 500, "status 500"), Attempt(AT + MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "said", "color"),
+    [
+        ((FAILED,), "\u25b2 failing, retry in 5 minutes", "orange"),
+        ((FAILED, RUNNING), "\u25b2 failing, retry in 5 minutes", "orange"),
+        ((RUNNING,), "in 5 minutes", "blue"),
+    ],
+)
+def test_an_event_with_a_failed_attempt_says_when_the_next_one_is(
+    attempts: tuple[Attempt, ...], said: str, color: str
+) -> None:
+    event = replace(an_event(), attempts=attempts, tries=len(attempts), next_at=AT + 5 * MINUTE)
+    assert serializers.badge(event, AT) == Badge("event", said, color)
+
+
+@pytest.mark.parametrize(("left", "said"), [(SECOND, "in 1 second"), (0, "due now")])
+def test_a_failing_event_whose_next_attempt_begins_is_not_late(left: int, said: str) -> None:
+    event = replace(an_event(), attempts=(FAILED,), tries=1, next_at=AT + left)
+    for now in (AT, AT + DAY * (not left)):
+        shown = serializers.badge(event, now)
+        assert (shown.message, shown.color) == (f"\u25b2 failing, retry {said}", "orange")
+
+
+def test_attempts_before_a_redrive_are_not_failures_of_the_new_round() -> None:
+    event = replace(an_event(), attempts=(FAILED,), tries=1, round=1, next_at=AT + DAY)
+    assert serializers.badge(event, AT + DAY).message == "due now"
+    running = replace(event, attempts=(FAILED, RUNNING), tries=2)
+    assert serializers.badge(running, AT + DAY).message == "due now"
+    failed = replace(event, attempts=(FAILED, FAILED), tries=2, next_at=AT + 2 * DAY)
+    assert serializers.badge(failed, AT + DAY).message == "\u25b2 failing, retry in 24 hours"

@@ -13,8 +13,9 @@ import pytest
 from chalicelib import telemetry
 from chalicelib.events.delivery import DeliveryResult
 from chalicelib.events.event import Event, Target, TargetKind
-from chalicelib.events.targets import NO_SECRET, TargetSender
+from chalicelib.events.targets import TargetSender
 from chalicelib.events.webhooks.sender import PostOutcome, Sender
+from chalicelib.outgoing.webhooks import NO_SECRET
 from chalicelib.settings import SettingsError
 from chalicelib.storage.errors import Refused
 from simulation.queues import FakeQueue

@@ -234,6 +234,29 @@ def test_another_fault_is_500_with_its_details_only_in_the_log(
     assert vars(record)["fields"] == {"function": "api_handler"}
 
 
+@pytest.mark.parametrize(
+    ("path", "route", "rest"),
+    [
+        ("/files/a", "/files/{path+}", "a"),
+        ("/files/a/b%2Fc", "/files/{path+}", "a/b%2Fc"),
+        ("/files/a/", "/files/{path+}", "a/"),
+        ("/files/names/a", "/files/names/{name}", None),
+        ("/files", None, None),
+        ("/files/", None, None),
+        ("/other/a", None, None),
+    ],
+)
+def test_the_last_parameter_may_have_the_rest_of_the_path(
+    path: str, route: str | None, rest: str | None
+) -> None:
+    table = RouteTable(
+        (Route("GET", "/files/names/{name}", show), Route("GET", "/files/{path+}", show))
+    )
+    match = table.find(path)
+    assert (match and match.routes["GET"].path) == route
+    assert (match and match.parameters.get("path")) == rest
+
+
 def test_no_two_routes_match_the_same_request() -> None:
     with pytest.raises(ValueError, match="two routes answer HEAD /"):
         RouteTable((Route("HEAD", "/", show), Route("GET", "/", show, with_head=True)))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import quote
 
 import pytest
 
 from chalicelib.api import TABLE
-from chalicelib.http import errors
+from chalicelib.http import errors, query
 from chalicelib.http.dispatch import dispatch, handle
 from chalicelib.http.messages import Caller, Request, Response, Role
-from chalicelib.http.routing import Authentication, Route, RouteTable
+from chalicelib.http.routing import ANY_OPTIONS, Authentication, Route, RouteTable
 from chalicelib.limits import Action, NoLimits
 from chalicelib.resources import Resources
 from chalicelib.settings import Feature, Settings
@@ -36,6 +37,9 @@ ROUTES = RouteTable(
         Route("GET", PATH, answer, on_failure=draw),
         *(Route(method, PATH, answer) for method in ("POST", "PUT", "PATCH", "DELETE")),
         Route("POST", "/any", answer, from_any_site=True),
+        Route("GET", "/options", answer, options=("color", "label", "labelColor")),
+        Route("GET", "/tokenless", answer),
+        Route("GET", "/page", answer, options=ANY_OPTIONS),
         Route("GET", "/tokens", answer, Authentication.TOKEN),
         Route("GET", "/timers", answer, Authentication.TOKEN, feature=Feature.EVENTS),
         Route("GET", "/coins/badge", answer, on_failure=draw, feature=Feature.WALLETS),
@@ -121,24 +125,103 @@ def test_an_adapter_with_its_own_router_refuses_the_same() -> None:
     assert refusal(handle(match.routes["POST"], request, GivenResources())) == (403, "cross_site")
 
 
-def test_every_writing_route_of_the_product_refuses_other_sites() -> None:
+def test_every_writing_route_of_the_product_but_that_of_a_view_refuses_other_sites() -> None:
     """The refusal comes before the body and the secret are read."""
-    writing = [route for route in TABLE.routes if route.method not in {"GET", "HEAD"}]
+    writing = [
+        route
+        for route in TABLE.routes
+        if route.method not in {"GET", "HEAD"} and route.path != "/api/v1/views"
+    ]
     assert len(writing) > 8
     for route in writing:
         request = Request(route.method, route.path, headers={"sec-fetch-site": "cross-site"})
         assert refusal(handle(route, request, GivenResources())) == (403, "cross_site")
 
 
-def test_a_preflight_request_allows_nothing() -> None:
+def test_a_preflight_request_allows_no_change() -> None:
     """A browser sends it before a request that no form can send."""
-    for path in ("/api/v1/badges", "/api/v1/badges/a", "/api/v1/views", "/api/v1/events"):
+    for path, method in (
+        ("/api/v1/badges", "POST"),
+        ("/api/v1/badges/a", "PATCH"),
+        ("/api/v1/events", "GET"),
+        ("/api/v1/events", "POST"),
+        ("/api/v1/views", "DELETE"),
+        ("/api/v1/views", ""),
+    ):
         asked = http_requests.ask(
             GivenResources(), "OPTIONS", path, origin="https://evil.example",
-            access_control_request_method="POST",
+            access_control_request_method=method,
         )  # fmt: skip
         assert asked.refusal == (405, "method_not_allowed")
         assert not [name for name in asked.headers if name.startswith("Access-Control")]
+
+
+# ---- options
+
+
+def ask_with(raw_query: str, path: str = "/options") -> Response:
+    request = Request("GET", path, query=query.parse(raw_query))
+    return dispatch(ROUTES, request, GivenResources())
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("colour", "did you mean color"),
+        ("Color", "did you mean color"),
+        ("label_color", "did you mean labelColor"),
+        ("label-colour", "did you mean labelColor"),
+        ("amp;color", "did you mean color"),
+        ("nonsense", "leave it out"),
+        ("", "leave it out"),
+        ("T", "leave it out"),
+        ("utm", "leave it out"),
+        ("\N{DUCK}", "leave it out"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_nearest_one(name: str, advice: str) -> None:
+    response = ask_with(f"color=red&{quote(name)}=1&label=x")
+    assert refusal(response) == (400, "bad_request")
+    assert json.loads(response.body)["error"]["message"] == f"unknown option {name!r}: {advice}"
+
+
+def test_a_long_unknown_option_fits_on_a_badge() -> None:
+    message = json.loads(ask_with("x" * 8_000 + "=1").body)["error"]["message"]
+    assert message == f"unknown option '{'x' * 19}: leave it out"
+
+
+@pytest.mark.parametrize("raw", ["", "color=red", "color=&label=", "color=red&color=red"])
+def test_known_options_are_left_to_the_route(raw: str) -> None:
+    assert ask_with(raw).status == 204
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["_=1", "t=1", "v=1", "cb=1", "cacheSeconds=60", "fbclid=a", "utm_source=a&utm_=b", "t=1&t=2"],
+)
+def test_parameters_against_caches_are_ignored(raw: str) -> None:
+    assert ask_with(raw).status == ask_with(raw, "/tokenless").status == 204
+
+
+def test_a_page_may_have_any_option_and_a_route_without_options_has_none() -> None:
+    assert ask_with("from=x", "/page").status == 204
+    assert refusal(ask_with("from=x", "/tokenless")) == (400, "bad_request")
+
+
+def test_an_option_is_refused_after_the_token() -> None:
+    assert refusal(ask_with("x=1", "/tokens")) == (401, "unauthorized")
+
+
+def test_only_pages_and_files_of_the_product_ignore_unknown_options() -> None:
+    """Every other route of everybody answers one with an error, which badges draw."""
+    files = {"/", "/openapi.json", "/healthz"}
+    public = [route for route in TABLE.routes if route.authentication is Authentication.NONE]
+    reading = [route for route in public if route.method == "GET"]
+    assert {route.path for route in reading if route.options is ANY_OPTIONS} == files
+    for route in reading:
+        request = Request("GET", route.path, query={"nonsense": ["1"]})
+        answered = handle(route, request, GivenResources()).body.decode()
+        assert ("unknown option" in answered) == (route.path not in files)
 
 
 # ---- limits

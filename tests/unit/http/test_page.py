@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 import subprocess
 import sys
@@ -85,6 +86,12 @@ def test_the_policy_refuses_everything_else() -> None:
         "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
+
+
+def test_the_page_has_few_bytes() -> None:
+    """The limits are a little above the documented weight."""
+    assert len(answer().body) < 40_000
+    assert len(gzip.compress(answer().body)) < 12_500
 
 
 def test_no_attribute_has_a_style_or_a_script() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import PIXEL
 from chalicelib.badges.responses import badge_json, badge_svg
 from chalicelib.http import responses
 from chalicelib.http.messages import Response
@@ -18,15 +21,22 @@ def badges() -> list[Response]:
     return [badge_json(BADGE), badge_svg(BADGE)]
 
 
-def test_a_badge_is_always_200_and_allows_any_origin() -> None:
+def test_a_badge_is_always_200() -> None:
     for response in badges():
         assert response.status == 200
-        assert response.headers["Access-Control-Allow-Origin"] == "*"
         assert response.headers["X-Content-Type-Options"] == "nosniff"
     assert json.loads(badge_json(BADGE).body) == BADGE.to_json()
     assert badge_svg(BADGE).body.startswith(b"<svg")
     types = [response.headers["Content-Type"] for response in badges()]
     assert types == ["application/json", "image/svg+xml;charset=utf-8"]
+
+
+def test_a_badge_that_nobody_shall_see_is_one_transparent_pixel() -> None:
+    response = badge_svg(replace(BADGE, style=PIXEL))
+    assert response.headers == badge_svg(BADGE).headers
+    drawn = ET.fromstring(response.body)  # noqa: S314  our own
+    assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
+    assert (dict(drawn.attrib), [*drawn]) == ({"width": "1", "height": "1"}, [])
 
 
 def test_an_image_that_is_opened_as_a_page_runs_no_script_and_loads_nothing() -> None:

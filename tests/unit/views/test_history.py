@@ -15,8 +15,9 @@ from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
 from chalicelib.views import counting, history, keys
+from chalicelib.views.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By, Span
 from chalicelib.views.counting import MAX_LIVE
-from chalicelib.views.history import By, History
+from chalicelib.views.history import History
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable
 from simulation.views import BADGE, fold, put_summary, put_views, store, ulid, view
@@ -142,7 +143,7 @@ def test_400_days_reach_over_a_leap_year(table: Table) -> None:
 def test_400_days_with_views_are_all_read(table: Table) -> None:
     ago = [TODAY - timedelta(days=days) for days in range(402)]
     counted(table, {By.DAY.label(start): {"h00": 1} for start in ago})
-    assert read(table, days=By.DAY.most_days).total == 400
+    assert read(table, days=MAX_BUCKETS).total == 400
 
 
 def test_hours_end_with_the_present_one_and_a_day_has_24(table: Table) -> None:
@@ -163,7 +164,7 @@ def test_an_hour_ends_when_the_next_begins(table: Table) -> None:
 
 def test_a_history_of_31_days_by_hour_has_744_buckets(table: Table) -> None:
     counted(table, {"2026-10-21": {"h08": 1, "h09": 2}, "2026-11-01": {"h00": 5}})
-    found = read(table, days=By.HOUR.most_days, by=By.HOUR)
+    found = read(table, days=MAX_DAYS_BY_HOUR, by=By.HOUR)
     assert len(found.buckets) == 744
     assert (labels(found)[0], views(found)[0], found.total) == ("2026-10-21T09:00Z", 2, 2 + 5)
 
@@ -277,7 +278,7 @@ class MeteredTable(MemoryTable):
         return found
 
 
-@pytest.mark.parametrize("by", By)
+@pytest.mark.parametrize("by", [By.HOUR, By.DAY])
 def test_many_live_views_are_counted_by_ranges_of_keys(by: By) -> None:
     """A query that reads each of them takes a tenth of a second, in which no visitor is served."""
     table = MeteredTable()
@@ -360,6 +361,68 @@ def test_the_hours_of_a_day_add_up_to_the_day(
     assert len(by_hour.buckets) == len(set(labels(by_hour))) == days * 24
 
 
+@pytest.mark.parametrize("by", [By.WEEK, By.MONTH])
+@settings(max_examples=25)
+@given(taken_views, st.integers(1, 400), st.integers(0, 20))
+def test_the_days_of_a_week_or_month_add_up_to_it(
+    by: By, ago: list[int], days: int, folds: int
+) -> None:
+    taken = [LAST - timedelta(seconds=since) for since in ago]
+    table = MemoryTable()
+    fill(table, taken, folds)
+    found = read(table, days, by, LAST)
+    summed = Counter(by.start(at) for at in taken)
+    assert views(found) == [summed[bucket.start] for bucket in found.buckets]
+    assert found.days >= days
+
+
+@pytest.mark.parametrize("by", By)
+@settings(max_examples=5)
+@given(taken_views, st.integers(0, 20), st.integers(0, 300))
+def test_the_pages_of_a_history_add_up_to_the_count(
+    by: By, ago: list[int], folds: int, earlier: int
+) -> None:
+    """They have every bucket once, in order, however many pages they are."""
+    table = MemoryTable()
+    fill(table, [LAST - timedelta(seconds=since) for since in ago], folds)
+    span = Span(first=LAST.date() - timedelta(days=400 + earlier), by=by)
+    pages = [history.read_span(table, BADGE, span, LAST.timestamp())]
+    while following := pages[-1].following:
+        pages.append(
+            history.read_span(table, BADGE, Span(first=following, by=by), LAST.timestamp())
+        )
+    starts = [bucket.start for page in pages for bucket in page.buckets]
+    assert starts == list(by.buckets(starts[0], LAST))
+    assert sum(page.total for page in pages) == len(ago)
+    assert all(len(page.buckets) == by.most for page in pages[:-1])
+    assert [page.is_current for page in pages] == [False] * (len(pages) - 1) + [True]
+
+
+def test_since_is_the_day_of_a_live_view_also_by_month(table: Table) -> None:
+    table.put_all(live(NOW))
+    assert read(table, by=By.MONTH).since == TODAY.date()
+
+
+def test_days_after_the_last_requested_one_are_not_read() -> None:
+    table = MeteredTable()
+    ago = [TODAY - timedelta(days=days) for days in range(402)]
+    counted(table, {By.DAY.label(start): {"h00": 1} for start in ago})
+    span = Span(10, last=date(2026, 3, 10))
+    found = history.read_span(table, BADGE, span, NOW.timestamp())
+    assert (labels(found)[0], labels(found)[-1]) == ("2026-03-01", "2026-03-10")
+    assert views(found) == [1] * 10
+    # The 10 days, 2 to find the first one, and the summary in the place of the live views.
+    assert table.queried <= 10 + 2 + 1
+
+
+def test_ten_years_of_days_are_all_read(table: Table) -> None:
+    ago = [TODAY - timedelta(days=days) for days in range(3_653)]
+    counted(table, {By.DAY.label(start): {"h08": 1} for start in ago})
+    found = history.read_span(table, BADGE, Span(is_whole=True), NOW.timestamp())
+    assert (found.by, len(found.buckets), found.total) == (By.MONTH, 121, 3_653)
+    assert found.since == date(2016, 11, 21)
+
+
 def test_a_history_by_day_as_json(table: Table) -> None:
     counted(table, {"2026-11-20": {"h00": 2}})
     assert history.to_json("octocat", read(table, days=2)) == {
@@ -367,6 +430,7 @@ def test_a_history_by_day_as_json(table: Table) -> None:
         "by": "day",
         "days": 2,
         "since": "2026-11-20",
+        "next": None,
         "total": 2,
         "views": [{"day": "2026-11-20", "views": 2}, {"day": "2026-11-21", "views": 0}],
     }

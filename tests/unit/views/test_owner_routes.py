@@ -42,6 +42,11 @@ from vumi.server.client_limits import ClientLimits, Rate
 BADGES = "/api/v1/badges"
 BY_PATH, BY_QUERY = f"{BADGES}/{{}}", f"{BADGES}?id={{}}"
 JSON = "application/json"
+CHANGES = "base, digest, frozen, milestones, rename, reset"
+GOAL = {"count": 1000, "url": "https://example.com/"}
+MILESTONE = 'milestones: give each as {"count": 1000, "url": "https://…"}'
+MILESTONE_COUNT = f"milestones: count: give a whole number from 1 to {MAX_BASE}"
+OFF = "milestones: nothing is sent in this deployment, because events are switched off: EVENTS=off"
 
 
 @dataclass
@@ -271,7 +276,7 @@ def test_a_path_and_a_query_may_have_any_id(api: Api, badge_id: str, form: str) 
         (BADGES, "give an id: ?id=owner/name"),
         (f"{BADGES}?id=", "the id is empty: give one like owner/name"),
         (f"{BADGES}?id=octocat&id=octocat", "give one id, not 2"),
-        (f"{BADGES}/octocat?id=octocat", "give one id, not 2"),
+        (f"{BADGES}/octocat?id=octocat", "unknown option 'id': leave it out"),
     ],
 )
 def test_a_request_has_one_id(api: Api, method: str, target: str, says: str) -> None:
@@ -303,6 +308,7 @@ def test_an_owner_sees_what_is_set_and_no_view_is_counted(api: Api) -> None:
             "reset": None,
             "proven": None,
             "granted": False,
+            "milestones": [],
         }
     api.patch(secret, rename="octocat", frozen=False, base=0)
     shown = api.get(secret).body
@@ -422,8 +428,8 @@ def test_a_malformed_claim_is_refused_with_the_fix(
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({}, "give at least one of base, digest, frozen, rename, reset"),
-        ({"reset": False}, "give at least one of base, digest, frozen, rename, reset"),
+        ({}, f"give at least one of {CHANGES}"),
+        ({"reset": False}, f"give at least one of {CHANGES}"),
         ({"base": True}, BASE),
         ({"base": False}, BASE),
         ({"base": None}, BASE),
@@ -441,8 +447,23 @@ def test_a_malformed_claim_is_refused_with_the_fix(
         ({"rename": 5}, "rename: give an id, a text of 1 to 200 characters"),
         ({"rename": "x" * 201}, "the id has 201 characters: give at most 200"),
         ({"rename": "a\x00"}, "the id has a control character: leave it out"),
-        ({"id": "mona"}, "no field 'id': there are base, digest, frozen, rename, reset"),
+        (
+            {"id": "mona"},
+            f"no field 'id': there are {CHANGES}",
+        ),
         ({"base": 5, "reset": "yes"}, "reset: give true or false"),
+        ({"milestones": None}, "milestones: give a list of at most 5, or []"),
+        ({"milestones": [GOAL] * 6}, "milestones: give a list of at most 5, or []"),
+        ({"milestones": [GOAL] * 2}, "milestones: give each count once"),
+        ({"milestones": [GOAL | {"at": 1}]}, MILESTONE),
+        ({"milestones": [{"count": 1000}]}, MILESTONE),
+        ({"milestones": [{"count": 1000, "url": 5}]}, MILESTONE),
+        ({"milestones": [5]}, MILESTONE),
+        ({"milestones": [GOAL | {"count": 0}]}, MILESTONE_COUNT),
+        ({"milestones": [GOAL | {"count": True}]}, MILESTONE_COUNT),
+        ({"milestones": [GOAL | {"count": 1.5}]}, MILESTONE_COUNT),
+        ({"milestones": [GOAL | {"count": MAX_BASE + 1}]}, MILESTONE_COUNT),
+        ({"milestones": [GOAL]}, OFF),
     ],
 )
 def test_a_malformed_change_is_refused_with_the_fix_and_changes_nothing(
@@ -530,7 +551,7 @@ def test_a_client_that_claims_too_much_must_wait_and_a_malformed_claim_is_not_co
     refused = claim({"id": "mona"})
     assert refused.refusal == (429, "too_many_requests")
     assert refused.headers["Retry-After"] == "90"
-    assert refused.says == "too many claims from your address: try again in 90 s"
+    assert refused.says == "too many claims and milestones from your address: try again in 90 s"
     assert api.table.get(keys.owner("mona")) is None
 
 

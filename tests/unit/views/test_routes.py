@@ -12,6 +12,7 @@ from chalicelib import telemetry
 from chalicelib.limits import Action
 from chalicelib.settings import HOT_VIEWS, Settings
 from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.view import View
@@ -186,6 +187,81 @@ def test_an_id_that_the_operator_does_not_count_has_a_badge_that_says_so(
     assert queue_of(resources).bodies == []
 
 
+@pytest.mark.parametrize("path", ["/api/v1/views", "/v1/api/views", "/api/v1/views.svg"])
+def test_a_badge_with_an_unknown_option_says_so_and_counts_nothing(
+    resources: GivenResources, path: str
+) -> None:
+    answer = http_requests.ask(resources, "GET", f"{path}?id={BADGE}&colour=red")
+    assert answer.status == 200
+    assert "unknown option 'colour': did you mean color" in answer.text
+    assert queue_of(resources).bodies == []
+
+
+@pytest.mark.parametrize(
+    ("query", "label", "message"),
+    [
+        ("", "views", "1008"),
+        ("&show=total", "views", "1008"),
+        ("&show=today", "views today", "5"),
+        ("&show=week", "views this week", "8"),
+        ("&show=month&label=seen", "seen", "8"),
+        ("&show=year&tz=%2B14:00", "views this year", "8"),
+        ("&show=today-total&format=comma", "views", "5 today · 1,008"),
+        ("&show=today&base=7", "views today", "5"),
+        ("&show=today-total&base=7", "views", "5 today · 1015"),
+        ("&show=today&tz=-11", "views today", "1"),
+    ],
+)
+def test_a_badge_shows_the_views_of_a_period_and_counts_as_usual(
+    resources: GivenResources, query: str, label: str, message: str
+) -> None:
+    """It is Saturday noon: 4 views of today are counted, one is live, 3 are of yesterday."""
+    put_period(resources.table)
+    answer = http_requests.ask(resources, "GET", f"/api/v1/views?id={BADGE}{query}")
+    assert (answer.body["label"], answer.body["message"]) == (label, message)
+    assert view_in_queue(resources).milliseconds == AT_NOON
+    drawn = http_requests.ask(resources, "HEAD", f"/api/v1/views.svg?id={BADGE}{query}").text
+    assert f"<title>{label}: {message}</title>" in drawn
+    assert len(queue_of(resources).bodies) == 1
+
+
+def test_an_image_has_a_line_of_the_last_days_and_json_has_none(resources: GivenResources) -> None:
+    put_period(resources.table)
+    path, query = "/api/v1/views.svg", f"?id={BADGE}&spark=7&show=today"
+    drawn = http_requests.ask(resources, "GET", path + query).text
+    assert "<title>views today: 5; last 7 days: 8, at most 5 a day</title>" in drawn
+    assert drawn.count("<path") == 2
+    refused = http_requests.ask(resources, "GET", "/api/v1/views" + query).body
+    assert refused["message"] == "unknown option 'spark': leave it out"
+    assert len(queue_of(resources).bodies) == 1
+
+
+@pytest.mark.parametrize("query", ["&show=year", "&show=week", "&spark=7"])
+def test_a_view_is_taken_if_the_days_of_a_period_cannot_be_read(
+    resources: GivenResources, query: str
+) -> None:
+    put_period(resources.table)
+    failure = Unavailable("no answer")
+    resources.table = FaultyTable(resources.table, before_read=raising(None, failure))
+    answer = http_requests.ask(resources, "GET", f"/api/v1/views.svg?id={BADGE}{query}")
+    assert "count unavailable, view taken" in answer.text
+    assert view_in_queue(resources).milliseconds == AT_NOON
+
+
+def put_period(table: Table) -> None:
+    """Put views of yesterday and today, and a base."""
+    yesterday: Item = {"PK": f"USER#{BADGE}", "SK": "DAY#2026-03-13", "views": 3, "h23": 3}
+    table.put_all([yesterday])
+    today: dict[str, Value] = {"day": "2026-03-14", "h01": 4}
+    put_summary(table, count=7, base=1_000, today=today, watermark=AT_NOON - 1_000)
+    put_views(table, AT_NOON - 500)
+
+
+def test_a_parameter_against_caches_counts_as_usual(resources: GivenResources) -> None:
+    assert ask(resources, query="&t=1790000000&utm_source=readme") == "0"
+    assert view_in_queue(resources).badge_id == BADGE
+
+
 def test_an_id_that_the_operator_lists_is_counted(resources: GivenResources) -> None:
     resources.settings = Settings(ids=("owner/*", BADGE))
     assert ask(resources) == "0"
@@ -246,3 +322,125 @@ def test_a_badge_says_that_its_view_was_not_counted(resources: GivenResources, p
     resources.table = FaultyTable(table, before_put=raising(*[None] * place, failure))
     assert ask(resources) == "out of order, not counted: try again"
     assert shown(table) == 0
+
+
+# ---- the number, for scripts
+
+
+def count(resources: GivenResources, query: str = "", **more: Any) -> Answer:
+    """Send what a script of another site sends."""
+    return http_requests.ask(
+        resources,
+        "POST",
+        f"/api/v1/views?id={BADGE}{query}",
+        kind="text/plain;charset=UTF-8",
+        origin="https://me.example",
+        sec_fetch_site="cross-site",
+        **more,
+    )
+
+
+def test_a_script_of_any_site_counts_a_view_and_gets_the_number_before_it(
+    resources: GivenResources,
+) -> None:
+    put_summary(resources.table, count=1_230, base=4, watermark=AT_NOON - 1)
+    answer = count(resources)
+    assert answer.status == 200
+    assert answer.body == {"id": BADGE, "count": 1_234, "message": "1234"}
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert view_in_queue(resources).badge_id == BADGE
+    formatted = count(resources, "&format=comma&base=1")
+    assert formatted.body == {"id": BADGE, "count": 1_235, "message": "1,235"}
+    assert len(queue_of(resources).bodies) == 2
+    assert ask(resources, query="&peek=1") == "1234"
+
+
+@pytest.mark.parametrize(
+    ("show", "number", "message"),
+    [("today", 2, "2"), ("year", 2, "2"), ("total", 45, "45"), ("today-total", 45, "2 today · 45")],
+)
+def test_a_script_gets_the_number_of_a_period(
+    resources: GivenResources, show: str, number: int, message: str
+) -> None:
+    """The base has no time, so only the number of all views has it."""
+    put_summary(resources.table, count=40, watermark=AT_NOON - 9)
+    put_views(resources.table, AT_NOON - 2, AT_NOON - 1)
+    answer = count(resources, f"&show={show}&base=3")
+    assert answer.body == {"id": BADGE, "count": number, "message": message}
+
+
+def test_a_frozen_badge_takes_no_view_of_a_script(resources: GivenResources) -> None:
+    put_summary(resources.table, count=5, frozen=1)
+    assert count(resources).body["count"] == 5
+    assert queue_of(resources).bodies == []
+
+
+@pytest.mark.parametrize("body", [b"{}", b"\xff", b" "])
+def test_a_script_that_sends_a_body_counts_nothing(resources: GivenResources, body: bytes) -> None:
+    """Nothing that a script knows of a visitor is read."""
+    refused = count(resources, body=body)
+    assert refused.refusal == (400, "bad_request")
+    assert refused.says == f"the body has {len(body)} bytes: send none, all is in the query"
+    assert refused.headers["Access-Control-Allow-Origin"] == "*"
+    assert queue_of(resources).bodies == []
+
+
+@pytest.mark.parametrize(
+    "query", ["&format=roman", "&base=-1", "&id=b", "&peek=1", "&style=flat", "&x=1"]
+)
+def test_a_script_with_a_wrong_option_counts_nothing(resources: GivenResources, query: str) -> None:
+    refused = count(resources, query)
+    assert refused.refusal == (400, "bad_request")
+    assert queue_of(resources).bodies == []
+
+
+def test_a_script_is_told_of_an_id_that_is_not_counted_and_of_a_limit(
+    resources: GivenResources,
+) -> None:
+    resources.limits = ClientLimits({Action.NEW_ID: Rate(1, 60)}, lambda: NOON)
+    assert count(resources, client="192.0.2.1").status == 200
+    limited = count(resources, client="192.0.2.1")
+    assert limited.refusal == (429, "too_many_requests")
+    assert limited.headers["Retry-After"] == "60"
+    resources.settings = Settings(ids=("owner/*",))
+    refused = count(resources)
+    assert refused.refusal == (403, "not_counted")
+    for answer in (limited, refused):
+        assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert len(queue_of(resources).bodies) == 1
+
+
+def test_a_script_whose_view_is_taken_gets_no_number_if_it_cannot_be_read(
+    resources: GivenResources,
+) -> None:
+    """The status is that of success, because the same request again would count another view."""
+    resources.table = unreadable(resources.table)
+    answer = count(resources)
+    assert answer.status == 200
+    assert answer.body == {"id": BADGE, "count": None, "message": "count unavailable, view taken"}
+    assert view_in_queue(resources).first
+
+
+def test_a_script_whose_view_is_not_taken_is_told_to_send_it_again(
+    resources: GivenResources,
+) -> None:
+    queue_of(resources).failure = Unavailable("the queue")
+    resources.table = FaultyTable(resources.table, before_put=raising(Unavailable("the table")))
+    refused = count(resources)
+    assert refused.refusal == (503, "unavailable")
+    assert refused.headers["Access-Control-Allow-Origin"] == "*"
+
+
+# ---- the pixel
+
+
+def test_a_pixel_counts_and_its_error_is_drawn(resources: GivenResources) -> None:
+    pixel = http_requests.ask(resources, "GET", f"/api/v1/views.svg?id={BADGE}&style=pixel")
+    assert pixel.text.count("<") == 1
+    assert len(queue_of(resources).bodies) == 1
+    wrong = http_requests.ask(resources, "GET", "/api/v1/views.svg?style=pixel")
+    assert "give an id" in wrong.text
+    in_json = ask(resources, query="&style=pixel")
+    assert in_json.startswith("style: give flat, ")
+    assert len(queue_of(resources).bodies) == 1

@@ -7,9 +7,12 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 
+from chalicelib.api import TABLE
 from chalicelib.badges import options
 from chalicelib.http.errors import BadRequestError
-from chalicelib.views import ids
+from chalicelib.http.guards import check_options
+from chalicelib.http.messages import Request
+from chalicelib.views import ids, periods
 from chaos.fuzz.bad_input import CLOSED, HUNG, is_right
 from chaos.fuzz.fuzz_cases import FAMILIES, Case, cases
 
@@ -35,11 +38,15 @@ def counts(case: Case) -> bool:
     line = case.raw.partition(b"\r\n")[0]
     method, _, rest = line.partition(b" ")
     path, _, query = rest.removesuffix(b" HTTP/1.1").partition(b"?")
-    if method != b"GET" or b"\r\n\r\n" not in case.raw or b"history" in path:
+    match = TABLE.find(path.decode("latin-1"))
+    route = match and match.routes.get(method.decode("latin-1"))
+    if not route or b"\r\n\r\n" not in case.raw or b"history" in path or method == b"HEAD":
         return False
     given = parse_qs(query.decode("latin-1"), keep_blank_values=True)
     try:
+        check_options(route, Request(route.method, route.path, query=given))
         options.parse(given)
+        periods.parse(given)
         return ids.parse(given.get("id", ())) in CHECKED
     except BadRequestError:
         return False

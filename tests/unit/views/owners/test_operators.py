@@ -306,7 +306,7 @@ def test_a_badge_that_is_claimed_meanwhile_is_left_to_its_owner(table: Table) ->
 
 
 def hand_over(table: Table, secret: str, to: str, badge_id: str = BADGE) -> OwnedBadge:
-    return changing.hand_over(table, badge_id, secret, digest(to))
+    return changing.hand_over(table, badge_id, secret, digest(to), NOON)
 
 
 def test_a_badge_is_handed_over_with_everything(table: Table) -> None:

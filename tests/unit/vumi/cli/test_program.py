@@ -10,6 +10,7 @@ import click
 import pytest
 
 from chalicelib.storage.errors import Unavailable
+from chalicelib.version import VERSION
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
@@ -47,6 +48,11 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     for name in COMMANDS:
         assert f"\n  {name} " in out
     assert "Exit statuses: 0 done, 1 failed, 2 wrong usage, 3 errors found" in out
+
+
+def test_the_program_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"vumi {VERSION}\n"
 
 
 def test_without_a_command_the_program_prints_its_help(capsys: pytest.CaptureFixture[str]) -> None:

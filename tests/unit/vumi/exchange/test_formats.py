@@ -12,6 +12,7 @@ from vumi.exchange.formats import KINDS, STAYING, WrongLineError, item_of, kind_
 ITEMS: list[tuple[str, Item]] = [
     ("badge", {"PK": "USER#a#b", "SK": "VIEWS", "count": 1, "today": {"day": "2026-03-14"}}),
     ("owner", {"PK": "USER#a", "SK": "OWNER", "digest": "0", "names": ["b", "c"]}),
+    ("milestones", {"PK": "USER#a", "SK": "MILESTONES", "owner": "0", "milestones": []}),
     ("day", {"PK": "USER#a", "SK": "DAY#2026-03-14", "views": 1}),
     ("view", {"PK": "USER#a", "SK": "VIEW#01KKP3FDG0PF3VEV91PWBK9YQ0"}),
     ("event", {"PK": "TIMER#e", "SK": "TIMER", "kind": "log", "attempts": [{"code": 500}]}),

@@ -16,7 +16,7 @@ from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
 from vumi.admin.counts_file import ImportedCount
 from vumi.admin.importing import Import
-from vumi.cli import exchange
+from vumi.cli import importing
 from vumi.storage.database import FILE, Database
 
 ROWS = [ImportedCount(line, f"b{line}", line) for line in range(1, 251)]
@@ -32,9 +32,9 @@ class InterruptedTable(FaultyTable):
 
 def test_the_report_counts_every_outcome(capsys: pytest.CaptureFixture[str]) -> None:
     table = MemoryTable()
-    exchange.run(ROWS, Import(table, map, lambda: NOON))
+    importing.run(ROWS, Import(table, map, lambda: NOON))
     changed = [ImportedCount(7, "b7", 70), *ROWS[:3]]
-    exchange.run(changed, Import(table, map, lambda: NOON))
+    importing.run(changed, Import(table, map, lambda: NOON))
     out, err = capsys.readouterr()
     assert out == (
         "250 imported\n0 unchanged\n0 replaced\n0 kept\n"
@@ -49,16 +49,16 @@ def test_a_failed_import_says_how_far_it_came_and_how_to_continue() -> None:
     table = MemoryTable()
     faulty = FaultyTable(table, before_write=raising(*failures))
     job = Import(faulty, map, lambda: NOON, patience=FakeTime().retry(attempts=2))
-    with pytest.raises(exchange.InterruptedImportError) as cut:
-        exchange.run(ROWS, job)
+    with pytest.raises(importing.InterruptedImportError) as cut:
+        importing.run(ROWS, job)
     assert str(cut.value) == (
         "the import stopped after 100 of 250 badges: throttled; run it again to import the rest"
     )
 
 
 def test_an_interrupted_import_says_so() -> None:
-    with pytest.raises(exchange.InterruptedImportError) as cut:
-        exchange.run(ROWS, Import(InterruptedTable(MemoryTable()), map, lambda: NOON))
+    with pytest.raises(importing.InterruptedImportError) as cut:
+        importing.run(ROWS, Import(InterruptedTable(MemoryTable()), map, lambda: NOON))
     assert str(cut.value).startswith(
         "the import stopped after 0 of 250 badges: it was interrupted; run it again"
     )

@@ -1,23 +1,22 @@
-"""The commands `export` and `import`: their options, their progress and their reports."""
+"""The command `import`: its options, its progress and its reports."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO
 
 import click
 
 from chalicelib.storage.errors import StorageError
-from vumi.admin import counts_file
+from vumi.admin import counts_file, other_counters
 from vumi.admin.importing import Import, ImportOutcome, ImportResult
 from vumi.admin.installation import Installation
-from vumi.cli.options import Invocation, examples, on_installation
+from vumi.cli import moving_here
+from vumi.cli.options import BADGE_ID, Invocation, dry_run, examples, on_installation, yes
 from vumi.errors import ReportedError
 from vumi.exchange import files, formats
-from vumi.exchange.exporting import CountsExport, Export, csv_header, format_row
 from vumi.exchange.files import ExportFile
 from vumi.exchange.restoring import Restore, RestoreOutcome
 from vumi.installations.file import make_file
@@ -25,8 +24,6 @@ from vumi.installations.file import make_file
 DRY_RUN = "dry run: nothing was changed; without --dry-run:"
 MAX_REPORTED = 100
 """Kept groups that are named; the number of all follows."""
-REPORT_EVERY = 10_000
-"""The progress is printed after this many groups."""
 REPORTED_OUTCOMES = {ImportOutcome.REPLACED, ImportOutcome.KEPT}
 """Outcomes that are reported for each line, so that the operator can decide."""
 
@@ -37,55 +34,6 @@ class InterruptedImportError(ReportedError):
 
 class KeptError(ReportedError):
     """Something was not imported, because it is here with other content."""
-
-
-@click.command(
-    epilog=examples(
-        "vumi export vu-mi.jsonl.gz",
-        "vumi export --counts counts.csv",
-        "vumi export - --stack vu-mi-prod | gzip > vu-mi.jsonl.gz",
-    )
-)
-@click.argument("file")
-@click.option("--counts", is_flag=True, help="Export the counts alone, as CSV for any counter.")
-@on_installation
-def export(installation: Installation, file: str, *, counts: bool) -> None:
-    """Export everything as lines of JSON, to a new FILE or to - for standard output.
-
-    A FILE whose name ends in .gz is compressed. An export of one machine is of one moment. With
-    wallets, an export of a stack waits up to four minutes, so that their balances are of one moment
-    too.
-    """
-    with installation.open_source() as source, files.create(file) as opened:
-        if counts:
-            _export_counts(CountsExport(source), opened)
-        else:
-            _export_all(Export(source, installation.settings, installation.clock()), opened)
-
-
-def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
-    rows = 0
-    file.write(csv_header().encode())
-    for rows, (name, count) in enumerate(job.run(), 1):
-        file.write(format_row(name, count).encode())
-        _show_progress(rows)
-    click.echo(f"exported {rows:,} counts", err=True)
-
-
-def _export_all(job: Export, file: IO[bytes]) -> None:
-    writer = files.LineWriter(file)
-    for groups, _ in enumerate(job.run(writer), 1):
-        _show_progress(groups)
-    for kind, lines in sorted(writer.counts.items()):
-        if kind != formats.HEADER:
-            click.echo(f"exported {lines:,} of the type {kind}", err=True)
-    for reason in job.source.left_out():
-        click.echo(f"not exported: {reason}", err=True)
-
-
-def _show_progress(done: int) -> None:
-    if done % REPORT_EVERY == 0 and sys.stderr.isatty():
-        click.echo(f"{done:,} so far", err=True)
 
 
 def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:  # noqa: FBT001  of click's interface
@@ -102,10 +50,29 @@ def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:
         "vumi import vu-mi.jsonl.gz --stack vu-mi-prod",
         "DATA=/var/lib/vu-mi vumi import --new vu-mi.jsonl.gz",
         "vumi import counts.csv",
+        "vumi import --from komarev octocat --dry-run",
+        "vumi import --from hits.sh github.com/octocat/hello --as octocat/hello",
     ),
 )
-@click.argument("file")
-@click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
+@click.argument("sources", metavar="FILE | NAME...", nargs=-1, required=True)
+@click.option(
+    "--from",
+    "service",
+    type=click.Choice(list(other_counters.COUNTERS)),
+    help="Read the count of each NAME once from this service, instead of a file.",
+)
+@click.option(
+    "--as", "badge_id", type=BADGE_ID, metavar="ID", help="The badge for the count of one NAME."
+)
+@click.option(
+    "--at",
+    "address",
+    default="",
+    metavar="URL",
+    help="The address of your own copy of the service, like https://counter.example.com.",
+)
+@yes
+@dry_run
 @click.option(
     "--replace",
     is_flag=True,
@@ -120,21 +87,56 @@ def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:
     help="Make the file in DATA first, where there is none yet.",
 )
 @on_installation
-def import_(installation: Installation, file: str, *, dry_run: bool, replace: bool) -> None:
-    """Import an export, or counts from a CSV file with one line id,count per badge.
+def import_(  # noqa: PLR0913  its options
+    installation: Installation,
+    sources: Sequence[str],
+    *,
+    service: str | None,
+    badge_id: str | None,
+    address: str,
+    yes: bool,
+    dry_run: bool,
+    replace: bool,
+) -> None:
+    """Import an export, counts from a CSV file, or the counts of another counter.
 
-    FILE is - for standard input; it may be compressed by gzip. Each count becomes the base of its
-    badge, to which views are added. To import again is safe.
+    FILE is - for standard input; it may be compressed by gzip. A CSV file has one line id,count per
+    badge. With --from, a NAME is the page in the service's own form: docs/moving-here.md. Each
+    count becomes the base of its badge, to which views are added. To import again is safe.
     """
+    job = Import(
+        installation.table, installation.map_parallel, installation.clock, replace, dry_run
+    )
+    if service:
+        source = moving_here.Source(service, sources, badge_id, address, yes)
+        import_from(source, job, moving_here.client_of(installation.settings))
+        return
+    if badge_id or address:
+        raise click.UsageError("--as and --at need --from, because a file has its own ids")
+    if len(sources) > 1:
+        raise click.UsageError(f"give one FILE, not {len(sources)}; names need --from")
+    _import_file(sources[0], Restore(installation, replace, dry_run), job)
+
+
+def _import_file(file: str, whole: Restore, counts: Import) -> None:
     with files.open_input(file) as opened:
         if files.is_export(file, opened):
-            restore(files.read(file, opened), Restore(installation, replace, dry_run))
+            restore(files.read(file, opened), whole)
             return
         rows = counts_file.read(file, opened)
-    run(
-        rows,
-        Import(installation.table, installation.map_parallel, installation.clock, replace, dry_run),
-    )
+    run(rows, counts)
+
+
+def import_from(source: moving_here.Source, job: Import, client: other_counters.Client) -> None:
+    """Read the counts of another counter and import those that were read.
+
+    Raises `NotReadError` after that, if some could not be read.
+    """
+    rows, failures = moving_here.read(source, client)
+    if rows:
+        run(rows, job, moving_here.report)
+    if failures:
+        raise moving_here.join(failures)
 
 
 def restore(file: ExportFile, job: Restore) -> None:
@@ -167,7 +169,19 @@ def restore(file: ExportFile, job: Restore) -> None:
         )
 
 
-def run(rows: list[counts_file.ImportedCount], job: Import) -> None:
+def _report(result: ImportResult) -> None:
+    row = result.row
+    click.echo(
+        f"line {row.line}: {row.badge_id} {result.outcome.value}:"
+        f" its base is {result.before}, but the file has {row.count}"
+    )
+
+
+def run(
+    rows: list[counts_file.ImportedCount],
+    job: Import,
+    report: Callable[[ImportResult], None] = _report,
+) -> None:
     """Import the rows and print a report, with a progress bar on a terminal.
 
     Raises `InterruptedImportError` if it is interrupted or the storage fails for a minute.
@@ -177,7 +191,8 @@ def run(rows: list[counts_file.ImportedCount], job: Import) -> None:
         try:
             for result in job.run(rows):
                 outcomes[result.outcome] += 1
-                _report(result)
+                if result.outcome in REPORTED_OUTCOMES:
+                    report(result)
                 advance(1)
         except (StorageError, KeyboardInterrupt) as error:
             raise _interrupted(error, f"{outcomes.total()} of {len(rows)} badges") from error
@@ -200,12 +215,3 @@ def _interrupted(error: BaseException, progress: str) -> InterruptedImportError:
     return InterruptedImportError(
         f"the import stopped after {progress}: {reason}; run it again to import the rest"
     )
-
-
-def _report(result: ImportResult) -> None:
-    if result.outcome in REPORTED_OUTCOMES:
-        row = result.row
-        click.echo(
-            f"line {row.line}: {row.badge_id} {result.outcome.value}:"
-            f" its base is {result.before}, but the file has {row.count}"
-        )

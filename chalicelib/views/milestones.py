@@ -1,0 +1,157 @@
+"""The milestones of a badge: numbers whose passing sends a webhook to a URL of its owner.
+
+The item `MILESTONES` has all milestones of a badge, and its summary has the lowest number that is
+not reached yet. So a count reads nothing more unless it reaches that number. Then one transaction
+writes the count, marks the milestones, and creates their events. Every write of the milestones also
+writes the summary, so the summary's `version` makes each milestone reached once in a life:
+
+    version   4 ─────────────────────▶ 5
+    first     reads 4, reaches 1,000, writes on 4: done, with the event
+    second    reads 4, reaches 1,000, writes on 4: fails, reads 5, which is past 1,000
+
+The milestones belong to the owner who set them: another owner neither sees nor sends them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+from chalicelib.http.times import to_iso8601
+from chalicelib.outgoing.webhooks import Webhook, WebhookSchedule
+from chalicelib.storage.items import Item, Value, number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from chalicelib.units import Milliseconds
+from chalicelib.views import keys
+from chalicelib.views.reached import NOTHING, Reached
+from chalicelib.views.summary import Summary
+
+EVENT = "milestone-"
+"""The beginning of the ids of events of milestones."""
+TYPE = "badge.milestone"
+"""The type of the webhook, in its body (Standard Webhooks, "Payload structure")."""
+ID_CHARACTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Milestone:
+    """A number, the URL that is called when the badge reaches it, and when that was, or 0."""
+
+    count: int
+    url: str
+    reached: Milliseconds = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the milestone as its owner sees it."""
+        reached = to_iso8601(self.reached) if self.reached else None
+        return {"count": self.count, "url": self.url, "reached": reached}
+
+
+class Passage(NamedTuple):
+    """The moment at which a badge reaches milestones, with the number that it shows.
+
+    `life` is the `reset` of the badge's present life, and `name` its present name.
+    """
+
+    name: str
+    life: Milliseconds
+    shown: int
+    at: Milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Milestones:
+    """All milestones of a badge, and the digest of the owner who set them."""
+
+    badge_id: str
+    owner: str = ""
+    milestones: tuple[Milestone, ...] = ()
+
+    @classmethod
+    def of(cls, badge_id: str, item: Mapping[str, Value]) -> Milestones:
+        """Decode milestones from an item; an empty item has none.
+
+        Raises `TypeError` if an attribute has another type.
+        """
+        given = item.get("milestones", [])
+        if not isinstance(given, list):
+            raise TypeError(f"milestones is {given!r}, expected a list")
+        return cls(badge_id, text(item, "owner"), tuple(map(_decode, given)))
+
+    @property
+    def next(self) -> int:
+        """Return the lowest number that is not reached yet, or 0."""
+        return min((one.count for one in self.milestones if not one.reached), default=0)
+
+    @property
+    def put(self) -> Put:
+        """Return the write that stores the milestones."""
+        pk, sk = keys.milestones(self.badge_id)
+        stored: list[Value] = [asdict(one) for one in self.milestones]
+        item: Item = {"PK": pk, "SK": sk, "owner": self.owner, "milestones": stored}
+        return Put(item)
+
+    def rearm(self) -> Milestones:
+        """Return the milestones of a new life, of which none is reached."""
+        return replace(self, milestones=tuple(replace(one, reached=0) for one in self.milestones))
+
+    def set(self, owner: str, wanted: Iterable[Milestone]) -> Milestones:
+        """Return other milestones; one with the same number stays reached."""
+        reached = {one.count: one.reached for one in self.milestones}
+        chosen = (replace(one, reached=reached.get(one.count, 0)) for one in wanted)
+        return Milestones(self.badge_id, owner, tuple(chosen))
+
+    def find_passed(self, shown: int) -> list[Milestone]:
+        """Return the milestones up to a number that are not reached yet."""
+        return [one for one in self.milestones if one.count <= shown and not one.reached]
+
+    def reach(self, passage: Passage, webhooks: WebhookSchedule) -> Reached:
+        """Return the writes that mark the milestones that a badge reaches, and send them."""
+        passed = self.find_passed(passage.shown)
+        marked = [
+            replace(one, reached=passage.at) if one in passed else one for one in self.milestones
+        ]
+        after = replace(self, milestones=tuple(marked))
+        events = tuple(webhooks.put(self._webhook(one, passage)) for one in passed)
+        return Reached(after.next, (after.put, *events), events)
+
+    def _webhook(self, milestone: Milestone, passage: Passage) -> Webhook:
+        webhook_id = event_id(self.badge_id, milestone.count, passage.life)
+        data = {"id": passage.name, "milestone": milestone.count, "count": passage.shown}
+        body = {"type": TYPE, "timestamp": to_iso8601(passage.at), "data": data}
+        return Webhook(webhook_id, milestone.url, json.dumps(body))
+
+
+def event_id(badge_id: str, count: int, life: Milliseconds) -> str:
+    """Return the id of the event of a milestone, which is the same throughout a life."""
+    identity = f"{badge_id}\n{count}\n{life}"
+    return EVENT + hashlib.sha256(identity.encode()).hexdigest()[:ID_CHARACTERS]
+
+
+def read(table: Table, badge_id: str, owner: str) -> Milestones:
+    """Read the milestones that the owner with a digest has set. Raises `StorageError`."""
+    found = Milestones.of(badge_id, table.get(keys.milestones(badge_id)) or {})
+    return found if found.owner == owner else Milestones(badge_id, owner)
+
+
+def reach(
+    table: Table, summary: Summary, shown: int, at: Milliseconds, webhooks: WebhookSchedule
+) -> Reached:
+    """Return the writes for a badge that comes to show a number. Raises `StorageError`."""
+    owner = table.get(keys.owner(summary.badge_id)) or {}
+    names = owner.get("names")
+    name = str(names[-1]) if isinstance(names, list) and names else summary.badge_id
+    found = read(table, summary.badge_id, text(owner, "digest"))
+    if not found.milestones:
+        return NOTHING
+    return found.reach(Passage(name, summary.reset, shown, at), webhooks)
+
+
+def _decode(given: Value) -> Milestone:
+    if not isinstance(given, dict):
+        raise TypeError(f"a milestone is {given!r}, expected a map")
+    return Milestone(number(given, "count"), text(given, "url"), number(given, "reached"))

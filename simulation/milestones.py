@@ -1,0 +1,85 @@
+"""The law of milestones: each is reached once in a life, and its event is in the same transaction.
+
+A world notes every transaction that its engine has done, and checks the milestones at rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+from chalicelib.events import event as events
+from chalicelib.storage.items import number, text
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put, Write
+from chalicelib.views import keys
+from chalicelib.views.milestones import Milestone, Milestones, event_id
+from chalicelib.views.summary import read
+
+URL = "https://hooks.example/"
+HIGHEST = 12
+"""The furthest milestone above the present count, so that histories reach most of them."""
+
+
+class MilestoneLaw:
+    """The events of milestones that transactions have put, and the numbers that were ever set."""
+
+    def __init__(self) -> None:
+        self.put: Counter[str] = Counter()
+        self._known: set[tuple[str, int]] = set()
+
+    def choose(self, engine: Table, badge_id: str, random: Random) -> tuple[Milestone, ...]:
+        """Return new milestones; a number is never set again after it was removed."""
+        summary = read(engine, badge_id)
+        above = summary.base + summary.count + 1
+        numbers = random.sample(range(above, above + HIGHEST), random.randint(1, 4))
+        new = [number for number in numbers if (badge_id, number) not in self._known]
+        self._known |= {(badge_id, number) for number in new}
+        return tuple(Milestone(number, URL) for number in sorted(new))
+
+    def note(self, engine: Table, before: Milestones, writes: Sequence[Write]) -> None:
+        """Check a transaction that was done: it puts the events of what it marks, and no others."""
+        put = [write for write in writes if isinstance(write, Put) and _is_event(write)]
+        self.put.update(write.key.pk for write in put)
+        data = [json.loads(text(write.item, "payload"))["data"] for write in put]
+        after = _stored(engine, before.badge_id)
+        marked = {*after.milestones} - {*before.milestones}
+        expected = sorted(one.count for one in marked if one.reached)
+        assert sorted(one["milestone"] for one in data) == expected, "marks without events"
+        summary = read(engine, before.badge_id)
+        for one in data:
+            assert one["milestone"] <= one["count"] == summary.base + summary.count
+
+    def check(self, engine: Table, badge_id: str) -> None:
+        """Check a badge after its last count: what it has reached has one event."""
+        owner = text(engine.get(keys.owner(badge_id)) or {}, "digest")
+        milestones, summary = _stored(engine, badge_id), read(engine, badge_id)
+        assert summary.milestone == milestones.next
+        assert [one for one, times in self.put.items() if times > 1] == [], "an event was put twice"
+        if milestones.owner != owner:
+            return
+        shown = summary.base + summary.count
+        for one in milestones.milestones:
+            assert one.reached or one.count > shown, f"{one.count} of {shown} is not reached"
+            if one.reached:
+                there = engine.get(events.key(event_id(badge_id, one.count, summary.reset)))
+                assert number(there or {}, "at"), f"{one.count} has no event"
+
+
+def _stored(engine: Table, badge_id: str) -> Milestones:
+    return Milestones.of(badge_id, engine.get(keys.milestones(badge_id)) or {})
+
+
+def _is_event(write: Put) -> bool:
+    return write.key.pk.startswith(events.PARTITION)
+
+
+def before_writes(engine: Table, writes: Sequence[Write]) -> Milestones | None:
+    """Return the milestones that a transaction is about to write, or None if it writes none."""
+    for write in writes:
+        if write.key.sk == keys.MILESTONES:
+            return _stored(engine, write.key.pk.removeprefix(keys.PARTITION))
+    assert not [one for one in writes if isinstance(one, Put) and _is_event(one)]
+    return None

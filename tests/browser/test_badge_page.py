@@ -1,0 +1,83 @@
+"""The page of a badge in a real browser: legible, without barriers and without a script."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.visit import DRAWN, Visit
+from tests.end_to_end.server import Server
+
+HOSTILE = "<script>document.title='run'</script>\"'&${count}" + "long" * 30
+PIXEL = """
+image => {
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+  const context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  return [image.naturalWidth, image.naturalHeight, ...context.getImageData(0, 0, 1, 1).data];
+}
+"""
+
+
+def open_page(visit: Visit, badge_id: str, more: str = "") -> Page:
+    """Open the page of a badge and wait until its pictures are drawn."""
+    visit.page.goto(f"{visit.root}/s?id={quote(badge_id, safe='')}{more}")
+    for picture in visit.page.locator("img").all():
+        visit.page.wait_for_function(DRAWN, arg=picture.element_handle())
+    return visit.page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [(360, 740), (1280, 800)])
+def test_a_hostile_id_has_a_page_that_everybody_can_read(
+    browser: Browser, server: Server, size: tuple[int, int], scheme: Any
+) -> None:
+    with Visit.of(browser, server, size=size, color_scheme=scheme) as visit:
+        page = open_page(visit, HOSTILE)
+        assert visit.find_barriers() == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        assert page.title() == f"{HOSTILE}: 0 views"
+        expect(page.get_by_role("heading", level=1)).to_have_text(HOSTILE)
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (sum(map(int, background.strip("rgb()").split(","))) < 3 * 64) is (scheme == "dark")
+        assert visit.complaints == []
+
+
+def test_without_javascript_it_shows_the_count_and_counts_nothing(
+    browser: Browser, server: Server
+) -> None:
+    for _ in range(3):
+        server.badge("a/seen")
+    server.wait_for("a/seen", 3)
+    with Visit.of(browser, server, java_script_enabled=False) as visit:
+        visit.page.goto(f"{visit.root}/s?id=a%2Fseen", wait_until="networkidle")
+        expect(visit.page.locator(".count")).to_contain_text("3 views since 20")
+        expect(visit.page.locator("dd")).to_have_text(["3", "3", "3", "3"])
+        visit.page.get_by_role("link", name="90 days").click()
+        expect(visit.page).to_have_url(f"{visit.root}/s?id=a%2Fseen&days=90")
+        visit.page.wait_for_load_state("networkidle")
+        assert visit.complaints == []
+    assert server.peek("a/seen") == 3
+
+
+def test_a_click_selects_a_line_and_the_link_opens_the_builder(visit: Visit) -> None:
+    page = open_page(visit, "a/click")
+    line = page.locator("pre").first
+    line.click()
+    url = f"{visit.root}/s?id=a%2Fclick"
+    markdown = f"[![views]({visit.root}/api/v1/views.svg?id=a%2Fclick)]({url})"
+    assert page.evaluate("getSelection().toString().trim()") == markdown
+    page.get_by_role("link", name="Choose a style").click()
+    expect(page.locator("#id")).to_have_value("a/click")
+
+
+def test_a_browser_draws_the_picture_of_the_link_preview(visit: Visit) -> None:
+    page = open_page(visit, "a/picture")
+    address = page.locator('meta[property="og:image"]').get_attribute("content")
+    assert address == f"{visit.root}/s.png?id=a%2Fpicture"
+    page.goto(address, wait_until="load")
+    assert page.locator("img").evaluate(PIXEL) == [1200, 630, 0x0D, 0x11, 0x17, 255]

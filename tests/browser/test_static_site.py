@@ -1,0 +1,175 @@
+"""The example of a static site, on another site than the counter, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from shutil import copytree
+from threading import Thread
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.visit import Visit
+from tests.end_to_end.server import Server
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "static-site"
+DOCUMENT = ROOT / "docs" / "javascript.md"
+COUNTER, BADGE = "https://views.example.com", "me.example/"
+IS_PRERENDERED = "Object.defineProperty(document, 'prerendering', {value: true})"
+IS_SHOWN = "document.dispatchEvent(new Event('prerenderingchange'))"
+
+
+class Files(SimpleHTTPRequestHandler):
+    """The files of a folder, without a log."""
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+@pytest.fixture
+def site(server: Server, tmp_path: Path) -> Iterator[str]:
+    """Serve the example with the test's counter. Browsers take these two hosts for two sites."""
+    copytree(EXAMPLE, tmp_path, dirs_exist_ok=True)
+    page = tmp_path / "index.html"
+    text = page.read_text()
+    assert text.count(COUNTER) == 4
+    own_id = f"{tmp_path.name}%2F"
+    text = text.replace(COUNTER, site_of(server))
+    page.write_text(text.replace("me.example%2F", own_id))
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=tmp_path)) as files:
+        thread = Thread(target=files.serve_forever)
+        thread.start()
+        yield f"http://localhost:{files.server_port}/"
+        files.shutdown()
+        thread.join()
+
+
+def site_of(server: Server) -> str:
+    return f"http://{server.host}:{server.port}"
+
+
+@pytest.fixture
+def badge(tmp_path: Path) -> str:
+    return f"{tmp_path.name}/"
+
+
+@contextmanager
+def visiting(browser: Browser, server: Server, site: str, **settings: Any) -> Iterator[Visit]:
+    """Visit the site; fail at the end if the browser had an error."""
+    with Visit.of(browser, server, **settings) as visit:
+        visit.page.route(f"{site}**", lambda route: route.continue_())
+        yield visit
+        assert visit.complaints == []
+
+
+def shows(page: Page, number: str) -> None:
+    expect(page.locator("#views")).to_have_text(number)
+
+
+def test_each_load_counts_once_and_shows_the_number_before_it(
+    browser: Browser, server: Server, site: str, badge: str
+) -> None:
+    with visiting(browser, server, site) as visit:
+        visit.page.goto(site)
+        shows(visit.page, "0")
+        for number in ("1", "2"):
+            visit.page.reload()
+            shows(visit.page, number)
+    assert server.peek(badge) == 3
+
+
+def test_a_page_that_is_loaded_ahead_counts_when_it_is_shown(
+    browser: Browser, server: Server, site: str, badge: str
+) -> None:
+    with visiting(browser, server, site) as visit:
+        visit.page.add_init_script(IS_PRERENDERED)
+        visit.page.goto(site, wait_until="networkidle")
+        shows(visit.page, "…")
+        assert server.peek(badge) == 0
+        sent: list[str] = []
+        visit.page.on("request", lambda request: sent.append(request.method))
+        visit.page.evaluate(IS_SHOWN)
+        shows(visit.page, "0")
+        visit.page.evaluate(IS_SHOWN)
+        last = "url => fetch(url, {method: 'HEAD'}).then(() => true)"
+        assert visit.page.evaluate(last, f"{visit.root}/api/v1/views?id={badge}")
+        assert sent == ["POST", "HEAD"]
+    assert server.peek(badge) == 1
+
+
+def test_a_browser_without_javascript_counts_by_the_pixel(
+    browser: Browser, server: Server, site: str, badge: str
+) -> None:
+    with visiting(browser, server, site, java_script_enabled=False) as visit:
+        visit.page.goto(site, wait_until="load")
+        assert visit.page.locator("img").bounding_box() is not None
+    assert server.peek(badge) == 1
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "url => navigator.sendBeacon(url)",
+        "url => fetch(url, {method: 'POST', headers: {'X-Own': '1'}}).then(answer => answer.ok)",
+        "url => fetch(url, {method: 'POST', mode: 'no-cors'}).then(() => true)",
+        "url => fetch(url).then(answer => answer.ok)",
+    ],
+    ids=["a beacon", "after a preflight", "without the answer", "as JSON for shields.io"],
+)
+def test_a_script_may_count_by_any_request(
+    browser: Browser, server: Server, site: str, badge: str, script: str
+) -> None:
+    with visiting(browser, server, site) as visit:
+        visit.page.goto(site)
+        shows(visit.page, "0")
+        visit.page.unroute_all()  # `wait_for` doesn't let Playwright pass on a beacon
+        assert visit.page.evaluate(script, f"{visit.root}/api/v1/views?id={badge}")
+        server.wait_for(badge, 2)
+
+
+def test_the_documented_script_counts_a_route_once_however_often_it_is_drawn(
+    browser: Browser, server: Server, site: str, badge: str
+) -> None:
+    [script] = re.findall(r"```js\n(let counted;.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert script.count("me.example$") == 1
+    own = script.replace("me.example$", f"{badge}$").replace(COUNTER, site_of(server))
+    with visiting(browser, server, site) as visit:
+        visit.page.goto(site)
+        shows(visit.page, "0")
+        visit.page.unroute_all()
+        visit.page.evaluate(f"{own} ['/a', '/a', '/b', '/b', '/a'].forEach(countRoute)")
+        server.wait_for(f"{badge}/b", 1)
+        server.wait_for(f"{badge}/a", 2)
+
+
+def test_a_script_reads_the_history_and_its_errors(
+    browser: Browser, server: Server, site: str, badge: str
+) -> None:
+    read = "url => fetch(url).then(response => response.json())"
+    with visiting(browser, server, site) as visit:
+        visit.page.goto(site)
+        shows(visit.page, "0")
+        history = f"{visit.root}/api/v1/views/history?id={badge}"
+        assert visit.page.evaluate(read, history)["total"] == 1
+    with Visit.of(browser, server) as visit:
+        visit.page.route(f"{site}**", lambda route: route.continue_())
+        visit.page.goto(site)
+        refused = visit.page.evaluate(read, f"{visit.root}/api/v1/views/history?id=a&days=0")
+        assert refused["error"]["message"].startswith("days: give a whole number")
+
+
+def test_a_script_changes_nothing(browser: Browser, server: Server, site: str, badge: str) -> None:
+    """The browser sends the claim, because a form could, and the counter refuses it."""
+    claim = "url => fetch(url, {method: 'POST', mode: 'no-cors', body: '{\"id\": \"%s\"}'})"
+    with Visit.of(browser, server) as visit:
+        visit.page.route(f"{site}**", lambda route: route.continue_())
+        visit.page.goto(site)
+        with visit.page.expect_response("**/api/v1/badges") as refused:
+            visit.page.evaluate(claim % f"{badge}own", f"{visit.root}/api/v1/badges")
+        assert refused.value.status == 403

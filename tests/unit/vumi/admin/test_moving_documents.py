@@ -1,0 +1,87 @@
+"""docs/moving-here.md has each service, and its lines of Markdown are answered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from chalicelib.api import table_of
+from chalicelib.http import query
+from chalicelib.http.dispatch import dispatch
+from chalicelib.http.messages import Request
+from chalicelib.settings import COUNTERS as DROP_INS
+from chalicelib.settings import Settings
+from chalicelib.views import drop_in
+from chalicelib.views.view_queue import ViewMessages
+from simulation.clocks import NOON
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from tests.unit.http_requests import Answer
+from vumi.admin.other_counters import COUNTERS
+
+TEXT = (Path(__file__).parents[4] / "docs" / "moving-here.md").read_text(encoding="utf-8")
+OURS = "views.example.com"
+
+
+def table(header: str) -> dict[str, list[str]]:
+    """Return the other cells of each row of a table, by the first cell."""
+    _, _, rest = TEXT.partition(header)
+    rows = rest.partition("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in rows]
+    return {first.strip("`"): others for first, *others in cells}
+
+
+def urls() -> list[str]:
+    """Return the URLs of the lines of Markdown, those before and those after."""
+    blocks = re.findall(r"```markdown\n(.*?)```", TEXT, re.DOTALL)
+    return [url for block in blocks for url in re.findall(r"!\[[^]]*\]\((https://[^)]+)\)", block)]
+
+
+def test_the_table_of_readings_has_each_service_and_its_url() -> None:
+    found = table("| service | URL that is read |")
+    assert list(found) == list(COUNTERS)
+    for service, (url, counts) in found.items():
+        name = "USER/REPO" if service == "dwyl" else "NAME"
+        read = COUNTERS[service].address + COUNTERS[service].path(name)
+        read = read.replace("&label=views", "").replace("&left_text=views", "")
+        assert (url.strip("`"), counts.startswith("**yes**")) == (read, COUNTERS[service].counts)
+
+
+def test_the_table_of_urls_has_each_counter() -> None:
+    assert list(table("| name | URLs | id here |")) == list(DROP_INS)
+
+
+def test_each_service_has_a_line_before_and_after() -> None:
+    hosts = [urlsplit(url).hostname for url in urls()]
+    before, after = hosts[::2], hosts[1::2]
+    assert set(after) == {OURS}
+    read = {urlsplit(counter.address).hostname for counter in COUNTERS.values()}
+    assert read - {"hitscounter.dev"} <= set(before)
+
+
+@pytest.mark.parametrize("url", urls())
+def test_each_line_is_answered_here(url: str) -> None:
+    parts = urlsplit(url)
+    given = GivenResources(
+        table=MemoryTable(),
+        views_queue=ViewMessages(FakeQueue()),
+        clock=lambda: NOON,
+        settings=Settings(drop_in=DROP_INS),
+    )
+    request = Request("GET", parts.path, query=query.parse(parts.query))
+    answer = Answer(dispatch(table_of(DROP_INS), request, given))
+    assert answer.status == 200
+    assert "0</text>" in answer.text
+
+
+def test_the_pair_of_a_change_of_the_host_name_is_one_badge() -> None:
+    before, after = urls()[:2]
+    assert before.replace("komarev.com", OURS) == after
+    parts = urlsplit(after)
+    ours = drop_in.translate(parts.path, query.parse(parts.query), DROP_INS)
+    assert ours["id"] == ["octocat/octocat"]
+    assert "/api/v1/views.svg?id=octocat%2Foctocat" in TEXT

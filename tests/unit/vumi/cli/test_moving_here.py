@@ -1,0 +1,182 @@
+"""The command `import --from`: what it asks, prints, imports and refuses, over recorded answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from chalicelib.settings import Settings
+from simulation.clocks import NOON
+from simulation.installation import MemoryInstallation, invoke_on
+from simulation.views import put_summary, shown
+from vumi.cli.program import execute
+
+COUNTS = {"/record/@demo": 4_321, "/record/@other": 7, "/record/@long": 5, "/record/@endless": 6}
+PADDING = {"/record/@long": 1_000_000, "/record/@endless": 1_100_000}
+"""The bytes of a history beside the count."""
+
+
+@contextmanager
+def counter() -> Iterator[tuple[str, list[str]]]:
+    """Run a copy of Moe-Counter on loopback; give its address, and the paths it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            found = COUNTS.get(self.path)
+            body = json.dumps({"num": found, "all": "x" * PADDING.get(self.path, 0)}).encode()
+            self.send_response(200 if found else 500)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  its name
+            del format, arguments
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def installation() -> MemoryInstallation:
+    settings = Settings(webhook_allow="127.0.0.0/8")
+    return MemoryInstallation(clock=lambda: NOON, settings=settings)
+
+
+def run(installation: MemoryInstallation, *arguments: str) -> int:
+    return execute(["import", "--from", "moe-counter", *arguments], invoke_on(installation))
+
+
+def test_counts_become_the_bases_of_badges_and_are_read_once(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counter() as (address, asked):
+        assert run(installation, "demo", "@other", "--at", address, "--yes") == 0
+    assert asked == ["/record/@demo", "/record/@other"]
+    assert [shown(installation.table, one) for one in ("@demo", "@other")] == [4_321, 7]
+    assert capsys.readouterr().out == (
+        "moe-counter shows 4,321 for demo, which is @demo here\n"
+        "moe-counter shows 7 for @other, which is @other here\n"
+        "2 imported\n0 unchanged\n0 replaced\n0 kept\n"
+    )
+
+
+def test_a_dry_run_reads_and_changes_nothing(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counter() as (address, _):
+        options = ("--at", address, "--yes", "--dry-run")
+        assert run(installation, "demo", "--as", "octocat/hello", *options) == 0
+    assert shown(installation.table, "octocat/hello") == 0
+    assert capsys.readouterr().out == (
+        "moe-counter shows 4,321 for demo, which is octocat/hello here\n"
+        "dry run: nothing was changed; without --dry-run:\n"
+        "1 imported\n0 unchanged\n0 replaced\n0 kept\n"
+    )
+
+
+def test_another_base_is_kept_unless_it_is_to_be_replaced(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put_summary(installation.table, "@demo", base=9_000, version=1, created=1)
+    with counter() as (address, _):
+        assert run(installation, "demo", "--at", address, "--yes") == 0
+        assert shown(installation.table, "@demo") == 9_000
+        assert run(installation, "demo", "--at", address, "--yes", "--replace") == 0
+    assert shown(installation.table, "@demo") == 4_321
+    out = capsys.readouterr().out
+    assert "@demo kept: its base is 9,000\n" in out
+    assert "@demo replaced: its base was 9,000\n" in out
+
+
+def test_what_could_not_be_read_is_named_after_the_others_are_imported(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counter() as (address, _):
+        assert run(installation, "gone", "demo", "lost", "--at", address, "--yes") == 1
+    assert shown(installation.table, "@demo") == 4_321
+    assert capsys.readouterr().err == (
+        "vu-mi: moe-counter has not given the count of gone: answered 500;"
+        " moe-counter has not given the count of lost: answered 500\n"
+    )
+
+
+def test_an_answer_may_have_a_long_history_but_no_endless_one(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counter() as (address, _):
+        assert run(installation, "long", "endless", "--at", address, "--yes") == 1
+    assert shown(installation.table, "@long") == 5
+    assert "count of endless: the answer can't be read to its end" in capsys.readouterr().err
+
+
+def test_a_service_that_counts_readings_is_read_only_if_the_operator_agrees(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counter() as (address, asked):
+        assert run(installation, "demo", "--at", address) == 2
+    assert asked == []
+    captured = capsys.readouterr()
+    assert captured.out == "moe-counter counts a view for each reading of a count.\n"
+    assert "give --yes, because there is no terminal to ask on" in captured.err
+
+
+def test_a_private_address_is_called_only_if_the_operator_allows_it(
+    installation: MemoryInstallation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installation.settings = Settings()
+    with counter() as (address, asked):
+        assert run(installation, "demo", "--at", address, "--yes") == 1
+    assert asked == []
+    assert "not called: the URL must begin with https://" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("demo other --as x --yes", "--as takes one NAME, not 2"),
+        ("demo @demo --yes", "@demo and demo are both @demo here; import one of them"),
+        ("demo --as", "Option '--as' requires an argument"),
+        ("--yes", "Missing argument 'FILE | NAME...'"),
+    ],
+)
+def test_a_wrong_use_reads_nothing(
+    installation: MemoryInstallation,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    says: str,
+) -> None:
+    assert run(installation, *arguments.split()) == 2
+    assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ("counts.csv --as x", "--as and --at need --from, because a file has its own ids"),
+        ("counts.csv --at https://a.example", "--as and --at need --from"),
+        ("a.csv b.csv", "give one FILE, not 2; names need --from"),
+        ("--from seeyoufarm a", "'seeyoufarm' is not one of 'komarev'"),
+    ],
+)
+def test_options_of_names_are_refused_for_a_file(
+    installation: MemoryInstallation,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    says: str,
+) -> None:
+    assert execute(["import", *arguments.split()], invoke_on(installation)) == 2
+    assert says in capsys.readouterr().err

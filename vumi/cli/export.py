@@ -1,0 +1,65 @@
+"""The command `export`: everything as lines of JSON, or the counts as CSV."""
+
+from __future__ import annotations
+
+import sys
+from typing import IO
+
+import click
+
+from vumi.admin.installation import Installation
+from vumi.cli.options import examples, on_installation
+from vumi.exchange import files, formats
+from vumi.exchange.exporting import CountsExport, Export, csv_header, format_row
+
+REPORT_EVERY = 10_000
+"""The progress is printed after this many groups."""
+
+
+@click.command(
+    epilog=examples(
+        "vumi export vu-mi.jsonl.gz",
+        "vumi export --counts counts.csv",
+        "vumi export - --stack vu-mi-prod | gzip > vu-mi.jsonl.gz",
+    )
+)
+@click.argument("file")
+@click.option("--counts", is_flag=True, help="Export the counts alone, as CSV for any counter.")
+@on_installation
+def export(installation: Installation, file: str, *, counts: bool) -> None:
+    """Export everything as lines of JSON, to a new FILE or to - for standard output.
+
+    A FILE whose name ends in .gz is compressed. An export of one machine is of one moment. With
+    wallets, an export of a stack waits up to four minutes, so that their balances are of one moment
+    too.
+    """
+    with installation.open_source() as source, files.create(file) as opened:
+        if counts:
+            _export_counts(CountsExport(source), opened)
+        else:
+            _export_all(Export(source, installation.settings, installation.clock()), opened)
+
+
+def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
+    rows = 0
+    file.write(csv_header().encode())
+    for rows, (name, count) in enumerate(job.run(), 1):
+        file.write(format_row(name, count).encode())
+        _show_progress(rows)
+    click.echo(f"exported {rows:,} counts", err=True)
+
+
+def _export_all(job: Export, file: IO[bytes]) -> None:
+    writer = files.LineWriter(file)
+    for groups, _ in enumerate(job.run(writer), 1):
+        _show_progress(groups)
+    for kind, lines in sorted(writer.counts.items()):
+        if kind != formats.HEADER:
+            click.echo(f"exported {lines:,} of the type {kind}", err=True)
+    for reason in job.source.left_out():
+        click.echo(f"not exported: {reason}", err=True)
+
+
+def _show_progress(done: int) -> None:
+    if done % REPORT_EVERY == 0 and sys.stderr.isatty():
+        click.echo(f"{done:,} so far", err=True)
