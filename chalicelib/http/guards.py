@@ -112,7 +112,7 @@ def _is_ignored(name: str) -> bool:
 def _advise(name: str, options: Sequence[str]) -> str:
     """Return the option that a wrong name may stand for, or the advice to leave it out."""
     spelled = {option.lower(): option for option in options}
-    given = name[:LONGEST_OPTION].lower().replace("_", "").replace("-", "")
+    given = name[:LONGEST_OPTION].lower()
     near = difflib.get_close_matches(given, spelled, n=1)
     return f"did you mean {spelled[near[0]]}" if near else "leave it out"
 

@@ -567,6 +567,7 @@ def ask_on_every_path(aws: Aws) -> None:
     aws.sqs.delete_queue(QueueUrl=aws.urls[QUEUE])
     assert (aws.ask(id="a"), aws.ask(id="a"), aws.ask(id="new")) == ("33", "34", "0")
     assert (aws.ask(id="hot"), aws.ask(id="hot")) == ("1", "2")
+    assert aws.ask(method="POST", id="script") == "0"
 
 
 def own_on_every_path(aws: Aws) -> None:

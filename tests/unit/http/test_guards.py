@@ -168,7 +168,7 @@ def ask_with(raw_query: str, path: str = "/options") -> Response:
     ("name", "advice"),
     [
         ("colour", "did you mean color"),
-        ("Color", "did you mean color"),
+        ("LABEL", "did you mean label"),
         ("label_color", "did you mean labelColor"),
         ("label-colour", "did you mean labelColor"),
         ("amp;color", "did you mean color"),

@@ -23,7 +23,8 @@ from chalicelib.views.milestones import Milestone, Milestones, event_id
 from chalicelib.views.owners import changing, claiming, deleting, finding
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.errors import ReachedError
-from chalicelib.views.reached import MAX_MILESTONES
+from chalicelib.views.reached import MAX_MILESTONES, NOTHING
+from chalicelib.views.reaching import reach
 from chalicelib.views.summary import read
 from chalicelib.views.view import View
 from simulation.clocks import NOON
@@ -254,27 +255,27 @@ def reach_at_once(world: World, table: Table) -> None:
 REACHES = (reach_by_fold, reach_at_once)
 
 
-@pytest.mark.parametrize("reach", REACHES)
+@pytest.mark.parametrize("act", REACHES)
 def test_of_two_concurrent_writes_one_reaches_a_milestone(
-    world: World, reach: Callable[[World, Table], None]
+    world: World, act: Callable[[World, Table], None]
 ) -> None:
     world.set(3)
     world.take(3)
     raced = FaultyTable(world.table, before_write=once(world.fold))
-    reach(world, raced)
+    act(world, raced)
     assert (world.sent(), len(world.queued())) == ([3], 1)
 
 
-@pytest.mark.parametrize("reach", REACHES)
+@pytest.mark.parametrize("act", REACHES)
 def test_a_lost_answer_neither_loses_nor_repeats_an_event(
-    world: World, reach: Callable[[World, Table], None]
+    world: World, act: Callable[[World, Table], None]
 ) -> None:
     world.set(3)
     world.take(3)
     lossy = FaultyTable(world.table, after_write=raising(Unavailable("lost")))
     with pytest.raises(Unavailable):
-        reach(world, lossy)
-    reach(world, world.table)
+        act(world, lossy)
+    act(world, world.table)
     assert world.sent() == [3]
 
 
@@ -300,6 +301,8 @@ def test_without_webhooks_a_milestone_waits_for_the_next_count(world: World) -> 
     world.now += 1_800
     assert Folder(world.table, WINDOWS, world.clock).fold_all(BADGE) == 3
     assert (world.sent(), world.reached()) == ([], [])
+    summary = read(world.table, BADGE)
+    assert reach(world.table, summary, 0, world.now, world.webhooks) == NOTHING
     world.take(1)
     world.fold()
     assert world.sent() == [3]
