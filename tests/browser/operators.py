@@ -113,7 +113,7 @@ def filled(folder: Path, badges: int) -> None:
         place = keys.day("sparkling", f"{today - timedelta(back)}")
         table.put_all([{"PK": place.pk, "SK": place.sk, "views": 2, "h01": 2, "version": back}])
     table.put_all([summary("sparkling", 6, today, 2), *map(failed_event, range(25))])
-    rows = [(f"{today - timedelta(back)}", 1_500_000 - back * 10_000) for back in range(1, 30)]
+    rows = [(f"{today - timedelta(back)}", 1_000_000 - back * 10_000) for back in range(1, 30)]
     database.write(
         lambda connection: connection.executemany("INSERT INTO file_sizes VALUES (?, ?)", rows)
     )

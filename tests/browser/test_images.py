@@ -13,6 +13,8 @@ from chalicelib.badges.options import STYLES
 from tests.browser.visit import Visit
 from tests.end_to_end.server import Server
 
+SIZE = (640, 200)
+"""A small screen, because its pixels are compared and drawing each takes time."""
 POLICY = "content-security-policy"
 BESIDE_LOGO: Any = {"x": 24, "y": 0, "width": 200, "height": 40}
 BADGE = "views.svg?id=a&peek=1&logo=github&label=%E6%97%A5+views"
@@ -43,7 +45,7 @@ def without_policy(route: Route) -> None:
 def test_an_image_that_is_opened_as_a_page_draws_the_same_as_without_its_policy(
     browser: Browser, server: Server, image: str, scheme: Any
 ) -> None:
-    with Visit.of(browser, server, color_scheme=scheme) as visit:
+    with Visit.of(browser, server, color_scheme=scheme, size=SIZE) as visit:
         empty = visit.page.screenshot()
         drawn = open_directly(visit.page, visit.root, image)
         visit.page.route(f"**/api/v1/{image}", without_policy)
@@ -63,7 +65,7 @@ def test_a_logo_never_covers_the_texts(browser: Browser, server: Server, style: 
         name: f"views.svg?id=a&peek=1&style={style}&logo={own_logo(shape)}"
         for name, shape in shapes.items()
     }
-    with Visit.of(browser, server) as visit:
+    with Visit.of(browser, server, size=SIZE) as visit:
         plain = open_directly(visit.page, visit.root, badges["small"])
         rest = visit.page.screenshot(clip=BESIDE_LOGO)
         assert open_directly(visit.page, visit.root, badges["huge"]) != plain
@@ -78,7 +80,7 @@ def own_logo(shape: str) -> str:
 
 def test_a_script_in_an_image_does_not_run(browser: Browser, server: Server) -> None:
     """No image of vu-mi has one. The policy is the second wall."""
-    with Visit.of(browser, server) as visit:
+    with Visit.of(browser, server, size=SIZE) as visit:
 
         def with_script(route: Route) -> None:
             answer = route.fetch()
