@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from shutil import copytree
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.visit import Visit
 from tests.end_to_end.server import Server
+from tests.loopback import SilentHandler, serving
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "static-site"
@@ -26,10 +26,8 @@ IS_PRERENDERED = "Object.defineProperty(document, 'prerendering', {value: true})
 IS_SHOWN = "document.dispatchEvent(new Event('prerenderingchange'))"
 
 
-class Files(SimpleHTTPRequestHandler):
-    """The files of a folder, without a log."""
-
-    def log_message(self, *_: Any) -> None: ...
+class Files(SilentHandler, SimpleHTTPRequestHandler):
+    """The files of a folder."""
 
 
 @pytest.fixture
@@ -42,12 +40,8 @@ def site(server: Server, tmp_path: Path) -> Iterator[str]:
     own_id = f"{tmp_path.name}%2F"
     text = text.replace(COUNTER, site_of(server))
     page.write_text(text.replace("me.example%2F", own_id))
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Files, directory=tmp_path)) as files:
-        thread = Thread(target=files.serve_forever)
-        thread.start()
-        yield f"http://localhost:{files.server_port}/"
-        files.shutdown()
-        thread.join()
+    with serving(partial(Files, directory=tmp_path)) as port:
+        yield f"http://localhost:{port}/"
 
 
 def site_of(server: Server) -> str:

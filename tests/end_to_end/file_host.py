@@ -7,7 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from tests.loopback import SilentHandler, serving
 
 ID = "octocat/hello"
 
@@ -26,7 +27,7 @@ class Host:
 def hosting(tls: ssl.SSLContext | None = None) -> Iterator[Host]:
     """Run a host; files of `hang` get no answer while it runs, files of `moved` a redirect."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def do_GET(self) -> None:
             host.asked.append(self.path)
             if self.path.startswith("/hang/"):
@@ -38,24 +39,10 @@ def hosting(tls: ssl.SSLContext | None = None) -> Iterator[Host]:
             self.end_headers()
             self.wfile.write((text or "").encode())
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Files(ThreadingHTTPServer):
-        daemon_threads = True
-
-    with Files(("127.0.0.1", 0), Handler) as server:
-        if tls:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        host = Host(server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield host
-        finally:
-            host.hanging.set()
-            server.shutdown()
-            thread.join()
+    hanging = threading.Event()
+    with serving(Handler, tls, before_end=hanging.set) as port:
+        host = Host(port, hanging=hanging)
+        yield host
 
 
 def settings(host: Host, scheme: str = "http", **more: str) -> dict[str, str]:

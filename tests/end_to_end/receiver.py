@@ -7,10 +7,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from standardwebhooks.webhooks import Webhook
+
+from tests.loopback import SilentHandler, serving
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Receiver:
 def receiving() -> Iterator[Receiver]:
     """Run a receiver on its own port; a post to `/hang` gets no answer while it runs."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
@@ -65,20 +66,7 @@ def receiving() -> Iterator[Receiver]:
             self.send_response(receiver.statuses.get(self.path, 204))
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 1_024
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        receiver = Receiver(server.server_address[1])
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield receiver
-        finally:
-            receiver.hanging.set()
-            server.shutdown()
-            thread.join()
+    hanging = threading.Event()
+    with serving(Handler, before_end=hanging.set) as port:
+        receiver = Receiver(port, hanging=hanging)
+        yield receiver

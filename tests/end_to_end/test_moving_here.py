@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 from tests.end_to_end.server import PATIENCE_SECONDS, running, start
+from tests.loopback import SilentHandler, serving
 
 BADGE = (
     b'<svg xmlns="http://www.w3.org/2000/svg" width="137" height="20"><g>'
@@ -25,7 +24,7 @@ def komarev() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     """Run a copy of komarev; give its address, and each path it was asked for with the client."""
     asked: list[tuple[str, str | None]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(SilentHandler):
         def do_GET(self) -> None:
             asked.append((self.path, self.headers["User-Agent"]))
             self.send_response(200)
@@ -33,18 +32,8 @@ def komarev() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
             self.end_headers()
             self.wfile.write(BADGE)
 
-        def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  its name
-            del format, arguments
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Handler) as port:
+        yield f"http://127.0.0.1:{port}", asked
 
 
 def test_a_badge_keeps_its_count_and_its_url(tmp_path: Path) -> None:
