@@ -41,7 +41,7 @@ class Answering(BaseHTTPRequestHandler):
         self.send_header("Content-Length", "0")
         self.end_headers()
 
-    do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815  their names in http.server
+    do_POST = do_PATCH = do_DELETE = _answer
 
     def log_message(self, *_: object) -> None:
         """Print nothing."""
