@@ -42,6 +42,7 @@ PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
 
 OF_VIEWS = (
     "chalicelib.aws.stream_records",
+    "chalicelib.events.webhook_schedule",
     "chalicelib.storage.messages",
     "chalicelib.views.consumers",
     "chalicelib.views.folding",

@@ -123,8 +123,10 @@ class Span:
 
     def _first(self, last: datetime, since: date | None) -> datetime:
         """Return a time in the first bucket."""
-        if self.is_whole or self.first:
-            return datetime.combine(self.first or since or last.date(), time(tzinfo=UTC))
+        if self.is_whole:
+            return datetime.combine(min(since or last.date(), last.date()), time(tzinfo=UTC))
+        if self.first:
+            return datetime.combine(self.first, time(tzinfo=UTC))
         if self.by is By.HOUR and not self.last:
             return last - timedelta(hours=self.days * HOURS_OF_DAY - 1)
         return By.DAY.start(last) - timedelta(days=self.days - 1)

@@ -341,7 +341,11 @@ MILESTONE = record(
     "Milestone",
     {
         "count": MILESTONE_COUNT,
-        "url": string(maxLength=urls.MAX_URL_CHARACTERS, description="The URL that gets a POST."),
+        "url": string(
+            format="uri",
+            maxLength=urls.MAX_URL_CHARACTERS,
+            description="The URL that gets a POST, like the URL of an event.",
+        ),
     },
 )
 OWN_MILESTONE = record(

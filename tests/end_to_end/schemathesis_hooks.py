@@ -85,7 +85,9 @@ def before_call(_context: Any, case: Case, _kwargs: Any) -> None:
 def _make_acceptable(body: dict[str, Any]) -> None:
     if "at" in body:
         body["at"] = _past_time(body["at"])
-    for named in (body, body.get("target")):
+    milestones = body.get("milestones")
+    more = milestones if isinstance(milestones, list) else []
+    for named in (body, body.get("target"), *more):
         if isinstance(named, dict) and isinstance(named.get("url"), str) and ":" in named["url"]:
             named["url"] = NOBODY_LISTENS
     if IS_DIGEST.fullmatch(str(body.get("digest"))):
@@ -197,8 +199,6 @@ def _has_valid_dates(query: Mapping[str, Any]) -> bool:
     """Return whether the first day is not after the last one, and none is before 1970."""
     first, last = _read_date(query.get("from")), _read_date(query.get("to"))
     today = datetime.now(UTC).date()
-    if query.get("from") == "first" and last:
-        return last >= today
     end = min(last or today, today)
     return end >= EARLIEST and EARLIEST <= (first or end) <= end
 

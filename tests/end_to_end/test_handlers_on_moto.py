@@ -190,7 +190,7 @@ def test_peek_and_head_count_nothing(aws: Aws) -> None:
     ("query", "says"),
     [
         (None, "give an id: ?id=owner/name"),
-        ({"other": ["x"]}, "give an id: ?id=owner/name"),
+        ({"other": ["x"]}, "unknown option 'other': leave it out"),
         ({"id": [""]}, "the id is empty: give one like owner/name"),
         ({"id": ["a", "b"]}, "give one id, not 2"),
         ({"id": ["x" * 201]}, "the id has 201 characters: give at most 200"),

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -43,7 +43,10 @@ content-type cookie date dnt expect forwarded from if-match if-modified-since if
 proxy-authorization range referer sec-ch-ua sec-fetch-site te traceparent true-client-ip upgrade
 user-agent via x-forwarded-for x-forwarded-host x-real-ip x-request-id
 """
-OPTIONS = "label color labelColor style logo logoColor format base peek days by width height cursor"
+OPTIONS = """
+label color labelColor style logo logoColor format base peek show tz spark days from to by
+theme scale width height cursor
+"""
 
 
 @dataclass
@@ -92,7 +95,9 @@ def good_requests(mark: Markers) -> Iterator[tuple[str, bytes]]:
     yield "Host", request(VIEWS, f"Host: {mark('Host')}")
     yield "a header", request(VIEWS, f"{mark('a name')}: {mark('a value')}")
     yield "Basic", request(VIEWS, f"Authorization: Basic {mark('Basic')}")
-    yield "a query", request(f"{VIEWS}&{mark('an option')}={mark('its value')}")
+    for prefix in ("", "utm_"):  # one is refused, and one is ignored
+        name = prefix + mark("an option")
+        yield "a query", request(f"{VIEWS}&{name}={mark('its value')}")
     yield "a path", request(f"GET /{mark('a path')}")
     yield "a fragment", request(f"{VIEWS}#{mark('a fragment')}")
     yield "an absolute target", request(f"GET http://{mark('a host')}/?{mark('its query')}")
@@ -238,17 +243,20 @@ def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.
 
 def aws_requests(mark: Markers) -> Iterator[dict[str, Any]]:
     """Yield events of the API with a marker in each part but the id."""
-    for resource, method in (
+    routes = (
         ("/api/v1/views", "GET"),
+        ("/api/v1/views", "POST"),
         ("/api/v1/views.svg", "GET"),
         ("/api/v1/views/history", "GET"),
+        ("/s", "GET"),
         ("/api/v1/badges", "POST"),
         ("/api/v1/badges", "PATCH"),
         ("/api/v1/events", "POST"),
         ("/api/v1/wallets", "POST"),
         (f"/{mark('a path')}", "GET"),
-    ):
-        query = {mark("an option"): [mark("its value")], "color": [mark("color")], "id": ["kept"]}
+    )
+    for (resource, method), prefix in product(routes, ("", "utm_")):
+        query = {prefix + mark("an option"): [mark("its value")], "id": ["kept"]}
         event = events.http_event({}, method, resource)
         headers = {name: mark(name) for name in [*HEADERS.split(), "host", mark("a name")]}
         event["headers"] = headers

@@ -53,7 +53,7 @@ from vumi.installations import dead_letters
 STAGES = ["prod", "dev"]
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
 USER_ID = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
-MAX_BYTES = 900_000
+MAX_BYTES = 1_000_000
 """Lambda unpacks the package at a cold start; boto3 alone would be about 15 MB."""
 
 Resources: TypeAlias = dict[str, dict[str, Any]]
@@ -630,6 +630,8 @@ FOR_ALL = {
     "/api/v1/wallets/{wallet_id}/badge.svg",
     "/healthz",
     "/openapi.json",
+    "/s",
+    "/s.png",
 }
 """Routes that require no token, in addition to those of badges."""
 
