@@ -11,6 +11,7 @@ import os
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from chalicelib.units import Seconds
@@ -49,7 +50,7 @@ def make_and_keep(folder: Path, within: Path, keep: int, now: Seconds) -> KeptBa
     within = within.absolute()
     with reporting(f"the backup in {within} failed"):
         _check_folder(within)
-        made = make(folder, within / f"vu-mi-{datetime.fromtimestamp(now, UTC):{TIME}}")
+        made = make(folder, _find_name(within, now))
     with (
         reporting(f"{made.target} was made, but older backups could not be removed"),
         open_folder(within) as parent,
@@ -57,6 +58,13 @@ def make_and_keep(folder: Path, within: Path, keep: int, now: Seconds) -> KeptBa
         older = _names(parent)[:-keep]
         removed = [name for name in older if name != made.target.name and _remove(name, parent)]
     return KeptBackup(made, tuple(within / name for name in removed))
+
+
+def _find_name(within: Path, now: Seconds) -> Path:
+    """Return the name of the present second, or of the next one that has no backup."""
+    times = (datetime.fromtimestamp(now + later, UTC) for later in count())
+    names = (within / f"vu-mi-{at:{TIME}}" for at in times)
+    return next(name for name in names if not name.exists())
 
 
 def list_backups(within: Path) -> list[Path]:
