@@ -16,8 +16,11 @@ BUILT := build/$(STAGE)
 PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
 AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 
+# Tests start hundreds of programs, which would compile all of their modules at each start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help run wheel check test lint types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel check test lint layers bandit licences types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 help: ## list the targets
@@ -45,8 +48,15 @@ SHIPPED := app.py chalicelib vumi deploy
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target layers bandit licences
+
+layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
+
+bandit: $(VENV)/dev.stamp
 	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SHIPPED)
+
+licences: $(VENV)/dev.stamp
 	$(BIN)/pip-licenses >/dev/null
 
 types: $(VENV)/dev.stamp
@@ -71,8 +81,8 @@ SIMPLE_ICONS := build/simple-icons
 logos: $(VENV)/dev.stamp $(SIMPLE_ICONS)/installed.stamp ## write the logos of badges from simple-icons; it needs npm
 	$(BIN)/python -m tests.logos $(SIMPLE_ICONS)
 
-unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/python3.13]
-	$(PYTEST) tests/unit
+unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/python3.13 OF=tests/unit/vumi]
+	$(PYTEST) $(or $(OF),tests/unit)
 
 format: $(VENV)/dev.stamp ## format the code and fix its style
 	$(BIN)/ruff check --fix .

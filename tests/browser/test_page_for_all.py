@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visit import Visit
+from tests.browser.visit import DESKTOP, Visit
 from tests.end_to_end.server import Server
 
 NARROW = (360, 740)
@@ -29,24 +29,15 @@ SETTLED = """
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(
-    browser: Browser, server: Server, scheme: Any, state: str
+@pytest.mark.parametrize(("scheme", "size"), [("light", NARROW), ("dark", DESKTOP)])
+def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
+    browser: Browser, server: Server, scheme: Any, size: tuple[int, int], state: str
 ) -> None:
-    with Visit.of(browser, server, color_scheme=scheme) as visit:
-        settle(visit.open(STATES[state]).page)
-        assert visit.find_barriers() == []
-        assert visit.complaints == []
-
-
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("size", [NARROW, (1200, 800)])
-def test_nothing_is_wider_than_the_screen(
-    browser: Browser, server: Server, size: tuple[int, int], state: str
-) -> None:
-    with Visit.of(browser, server, size=size) as visit:
+    with Visit.of(browser, server, color_scheme=scheme, size=size) as visit:
         settle(visit.open(STATES[state]).page)
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
+        assert visit.find_barriers() == []
+        assert visit.complaints == []
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
@@ -112,7 +103,7 @@ def test_the_focused_control_is_outlined(visit: Visit) -> None:
     assert visit.page.evaluate(outline.replace("{}", ".parentElement")) == "solid3px"
 
 
-@pytest.mark.parametrize("size", [NARROW, (1200, 800)])
+@pytest.mark.parametrize("size", [NARROW, DESKTOP])
 def test_nothing_moves_when_the_pictures_load(
     browser: Browser, server: Server, size: tuple[int, int]
 ) -> None:
