@@ -23,7 +23,7 @@ from simulation.report import Report, judged
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
-ROUNDS = 4
+ROUNDS = 2
 HITS_A_ROUND = 1_000
 IDS = 100
 DAYS = 400

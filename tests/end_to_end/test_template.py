@@ -24,10 +24,7 @@ from zipfile import ZipFile
 
 import pytest
 import yaml
-from cfnlint.api import lint_file  # type: ignore[import-untyped]
 from packaging.utils import canonicalize_name
-from samtranslator.parser.parser import Parser  # type: ignore[import-untyped]
-from samtranslator.translator.translator import Translator  # type: ignore[import-untyped]
 
 from chalicelib import telemetry
 from chalicelib.api import TABLE
@@ -36,6 +33,7 @@ from chalicelib.aws.authorizer import CACHED_SECONDS
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
+from chalicelib.lazy import lazy
 from chalicelib.settings import Feature, Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.views.count_at_once import AT_ONCE
@@ -49,6 +47,12 @@ from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
 from vumi.installations import dead_letters
+
+cfnlint = lazy("cfnlint.api")
+sam_parser, sam_translator = (
+    lazy(f"samtranslator.{name}") for name in ("parser.parser", "translator.translator")
+)
+"""They take seconds to import, and each process of the tests imports all modules of tests."""
 
 STAGES = ["prod", "dev"]
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
@@ -82,7 +86,7 @@ def templates(packages: dict[str, Path]) -> dict[str, dict[str, Any]]:
             if resource["Type"] == "AWS::Serverless::Function":
                 assert resource["Properties"]["CodeUri"] == "./deployment.zip"
                 resource["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
-        templates[stage] = Translator({}, Parser()).translate(given, {})
+        templates[stage] = sam_translator.Translator({}, sam_parser.Parser()).translate(given, {})
     return templates
 
 
@@ -252,14 +256,14 @@ def test_the_zip_has_no_machine_code_and_bytecode_of_lambda_alone(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_template_has_no_findings(packages: dict[str, Path], stage: str) -> None:
-    assert lint_file(packages[stage] / "sam.yaml") == []
+    assert cfnlint.lint_file(packages[stage] / "sam.yaml") == []
 
 
 def test_the_template_of_the_table_and_the_queues_alone_has_no_findings(tmp_path: Path) -> None:
     assert deploying.main(["resources", "--stage", "prod", "--out", str(tmp_path)]) == 0
     written = tmp_path / "resources.yaml"
     assert yaml.safe_load(written.read_text()) == template.extract_standalone(template.load())
-    assert lint_file(written) == []
+    assert cfnlint.lint_file(written) == []
 
 
 # ---- the functions
