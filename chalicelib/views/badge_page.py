@@ -21,6 +21,7 @@ FILE = Path(__file__).with_name("badge_page.html")
 PERIODS = (Show.TODAY, Show.WEEK, Show.MONTH, Show.YEAR)
 SPANS = (7, 30, 90, 365)
 """The days of a chart that the page links to."""
+SUMMARY = "{today} today, {week} this week, {month} this month, {year} this year."
 FROZEN = '<p class="soft note">This badge is frozen: it takes no views.</p>'
 
 
@@ -55,19 +56,20 @@ class BadgePage:
             for route in ("api/v1/views.svg", "api/v1/views/history.svg", "s")
         )
         url = self.root + page
+        periods = {name: f"{views:,}" for name, views in self._periods().items()}
         return {
             "id": self.badge_id,
             "encoded_id": encoded_id,
             "url": url,
             "title": f"{self.badge_id}: {self.count:,} {self._views}",
-            "summary": self._summarize(),
+            "summary": SUMMARY.format(**periods),
             "picture": f"{self.root}s.png?id={encoded_id}",
             "picture_width": str(preview.WIDTH),
             "picture_height": str(preview.HEIGHT),
             "count": f"{self.count:,}",
             "views": self._views,
             "since": f" since {self.history.since}" if self.history.since else "",
-            **{name: f"{views:,}" for name, views in self._periods().items()},
+            **periods,
             "badge": badge,
             "chart": f"{chart}&days={self.days}",
             "described": self._describe_chart(),
@@ -88,13 +90,6 @@ class BadgePage:
             name: sum(day.views for day in days if day.start >= start)
             for name, start in starts.items()
         }
-
-    def _summarize(self) -> str:
-        periods = self._periods()
-        return (
-            f"{periods['today']:,} today, {periods['week']:,} this week,"
-            f" {periods['month']:,} this month, {periods['year']:,} this year."
-        )
 
     def _describe_chart(self) -> str:
         days = self.history.buckets[-self.days :]
