@@ -41,7 +41,7 @@ def test_the_preview_shows_the_count_and_counts_no_view(visit: Visit, server: Se
     server.wait_for(ODD_ID, 3)
     asked = queries(visit)
     visit.open()
-    visit.field("Your repository, or any name").press_sequentially(ODD_ID)
+    visit.field("Your repository, or any name").fill(ODD_ID)
     visit.shows_badge("views: 3")
     expect(visit.page.locator("#said")).to_have_text(f"Now at 3. {LOOKING}")
     visit.choose("Chart")
