@@ -53,7 +53,7 @@ from simulation.environment import ENVIRONMENT
 from simulation.report import END, put_into
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = ROOT / "docs" / "COST.md"
+PAGE = ROOT / "docs" / "cost.md"
 DECISION = ROOT / "docs" / "decisions" / "http-api.md"
 NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
 PARTITION = f"USER#{BADGE_ID}"
@@ -97,7 +97,7 @@ def operations_of(run: Invocation) -> list[tuple[str, float]]:
 
 
 def test_the_page_equals_the_output_of_the_program() -> None:
-    """`python -m bench.cost docs/COST.md` updates the page."""
+    """`python -m bench.cost docs/cost.md` updates the page."""
     program = [sys.executable, "-m", "bench.cost"]
     finished = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  our own
     _, printed = PAGE.read_text().split(BEGIN)

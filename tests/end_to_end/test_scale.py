@@ -45,7 +45,7 @@ from simulation.logs import logging_put_back
 from simulation.report import END
 
 ROOT = Path(__file__).parent.parent.parent
-PAGE = ROOT / "docs" / "SCALE.md"
+PAGE = ROOT / "docs" / "scale.md"
 NUMBER = re.compile(r"\d[\d,]*\d(?:\.\d+)?|\d+\.\d+")
 PARTITION = keys.partition(BADGE_ID)
 SECONDS_UNTIL_FOLD = WINDOWS.window + WINDOWS.grace
@@ -101,7 +101,7 @@ def reads(run: Requests) -> float:
 
 
 def test_the_page_has_the_tables_that_the_program_makes(model: Model) -> None:
-    """`python -m bench.scale docs/SCALE.md` updates the page."""
+    """`python -m bench.scale docs/scale.md` updates the page."""
     _, printed = PAGE.read_text().split(BEGIN)
     assert scale.tables(model) == printed.split(END)[0]
 
@@ -109,7 +109,7 @@ def test_the_page_has_the_tables_that_the_program_makes(model: Model) -> None:
 def test_the_program_writes_its_tables_into_the_files_that_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "SCALE.md"
+    page = tmp_path / "scale.md"
     page.write_text(f"before\n{BEGIN}old\n{END}after\n")
     assert scale.write("new\n", [str(page)]) == 0
     assert page.read_text() == f"before\n{BEGIN}new\n{END}after\n"
@@ -175,7 +175,7 @@ def test_a_batch_of_a_hot_badge_costs_what_the_model_says(
 
 
 def test_a_get_reads_as_much_as_the_model_says(model: Model) -> None:
-    """This uses the metered simulator. docs/COST.md has the cost of 7,999 live views."""
+    """This uses the metered simulator. docs/cost.md has the cost of 7,999 live views."""
     with badge_of(Design.vu_mi, model.deployed) as badge:
         badge.take(views=1, seconds=60)
         for live in (0, 10, 53, 54, 55, 100, 150, 500, 1_157):
@@ -275,7 +275,7 @@ def test_all_shares_are_one_and_groups_are_close_to_each_badge_by_itself() -> No
 
 
 def test_a_view_a_day_shares_nothing_and_many_fill_their_batches(model: Model) -> None:
-    """A view, its marker, the count and the day are 4 units, as in docs/COST.md.
+    """A view, its marker, the count and the day are 4 units, as in docs/cost.md.
 
     Views come at random, so with one view a day, more than a third share a day; with one in 100
     days, few do.

@@ -1083,14 +1083,14 @@ def test_five_minutes_without_a_sweep_raise_an_alarm(prod: Resources) -> None:
 
 
 def test_the_operators_guide_describes_every_parameter(packages: dict[str, Path]) -> None:
-    guide = (template.ROOT / "docs" / "OPERATIONS.md").read_text()
+    guide = (template.ROOT / "docs" / "operations.md").read_text()
     rows = [line for line in guide.splitlines() if line.startswith("| `")]
     told = {name for line in rows for name in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert set(read(packages["prod"])["Parameters"]) <= told
 
 
 def test_the_operators_guide_has_every_alarm(prod: Resources) -> None:
-    guide = (template.ROOT / "docs" / "OPERATIONS.md").read_text()
+    guide = (template.ROOT / "docs" / "operations.md").read_text()
     assert set(alarms(prod)) == set(re.findall(r"`(\w+Alarm)`", guide))
 
 

@@ -30,4 +30,4 @@ def test_a_change_of_a_test_its_fixtures_or_data_affects_it(changed: str, test: 
 
 
 def test_a_document_affects_no_test() -> None:
-    assert names("docs/COST.md") == set()
+    assert names("docs/cost.md") == set()

@@ -39,8 +39,8 @@ def test_each_test_that_a_document_names_exists(document: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "heading", "column"),
     [
-        ("ARCHITECTURE.md", "### Requests through API Gateway", 3),
-        ("OPERATIONS.md", BEHAVIOURS, 2),
+        ("architecture.md", "### Requests through API Gateway", 3),
+        ("operations.md", BEHAVIOURS, 2),
     ],
 )
 def test_each_behaviour_of_aws_names_a_test_or_says_that_there_is_none(

@@ -92,7 +92,7 @@ def decode(pk: str, sk: str, attributes: str) -> Item:
 
 
 def kind_of(item: Item) -> str:
-    """Return the kind of an item, as ARCHITECTURE names it. Raises `WrongItemError`."""
+    """Return the kind of an item, as docs/architecture.md names it. Raises `WrongItemError`."""
     pk, sk = text(item, "PK"), text(item, "SK")
     for partition, sort, kind, check in KINDS:
         if pk.startswith(partition) and (sk == sort or (sort[-1] == "#" and sk.startswith(sort))):
