@@ -290,7 +290,8 @@ def _answer(call: Call, name: str) -> tuple[int, str, Json | None, bool]:
     """Return the status, the type, the JSON, and whether an answer has this name."""
     found = (0, "", None, False)
     for status, response, _ in call.responses(errors=False):
-        kind, content = next(iter(response.get("content", {}).items()), ("", {}))
+        contents: dict[str, Json] = response.get("content", {})
+        kind, content = next(iter(contents.items()), ("", {}))
         answers = {one: part["value"] for one, part in content.get("examples", {}).items()}
         if name in answers:
             return status, kind, answers[name], True

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 Json: TypeAlias = dict[str, Any]
 LONGEST_PATTERN = 40
 """Longer patterns are only in the OpenAPI description."""
+ANY = "any JSON"
 FORMATS = {
     "date": "day (`2026-11-21`)",
     "date-time": "time (`2026-11-21T10:00:00.000Z`)",
@@ -73,9 +74,9 @@ class Words:
         choices = schema.get("oneOf") or schema.get("anyOf")
         if choices and "properties" not in schema:
             return " or ".join(dict.fromkeys(self.values(choice) for choice in choices))
-        kinds = schema.get("type", "any JSON")
+        kinds = schema.get("type", ANY)
         kinds = kinds if isinstance(kinds, list) else [kinds]
-        return " or ".join(KINDS.get(kind, lambda _: "any JSON")(schema) for kind in kinds)
+        return " or ".join(KINDS[kind](schema) for kind in kinds)
 
 
 def _literal(value: Any) -> str:
@@ -106,6 +107,7 @@ def _text_parts(schema: Json) -> Iterator[str]:
 
 
 KINDS: Mapping[str, Callable[[Json], str]] = {
+    ANY: lambda _: ANY,
     "null": lambda _: "`null`",
     "boolean": lambda _: "`true`, `false`",
     "integer": lambda schema: _number(schema, "whole number"),

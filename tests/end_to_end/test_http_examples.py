@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,14 +17,19 @@ from openapi_schema_validator import OAS31Validator
 
 from chalicelib import description
 from chalicelib.api import TABLE
+from chalicelib.http import tokens
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
-from tests.end_to_end.server import Server, create_token, running
+from simulation.tokens import store_token
+from tests.end_to_end.server import Server, running
 from tests.http_reference import HOST, PAGE, Call, calls
+from vumi.storage.database import FILE, Database
+from vumi.storage.table import SqliteTable
 
 EXAMPLE = re.compile(
     r"```sh\n(?P<curl>curl .*)\n```\n\n"
     r"The answer is (?P<status>\d+)(?: and `(?P<kind>.*)`)?[.:]\n(?:\n```json\n(?P<json>[^`]*)```)?"
 )
+TOKEN, USERS_TOKEN = tokens.new_token(), tokens.new_token()
 DOCUMENT = description.document(TABLE.routes)
 CALLS = calls(DOCUMENT)
 FIRST = ("claimBadge", "openWallet", "depositMoney", "transferMoney", "changeWallet", "makeEvent")
@@ -106,32 +112,28 @@ def keys(part: Any) -> Any:
 @pytest.fixture
 def reader(tmp_path: Path) -> Iterator[Reader]:
     """Return a reader who may send webhooks to this machine alone, where nothing receives them."""
-    with running(tmp_path, WEBHOOK_ALLOW="127.0.0.0/8") as server:
-        tokens = {name: create_token(tmp_path, name, user) for name, user in OF_USERS.items()}
-        reader = Reader(server, {"Bearer TOKEN": f"Bearer {tokens['operator']}"})
+    settings = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN), "WEBHOOK_ALLOW": "127.0.0.0/8"}
+    with running(tmp_path, **settings) as server:
+        with closing(Database(tmp_path / FILE)) as database:
+            store_token(SqliteTable(database), USERS_TOKEN, A_USER)
+        reader = Reader(server, {"Bearer TOKEN": f"Bearer {TOKEN}"})
         reader.own["https://example.com/hook"] = "https://127.0.0.1:1/hook"
         tomorrow = datetime.now(UTC) + timedelta(days=1)
         reader.own["2026-12-24T18:00:00Z"] = tomorrow.isoformat()
         body = json.dumps({"user_id": "8a3d4c1e-0f52-4f0e-9d0b-1c7e5a2b9f60"})
-        headers = {"Authorization": f"Bearer {tokens['operator']}"}
+        headers = {"Authorization": f"Bearer {TOKEN}"}
         _, _, wallet = server.request("/api/v1/wallets", "POST", body, headers)
         reader.own[ANOTHER] = json.loads(wallet)["id"]
-        reader.own["users token"] = tokens["user"]
         yield reader
-
-
-OF_USERS = {"operator": "", "user": A_USER}
 
 
 def test_each_example_has_the_answer_of_a_real_server(reader: Reader) -> None:
     examples = sorted(read_examples(), key=in_order)
     assert {one.name for one in examples} == {one.operation["operationId"] for one in CALLS}
     for example in examples:
-        operator = reader.own["Bearer TOKEN"]
-        if example.name == "getMyWallet":
-            reader.own["Bearer TOKEN"] = f"Bearer {reader.own['users token']}"
+        token = USERS_TOKEN if example.name == "getMyWallet" else TOKEN
+        reader.own["Bearer TOKEN"] = f"Bearer {token}"
         status, kind, answer = reader.send(example)
-        reader.own["Bearer TOKEN"] = operator
         assert (example.curl, status, kind) == (example.curl, example.status, example.kind), answer
         if example.answer is not None:
             check(answer, example)
