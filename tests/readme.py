@@ -1,4 +1,4 @@
-"""The parts of README.md that tests check: its commands, its transcripts, its lines and its texts.
+"""The parts of README.md and its like that tests check: commands, transcripts, lines and texts.
 
 Each command is of one kind, and each kind has a test. A fence of another language, a command of no
 kind and a figure that is in no document fail `tests/unit/test_readme.py`.
@@ -48,16 +48,17 @@ def headings() -> list[str]:
     return [text.content for before, text in pairs if before.type == "heading_open"]
 
 
-def fences() -> list[Token]:
+def fences(text: str = TEXT) -> list[Token]:
     """Return the blocks of code, also those that are indented."""
-    return [token for token in _tokens() if token.type in {"fence", "code_block"}]
+    return [token for token in _tokens(text) if token.type in {"fence", "code_block"}]
 
 
-def transcripts() -> Iterator[tuple[Command, list[str]]]:
+def transcripts(text: str = TEXT) -> Iterator[tuple[Command, list[str]]]:
     """Yield each command of the consoles with the lines that it prints."""
-    for fence in fences():
+    for fence in fences(text):
         if fence.info == "console":
-            for part in re.split(r"^\$ ", fence.content, flags=re.MULTILINE)[1:]:
+            content = fence.content.replace("\\\n", "")
+            for part in re.split(r"^\$ ", content, flags=re.MULTILINE)[1:]:
                 line, *output = part.splitlines()
                 yield parse(line), output
 
@@ -83,14 +84,10 @@ def parse(line: str) -> Command:
     return Command(variables, parts[program], parts[program + 1 :])
 
 
-def markdown_lines() -> list[str]:
+def markdown_lines(text: str = TEXT) -> list[str]:
     """Return the lines that a user copies into a document."""
-    return [
-        line
-        for fence in fences()
-        if fence.info == "markdown"
-        for line in fence.content.splitlines()
-    ]
+    blocks = [fence.content for fence in fences(text) if fence.info == "markdown"]
+    return [line for block in blocks for line in block.splitlines()]
 
 
 def continues_at() -> int:
@@ -130,5 +127,5 @@ def _inline_code() -> list[str]:
     return [child.content for child in children if child.type == "code_inline"]
 
 
-def _tokens() -> list[Token]:
-    return MarkdownIt("commonmark").enable("table").parse(TEXT)
+def _tokens(text: str = TEXT) -> list[Token]:
+    return MarkdownIt("commonmark").enable("table").parse(text)

@@ -25,24 +25,14 @@ import pytest
 from simulation.environment import ROOT, free_port
 from simulation.server_process import NotStartedError, killed
 from tests import readme
+from tests.end_to_end.documented_calls import DEFAULT, curl, to_pattern
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from tests.readme import Command
 
-ANY = "…"
-"""The part of a transcript that differs each time."""
 EXAMPLE, SHIELDS = "views.example.com", "img.shields.io"
 SHOWN = re.compile(r"views: [\d,]+( today · [\d,]+)?|[\d,]+ views? in \d+ days")
 """The title of a badge or of a chart that is no error."""
 TRANSCRIPTS = list(readme.transcripts())
-
-
-def own(text: str, port: int) -> str:
-    """Return a text with the port of a server in place of the default one."""
-    return text.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
-
-
-def pattern(line: str) -> str:
-    return ".+".join(map(re.escape, line.split(ANY)))
 
 
 @contextmanager
@@ -76,18 +66,6 @@ def made(command: Command, folder: Path, port: int) -> Iterator[list[str]]:
             kill()
 
 
-def curl(command: Command, port: int) -> str:
-    arguments = [own(argument, port) for argument in command.arguments]
-    finished = subprocess.run(  # noqa: S603  our own words
-        ["curl", "--silent", "--show-error", "--noproxy", "*", *arguments],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_SECONDS,
-    )
-    return finished.stdout
-
-
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
 def test_the_transcripts_are_what_a_terminal_shows_and_a_killed_server_continues(
     tmp_path: Path,
@@ -97,8 +75,8 @@ def test_the_transcripts_are_what_a_terminal_shows_and_a_killed_server_continues
     port = free_port()
     with made(run, tmp_path, port) as printed:
         for line, expected in zip(printed, greeting, strict=True):
-            assert re.fullmatch(pattern(own(expected, port)), line)
-        answers = [curl(call, port) for call, _ in calls]
+            assert re.fullmatch(to_pattern(expected.replace(DEFAULT, f"127.0.0.1:{port}")), line)
+        answers = [curl(call, {DEFAULT: f"127.0.0.1:{port}"}) for call, _ in calls]
     assert [answer.splitlines() for answer in answers] == [output for _, output in calls]
     with running(tmp_path) as server:
         [badge_id] = {parse_qs(urlsplit(call.arguments[0]).query)["id"][0] for call, _ in calls}
