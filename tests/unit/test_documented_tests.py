@@ -39,7 +39,7 @@ def test_each_test_that_a_document_names_exists(document: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "heading", "column"),
     [
-        ("architecture.md", "### Requests through API Gateway", 3),
+        ("stack.md", "## Requests through API Gateway", 3),
         ("operations.md", BEHAVIOURS, 2),
     ],
 )
