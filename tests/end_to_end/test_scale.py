@@ -139,7 +139,8 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
         f"fit into the stack as it is deployed. They cost ${dollars[SIZES[1]]} a month.",
         f"and a warm table. They cost ${dollars[SIZES[2]]}.",
         f"one of Lambda. They cost ${dollars[SIZES[3]]}.",
-        f"carries {alone['the lowest of these'][1]} views a second, {alone['views a day'][1]} a day",
+        f"carries {alone['the lowest of these'][1]} views a second,",
+        f"views a second, {alone['views a day'][1]} a day",
         f"Among a billion views of other badges it carries {among}.",
         f"**One wallet** carries about {min(wallet, key=int)} postings a second",
     ):
