@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import random
+import re
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,9 +23,11 @@ from shop import Shop
 from wallets import LONGEST_WAIT_SECONDS, NoAnswerError, Wallets, WrongRequestError
 
 from chalicelib.http import tokens
+from simulation.environment import ROOT
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
 from tests.loopback import SilentHandler, serving
 
+EXAMPLE = ROOT / "examples" / "shop"
 TOKEN = tokens.new_token()
 SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN)}
 FAULTS = ("cut before", "cut after", "503", "429", "502 after")
@@ -213,3 +219,22 @@ def test_the_waits_grow_by_chance_and_are_as_long_as_the_server_asks(
     longest = [min(0.2 * 2**attempt, LONGEST_WAIT_SECONDS) for attempt in range(11)]
     assert longest[-1] == LONGEST_WAIT_SECONDS
     assert trade.waits == [least + limit * chance.random() for limit in longest]
+
+
+def test_the_program_prints_what_its_readme_shows(server: Server, tmp_path: Path) -> None:
+    own = {"VUMI_URL": server.url.rstrip("/"), "VUMI_TOKEN": TOKEN}
+    ended = subprocess.run(  # noqa: S603  a program of this project
+        [sys.executable, str(EXAMPLE / "shop.py")],
+        cwd=tmp_path,
+        env=os.environ | own,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    [shown] = re.findall(
+        r"python shop\.py\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.DOTALL
+    )
+    assert re.sub(r"order [0-9a-f-]{36}", "order", ended.stdout) == re.sub(
+        r"order \w+…", "order", shown
+    )

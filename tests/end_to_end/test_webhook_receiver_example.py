@@ -132,8 +132,11 @@ def test_a_repetition_is_acknowledged_and_not_handled_again(receiver: Receiver) 
 
 
 def test_both_secrets_are_valid_while_they_are_changed(receiver: Receiver) -> None:
+    """Or the sender signs with two, of which the receiver knows one."""
     assert receiver.sign("by-the-old-one", OLD) == STORED
-    assert receiver.line() == 'by-the-old-one: {"n": 1}'
+    two = Signer([new_secret(), NEW]).headers("by-two", int(time.time()), BODY)
+    assert receiver.post(two) == STORED
+    assert [receiver.line(), receiver.line()] == ['by-the-old-one: {"n": 1}', 'by-two: {"n": 1}']
 
 
 def test_what_is_forged_old_or_malformed_is_refused_and_not_handled(receiver: Receiver) -> None:
