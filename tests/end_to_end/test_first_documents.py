@@ -7,10 +7,10 @@ import re
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
+from chalicelib.http import tokens
 from simulation.environment import ROOT
 from tests import readme
 from tests.end_to_end.documented_calls import DEFAULT, curl, replaced, to_pattern
@@ -19,30 +19,26 @@ from tests.readme import COMMENT, Command
 
 DOCUMENTS = ("quickstart.md", "events.md", "wallets.md")
 WALLET = "01M7Z…"
+TOKEN = tokens.new_token()
 
 pytestmark = pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data")
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Server]:
-    with running(folder, WEBHOOK_ALLOW="127.0.0.0/8") as server:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    settings = {"WEBHOOK_ALLOW": "127.0.0.0/8", "API_TOKEN_DIGESTS": tokens.digest(TOKEN)}
+    with running(tmp_path_factory.mktemp("data"), **settings) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def known(server: Server, folder: Path) -> dict[str, str]:
+def known(server: Server) -> dict[str, str]:
     """Return the values of this test by those of the documents."""
-    token = (folder / "first-token").read_text().strip()
     user = json.dumps({"user_id": "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d12"})
-    bearer = {"Authorization": f"Bearer {token}"}
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
     return {
         DEFAULT: f"{server.host}:{server.port}",
-        "TOKEN": token,
+        "TOKEN": TOKEN,
         "2026-12-24T18:00:00": f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%S}",
         "https://example.com/hook": "http://127.0.0.1:9/hook",
         "01M80…": json.loads(server.request("/api/v1/wallets", "POST", user, bearer)[2])["id"],

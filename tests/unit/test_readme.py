@@ -115,7 +115,7 @@ def rows() -> Iterator[str]:
         "$ per million views on AWS, 1,000 a day",
         cell("cost.md", ALTERNATIVES, A_MILLION, 1),
         cell("cost.md", ALTERNATIVES, A_MILLION, 2),
-        "the original design",
+        "the original design behind a REST API",
     )
     yield compared(
         "$ of DynamoDB per million views of a busy badge",
