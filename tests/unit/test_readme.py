@@ -34,7 +34,7 @@ HEADINGS = [
     "A badge in 60 seconds",
     "Put it into your README",
     "Run it for real",
-    "Guarantees, and what is not one",
+    "Guarantees and limits",
     "Measured beside others",
     "Where to go on",
 ]
@@ -232,3 +232,14 @@ def test_a_transcript_of_json_is_valid() -> None:
         json.loads(line) for _, output in readme.transcripts() for line in output if line[0] == "{"
     ]
     assert [answer["message"] for answer in answers] == ["0", "1"]
+
+
+# ---- the benchmarks
+
+
+def test_the_answers_of_the_benchmarks_are_those_of_their_tables() -> None:
+    head, *sections = (DOCS / "benchmarks.md").read_text(encoding="utf-8").split("\n## ")
+    figures = re.findall(r"\d[\d,.]*\d", head.partition("`make bench`")[0])
+    tables = [line for part in sections for line in part.splitlines() if line.startswith("|")]
+    assert len(figures) > 5
+    assert set(figures) <= set(re.findall(r"\d[\d,.]*\d", "\n".join(tables)))
