@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 BEHAVIOURS = "## What was tried"
 
 
+@cache
 def known() -> set[str]:
     """Return the names of all files of tests, and of the tests in them."""
     files = list((ROOT / "tests").rglob("test_*.py"))
@@ -39,7 +41,7 @@ def test_each_test_that_a_document_names_exists(document: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "heading", "column"),
     [
-        ("architecture.md", "### Requests through API Gateway", 3),
+        ("stack.md", "## Requests through API Gateway", 3),
         ("operations.md", BEHAVIOURS, 2),
     ],
 )
