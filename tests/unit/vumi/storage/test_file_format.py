@@ -244,5 +244,5 @@ def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 def test_no_migration_ends_its_own_transaction() -> None:
     """`PRAGMA` and `VACUUM` don't work in a transaction, or change more than the file."""
     for name, script in FORMAT.migrations:
-        words = re.findall(r"\b(BEGIN|COMMIT|END|ROLLBACK|PRAGMA|VACUUM)\b", script.upper())
+        words = re.findall(r"(?m)^(BEGIN|COMMIT|END|ROLLBACK|PRAGMA|VACUUM)\b", script.upper())
         assert words == [], name
