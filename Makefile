@@ -20,7 +20,7 @@ AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run wheel check test lint layers bandit licences types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel release check test lint layers bandit licences types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 help: ## list the targets
@@ -34,6 +34,10 @@ wheel: $(VENV)/wheels.stamp ## build the wheel in build/wheel, which pip and pip
 	@rm -rf build/wheel
 	@$(call PIP,$(VENV)) wheel --quiet --no-index --find-links $(VENV)/wheels --no-deps --wheel-dir build/wheel .
 	@ls build/wheel/*.whl
+
+# Everything is made from the commit, without an index: Chalice packages with the tools of developers.
+release: $(VENV)/dev.stamp $(VENV)/wheels.stamp ## make and check the files of a release in build/release
+	$(BIN)/python -m deploy.release --out build/release --wheels $(VENV)/wheels
 
 check: lint types ## check style, layers and types, and run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
