@@ -36,14 +36,14 @@ class Tools:
     environment: Mapping[str, str]
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
     """Make the files of a release, and return the exit status."""
     parser = argparse.ArgumentParser("python -m deploy.release", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="the output folder")
     parser.add_argument("--wheels", type=Path, required=True, help="the wheels of the locks")
     given = parser.parse_args(arguments)
     try:
-        release(template.ROOT, given.out, given.wheels.absolute())
+        release(root, given.out, given.wheels.absolute())
     except (ChangelogError, ReleaseError, WrongPythonError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -63,7 +63,7 @@ def release(root: Path, out: Path, wheels: Path) -> None:
         )
     with TemporaryDirectory(prefix="vu-mi-release-") as folder:
         work = Path(folder)
-        tools = _prepare_tools(root, work / "tools", wheels)
+        tools = prepare_tools(root, work / "tools", wheels)
         made = [_build(root, work / name, umask, notes, tools) for name, umask in BUILDS]
         release_checks.compare(*made)
         release_checks.check(made[0], VERSION, python, tools.environment)
@@ -85,7 +85,8 @@ def _git(root: Path, *command: str | Path) -> str:
     return run(["git", "-C", root, *command], root, os.environ)
 
 
-def _prepare_tools(root: Path, folder: Path, wheels: Path) -> Tools:
+def prepare_tools(root: Path, folder: Path, wheels: Path) -> Tools:
+    """Install hatchling where nothing else is; every pip gets the wheels of a folder alone."""
     environment = {
         **os.environ,
         "PIP_CONFIG_FILE": os.devnull,
@@ -104,21 +105,26 @@ def _prepare_tools(root: Path, folder: Path, wheels: Path) -> Tools:
 
 def _build(root: Path, folder: Path, umask: int, notes: str, tools: Tools) -> Path:
     """Make all files of a release in a new folder, from a clone of the commit."""
-    sources, out, package = folder / "sources", folder / "out", folder / "package"
-    out.mkdir(parents=True)
-
-    def step(*command: str | Path) -> None:
-        run(command, sources, tools.environment, umask)
-
-    run(["git", "clone", "--quiet", root, sources], root, tools.environment, umask)
-    step(tools.hatchling, "-c", BUILD_SDIST, out)
-    [sdist] = out.iterdir()
-    step(sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", out, sdist)
-    step(sys.executable, "-m", "deploy", "package", "--stage", "prod", "--out", package)
+    sources, out = build_distributions(root, folder, umask, tools)
+    package = folder / "package"
+    command = [sys.executable, "-m", "deploy", "package", "--stage", "prod", "--out", package]
+    run(command, sources, tools.environment, umask)
     _name_package(package, out)
     (out / NOTES).write_text(notes)
     release_checks.write_checksums(out)
     return out
+
+
+def build_distributions(root: Path, folder: Path, umask: int, tools: Tools) -> tuple[Path, Path]:
+    """Make the sdist, and from it the wheel; return the folders of the clone and of both files."""
+    sources, out = folder / "sources", folder / "out"
+    out.mkdir(parents=True)
+    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir")
+    run(["git", "clone", "--quiet", root, sources], root, tools.environment, umask)
+    run([tools.hatchling, "-c", BUILD_SDIST, out], sources, tools.environment, umask)
+    [sdist] = out.iterdir()
+    run([*pip, out, sdist], sources, tools.environment, umask)
+    return sources, out
 
 
 def _name_package(package: Path, out: Path) -> None:

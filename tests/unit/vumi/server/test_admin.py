@@ -21,6 +21,7 @@ from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
+from chalicelib.version import VERSION
 from simulation.clocks import NOON, Clock
 from simulation.resources import GivenResources
 from simulation.views import AT_NOON, put_summary, put_views
