@@ -1,4 +1,4 @@
-"""The files of a release, as far as other tests don't make them: `make release` makes all of them."""
+"""The files of a release, as far as no other test makes them: `make release` makes all."""
 
 from __future__ import annotations
 
@@ -77,5 +77,5 @@ def test_a_handler_that_the_zip_does_not_have_is_found(
     stack.write_text(
         text.replace("chalicelib.aws.get_views.handler", "chalicelib.aws.gone.handler")
     )
-    with pytest.raises(ReleaseError, match="No module named 'chalicelib.aws.gone'"):
+    with pytest.raises(ReleaseError, match=r"No module named 'chalicelib\.aws\.gone'"):
         release_checks.import_handlers(packages["prod"] / "deployment.zip", stack, python)
