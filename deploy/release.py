@@ -105,26 +105,28 @@ def prepare_tools(root: Path, folder: Path, wheels: Path) -> Tools:
 
 def _build(root: Path, folder: Path, umask: int, notes: str, tools: Tools) -> Path:
     """Make all files of a release in a new folder, from a clone of the commit."""
-    sources, out = build_distributions(root, folder, umask, tools)
-    package = folder / "package"
-    command = [sys.executable, "-m", "deploy", "package", "--stage", "prod", "--out", package]
-    run(command, sources, tools.environment, umask)
+    sdist = build_sdist(root, folder, umask, tools)
+    sources, out, package = folder / "sources", sdist.parent, folder / "package"
+    python = (sys.executable, "-m")
+    for command in (
+        (*python, "pip", "wheel", "--no-deps", "--wheel-dir", out, sdist),
+        (*python, "deploy", "package", "--stage", "prod", "--out", package),
+    ):
+        run(command, sources, tools.environment, umask)
     _name_package(package, out)
     (out / NOTES).write_text(notes)
     release_checks.write_checksums(out)
     return out
 
 
-def build_distributions(root: Path, folder: Path, umask: int, tools: Tools) -> tuple[Path, Path]:
-    """Make the sdist, and from it the wheel; return the folders of the clone and of both files."""
+def build_sdist(root: Path, folder: Path, umask: int, tools: Tools) -> Path:
+    """Make the sdist in a new folder, from a clone of the commit."""
     sources, out = folder / "sources", folder / "out"
     out.mkdir(parents=True)
-    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir")
     run(["git", "clone", "--quiet", root, sources], root, tools.environment, umask)
     run([tools.hatchling, "-c", BUILD_SDIST, out], sources, tools.environment, umask)
     [sdist] = out.iterdir()
-    run([*pip, out, sdist], sources, tools.environment, umask)
-    return sources, out
+    return sdist
 
 
 def _name_package(package: Path, out: Path) -> None:
