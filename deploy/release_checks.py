@@ -11,9 +11,10 @@ import sys
 import threading
 import venv
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.request import urlopen
 from zipfile import ZipFile
 
 import boto3
@@ -157,11 +158,10 @@ def _count_view(program: Path, folder: Path) -> None:
 def _read_badges(started: subprocess.Popen[str]) -> Iterator[str]:
     """Yield the number that each of two visitors sees."""
     greeting = started.stdout.readline() if started.stdout else ""
-    found = re.search(r"http://\S+/", greeting)
-    for _ in range(2 if found else 0):
-        url = f"{found[0] if found else ''}api/v1/views?id=release"
-        with urlopen(url, timeout=START_SECONDS) as answer:  # noqa: S310  our own server
-            yield json.load(answer)["message"]
+    for host, port in 2 * re.findall(r"http://([^:/]+):(\d+)/", greeting):
+        with closing(HTTPConnection(host, int(port), timeout=START_SECONDS)) as connection:
+            connection.request("GET", "/api/v1/views?id=release")
+            yield json.load(connection.getresponse())["message"]
 
 
 def run(
