@@ -128,8 +128,8 @@ def install(file: Path, version: str, environment: Mapping[str, str]) -> None:
         folder = Path(name)
         venv.create(folder, symlinks=True)
         program = folder / "bin" / "vumi"
-        pip = [sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install"]
-        run([*pip, file], folder, environment)
+        target = ("--python", folder / "bin" / "python")
+        run([sys.executable, "-m", "pip", *target, "install", file], folder, environment)
         printed = run([program, "--version"], folder, {})
         if printed != f"vumi {version}\n":
             raise ReleaseError(f"{file.name} is not version {version}: it printed {printed!r}")
