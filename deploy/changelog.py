@@ -9,6 +9,10 @@ from datetime import date
 HEADING = re.compile(r"^## (?:\[(?P<version>\d+\.\d+\.\d+)\] - (?P<date>\S+)|\[Unreleased\])$")
 
 
+LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)#]+)[^)]*\)")
+"""A link to another file of the project."""
+
+
 class ChangelogError(Exception):
     """A version has no section, or a heading has another form than `## [1.0.0] - 2026-11-23`."""
 
@@ -52,3 +56,8 @@ def _read_section(part: str) -> Section:
     except ValueError as error:
         raise ChangelogError(f"the date of {heading!r} in CHANGELOG.md: {error}") from error
     return Section(found["version"] or "Unreleased", released, text.strip() + "\n")
+
+
+def without_relative_links(text: str) -> str:
+    """Return a text that names the files of its links, because it is read elsewhere."""
+    return LINK.sub(lambda link: link[1] if link[1] == link[2] else f"{link[1]} ({link[2]})", text)

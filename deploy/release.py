@@ -54,7 +54,8 @@ def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
 def release(root: Path, out: Path, wheels: Path) -> None:
     """Make and check the files of the release of a checkout. Raises `ReleaseError`."""
     refuse_dirty(root)
-    notes = changelog.find_release((root / "CHANGELOG.md").read_text(), VERSION).text
+    section = changelog.find_release((root / "CHANGELOG.md").read_text(), VERSION)
+    notes = changelog.without_relative_links(section.text)
     python = bytecode.find_python(os.environ)
     if python is None:
         raise ReleaseError(
