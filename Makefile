@@ -20,7 +20,7 @@ AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run wheel release check test lint layers bandit licences types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel release check test lint layers bandit licences types tests unit dynamodb-local logos format audit docs lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 # Lists the targets by group. A description ends at a colon before variables, which get their own line.
@@ -183,6 +183,16 @@ chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SE
 
 ##@ Maintain
 
+SITE := build/docs
+
+# The browser of a reader sends no request to another host, so the built files name none to load from.
+# Every warning of Sphinx is an error.
+docs: $(VENV)/docs.stamp ## build the documents as a site in build/docs
+	@rm -rf $(SITE) $(SITE)-sources $(SITE)-trees
+	$(VENV)/docs/bin/python -m website.staging $(SITE)-sources
+	$(VENV)/docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir website -d $(SITE)-trees $(SITE)-sources $(SITE)
+	@$(VENV)/docs/bin/python -m website.built $(SITE)
+
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
 OF_DEV := --constraints requirements-dev.txt
@@ -196,6 +206,7 @@ lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS
 	$(LOCK) --group mutants $(OF_DEV) -o requirements-mutants.txt
 	$(LOCK) --group emulator -o requirements-emulator.txt
 	$(LOCK) --group audit -o requirements-audit.txt
+	$(LOCK) --group docs -o requirements-docs.txt
 
 SIMPLE_ICONS := build/simple-icons
 
@@ -256,6 +267,12 @@ $(VENV)/audit.stamp: requirements-audit.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/audit
 	$(call INSTALL,$(VENV)/audit) -r requirements-audit.txt
 	$(BIN)/pip-licenses --python $(VENV)/audit/bin/python >/dev/null
+	@touch $@
+
+$(VENV)/docs.stamp: requirements-docs.txt $(VENV)/dev.stamp
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/docs
+	$(call INSTALL,$(VENV)/docs) -r requirements-docs.txt
+	$(BIN)/pip-licenses --python $(VENV)/docs/bin/python >/dev/null
 	@touch $@
 
 # mutmut runs the tests in its own process, so its environment has their dependencies too.
