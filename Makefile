@@ -213,7 +213,7 @@ SIMPLE_ICONS := build/simple-icons
 logos: $(VENV)/dev.stamp $(SIMPLE_ICONS)/installed.stamp ## write the logos from simple-icons; it needs npm
 	$(BIN)/python -m tests.logos $(SIMPLE_ICONS)
 
-# Everything is made from the commit, without an index: Chalice packages with the tools of developers.
+# The files are made from the commit, and pip asks no index.
 release: $(VENV)/dev.stamp $(VENV)/wheels.stamp ## make and check the files of a release in build/release
 	$(BIN)/python -m deploy.release --out build/release --wheels $(VENV)/wheels
 
