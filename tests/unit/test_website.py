@@ -1,4 +1,4 @@
-"""The check of the built site finds what a page loads from elsewhere, and folders of the machine."""
+"""The check of the built site: what a page loads from elsewhere, and folders of the machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_file_that_loads_from_another_host_is_refused(
 
 def test_a_file_that_names_the_folder_of_the_build_is_refused(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "searchindex.js").write_text(f'{{"file": "{tmp_path}/docs/a.md"}}')
+    (tmp_path / "site" / "searchindex.js").write_text(f'{{"file": "{tmp_path}/sources/a"}}')
     assert len([*faults(tmp_path / "site")]) == 1
 
 
