@@ -185,8 +185,7 @@ chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SE
 
 SITE := build/docs
 
-# The browser of a reader sends no request to another host, so the built files name none to load from.
-# Every warning of Sphinx is an error.
+# Every warning of Sphinx is an error. No page may load anything from another host.
 docs: $(VENV)/docs.stamp ## build the documents as a site in build/docs
 	@rm -rf $(SITE) $(SITE)-sources $(SITE)-trees
 	$(VENV)/docs/bin/python -m website.staging $(SITE)-sources
