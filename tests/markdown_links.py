@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 MARKDOWN = MarkdownIt("commonmark").enable("table")
+HTML = {"html_block", "html_inline"}
 TARGETS = {"href", "src", "srcset"}
 
 
@@ -46,7 +47,7 @@ def links(text: str) -> Iterator[str]:
             yield str(token.attrs["href"])
         elif token.type == "image":
             yield str(token.attrs["src"])
-        elif token.type in {"html_block", "html_inline"}:
+        elif token.type in HTML:
             yield from _Html(token.content).targets
 
 
@@ -55,13 +56,12 @@ def anchors(path: Path) -> frozenset[str]:
     """Return the anchors of a file: of its headings, and of its HTML."""
     seen: Counter[str] = Counter()
     found = set()
-    tokens = MARKDOWN.parse(path.read_text(encoding="utf-8"))
-    for token, inner in pairwise(tokens):
+    for token, inner in pairwise([*_tokens(path.read_text(encoding="utf-8")), Token("end", "", 0)]):
         if token.type == "heading_open":
             anchor = to_anchor(_text(inner))
             found.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
             seen[anchor] += 1
-        elif token.type == "html_block":
+        elif token.type in HTML:
             found.update(_Html(token.content).anchors)
     return frozenset(found)
 

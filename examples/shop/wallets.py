@@ -19,7 +19,7 @@ from typing import Any
 TIMEOUT_SECONDS = 10
 FIRST_WAIT_SECONDS = 0.2
 LONGEST_WAIT_SECONDS = 20.0
-CONFLICT = 409
+CLIENT_ERRORS, CONFLICT = 400, 409
 REPEATED = {408, 429, 500, 502, 503, 504}
 """The statuses after which the same request may succeed later."""
 
@@ -80,26 +80,30 @@ class Wallets:
         """Send a request until it is answered, and return the answer."""
         for attempt in range(self.attempts):
             try:
-                return self._send(method, path, body)
-            except urllib.error.HTTPError as answer:
-                if answer.code not in REPEATED:
-                    raise _read_error(answer) from None
-                least = answer.headers.get("Retry-After", "")
+                status, least, text = self._send(method, path, body)
             except (OSError, http.client.HTTPException):  # lost, before or after it was applied
                 least = ""
+            else:
+                if status not in REPEATED:
+                    return _read(status, text)
             if attempt < self.attempts - 1:
                 self.sleep(self._wait(attempt, least))
         raise NoAnswerError(f"{method} {path}: no answer after {self.attempts} attempts")
 
-    def _send(self, method: str, path: str, body: object) -> Any:
+    def _send(self, method: str, path: str, body: object) -> tuple[int, str, bytes]:
+        """Return the status, `Retry-After` and the body of the answer to one request."""
         request = urllib.request.Request(
             f"{self.url}/api/v1/wallets{path}",
             None if body is None else json.dumps(body).encode(),
             {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
             method=method,
         )
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as answer:
-            return json.loads(answer.read() or "null")
+        try:
+            answer = urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+        except urllib.error.HTTPError as error:
+            answer = error
+        with answer:
+            return answer.status, answer.headers.get("Retry-After", ""), answer.read()
 
     def _wait(self, attempt: int, least: str) -> float:
         """Return up to twice as many seconds as before, at random, after those of `Retry-After`.
@@ -110,9 +114,10 @@ class Wallets:
         return (int(least) if least.isdecimal() else 0) + longest * self.random()
 
 
-def _read_error(answer: urllib.error.HTTPError) -> Exception:
-    """Return the exception for an answer of 4xx."""
-    text = answer.read()
-    if answer.code == CONFLICT:
-        return RefusedError(json.loads(text)["error"])
-    return WrongRequestError(f"{answer.code}: {text.decode(errors='replace')}")
+def _read(status: int, text: bytes) -> Any:
+    """Return the answer of a success. Raises `RefusedError` and `WrongRequestError`."""
+    if status == CONFLICT:
+        raise RefusedError(json.loads(text)["error"])
+    if status >= CLIENT_ERRORS:
+        raise WrongRequestError(f"{status}: {text.decode(errors='replace')}")
+    return json.loads(text or "null")

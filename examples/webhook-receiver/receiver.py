@@ -26,12 +26,12 @@ SCHEMA = """
 CREATE TABLE IF NOT EXISTS inbox (
     id TEXT PRIMARY KEY,
     body BLOB NOT NULL,
-    received INTEGER NOT NULL DEFAULT (unixepoch()),
+    received INTEGER NOT NULL DEFAULT (strftime('%s', 'now')),
     handled INTEGER NOT NULL DEFAULT 0
 )
 """
 WAITING = "SELECT id, body FROM inbox WHERE NOT handled ORDER BY rowid"
-FORGET = "DELETE FROM inbox WHERE handled AND received < unixepoch() - 40 * 86400"
+FORGET = "DELETE FROM inbox WHERE handled AND received < strftime('%s', 'now') - 40 * 86400"
 """vu-mi delivers no event again that ended more than 30 days ago."""
 
 

@@ -21,6 +21,7 @@ ARGUMENTS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--process-per-site",  # all tabs of the server have one process
 )
 
 
@@ -34,8 +35,18 @@ def browser() -> Iterator[Browser]:
         (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS))
+        open_first(launched)
         yield launched
         launched.close()
+
+
+def open_first(browser: Browser) -> None:
+    """Open the context of all visits, and a tab that keeps the process of the server's site."""
+    context = browser.new_context()
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    tab = context.new_page()
+    tab.route("**/*", lambda route: route.fulfill(body=""))
+    tab.goto("http://127.0.0.1/")
 
 
 @pytest.fixture(scope="session")
@@ -53,5 +64,13 @@ def server(folder: Path) -> Iterator[Server]:
 def visit(browser: Browser, server: Server) -> Iterator[Visit]:
     """Visit the page; fail at the end if the browser had an error or called another host."""
     with Visit.of(browser, server) as opened:
+        yield opened
+        assert opened.complaints == []
+
+
+@pytest.fixture
+def visit_apart(browser: Browser, server: Server) -> Iterator[Visit]:
+    """Visit the page like `visit`, in a context whose clock a test may set."""
+    with Visit.apart(browser, server) as opened:
         yield opened
         assert opened.complaints == []

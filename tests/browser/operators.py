@@ -100,6 +100,13 @@ def operator_of(browser: Browser, served: Served, **settings: Any) -> Iterator[O
         yield Operator(visit, served)
 
 
+@contextmanager
+def operator_apart(browser: Browser, served: Served) -> Iterator[Operator]:
+    """Return an operator in a context whose clock a test may set."""
+    with Visit.apart(browser, served.server) as visit:
+        yield Operator(visit, served)
+
+
 def filled(folder: Path, badges: int) -> None:
     """Make a file with badges, sizes of the last days, dead letters and failed events."""
     database = Database(folder / FILE)

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.operators import EVIL_IDS, NO_NUMBER, Operator, Served, filled, operator_of
+from tests.browser.operators import (
+    EVIL_IDS,
+    NO_NUMBER,
+    Operator,
+    Served,
+    filled,
+    operator_apart,
+    operator_of,
+)
 from tests.end_to_end.server import create_token, running
 
 BADGES = 6_000
@@ -39,6 +47,14 @@ def operator(browser: Browser, filled_server: Served) -> Iterator[Operator]:
         assert opened.visit.complaints == []
 
 
+@pytest.fixture
+def operator_with_clock(browser: Browser, filled_server: Served) -> Iterator[Operator]:
+    with operator_apart(browser, filled_server) as opened:
+        opened.page.clock.install()
+        yield opened
+        assert opened.visit.complaints == []
+
+
 def test_a_token_opens_the_page_for_this_tab_only(operator: Operator) -> None:
     page = operator.page
     operator.open()
@@ -51,6 +67,7 @@ def test_a_token_opens_the_page_for_this_tab_only(operator: Operator) -> None:
     other = page.context.new_page()
     other.goto(page.url)
     expect(other.get_by_label("Token")).to_be_visible()
+    other.close()
 
 
 def test_forgetting_the_token_removes_all_numbers(operator: Operator) -> None:
@@ -173,10 +190,11 @@ def test_a_sparkline_has_a_bar_for_each_day_with_views(operator: Operator) -> No
     assert spark.locator("path.bars").get_attribute("d").count("M") == 3  # type: ignore[union-attr]
 
 
-def test_a_refresh_keeps_the_focus_and_stops_in_a_hidden_tab(operator: Operator) -> None:
+def test_a_refresh_keeps_the_focus_and_stops_in_a_hidden_tab(
+    operator_with_clock: Operator,
+) -> None:
+    operator = operator_with_clock.open()
     page = operator.page
-    page.clock.install()
-    operator.open()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.locator("#rows a").nth(3).focus()
@@ -195,10 +213,11 @@ def test_a_refresh_keeps_the_focus_and_stops_in_a_hidden_tab(operator: Operator)
     assert asked == []
 
 
-def test_a_server_that_does_not_answer_leaves_the_last_numbers(operator: Operator) -> None:
+def test_a_server_that_does_not_answer_leaves_the_last_numbers(
+    operator_with_clock: Operator,
+) -> None:
+    operator = operator_with_clock.open()
     page = operator.page
-    page.clock.install()
-    operator.open()
     page.route("**/admin/data**", lambda route: route.abort())
     page.clock.run_for(10_000)
     expect(page.locator("#notice")).to_have_text(
@@ -216,15 +235,15 @@ def test_a_server_that_does_not_answer_leaves_the_last_numbers(operator: Operato
     [("", "The badges are being added up."), ("disk is full", "could not be added up: disk is")],
 )
 def test_numbers_that_are_not_there_yet_are_waited_for(
-    operator: Operator, failure: str, says: str
+    operator_with_clock: Operator, failure: str, says: str
 ) -> None:
     failed = {"failure": failure} if failure else {}
 
     def not_ready(route: Route) -> None:
         route.fulfill(json={"overview": {"ready": False, **failed}})
 
+    operator = operator_with_clock
     page = operator.page
-    page.clock.install()
     page.route("**/admin/data/badges**", not_ready)
     operator.type_token(operator.token)
     expect(page.locator("#none")).to_contain_text(says)

@@ -53,7 +53,7 @@ def test_without_javascript_it_shows_the_count_and_counts_nothing(
     for _ in range(3):
         server.badge("a/seen")
     server.wait_for("a/seen", 3)
-    with Visit.of(browser, server, java_script_enabled=False) as visit:
+    with Visit.apart(browser, server, java_script_enabled=False) as visit:
         visit.page.goto(f"{visit.root}/s?id=a%2Fseen", wait_until="networkidle")
         expect(visit.page.locator(".count")).to_contain_text("3 views since 20")
         expect(visit.page.locator("dd")).to_have_text(["3", "3", "3", "3"])

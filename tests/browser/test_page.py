@@ -228,8 +228,9 @@ def test_an_error_is_shown_in_words_at_its_field_and_its_line_is_not_copied(
     expect(visit.page.get_by_role("button", name="Copy Markdown")).to_be_enabled()
 
 
-def test_a_pause_in_typing_sends_one_request(visit: Visit) -> None:
+def test_a_pause_in_typing_sends_one_request(visit_apart: Visit) -> None:
     """Of 12 keys, 50 ms apart, the server receives only the last state."""
+    visit = visit_apart
     visit.page.clock.install(time=0)
     visit.open()
     visit.shows_badge("views: 1234")

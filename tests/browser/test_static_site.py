@@ -56,7 +56,8 @@ def badge(tmp_path: Path) -> str:
 @contextmanager
 def visiting(browser: Browser, server: Server, site: str, **settings: Any) -> Iterator[Visit]:
     """Visit the site; fail at the end if the browser had an error."""
-    with Visit.of(browser, server, **settings) as visit:
+    opened = Visit.apart(browser, server, **settings) if settings else Visit.of(browser, server)
+    with opened as visit:
         visit.page.route(f"{site}**", lambda route: route.continue_())
         yield visit
         assert visit.complaints == []

@@ -33,7 +33,6 @@ from chalicelib.aws.authorizer import CACHED_SECONDS
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
-from chalicelib.lazy import lazy
 from chalicelib.settings import Feature, Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.views.count_at_once import AT_ONCE
@@ -46,13 +45,8 @@ from deploy.conditions import ALL_FEATURES, Truths, choose, decide, evaluate
 from deploy.stage import SETTINGS, Folder, write_names
 from simulation import aws_events as events
 from simulation.aws_events import entry_record
+from tests import checkers
 from vumi.installations import dead_letters
-
-cfnlint = lazy("cfnlint.api")
-sam_parser, sam_translator = (
-    lazy(f"samtranslator.{name}") for name in ("parser.parser", "translator.translator")
-)
-"""They take seconds to import, and each process of the tests imports all modules of tests."""
 
 STAGES = ["prod", "dev"]
 FUNCTIONS = {**OF_CHALICE, "get_views": "GetViews"}
@@ -86,7 +80,7 @@ def templates(packages: dict[str, Path]) -> dict[str, dict[str, Any]]:
             if resource["Type"] == "AWS::Serverless::Function":
                 assert resource["Properties"]["CodeUri"] == "./deployment.zip"
                 resource["Properties"]["CodeUri"] = "s3://bucket/deployment.zip"
-        templates[stage] = sam_translator.Translator({}, sam_parser.Parser()).translate(given, {})
+        templates[stage] = checkers.translate(given)
     return templates
 
 
@@ -256,14 +250,14 @@ def test_the_zip_has_no_machine_code_and_bytecode_of_lambda_alone(
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_template_has_no_findings(packages: dict[str, Path], stage: str) -> None:
-    assert cfnlint.lint_file(packages[stage] / "sam.yaml") == []
+    assert checkers.lint(packages[stage] / "sam.yaml") == []
 
 
 def test_the_template_of_the_table_and_the_queues_alone_has_no_findings(tmp_path: Path) -> None:
     assert deploying.main(["resources", "--stage", "prod", "--out", str(tmp_path)]) == 0
     written = tmp_path / "resources.yaml"
     assert yaml.safe_load(written.read_text()) == template.extract_standalone(template.load())
-    assert cfnlint.lint_file(written) == []
+    assert checkers.lint(written) == []
 
 
 # ---- the functions

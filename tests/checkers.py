@@ -1,0 +1,50 @@
+"""Checkers of others for what we generate, imported on first use, because that takes seconds.
+
+A module of tests calls these functions and does not name the checkers, because pytest asks each
+name in it for attributes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from chalicelib.lazy import lazy
+
+_bill = lazy("cyclonedx.validation.json")
+_cfnlint = lazy("cfnlint.api")
+_cyclonedx = lazy("cyclonedx.schema")
+_openapi = lazy("openapi_spec_validator")
+_sam_parser = lazy("samtranslator.parser.parser")
+_sam_translator = lazy("samtranslator.translator.translator")
+_schema = lazy("openapi_schema_validator")
+
+
+def translate(template: dict[str, Any]) -> dict[str, Any]:
+    """Return a template of SAM as CloudFormation sees it."""
+    translator = _sam_translator.Translator({}, _sam_parser.Parser())
+    translated: dict[str, Any] = translator.translate(template, {})
+    return translated
+
+
+def lint(template: Path) -> list[Any]:
+    """Return the findings of cfn-lint."""
+    found: list[Any] = _cfnlint.lint_file(template)
+    return found
+
+
+def find_error_of_bill(bill: str) -> object:
+    """Return the first error of a bill of materials by the schema of CycloneDX, or None."""
+    validator = _bill.JsonStrictValidator(_cyclonedx.SchemaVersion.V1_6)
+    found: object = validator.validate_str(bill)
+    return found
+
+
+def find_errors_of_description(document: dict[str, Any]) -> list[Any]:
+    """Return the errors of an OpenAPI description."""
+    return [*_openapi.OpenAPIV31SpecValidator(document).iter_errors()]
+
+
+def schema_validator(schema: Any) -> Any:
+    """Return the validator of a schema in an OpenAPI description."""
+    return _schema.OAS31Validator(schema)
