@@ -167,16 +167,6 @@ audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template and the polic
 	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --framework dockerfile --file $(AUDITED)/Dockerfile
 	$(VENV)/audit/bin/parliament --exclude_pattern '.*/FindTheStream.json' --directory $(AUDITED)/statements
 
-SITE := build/docs
-
-# The browser of a reader sends no request to another host, so the built files name none to load from.
-# Every warning of Sphinx is an error.
-docs: $(VENV)/docs.stamp ## build the documents as a site in build/docs, with a search
-	@rm -rf $(SITE) $(SITE)-sources $(SITE)-trees
-	$(VENV)/docs/bin/python -m website.staging $(SITE)-sources
-	$(VENV)/docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir website -d $(SITE)-trees $(SITE)-sources $(SITE)
-	@$(VENV)/docs/bin/python -m website.built $(SITE)
-
 ##@ Measure
 
 bench: $(VENV)/dev.stamp ## measure the speed, and print tables
@@ -192,6 +182,15 @@ chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SE
 	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
 
 ##@ Maintain
+
+SITE := build/docs
+
+# Every warning of Sphinx is an error. No page may load anything from another host.
+docs: $(VENV)/docs.stamp ## build the documents as a site in build/docs
+	@rm -rf $(SITE) $(SITE)-sources $(SITE)-trees
+	$(VENV)/docs/bin/python -m website.staging $(SITE)-sources
+	$(VENV)/docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir website -d $(SITE)-trees $(SITE)-sources $(SITE)
+	@$(VENV)/docs/bin/python -m website.built $(SITE)
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
@@ -213,7 +212,7 @@ SIMPLE_ICONS := build/simple-icons
 logos: $(VENV)/dev.stamp $(SIMPLE_ICONS)/installed.stamp ## write the logos from simple-icons; it needs npm
 	$(BIN)/python -m tests.logos $(SIMPLE_ICONS)
 
-# Everything is made from the commit, without an index: Chalice packages with the tools of developers.
+# The files are made from the commit, and pip asks no index.
 release: $(VENV)/dev.stamp $(VENV)/wheels.stamp ## make and check the files of a release in build/release
 	$(BIN)/python -m deploy.release --out build/release --wheels $(VENV)/wheels
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 LONGEST_PATTERN = 40
-"""Longer patterns are only in the OpenAPI description."""
+"""Longer patterns, and those of code points, are only in the OpenAPI description."""
 ANY = "any JSON"
 FORMATS = {
     "date": "day (`2026-11-21`)",
@@ -102,7 +102,8 @@ def _text_parts(schema: Json) -> Iterator[str]:
     elif most:
         yield f"{least} to {most:,} characters" if least else f"at most {most:,} characters"
     pattern = schema.get("pattern", "")
-    if pattern and "format" not in schema and len(pattern) <= LONGEST_PATTERN:
+    is_short = len(pattern) <= LONGEST_PATTERN and "\\u" not in pattern
+    if pattern and is_short and "format" not in schema:
         yield f"`{pattern}`"
 
 

@@ -18,7 +18,7 @@ HOME, DECISIONS = "docs/README.md", "docs/decisions/README.md"
 LINK = re.compile(r'(\]\(|\b(?:src|srcset|href)=")([^\s()"#:]+)((?:#[^\s()"]*)?[)"])')
 """A link in Markdown or HTML without a scheme: what is before its path, its path, and the rest."""
 GROUP = re.compile(r"^## (.+)\n([^#]*)", re.MULTILINE)
-NAMED = re.compile(r"\[([^\[\]`]+)\]\(([^\s()#:]+\.md)\)")
+NAMED = re.compile(r"\[([^\[\]]+)\]\(([^\s()#:]+\.md)\)")
 """A link to a page of the site: its text and its path."""
 IMAGES = {".svg", ".png"}
 LEXERS = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".toml": "toml"}
@@ -82,7 +82,7 @@ def contents(path: str, text: str) -> str:
 
 
 def _contents(title: str, text: str) -> str:
-    pages = [f"{name} <{page}>" for name, page in NAMED.findall(text)]
+    pages = [f"{name.replace('`', '')} <{page}>" for name, page in NAMED.findall(text)]
     caption = [f":caption: {title}"] if title else []
     return "\n".join(["", "```{toctree}", ":hidden:", *caption, *pages, "```", ""])
 

@@ -30,15 +30,17 @@ def test_the_sdist_has_the_same_bytes_from_every_clone(sdists: list[Path]) -> No
     assert one.read_bytes() == other.read_bytes()
 
 
-def test_the_sdist_has_all_committed_files_and_names_no_user(sdists: list[Path]) -> None:
-    command = ["git", "ls-files"]
-    committed = release_checks.run(command, sdists[0].parents[1] / "sources", os.environ).split()
+def test_the_sdist_has_all_committed_files_their_time_and_no_user(sdists: list[Path]) -> None:
+    clone = sdists[0].parents[1] / "sources"
+    committed = release_checks.run(["git", "ls-files"], clone, os.environ).split()
+    time = int(release_checks.run(["git", "log", "-1", "--format=%ct"], clone, os.environ))
     with tarfile.open(sdists[0]) as sdist:
         members = sdist.getmembers()
     names = {member.name.partition("/")[2] for member in members}
     assert names == {*committed, "PKG-INFO"}
     assert "vumi/storage/migrations/0001_initial.sql" in names
     assert {(member.uid, member.uname, member.gname) for member in members} == {(0, "", "")}
+    assert {member.mtime for member in members} == {time}
 
 
 def test_the_zip_has_every_handler_of_its_template(packages: dict[str, Path]) -> None:

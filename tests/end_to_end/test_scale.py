@@ -147,11 +147,10 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
         assert figures in text
 
 
-def test_the_readme_has_the_limit_of_one_badge(model: Model) -> None:
+def test_the_limits_have_that_of_one_badge(model: Model) -> None:
     carried = model.becoming_hot(quotas()["partition_reads"].default)
-    assert (
-        f"| one badge (AWS) | up to {carried:,} views a second," in (ROOT / "README.md").read_text()
-    )
+    limits = (ROOT / "docs" / "limits.md").read_text()
+    assert f"| one badge | up to {carried:,} views a second," in limits
 
 
 def test_every_quota_has_its_source() -> None:

@@ -322,7 +322,9 @@ def _replacing(path: Path) -> Iterator[sqlite3.Connection]:
         begun.replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        raise Unavailable(f"it can't be made: {error}") from error
+        raise Unavailable(f"{path.name} can't be made: {error}") from error
+    finally:
+        begun.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def test_a_heading_of_another_form_is_no_release(heading: str) -> None:
 
 def test_release_notes_name_the_files_of_links() -> None:
     """A page of a release is not in the folder of the files."""
-    text = "A [chart](docs/badges.md#chart), [docs/cost.md](docs/cost.md) and [a](https://a.org)."
+    text = "A [page](docs/cost.md#wallets), [docs/cost.md](docs/cost.md) and [a](https://a.org)."
     assert changelog.without_relative_links(text) == (
-        "A chart (docs/badges.md), docs/cost.md and [a](https://a.org)."
+        "A page (docs/cost.md), docs/cost.md and [a](https://a.org)."
     )

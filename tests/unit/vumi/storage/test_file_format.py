@@ -98,6 +98,15 @@ def test_a_copy_of_the_older_file_is_kept_for_the_program_before(older: Path) ->
         assert SqliteTable(database).get(Key("p", "s"))
 
 
+def test_a_file_that_can_not_be_copied_is_not_migrated(older: Path) -> None:
+    copy = older.with_name(f"{older.name}.format-{VERSION}")
+    copy.mkdir()
+    with pytest.raises(Unavailable, match=re.escape(f"{copy.name} can't be made: ")):
+        Database(older, migrates=True, file_format=with_later(SECOND))
+    assert version(older) == VERSION
+    assert {file.name for file in older.parent.iterdir()} == {older.name, copy.name}
+
+
 def test_a_file_of_the_same_format_is_not_copied(older: Path) -> None:
     Database(older, migrates=True).close()
     assert [file.name for file in older.parent.iterdir()] == [older.name]
