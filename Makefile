@@ -15,6 +15,10 @@ STACK ?= vu-mi-$(STAGE)
 BUILT := build/$(STAGE)
 OVERRIDES = $(strip $(if $(EMAIL),AlarmEmail=$(EMAIL)) $(PARAMETERS))
 AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
+# boto3 and version 1 of the AWS CLI know only the other name of the Region.
+ifdef AWS_REGION
+export AWS_DEFAULT_REGION := $(AWS_REGION)
+endif
 
 # Tests start hundreds of programs, which would compile all of their modules at each start.
 unexport PYTHONDONTWRITEBYTECODE

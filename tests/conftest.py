@@ -16,6 +16,7 @@ os.environ.update(
     AWS_SECRET_ACCESS_KEY="testing",  # noqa: S106  a name that no AWS account has
     AWS_DEFAULT_REGION="us-east-1",
 )
+os.environ.pop("AWS_REGION", None)  # it would replace the other name in `make`
 
 # A shell starts commands in the background with SIGINT ignored, and their processes inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)

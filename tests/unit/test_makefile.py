@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from functools import cache
@@ -45,3 +46,16 @@ def test_variables_have_a_line_of_their_own() -> None:
     deploy = lines.index("  make deploy          deploy one stack to AWS")
     assert lines[deploy + 1].strip() == "STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]"
     assert not [line for line in lines if re.match(r"  make .*[A-Z]=", line)]
+
+
+def test_programs_get_the_region_by_the_name_that_they_know() -> None:
+    command = ["make", "--no-print-directory", "--eval", "shown: ; @echo $$AWS_DEFAULT_REGION"]
+    region = subprocess.run(  # noqa: S603  fixed arguments
+        [*command, "shown"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "AWS_REGION": "eu-central-1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert region.stdout == "eu-central-1\n"
