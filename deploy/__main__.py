@@ -144,6 +144,7 @@ def _resume(given: argparse.Namespace) -> None:
     """Set the properties of the table, turn its TTL on, and start the consumers."""
     found = outputs(boto3.client("cloudformation"), _stack_name(given))
     _make_restore(given, found, lambda _: None).resume(found["TableName"])
+    print(f"TTL is on, and the consumers of {_stack_name(given)} run")
 
 
 def _make_restore(

@@ -357,4 +357,6 @@ def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: 
     names = {one["FunctionName"] for page in functions for one in page["Functions"]}
     own = {name.removeprefix(f"{stack_name}-") for name in names if name.startswith(stack_name)}
     assert own == {"api_handler", "get_views", "put_views", "fold_views"}
-    assert "folded 0 views" in aws.make("resume", **of_stack)
+    resumed = aws.make("resume", **of_stack)
+    assert "folded 0 views" in resumed
+    assert "TTL is on, and the consumers of " in resumed
