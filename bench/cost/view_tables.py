@@ -12,7 +12,7 @@ from bench.cost.deployed import Unused
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES, CountedEvents
 from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, Invocation
 from bench.cost.metering import Request
-from bench.cost.view_usage import BUSY, DAY, HOURS, LIVE_VIEWS, RUNS, Counted, Run
+from bench.cost.view_usage import BUSY, DAY, HOURS, LIVE_VIEWS, QUIET, RUNS, Counted, Run
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.views import keys
 from chalicelib.views.counting import page_size
@@ -47,6 +47,8 @@ PURPOSES: Mapping[str, str | tuple[str, ...]] = {
 BADGES, DAYS = 1_000, 365
 VIEWS_A_DAY = (1_000, 10_000, 100_000)
 """The views of all badges of a stack."""
+REQUESTS_A_SECOND = (10, 100, 500)
+"""Values of RequestsPerSecond; the last is the default."""
 
 
 def reports(
@@ -54,6 +56,7 @@ def reports(
 ) -> Iterator[Report]:
     """Yield all tables of views; the first design is this project's, which also sweeps events."""
     yield _months(designs[0])
+    yield _attacked(designs[0])
     yield _dollars(designs)
     yield _gets(designs)
     yield _gets_with_folded(folded)
@@ -82,6 +85,22 @@ def _months(counted: Counted) -> Report:
             f"each badge has {BUSY.views_a_day:,} views a day, of which {FEW_LIVE} are live",
             "beside it is what a stack costs that nobody uses; no free tier is subtracted",
         ),
+    )
+
+
+def _attacked(counted: Counted) -> Report:
+    """Return the price of a day in which every request that the API accepts views a new id."""
+    view = counted.of_a_view(counted.gets[FEW_LIVE], QUIET)
+    costs = by_service(view, counted.bill.prices, VIEW_SERVICES)
+    dollars = sum(costs.values()) - costs["cold starts"]
+    return Report(
+        title="$ a day, if every accepted request is a view of a new id",
+        head=("RequestsPerSecond", "views a day", "$"),
+        rows=[
+            (f"{rate:,}", f"{rate * DAY:,}", dollar(rate * DAY * dollars))
+            for rate in REQUESTS_A_SECOND
+        ],
+        notes=("each view as that of a badge with one view a day, without cold starts",),
     )
 
 

@@ -118,6 +118,7 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
         rows_of(f"$ a month of a stack that nobody uses: {stack}")[-1][-1]
         for stack in ("badges alone", "events and wallets too")
     ]
+    attack = rows_of("$ a day, if every accepted request is a view of a new id")[-1]
     events = [row[-1] for row in rows_of("$ per million events")[:2]]
     deposit, transfer = (row[-1] for row in rows_of("What is asked of wallets, and its units")[:2])
     text = " ".join(PAGE.read_text().partition("\n## ")[0].split())
@@ -129,6 +130,7 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
         ),
         f"costs ${unused[0]} a month beyond what AWS gives for free, and ${unused[1]} with events",
         f"**A badge with one view a day** costs ${quiet[-1]} per million views",
+        f"by views of new ids costs up to ${attack[-1]} a day with the default of {attack[0]}",
         (
             f"**An event** costs ${events[0]} to ${events[1]} per million, **a transfer** between"
             f" wallets ${transfer}, **a deposit** ${deposit}."
