@@ -764,7 +764,7 @@ AT_THE_END = (refuse_batches, ask_without_a_table)
 @pytest.fixture(scope="module")
 def by_path() -> dict[Walked, Asked]:
     """Return the requests of Chalice's functions on each path."""
-    return walk(*OF_VIEWS, *OF_EVENTS, *OF_WALLETS)
+    return walk(*OF_WALLETS, *OF_EVENTS, *OF_VIEWS)
 
 
 @pytest.fixture(scope="module")
