@@ -750,7 +750,7 @@ def ask_without_a_table(aws: Aws) -> None:
 
 Walked: TypeAlias = Callable[[Aws], None]
 
-OF_VIEWS = (put_on_every_path, fold_on_every_path, ask_on_every_path, own_on_every_path)
+OF_VIEWS = (own_on_every_path, put_on_every_path, fold_on_every_path, ask_on_every_path)
 OF_EVENTS = (
     schedule_on_every_path,
     sweep_on_every_path,
