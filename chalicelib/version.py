@@ -1,3 +1,3 @@
 """The version of vu-mi, which the wheel, the OpenAPI description and the metrics have."""
 
-VERSION = "0.1.0"
+VERSION = "1.0.0"

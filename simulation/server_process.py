@@ -26,6 +26,7 @@ def start(
     program: Sequence[str],
     settings: Mapping[str, str],
     stderr: int | None = subprocess.PIPE,
+    sources: Path = ROOT,
 ) -> subprocess.Popen[str]:
     """Start a program, a module and its arguments, over a folder, without waiting for it.
 
@@ -34,7 +35,7 @@ def start(
     own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder), **NO_CLIENT_LIMITS}
     return subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
-        cwd=ROOT,
+        cwd=sources,
         env={**os.environ, **own, **settings},
         stdout=subprocess.PIPE,
         stderr=stderr,

@@ -33,13 +33,16 @@ def pictures() -> dict[str, str]:
     """Return the documents by the names of their files."""
     count = Options(format="comma").message(1_234_567)
     short = Options(format="short").message(1_234_567)
+    month = tuple(bucket.views for bucket in _history().buckets)
     green = Badge("seen", short, "brightgreen", style="for-the-badge")
     return {
         "flat.svg": draw(Badge("views", count, logo="github")),
         "for-the-badge.svg": draw(green),
+        "spark.svg": draw(Badge("views", "17 today · 3,456", spark=month)),
         "logos.svg": _arrange(_logos()),
         "sparklines.svg": _arrange(_sparklines()),
-        "history.svg": chart.draw(_history(), chart.Look()),
+        "history-light.svg": chart.draw(_history(), chart.Look(theme="light")),
+        "history-dark.svg": chart.draw(_history(), chart.Look(theme="dark")),
     }
 
 

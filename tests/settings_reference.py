@@ -1,4 +1,4 @@
-"""The tables of all settings in the documents: `python -m tests.settings_reference` writes them."""
+"""The table of all settings in the documents: `python -m tests.settings_reference` writes it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,8 @@ from pathlib import Path
 from chalicelib.settings import Setting, Settings, settings_of
 from vumi.settings import DEFAULTS, StandaloneSettings
 
-ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-REFERENCE = ROOT / "docs" / "settings.md"
-HEADERS = {
-    README: "| name | where | default | meaning |",
-    REFERENCE: "| name | where | default | valid values | meaning |",
-}
+REFERENCE = Path(__file__).parents[1] / "docs" / "settings.md"
+HEADER = "| name | where | default | valid values | meaning |"
 FORMS = {
     "text": "string",
     "number": "integer",
@@ -25,25 +20,24 @@ FORMS = {
 }
 
 
-def written(path: Path) -> str:
-    """Return a document with its table as the settings are."""
-    head, _, rest = path.read_text(encoding="utf-8").partition(HEADERS[path] + "\n")
+def written() -> str:
+    """Return the document with its table as the settings are."""
+    head, _, rest = REFERENCE.read_text(encoding="utf-8").partition(HEADER + "\n")
     lines = rest.splitlines(keepends=True)
     after = next(at for at, line in enumerate(lines) if not line.startswith("|"))
-    table = "\n".join([HEADERS[path], *_rows(with_values=path == REFERENCE)])
+    table = "\n".join([HEADER, *_rows()])
     return f"{head}{table}\n{''.join(lines[after:])}"
 
 
-def _rows(*, with_values: bool) -> Iterator[str]:
-    yield "|" + "---|" * (5 if with_values else 4)
+def _rows() -> Iterator[str]:
+    yield "|" + "---|" * 5
     for kind in (StandaloneSettings, Settings):
         for _, setting in settings_of(kind):
             where = "AWS" if setting.is_for_aws else ""
             if kind is StandaloneSettings:
                 where = "one machine"
-            values = [f"{FORMS[setting.form]}: {setting.valid}"] if with_values else []
-            meaning = setting.meaning.replace("](docs/", "](") if with_values else setting.meaning
-            cells = [f"`{setting.name}`", where, _default(setting), *values, meaning]
+            values = f"{FORMS[setting.form]}: {setting.valid}"
+            cells = [f"`{setting.name}`", where, _default(setting), values, setting.meaning]
             yield "|".join(["", *map(_cell, cells), ""])
 
 
@@ -58,5 +52,4 @@ def _default(setting: Setting) -> str:
 
 
 if __name__ == "__main__":
-    for document in HEADERS:
-        document.write_text(written(document), encoding="utf-8")
+    REFERENCE.write_text(written(), encoding="utf-8")

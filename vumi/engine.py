@@ -84,7 +84,7 @@ class Engine:
         rights.refuse_foreign(folder)
         self._folder, self._settings, self._clock, self._limits = folder, settings, clock, limits
         self._lock = lock_folder(folder)
-        self._database = Database(folder / FILE)
+        self._database = Database(folder / FILE, migrates=True)
         self.table = SqliteTable(self._database)
         self.queue = SqliteQueue(
             self._database, VIEWS_QUEUE, clock, max_receives=VIEWS_MAX_RECEIVES

@@ -172,8 +172,8 @@ def _an_hour(counted: CountedEvents) -> Report:
         ("of these, if there were but one shard", PER_SECOND * _busiest_key(counted), KEY_WRITES),
         ("read units of the sweep of a minute", _read_units(counted.rush.swept), ""),
         ("seconds that it takes", _seconds(counted, [counted.rush.swept]), _timeout(counted)),
-        ("runs of distribute_timers at once", _at_once(counted, DISTRIBUTE), most[DISTRIBUTE]),
-        ("runs of fire_timers at once", _at_once(counted, FIRE), most[FIRE]),
+        ("concurrent runs of distribute_timers", _at_once(counted, DISTRIBUTE), most[DISTRIBUTE]),
+        ("concurrent runs of fire_timers", _at_once(counted, FIRE), most[FIRE]),
     ]
     told = [(what, f"{value:,.1f}", f"{limit:,}" if limit else "") for what, value, limit in rows]
     return Report(

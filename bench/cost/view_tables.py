@@ -12,7 +12,7 @@ from bench.cost.deployed import Unused
 from bench.cost.event_usage import STORED_OVERHEAD_BYTES, CountedEvents
 from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, Invocation
 from bench.cost.metering import Request
-from bench.cost.view_usage import BUSY, DAY, LIVE_VIEWS, RUNS, Counted, Run
+from bench.cost.view_usage import BUSY, DAY, HOURS, LIVE_VIEWS, RUNS, Counted, Run
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.views import keys
 from chalicelib.views.counting import page_size
@@ -45,12 +45,15 @@ PURPOSES: Mapping[str, str | tuple[str, ...]] = {
 }
 """The purposes of writes, with the prefixes of their sort keys."""
 BADGES, DAYS = 1_000, 365
+VIEWS_A_DAY = (1_000, 10_000, 100_000)
+"""The views of all badges of a stack."""
 
 
 def reports(
     designs: Sequence[Counted], folded: Mapping[int, Sequence[Request]], events: CountedEvents
 ) -> Iterator[Report]:
     """Yield all tables of views; the first design is this project's, which also sweeps events."""
+    yield _months(designs[0])
     yield _dollars(designs)
     yield _gets(designs)
     yield _gets_with_folded(folded)
@@ -62,6 +65,24 @@ def reports(
     yield _unused("events and wallets too", deployed.unused, events)
     yield _unused("badges alone", deployed.badges_alone, events)
     yield _fixed(designs[0], events)
+
+
+def _months(counted: Counted) -> Report:
+    """Return the price of a month by the views of all badges, at the price of a busy badge."""
+    days = float(counted.bill.prices.assumed["hours_a_month"]) / HOURS
+    dollars = counted.bill.prices.cost(_busy(counted))
+    return Report(
+        title="$ a month by the views of all badges",
+        head=("views a day", "views a month", "$"),
+        rows=[
+            (f"{views:,}", f"{views * days:,.0f}", dollar(views * days * dollars))
+            for views in VIEWS_A_DAY
+        ],
+        notes=(
+            f"each badge has {BUSY.views_a_day:,} views a day, of which {FEW_LIVE} are live",
+            "beside it is what a stack costs that nobody uses; no free tier is subtracted",
+        ),
+    )
 
 
 def _dollars(designs: Sequence[Counted]) -> Report:

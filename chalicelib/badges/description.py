@@ -110,35 +110,34 @@ def _response(name: str, description: str, headers: Json, content: Json) -> Comp
     return Component("responses", name, response)
 
 
-EXAMPLES = {
-    "count": Badge("views", "1234").to_json(),
-    "error": Badge.error("views", "give an id: ?id=owner/name").to_json(),
-}
-JSON_BADGE = _response(
-    "Badge",
-    "A badge, for an error too: then it has `isError`.",
-    HEADERS,
-    json_content(SHIELDS_BADGE, **EXAMPLES),
-)
+def json_badge(name: str, shown: Badge, error: str) -> Component:
+    """Return the response with a badge, and its examples: one that is shown, and one error."""
+    wrong = Badge.error(shown.label, error)
+    return _response(
+        name,
+        "A badge, for an error too: then it has `isError`.",
+        HEADERS,
+        json_content(SHIELDS_BADGE, shown=shown.to_json(), error=wrong.to_json()),
+    )
+
+
 IMAGE = _response("Picture", "An image, for an error too.", IMAGE_HEADERS, {"image/svg+xml": {}})
 
 
 def badge_operations(
-    path: str,
-    name: str,
-    parameters: tuple[Component, ...],
-    description: str,
-    of_svg: tuple[Component, ...] = (),
+    path: str, of_json: Operation, of_svg: tuple[Component, ...] = ()
 ) -> dict[str, Operation]:
     """Return the operations of a badge as JSON at `path` and as SVG at `path` with `.svg`.
 
     `of_svg` are the parameters that only the SVG has, or has in place of one of the same name.
     """
     own = {one.content["name"] for one in of_svg}
-    shared = [one for one in parameters if one.content["name"] not in own]
+    shared = [one for one in of_json.parameters if one.content["name"] not in own]
     return {
-        f"GET {path}": always_drawn(name, description, parameters, JSON_BADGE),
-        f"GET {path}.svg": always_drawn(f"{name}Svg", description, (*shared, *of_svg)),
+        f"GET {path}": of_json,
+        f"GET {path}.svg": always_drawn(
+            f"{of_json.name}Svg", of_json.description, (*shared, *of_svg)
+        ),
     }
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from chalicelib.badges.description import badge_operations, options_of
+from dataclasses import replace
+from hashlib import sha1
+
+from chalicelib.badges.description import always_drawn, badge_operations, json_badge, options_of
 from chalicelib.events import delivery, listing, requests, serializers
 from chalicelib.events.event import ID, KEPT_SECONDS, Event, Status, Target, TargetKind
 from chalicelib.events.requests import MAX_AHEAD_SECONDS
@@ -131,16 +134,24 @@ URL_EXAMPLE = {
     "id": "launch",
 }
 LOG_EXAMPLE = {"delay": 60, "target": {"log": True}, "payload": "hello"}
-EVENT_EXAMPLE = serializers.to_json(
-    Event(
-        "launch",
-        at=1_798_135_200_000,
-        created=1_795_255_200_000,
-        target=Target(TargetKind.URL, HOOK),
-        payload='{"hello": "world"}',
-        request="",
-        next_at=1_798_135_200_000,
-    )
+NOW, AT = 1_795_255_200_000, 1_798_135_200_000
+LAUNCH = Event(
+    "launch",
+    at=AT,
+    created=NOW,
+    target=Target(TargetKind.URL, HOOK),
+    payload='{"hello": "world"}',
+    request="",
+    next_at=AT,
+)
+EVENT_EXAMPLE = serializers.to_json(LAUNCH)
+CANCELLED_EXAMPLE = serializers.to_json(replace(LAUNCH, status=Status.CANCELLED))
+TIMER_ID = "01KAJ9Q3V5N8Z2M4T6R7W9XYBC"
+ECHO_ID = sha1(b"1767225600500\nhello", usedforsecurity=False).hexdigest()
+COUNTDOWN = json_badge(
+    "Countdown",
+    serializers.badge(LAUNCH, NOW),
+    "there is no event launch, or it was done long ago",
 )
 OPTIONS = options_of(serializers.LABEL, "EventLabel")
 
@@ -150,10 +161,16 @@ OPERATIONS = {
         'The body of the POST is `{"id"}`, signed as Standard Webhooks requires. Each request'
         " starts another timer. To be able to retry, create an event with an `id`.",
         body=json_content(TIMER_REQUEST, {"hours": 0, "minutes": 5, "seconds": 30, "url": HOOK}),
-        responses={200: success(NAMED, links=AS_TIMER | SHOW | CANCEL)},
+        responses={200: success(NAMED, example={"id": TIMER_ID}, links=AS_TIMER | SHOW | CANCEL)},
     ),
     "GET /timers/{timer_id}": Operation(
-        "getTimer", responses={200: success(TIMER)}, refusals=(UnknownEventError,)
+        "getTimer",
+        responses={
+            200: success(
+                TIMER, example={"id": TIMER_ID, "time_left": 330, "status": str(Status.ACTIVE)}
+            )
+        },
+        refusals=(UnknownEventError,),
     ),
     "GET /api/v1/events": Operation(
         "listEvents",
@@ -165,7 +182,7 @@ OPERATIONS = {
             query_parameter("status", STATUS.reference(default=Status.ACTIVE), "Of the events."),
             query_parameter("cursor", CURSOR, NEXT_PAGE),
         ),
-        responses={200: success(EVENTS, links=NEXT)},
+        responses={200: success(EVENTS, example={"events": [EVENT_EXAMPLE]}, links=NEXT)},
     ),
     "POST /api/v1/events": Operation(
         "makeEvent",
@@ -182,13 +199,13 @@ OPERATIONS = {
     "GET /api/v1/events/{event_id}": Operation(
         "getEvent",
         f"Events are kept until {KEPT_DAYS} days after they are done.",
-        responses={200: success(EVENT, links=CANCEL)},
+        responses={200: success(EVENT, example=EVENT_EXAMPLE, links=CANCEL)},
         refusals=(UnknownEventError,),
     ),
     "DELETE /api/v1/events/{event_id}": Operation(
         "cancelEvent",
         "A cancelled event can still be read. Cancelling it again changes nothing.",
-        responses={200: success(EVENT, links=SHOW | AS_BADGE)},
+        responses={200: success(EVENT, example=CANCELLED_EXAMPLE, links=SHOW | AS_BADGE)},
         refusals=(UnknownEventError, TooLateError),
     ),
     "POST /echoAtTime": Operation(
@@ -208,22 +225,25 @@ OPERATIONS = {
         {"text/plain": {"schema": TEXT, "example": "hello"}},
         {
             200: success(NAMED, "An equal request was accepted before."),
-            201: success(NAMED, links=SHOW | CANCEL),
+            201: success(NAMED, example={"id": ECHO_ID}, links=SHOW | CANCEL),
         },
         (IdTakenError, requests.UnsupportedTypeError),
     ),
     **badge_operations(
         "/api/v1/events/{event_id}/badge",
-        "getEventBadge",
-        OPTIONS,
-        "The message is `in 3 days`, `due now`, then `\u2713 fired`, `\u2717 failed` or"
-        " `cancelled`. An event that waits is `\u25b2 late by 2 minutes` from"
-        f" {serializers.LATE_SECONDS} s after its time on, and after a failed attempt"
-        " `\u25b2 failing, retry in 5 minutes`. Both are orange.",
+        always_drawn(
+            "getEventBadge",
+            "The message is `in 3 days`, `due now`, then `\u2713 fired`, `\u2717 failed` or"
+            " `cancelled`. An event that waits is `\u25b2 late by 2 minutes` from"
+            f" {serializers.LATE_SECONDS} s after its time on, and after a failed attempt"
+            " `\u25b2 failing, retry in 5 minutes`. Both are orange.",
+            OPTIONS,
+            COUNTDOWN,
+        ),
     ),
 }
 PATH_PARAMETERS = (
-    path_parameter("timer_id", EVENT_ID, "The id of its start.", "01KAJ9Q3V5N8Z2M4T6R7W9XYBC"),
+    path_parameter("timer_id", EVENT_ID, "The id of its start.", TIMER_ID),
     path_parameter("event_id", EVENT_ID, "The id that it was given.", "launch"),
 )
 SECTIONS = (

@@ -82,13 +82,17 @@ PAGE = {
 DOCUMENT = {
     "description": "OpenAPI 3.1.",
     "headers": {"Cache-Control": CACHED},
-    "content": json_content({"type": "object", "required": ["openapi", "info", "paths"]}),
+    "content": json_content(
+        {"type": "object", "required": ["openapi", "info", "paths"]},
+        {"openapi": "3.1.0", "info": {"title": "vu-mi", "version": "1.0.0"}, "paths": {}},
+    ),
 }
 OPERATIONS = {
     "GET /": Operation("getPage", responses={200: PAGE}, can_fail=False),
     "GET /openapi.json": Operation("getDescription", responses={200: DOCUMENT}, can_fail=False),
     "GET /healthz": Operation(
-        "getHealth", responses={200: success(fields({"status": {"const": "ok"}}))}
+        "getHealth",
+        responses={200: success(fields({"status": {"const": "ok"}}), example={"status": "ok"})},
     ),
 }
 SECTIONS = (

@@ -172,10 +172,14 @@ def success(
     description: str = "",
     *,
     example: Any = None,
+    examples: Mapping[str, Any] | None = None,
     links: Mapping[str, Json] | None = None,
 ) -> Json:
-    """Return a response that no cache may store."""
-    body = content and json_content(content, example)
+    """Return a response that no cache may store.
+
+    Each of the `examples` answers the request's example of the same name.
+    """
+    body = content and json_content(content, example, **(examples or {}))
     cached = {"headers": {"Cache-Control": NOT_STORED}}
     return cached | present(description=description, content=body, links=links)
 

@@ -6,14 +6,15 @@ import re
 from collections.abc import Sequence
 
 from chalicelib.badges import options, spark
+from chalicelib.badges.badge import Badge
 from chalicelib.badges.description import (
     A_COLOR,
     BASE,
     COLOR,
     HEADERS,
-    JSON_BADGE,
     always_drawn,
     badge_operations,
+    json_badge,
     options_of,
 )
 from chalicelib.http.description import MOMENT
@@ -128,6 +129,8 @@ COUNTED = record(
         "message": string(description="The text that a badge shows."),
     },
 )
+COUNTED_EXAMPLE = {"id": "owner/name", "count": 1241, "message": "1241"}
+JSON_BADGE = json_badge("Badge", Badge(routes.LABEL, "1241"), "give an id: ?id=owner/name")
 NUMBER_OPTIONS = tuple(one for one in OPTIONS if one.content["name"] in routes.NUMBER_OPTIONS)
 BADGE = Section(
     "badge",
@@ -136,11 +139,14 @@ BADGE = Section(
     {
         **badge_operations(
             "/api/v1/views",
-            "getViews",
-            OPTIONS,
-            "A visitor sees the count before their own view, so a new badge shows 0. The first view"
-            " creates the badge. Requests of GitHub's image proxy count too.",
-            of_svg=(IMAGE_STYLE, SPARK),
+            always_drawn(
+                "getViews",
+                "A visitor sees the count before their own view, so a new badge shows 0. The first"
+                " view creates the badge. Requests of GitHub's image proxy count too.",
+                OPTIONS,
+                JSON_BADGE,
+            ),
+            (IMAGE_STYLE, SPARK),
         ),
         "POST /api/v1/views": Operation(
             "countView",
@@ -148,7 +154,7 @@ BADGE = Section(
             " one view, unless the badge is frozen. It has no body. To read without counting, send"
             " GET with `peek=1`.",
             NUMBER_OPTIONS,
-            responses={200: success(COUNTED, example={"id": "a/b", "count": 41, "message": "41"})},
+            responses={200: success(COUNTED, example=COUNTED_EXAMPLE)},
             refusals=(ids.NotCountedError,),
         ),
         "GET /v1/api/views": always_drawn(
@@ -187,6 +193,20 @@ HISTORIES = (
     history(By.WEEK, DATE, MAX_BUCKETS * 7),
     history(By.MONTH, MONTH, MAX_BUCKETS * 31),
 )
+HISTORY_SCHEMA = schema("History", {"oneOf": HISTORIES})
+HISTORY_EXAMPLE = {
+    "id": "owner/name",
+    "by": "day",
+    "days": 3,
+    "since": "2026-11-19",
+    "next": None,
+    "total": 41,
+    "views": [
+        {"day": "2026-11-19", "views": 7},
+        {"day": "2026-11-20", "views": 22},
+        {"day": "2026-11-21", "views": 12},
+    ],
+}
 DAYS = query_parameter(
     "days",
     integer(1, history_routes.MAX_DAYS, default=buckets.DAYS),
@@ -255,7 +275,7 @@ HISTORY = Section(
             " A longer history has several pages: send the same request with `from` set to `next`,"
             " and without `days`.",
             SPAN,
-            responses={200: success(schema("History", {"oneOf": HISTORIES}))},
+            responses={200: success(HISTORY_SCHEMA, example=HISTORY_EXAMPLE)},
             refusals=(ids.NotCountedError,),
         ),
         "GET /api/v1/views/history.svg": always_drawn(
@@ -436,6 +456,32 @@ CHALLENGE = record(
 )
 CHANGED = record("Changed", {"id": ID.reference(description="The badge's present name.")})
 
+OWNED_EXAMPLE = {
+    "id": "owner/name",
+    "names": ["owner/name"],
+    "aliases": [],
+    "base": 1200,
+    "count": 1241,
+    "frozen": False,
+    "created": "2026-11-21T10:00:00.000Z",
+    "reset": None,
+    "proven": None,
+    "granted": False,
+    "milestones": [],
+}
+CLAIM_EXAMPLES = {
+    "claim": {"id": "owner/name", "base": 1200},
+    "proof": {"id": "owner/name", "proof": True},
+}
+SECRET_EXAMPLE = {"id": "owner/name", "secret": "q7Jx2vTn4RkWc8YpL0sZd3MhB6uGfE1a"}
+PROOF = proving.Proof("owner/name", "Zk3vN8pQ2sT5wY7aB0cD4eF6gH9jK1mL_oRuXxViUqI")
+CHALLENGE_EXAMPLE = {
+    "id": PROOF.badge_id,
+    "challenge": PROOF.challenge,
+    "proof": PROOF.key,
+    "url": places.find(PROOF.badge_id, "").url,
+}
+
 NOT_PROVEN = Refusal.of(
     proving.NotProvenError,
     optional={name: {"type": "string"} for name in ("challenge", "url", "found")},
@@ -463,7 +509,7 @@ def owner_operations(
             f"getBadge{form}",
             "An operator's token is good too.",
             parameters,
-            responses={200: success(OWNED, links=OWNER_LINKS)},
+            responses={200: success(OWNED, example=OWNED_EXAMPLE, links=OWNER_LINKS)},
             refusals=OF_SECRET,
             security=SECRET,
         ),
@@ -473,7 +519,7 @@ def owner_operations(
             " under both names. If the response is lost, the same request may be sent again.",
             parameters,
             body=json_content(CHANGE, {"base": 1200}),
-            responses={200: success(CHANGED, links=OWNER_LINKS)},
+            responses={200: success(CHANGED, example={"id": "owner/name"}, links=OWNER_LINKS)},
             refusals=(*OF_SECRET, errors.TakenError, errors.ReachedError, ids.NotCountedError),
             security=SECRET,
         ),
@@ -506,17 +552,14 @@ OWNER = Section(
             " file at `url`: if it is missing, the response is 409 `not_proven`, and says what was"
             f" found. Each id is looked for once in {proving.LOOK_SECONDS} s. The same request has"
             " the same response as long as the badge has the same owner.",
-            body=json_content(
-                CLAIM,
-                claim={"id": "owner/name", "base": 1200},
-                proof={"id": "owner/name", "proof": True},
-            ),
+            body=json_content(CLAIM, **CLAIM_EXAMPLES),
             responses={
                 201: success(
                     record("Claimed", {"id": ID}, {"secret": NEW_SECRET}),
+                    examples={"claim": SECRET_EXAMPLE},
                     links=OWNER_LINKS | VIEW_LINKS,
                 ),
-                202: success(CHALLENGE),
+                202: success(CHALLENGE, examples={"proof": CHALLENGE_EXAMPLE}),
             },
             refusals=(
                 NOT_PROVEN,

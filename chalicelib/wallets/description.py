@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chalicelib.badges.description import badge_operations, options_of
+from chalicelib.badges.description import always_drawn, badge_operations, json_badge, options_of
 from chalicelib.http.description import MOMENT, NEXT_PAGE
 from chalicelib.http.openapi import (
     Operation,
@@ -88,7 +88,8 @@ TRANSFER_REFUSED = Refusal.of(
 
 A_WALLET, ANOTHER = "01KAJV4QZ8M3T6W9X2Y5B7C0DE", "01KAJV5R2N8P4S7V0Z3A6D9FGH"
 A_USER = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
-A_POSTING = {"amount": "12500000", "nonce": "order-4711-a"}
+A_DEPOSIT = {"amount": "12500000", "nonce": "order-4711-a"}
+A_TRANSFER = {"amount": "2500000", "nonce": "order-4711-b"}
 EXAMPLE = Wallet(A_WALLET, A_USER, 12_500_000)
 NOW = 1_795_255_500_000
 ENTRIES = [
@@ -101,6 +102,9 @@ ENTRIES = [
         "01KAJV5S4Q0R5T8W1Y4B7D0FGJ", Posting("order-4711-a", 12_500_000, A_WALLET), NOW - 300_000
     ),
 ]
+BALANCE_BADGE = json_badge(
+    "BalanceBadge", serializers.badge(EXAMPLE), f"there is no wallet {A_WALLET}"
+)
 PAGE_EXAMPLE = serializers.transactions(journal.Page(ENTRIES, ""), A_WALLET, NOW)
 
 BALANCE_LINK = {"balance": link("getBalance", "wallet_id")}
@@ -174,22 +178,25 @@ OPERATIONS = {
     "PUT /api/v1/wallets/{wallet_id}/deposit": Operation(
         "depositMoney",
         ONCE.format("this wallet"),
-        body=json_content(POSTING, A_POSTING),
+        body=json_content(POSTING, A_DEPOSIT),
         responses=POSTED,
         refusals=(UnknownWalletError, DEPOSIT_REFUSED, NonceReusedError),
     ),
     "PUT /api/v1/wallets/{wallet_id}/transfer/{target_id}": Operation(
         "transferMoney",
         ONCE.format("the source"),
-        body=json_content(POSTING, A_POSTING),
+        body=json_content(POSTING, A_TRANSFER),
         responses=POSTED,
         refusals=(SameWalletError, UnknownWalletError, TRANSFER_REFUSED, NonceReusedError),
     ),
     **badge_operations(
         "/api/v1/wallets/{wallet_id}/badge",
-        "getWalletBadge",
-        OPTIONS,
-        "The message is in units, such as `1,234.5`. Only if the badge is switched on.",
+        always_drawn(
+            "getWalletBadge",
+            "The message is in units, such as `1,234.5`. Only if the badge is switched on.",
+            OPTIONS,
+            BALANCE_BADGE,
+        ),
     ),
 }
 PATH_PARAMETERS = (

@@ -105,12 +105,44 @@ def test_the_page_equals_the_output_of_the_program() -> None:
 
 
 def test_the_text_of_the_page_has_only_figures_of_its_tables() -> None:
-    tables, reading = PAGE.read_text().split(BEGIN)[1].split(END)
+    reading, tables = PAGE.read_text().split(BEGIN)
+    assert len(set(NUMBER.findall(reading))) > 60
     assert set(NUMBER.findall(reading)) <= set(NUMBER.findall(tables))
 
 
+def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
+    [busy] = [row for row in rows_of("$ per million views") if row[:3] == ["10", "1,000", "vu-mi"]]
+    [quiet] = [row for row in rows_of("$ per million views") if row[:3] == ["10", "1", "vu-mi"]]
+    months = {row[0]: row[2] for row in rows_of("$ a month by the views of all badges")}
+    unused = [
+        rows_of(f"$ a month of a stack that nobody uses: {stack}")[-1][-1]
+        for stack in ("badges alone", "events and wallets too")
+    ]
+    events = [row[-1] for row in rows_of("$ per million events")[:2]]
+    deposit, transfer = (row[-1] for row in rows_of("What is asked of wallets, and its units")[:2])
+    text = " ".join(PAGE.read_text().partition("\n## ")[0].split())
+    for figures in (
+        f"**A view costs ${busy[-1]} per million**",
+        (
+            f"with 10,000 views a day pays ${months['10,000']} a month, one with 100,000 pays"
+            f" ${months['100,000']}."
+        ),
+        f"costs ${unused[0]} a month beyond what AWS gives for free, and ${unused[1]} with events",
+        f"**A badge with one view a day** costs ${quiet[-1]} per million views",
+        (
+            f"**An event** costs ${events[0]} to ${events[1]} per million, **a transfer** between"
+            f" wallets ${transfer}, **a deposit** ${deposit}."
+        ),
+        (
+            f"the API (${busy[3]} of the ${busy[-1]}), SQS (${busy[5]}) and writes to the table"
+            f" (${busy[7]})"
+        ),
+    ):
+        assert figures in text
+
+
 def test_the_decision_for_an_api_has_only_dollars_of_the_tables() -> None:
-    tables, _ = PAGE.read_text().split(BEGIN)[1].split(END)
+    _, tables = PAGE.read_text().split(BEGIN)
     dollars = re.findall(r"\$(\d+\.\d+)", DECISION.read_text())
     assert len(dollars) > 5
     assert set(dollars) <= set(NUMBER.findall(tables))

@@ -21,7 +21,8 @@ from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from vumi.engine import VIEWS_QUEUE
-from vumi.storage.database import FILE, VERSION, Database
+from vumi.storage.database import FILE, Database
+from vumi.storage.file_format import VERSION
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.table import SqliteTable
 

@@ -61,7 +61,7 @@ def test_the_wheel_has_the_two_packages_with_their_data_and_nothing_else(wheel: 
         "chalicelib/http/page.html",
         "chalicelib/views/badge_page.html",
         "chalicelib/badges/logos.json",
-        "vumi/storage/schema.sql",
+        "vumi/storage/migrations/0001_initial.sql",
     }
     assert data <= sources
     described = f"vu_mi-{VERSION}.dist-info"

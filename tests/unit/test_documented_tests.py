@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), ROOT / "examples" / "README.md"]
 NAMED = re.compile(r"`(?:[\w/]*/)?(test_\w+(?:\.py)?)`")
 DEFINED = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 BEHAVIOURS = "## What was tried"
 
 
+@cache
 def known() -> set[str]:
     """Return the names of all files of tests, and of the tests in them."""
     files = list((ROOT / "tests").rglob("test_*.py"))
@@ -31,7 +33,7 @@ def rows(document: str, heading: str) -> Iterator[list[str]]:
         yield [cell.strip() for cell in line.strip("|").split("|")]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda one: one.relative_to(ROOT).as_posix())
 def test_each_test_that_a_document_names_exists(document: Path) -> None:
     assert set(NAMED.findall(document.read_text())) <= known()
 
@@ -39,7 +41,7 @@ def test_each_test_that_a_document_names_exists(document: Path) -> None:
 @pytest.mark.parametrize(
     ("document", "heading", "column"),
     [
-        ("architecture.md", "### Requests through API Gateway", 3),
+        ("stack.md", "## Requests through API Gateway", 3),
         ("operations.md", BEHAVIOURS, 2),
     ],
 )

@@ -20,6 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 from urllib.parse import quote
 
+from chalicelib.storage.errors import Refused
 from vumi import secrets
 from vumi.check import check
 from vumi.check.report import FindingKind
@@ -27,6 +28,7 @@ from vumi.check.rights import refuse_foreign_entries
 from vumi.errors import ReportedError
 from vumi.storage import archive
 from vumi.storage.database import FILE, to_storage_error
+from vumi.storage.file_format import FORMAT
 from vumi.storage.private_files import (
     UnsafeFileError,
     empty_folder,
@@ -84,6 +86,8 @@ def reporting(failed: str) -> Iterator[None]:
         raise BackupError(f"{failed}: {error}{_advise(error.errno)}") from error
     except UnsafeFileError as error:
         raise BackupError(f"{failed}: {error}") from error
+    except Refused as refused:
+        raise BackupError(f"{failed}: {refused}") from refused
     except sqlite3.Error as error:
         raise BackupError(f"{failed}: {to_storage_error(error)}") from error
 
@@ -96,17 +100,22 @@ def _advise(code: int | None) -> str:
 
 @contextmanager
 def make_copy(
-    source: Path, target: Path, on_file_copied: Callable[[], None] = lambda: None
+    source: Path,
+    target: Path,
+    on_file_copied: Callable[[], None] = lambda: None,
+    *,
+    migrates: bool = False,
 ) -> Iterator[Copy]:
     """Copy a data folder beside a target, and check the copy; remove it if the block fails.
 
     A folder with the name of the target is complete, because the copy is renamed last. The next
     copy removes what a killed one left. `on_file_copied` is called between the file and the
-    archive. Raises `BackupError`, `OSError`, `UnsafeFileError` and `sqlite3.Error`.
+    archive. An older file is refused, unless its copy `migrates`. Raises `BackupError`, `OSError`,
+    `UnsafeFileError` and `sqlite3.Error`.
     """
     refuse_foreign_entries(source)
     with _make_unfinished(target) as unfinished:
-        _copy_database(source / FILE, unfinished)
+        _copy_database(source / FILE, unfinished, migrates=migrates)
         on_file_copied()
         if (source / secrets.FILE).exists():
             _copy_file(source / secrets.FILE, unfinished.opened)
@@ -172,7 +181,7 @@ def remove(name: str, opened: int, parent: int) -> None:
         os.rmdir(name, dir_fd=parent)
 
 
-def _copy_database(source: Path, unfinished: Unfinished) -> None:
+def _copy_database(source: Path, unfinished: Unfinished, *, migrates: bool) -> None:
     """Copy all pages with SQLite's backup, in one step; writers continue in the WAL.
 
     `VACUUM INTO` would rebuild every index, which takes processor time from visitors. In several
@@ -186,10 +195,16 @@ def _copy_database(source: Path, unfinished: Unfinished) -> None:
     made = new_file(name, unfinished.opened)
     with closing(os.fdopen(made, "wb")):
         uri = f"file:{quote(str(unfinished.path / name))}?mode=rw"
-        with open_read_only(source) as connection, closing(sqlite3.connect(uri, uri=True)) as copy:
+        with (
+            open_read_only(source) as connection,
+            closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as copy,
+        ):
+            FORMAT.examine(connection, migrates=migrates)
             copy.execute("PRAGMA synchronous = OFF")
             connection.backup(copy)
             copy.execute("PRAGMA journal_mode = DELETE")
+            copy.execute("PRAGMA journal_mode = MEMORY")  # a migration makes no file beside it
+            FORMAT.migrate(copy)
         os.fsync(made)
     os.rename(name, FILE, src_dir_fd=unfinished.opened, dst_dir_fd=unfinished.opened)
 

@@ -103,7 +103,7 @@ def _restore(
 ) -> Restored:
     folder.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     owner = (folder if folder.exists() else backup).stat()
-    with make_copy(backup, folder, on_file_copied) as copy:
+    with make_copy(backup, folder, on_file_copied, migrates=True) as copy:
         if os.geteuid() == ROOT:
             _give(copy.unfinished.opened, owner.st_uid, owner.st_gid)
         _replace(copy, folder, before)

@@ -17,7 +17,8 @@ from vumi.check import consistency, rights, rows
 from vumi.check import wallets as wallet_checks
 from vumi.check.items import Items, StoredItem
 from vumi.check.report import Finding, FindingKind, all_wrong, note, ok, wrong
-from vumi.storage.database import FILE, VERSION, examine, make, to_storage_error
+from vumi.storage.database import FILE, to_storage_error
+from vumi.storage.file_format import FORMAT, VERSION
 from vumi.storage.read_only import WAL, beside, has_wal, open_read_only
 
 Read: TypeAlias = Callable[[Path], AbstractContextManager[sqlite3.Connection]]
@@ -58,7 +59,7 @@ def _read_stamp(path: Path) -> tuple[bool, int, int, int]:
 def _check_content(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:
     """Check from the bottom up, and stop at the first layer that is wrong."""
     try:
-        examine(connection)
+        FORMAT.examine(connection)
     except Refused as refused:
         yield wrong(str(refused))
         return
@@ -80,8 +81,8 @@ def _check_damage(connection: sqlite3.Connection) -> Iterator[Finding]:
 def _check_schema(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Report missing tables, columns and indexes, and note those that are not vu-mi's."""
     actual = _read_schema(connection)
-    with closing(sqlite3.connect(":memory:")) as fresh:
-        make(fresh)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        FORMAT.migrate(fresh)
         expected = _read_schema(fresh)
     missing = sorted(name for name in expected if actual.get(name) != expected[name])
     yield from all_wrong(

@@ -14,9 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from contextvars import copy_context
-from datetime import UTC, datetime
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,13 +22,12 @@ from chalicelib import telemetry
 from chalicelib.storage.errors import Refused, Unavailable
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import GroupCommit, Job, nested
+from vumi.storage.file_format import FORMAT, FileFormat, version_of
 from vumi.storage.read_only import SHM, WAL, beside, has_wal, open_read_only
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-VERSION = 5
-"""The version of the file's format, stored in `PRAGMA user_version`."""
 FILE = "vu-mi.sqlite3"
 TRANSIENT = {
     sqlite3.SQLITE_BUSY,
@@ -57,8 +54,6 @@ ADVICE = {
     sqlite3.SQLITE_READONLY: "let this user write the file and its folder",
 }
 """The advice about a result, which the error has after SQLite's own message."""
-TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
-"""The tables of a file of every version."""
 PARTS_AT_ONCE = 100
 """Parts in one commit of `map_in_commits`: a few milliseconds, because visitors wait for it."""
 BUSY_SECONDS = 5.0
@@ -82,28 +77,52 @@ class Database:
     spread the damage. Reads continue.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, *, migrates: bool = False, file_format: FileFormat = FORMAT
+    ) -> None:
+        """Open the file, or make it. Only the holder of the folder's lock `migrates` an older one.
+
+        A program that runs on the file meanwhile would write it in the older format.
+        """
+        self.path, self._format = path, file_format
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._idle: list[sqlite3.Connection] = []
         self._corrupt = ""
         with _translate_errors():
-            _make_or_examine(path)
+            _make_or_examine(path, file_format, migrates=migrates)
             self._writer = self._open()
         self._commits = GroupCommit(self._writer)
         try:
-            self._set_up()
+            self._set_up(migrates=migrates)
         except BaseException:
             self.close()
             raise
 
-    def _set_up(self) -> None:
+    def _set_up(self, *, migrates: bool) -> None:
         with _translate_errors():
             self._writer.execute("PRAGMA journal_mode = WAL")
             self._writer.execute("PRAGMA synchronous = FULL")
-        self.write(examine)
+            if migrates:
+                self._migrate()
+        self.write(self._format.examine)
         [self.stream_label] = self.read("SELECT label FROM stream")[0]
+
+    def _migrate(self) -> None:
+        """Migrate an older file, after a copy of it for those who want to go back."""
+        version = self._format.examine(self._writer, migrates=True)
+        if version == self._format.version:
+            return
+        copy = beside(self.path, f".format-{version}")
+        try:
+            _copy(self._writer, copy)
+            self._format.migrate(self._writer)
+        except sqlite3.Error as error:
+            stored, now = to_storage_error(error), version_of(self._writer)
+            kept = f"; {copy.name} is its copy of before" if copy.exists() else ""
+            raise type(stored)(
+                f"it has format {now}, and can't be migrated to {now + 1}: {stored}{kept}"
+            ) from error
 
     def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
         """Do a job in a transaction, alone or together with the jobs of other threads.
@@ -251,13 +270,13 @@ class Database:
         )
 
 
-def _make_or_examine(path: Path) -> None:
+def _make_or_examine(path: Path, file_format: FileFormat, *, migrates: bool) -> None:
     """Make a new file, or examine the existing one, which does not change it.
 
     Raises `Refused`, `Unavailable` and `sqlite3.Error`.
     """
     if not path.exists():
-        _make_file(path)
+        _make_file(path, file_format)
         return
     if path.is_file() and path.stat().st_size == 0:
         raise Refused(
@@ -268,59 +287,44 @@ def _make_or_examine(path: Path) -> None:
         raise Unavailable("it can't be written; let this user write the file and its folder")
     if not has_wal(path) or beside(path, SHM).exists():
         with open_read_only(path) as connection:
-            examine(connection)
+            file_format.examine(connection, migrates=migrates)
 
 
-def examine(connection: sqlite3.Connection) -> None:
-    """Raise `Refused` if this program can't use the file."""
-    [version] = connection.execute("PRAGMA user_version").fetchone()
-    if version > VERSION:
-        raise Refused(
-            f"the file has format {version}, this program knows {VERSION}: run a newer vu-mi"
-        )
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-    if not version or not tables >= TABLES:
-        raise Refused("it is a SQLite file, but not one of vu-mi: set DATA to another folder")
-    if version < VERSION:
-        raise Refused(
-            f"the file has format {version} of before 1.0, and this program reads format {VERSION}"
-            " alone: set DATA to a new folder"
-        )
-
-
-def _make_file(path: Path) -> None:
+def _make_file(path: Path, file_format: FileFormat) -> None:
     """Make a file that is complete or absent, even if the process is killed."""
     if has_wal(path):
         raise Refused(
             f"{path.name}{WAL} is there without {path.name}: put that back beside it, or restore a"
             " backup"
         )
+    with _replacing(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        file_format.migrate(connection)
+
+
+def _copy(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy the file of a connection, completely or not at all."""
+    with _replacing(path) as copy:
+        connection.backup(copy)
+        copy.execute("PRAGMA journal_mode = DELETE")
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[sqlite3.Connection]:
+    """Lend a connection to a new file, which gets the name `path` when the block ends."""
     begun = beside(path, ".new")
     try:
         for leftover in (begun, beside(begun, WAL), beside(begun, SHM)):
             leftover.unlink(missing_ok=True)
         with closing(sqlite3.connect(begun, isolation_level=None)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("BEGIN IMMEDIATE")
-            make(connection)
-            connection.execute("COMMIT")
+            yield connection
         begun.replace(path)
         sync_folder(path.parent)
     except OSError as error:
-        raise Unavailable(f"it can't be made: {error}") from error
-
-
-def make(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new file."""
-    for statement in (
-        resources.files("vumi.storage").joinpath("schema.sql").read_text().split(";\n")
-    ):
-        connection.execute(statement)
-    label = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-    connection.execute("INSERT INTO stream (label) VALUES (?)", (label,))
-    connection.execute("INSERT INTO clock (highest) VALUES (0)")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+        raise Unavailable(f"{path.name} can't be made: {error}") from error
+    finally:
+        begun.unlink(missing_ok=True)
 
 
 @contextmanager

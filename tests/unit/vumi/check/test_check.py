@@ -24,7 +24,8 @@ from chalicelib.wallets.wallet import Posting, entry
 from vumi.admin.tokens import TokenStore
 from vumi.check import check, report
 from vumi.storage.archive import FOLDER, FolderArchive
-from vumi.storage.database import FILE, VERSION, Database
+from vumi.storage.database import FILE, Database
+from vumi.storage.file_format import VERSION
 from vumi.storage.queue import DEAD_LETTERS, SqliteQueue
 from vumi.storage.read_only import SHM, WAL, beside, open_read_only
 from vumi.storage.table import ChangeLog, SqliteTable
@@ -189,7 +190,7 @@ SET_ATTRIBUTE = "UPDATE items SET attributes = json_set(attributes, {}) WHERE sk
         ("DROP TABLE messages", "it is a SQLite file, but not one of vu-mi"),
         ("UPDATE messages SET visible_at = 'soon'", "message 1 of the queue vu-mi-views is"),
         (f"PRAGMA user_version = {VERSION + 1}", f"the file has format {VERSION + 1}"),
-        (f"PRAGMA user_version = {VERSION - 1}", f"the file has format {VERSION - 1}"),
+        ("PRAGMA user_version = 0", "it is a SQLite file, but not one of vu-mi"),
     ],
 )
 def test_each_error_is_reported(folder: Path, statement: str, says: str) -> None:

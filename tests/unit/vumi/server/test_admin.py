@@ -21,6 +21,7 @@ from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage.items import Item
 from chalicelib.units import Seconds
+from chalicelib.version import VERSION
 from simulation.clocks import NOON, Clock
 from simulation.resources import GivenResources
 from simulation.views import AT_NOON, put_summary, put_views
@@ -130,7 +131,7 @@ def test_the_data_has_the_version_the_uptime_and_the_size_of_the_file(
     FileSizes(database, clock).step()
     clock.now += 90
     body = get().body
-    assert body["version"] == "0.1.0"
+    assert body["version"] == VERSION
     assert (body["started"], body["now"]) == (
         "2026-03-14T12:00:00.000Z",
         "2026-03-14T12:01:30.000Z",

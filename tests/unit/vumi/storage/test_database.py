@@ -24,7 +24,8 @@ from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Delete, Put, Update
 from simulation.logs import counting_metrics
-from vumi.storage.database import PARTS_AT_ONCE, VERSION, Corrupt, Database
+from vumi.storage.database import PARTS_AT_ONCE, Corrupt, Database
+from vumi.storage.file_format import VERSION
 from vumi.storage.table import SqliteTable
 
 ROOT = Path(__file__).parents[4]
@@ -114,23 +115,6 @@ def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> N
     unchanged = sqlite3.connect(path)
     assert unchanged.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,)
     unchanged.close()
-
-
-@pytest.mark.parametrize("version", range(1, VERSION))
-def test_a_file_of_an_older_version_is_refused_and_left_as_it_is(path: Path, version: int) -> None:
-    Database(path).close()
-    with closing(sqlite3.connect(path)) as older:
-        older.execute(f"PRAGMA user_version = {version}")
-    before = path.read_bytes()
-
-    with pytest.raises(Refused) as refused:
-        Database(path)
-
-    assert str(refused.value) == (
-        f"the file has format {version} of before 1.0, and this program reads format {VERSION}"
-        " alone: set DATA to a new folder"
-    )
-    assert path.read_bytes() == before
 
 
 def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path) -> None:

@@ -50,3 +50,7 @@ CREATE TABLE file_sizes (              -- the size of this file at the end of ea
 ) WITHOUT ROWID;
 
 CREATE TABLE stream (label TEXT NOT NULL);   -- one row: the id of this file's change log
+
+INSERT INTO clock (highest) VALUES (0);
+
+INSERT INTO stream (label) VALUES (strftime('%Y-%m-%dT%H:%M:%f', 'now'));

@@ -1,0 +1,148 @@
+"""`python -m deploy.release`: the files of a release, with the same bytes wherever they are made.
+
+They are made twice from the commit, in folders and with rights that differ, compared, and checked
+by installing them. pip asks no index: it gets the wheels of the locks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from chalicelib.version import VERSION
+from deploy import bytecode, changelog, release_checks, template
+from deploy.bytecode import WrongPythonError
+from deploy.changelog import ChangelogError
+from deploy.release_checks import ReleaseError, run
+
+NOTES = "RELEASE_NOTES.md"
+BUILD_SDIST = "import sys; from hatchling.build import build_sdist; build_sdist(sys.argv[1])"
+BUILDS = (("a", 0o022), ("another/folder", 0o077))
+"""The folder and the umask of each build."""
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The programs of a build: the Python with hatchling, and the environment of all of them."""
+
+    hatchling: Path
+    environment: Mapping[str, str]
+
+
+def main(arguments: Sequence[str], root: Path = template.ROOT) -> int:
+    """Make the files of a release, and return the exit status."""
+    parser = argparse.ArgumentParser("python -m deploy.release", description=__doc__)
+    parser.add_argument("--out", type=Path, required=True, help="the output folder")
+    parser.add_argument("--wheels", type=Path, required=True, help="the wheels of the locks")
+    given = parser.parse_args(arguments)
+    try:
+        release(root, given.out, given.wheels.absolute())
+    except (ChangelogError, ReleaseError, WrongPythonError, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write("".join(f"{path}\n" for path in sorted(given.out.iterdir())))
+    return 0
+
+
+def release(root: Path, out: Path, wheels: Path) -> None:
+    """Make and check the files of the release of a checkout. Raises `ReleaseError`."""
+    refuse_dirty(root)
+    section = changelog.find_release((root / "CHANGELOG.md").read_text(), VERSION)
+    notes = changelog.without_relative_links(section.text)
+    python = bytecode.find_python(os.environ)
+    if python is None:
+        raise ReleaseError(
+            f"a release needs Python {bytecode.VERSION}, for the compiled files of the zip: install"
+            f" it, or set {bytecode.SETTING}"
+        )
+    with TemporaryDirectory(prefix="vu-mi-release-") as folder:
+        work = Path(folder)
+        tools = prepare_tools(root, work / "tools", wheels)
+        made = [_build(root, work / name, umask, notes, tools) for name, umask in BUILDS]
+        release_checks.compare(*made)
+        release_checks.check(made[0], VERSION, python, tools.environment)
+        shutil.rmtree(out, ignore_errors=True)
+        shutil.copytree(made[0], out)
+
+
+def refuse_dirty(root: Path) -> None:
+    """Raise `ReleaseError` if files of a checkout are not committed."""
+    changed = _git(root, "status", "--porcelain").splitlines()
+    if changed:
+        raise ReleaseError(
+            f"{len(changed)} files are not committed, such as {changed[0][3:]}: commit or remove"
+            " them, because a release is made from a commit"
+        )
+
+
+def _git(root: Path, *command: str | Path) -> str:
+    return run(["git", "-C", root, *command], root, os.environ)
+
+
+def prepare_tools(root: Path, folder: Path, wheels: Path) -> Tools:
+    """Install hatchling where nothing else is; every pip gets the wheels of a folder alone."""
+    environment = {
+        **os.environ,
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_NO_CACHE_DIR": "1",
+        "PIP_NO_INDEX": "1",
+        "SOURCE_DATE_EPOCH": _git(root, "log", "-1", "--format=%ct").strip(),
+    }
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    lock = ["--require-hashes", "-r", "requirements-build.txt"]
+    run([sys.executable, "-m", "pip", "--python", python, "install", *lock], root, environment)
+    return Tools(python, environment)
+
+
+def _build(root: Path, folder: Path, umask: int, notes: str, tools: Tools) -> Path:
+    """Make all files of a release in a new folder, from a clone of the commit."""
+    sdist = build_sdist(root, folder, umask, tools)
+    sources, out, package = folder / "sources", sdist.parent, folder / "package"
+    python = (sys.executable, "-m")
+    for command in (
+        (*python, "pip", "wheel", "--no-deps", "--wheel-dir", out, sdist),
+        (*python, "deploy", "package", "--stage", "prod", "--out", package),
+    ):
+        run(command, sources, tools.environment, umask)
+    _name_package(package, out)
+    (out / NOTES).write_text(notes)
+    release_checks.write_checksums(out)
+    return out
+
+
+def build_sdist(root: Path, folder: Path, umask: int, tools: Tools) -> Path:
+    """Make the sdist in a new folder, from a clone of the commit."""
+    sources, out = folder / "sources", folder / "out"
+    out.mkdir(parents=True)
+    run(["git", "clone", "--quiet", root, sources], root, tools.environment, umask)
+    run([tools.hatchling, "-c", BUILD_SDIST, out], sources, tools.environment, umask)
+    [sdist] = out.iterdir()
+    return sdist
+
+
+def _name_package(package: Path, out: Path) -> None:
+    """Give the files of a package names of this version; the template names its zip."""
+    names = {
+        "deployment.zip": f"vu-mi-{VERSION}-lambda.zip",
+        "deployment.cdx.json": f"vu-mi-{VERSION}-lambda.cdx.json",
+        "standalone.cdx.json": f"vu-mi-{VERSION}-standalone.cdx.json",
+    }
+    for name, named in names.items():
+        shutil.copy(package / name, out / named)
+    stack = (package / "sam.yaml").read_text()
+    written = stack.replace("deployment.zip", names["deployment.zip"])
+    (out / f"vu-mi-{VERSION}-lambda.yaml").write_text(written)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

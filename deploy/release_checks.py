@@ -1,0 +1,182 @@
+"""The checks of a release: two builds are equal, and what they install works."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import venv
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import boto3
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
+from deploy import template
+
+CHECKSUMS = "SHA256SUMS"
+LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
+START_SECONDS = 60.0
+"""The limit for a start, which takes a second on an idle machine."""
+SETTINGS = {"HOST": "127.0.0.1", "PORT": "0", "DATA": "data"}
+IMPORT = """
+import importlib, json, sys
+path, handlers = json.loads(sys.argv[1])
+sys.path += path
+for handler in handlers:
+    module, _, name = handler.rpartition(".")
+    getattr(importlib.import_module(module), name)
+ours = ("chalicelib", "chalice", "ulid")
+print(json.dumps({name: sys.modules[name].__file__ for name in ours if name in sys.modules}))
+"""
+FUNCTION_SETTINGS = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_REGION": "us-east-1",
+    "TABLE_NAME": "vu-mi",
+    "VIEWS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/views",
+}
+
+
+class ReleaseError(Exception):
+    """A release can't be made, or its files are wrong. The message says why."""
+
+
+def compare(made: Path, again: Path) -> None:
+    """Raise `ReleaseError` if two builds differ."""
+    first, second = (
+        {path.name: path.read_bytes() for path in folder.iterdir()} for folder in (made, again)
+    )
+    names = sorted(first.keys() | second.keys())
+    differing = [name for name in names if first.get(name) != second.get(name)]
+    if differing:
+        raise ReleaseError(f"two builds of the same commit differ: {', '.join(differing)}")
+
+
+def check(folder: Path, version: str, python: str, environment: Mapping[str, str]) -> None:
+    """Check the files of a release. Raises `ReleaseError`.
+
+    `python` has the version that Lambda runs, and pip finds packages by the `environment`.
+    """
+    verify_checksums(folder)
+    for bill in folder.glob("*.cdx.json"):
+        validate_bill(bill)
+    [package] = folder.glob("*.zip")
+    import_handlers(package, package.with_suffix(".yaml"), python)
+    for file in (*folder.glob("*.whl"), *folder.glob("*.tar.gz")):
+        install(file, version, environment)
+
+
+def write_checksums(folder: Path) -> None:
+    """Write the SHA-256 of each file of a folder, as `sha256sum --check` reads them."""
+    lines = [f"{_hash(path)}  {path.name}\n" for path in sorted(folder.iterdir())]
+    (folder / CHECKSUMS).write_text("".join(lines))
+
+
+def verify_checksums(folder: Path) -> None:
+    """Raise `ReleaseError` if a file is missing, or differs from its checksum, or has none."""
+    listed = {name: digest for digest, name in LINE.findall((folder / CHECKSUMS).read_text())}
+    found = {path.name: _hash(path) for path in folder.iterdir() if path.name != CHECKSUMS}
+    wrong = sorted(name for name in listed | found if listed.get(name) != found.get(name))
+    if wrong:
+        raise ReleaseError(f"{CHECKSUMS} is wrong about {', '.join(wrong)}")
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def validate_bill(bill: Path) -> None:
+    """Raise `ReleaseError` if a bill of materials breaks the schema of CycloneDX."""
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.read_text())
+    if error is not None:
+        raise ReleaseError(f"{bill.name} is not valid CycloneDX: {error}")
+
+
+def import_handlers(package: Path, stack: Path, python: str) -> None:
+    """Import each handler of a template in a process that sees only the zip and boto3.
+
+    Raises `ReleaseError`, if our modules come from somewhere else too.
+    """
+    handlers = sorted(
+        resource["Properties"]["Handler"]
+        for resource in template.load(stack)["Resources"].values()
+        if resource["Type"] == "AWS::Serverless::Function"
+    )
+    with TemporaryDirectory() as folder, ZipFile(package) as zipped:
+        zipped.extractall(folder)
+        runtime = Path(boto3.__file__).parent.parent
+        given = json.dumps([[folder, str(runtime)], handlers])
+        command = [python, "-I", "-S", "-B", "-c", IMPORT, given]
+        files = json.loads(run(command, Path(folder), FUNCTION_SETTINGS))
+        foreign = sorted(name for name, file in files.items() if not file.startswith(folder))
+    if foreign or not handlers:
+        raise ReleaseError(f"{package.name} does not have {', '.join(foreign) or 'any handler'}")
+
+
+def install(file: Path, version: str, environment: Mapping[str, str]) -> None:
+    """Install a wheel or an sdist where nothing is, and count a view. Raises `ReleaseError`."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        venv.create(folder, symlinks=True)
+        program = folder / "bin" / "vumi"
+        target = ("--python", folder / "bin" / "python")
+        run([sys.executable, "-m", "pip", *target, "install", file], folder, environment)
+        printed = run([program, "--version"], folder, {})
+        if printed != f"vumi {version}\n":
+            raise ReleaseError(f"{file.name} is not version {version}: it printed {printed!r}")
+        _count_view(program, folder)
+
+
+def _count_view(program: Path, folder: Path) -> None:
+    """Serve badges from an empty folder, and count a view."""
+    started = subprocess.Popen(  # noqa: S603  the installed program
+        [program, "serve"], cwd=folder, env=SETTINGS, stdout=subprocess.PIPE, encoding="utf-8"
+    )
+    watchdog = threading.Timer(START_SECONDS, started.kill)
+    watchdog.start()
+    try:
+        shown = list(_read_badges(started))
+        started.send_signal(signal.SIGTERM)
+        status = started.wait()
+    finally:
+        watchdog.cancel()
+        started.kill()
+        started.communicate()
+    if (shown, status) != (["0", "1"], 0):
+        raise ReleaseError(f"the installed server showed {shown}, and ended with status {status}")
+
+
+def _read_badges(started: subprocess.Popen[str]) -> Iterator[str]:
+    """Yield the number that each of two visitors sees."""
+    greeting = started.stdout.readline() if started.stdout else ""
+    for host, port in 2 * re.findall(r"http://([^:/]+):(\d+)/", greeting):
+        with closing(HTTPConnection(host, int(port), timeout=START_SECONDS)) as connection:
+            connection.request("GET", "/api/v1/views?id=release")
+            yield json.load(connection.getresponse())["message"]
+
+
+def run(
+    command: Sequence[str | Path], folder: Path, environment: Mapping[str, str], umask: int = -1
+) -> str:
+    """Run a program in a folder, and return its output. Raises `ReleaseError`."""
+    finished = subprocess.run(  # noqa: S603  fixed arguments
+        command,
+        cwd=folder,
+        env=environment,
+        umask=umask,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode:
+        raise ReleaseError(f"{' '.join(map(str, command))}\n{finished.stdout}{finished.stderr}")
+    return finished.stdout

@@ -1,0 +1,252 @@
+"""The example of a shop: its books are exact, whatever is lost between it and the server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import re
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from shop import Shop
+from wallets import LONGEST_WAIT_SECONDS, NoAnswerError, Wallets, WrongRequestError
+
+from chalicelib.http import tokens
+from simulation.environment import ROOT
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
+from tests.loopback import SilentHandler, serving
+
+EXAMPLE = ROOT / "examples" / "shop"
+TOKEN = tokens.new_token()
+SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN)}
+FAULTS = ("cut before", "cut after", "cut within", "503", "429", "502 after")
+SEED = 1
+KILL_AT = 60
+"""The request with which the server is killed."""
+CUSTOMERS, ORDERS, DEPOSIT = 4, 40, 10_000
+HEADERS = ("Authorization", "Content-Type")
+
+
+@dataclass
+class Road:
+    """The way to a server, on which a request or its answer is lost by a chance from a seed."""
+
+    server: Server
+    chance: random.Random
+    faults: tuple[str, ...] = FAULTS
+    restart: Callable[[], Server] | None = None
+    asked: int = 0
+    happened: Counter[str] = field(default_factory=Counter)
+
+    def next_fault(self) -> str:
+        """Return the fault of the next request, or an empty text for two of five."""
+        self.asked += 1
+        if self.restart and self.asked == KILL_AT:
+            fault = "kill"
+        elif self.faults and self.chance.random() < 0.6:
+            fault = self.chance.choice(self.faults)
+        else:
+            fault = ""
+        self.happened[fault] += 1
+        return fault
+
+    def kill_with(self, request: Callable[[http.client.HTTPConnection], None]) -> None:
+        """Kill the server when it may have the request or not, and start it again."""
+        connection = http.client.HTTPConnection(self.server.host, self.server.port)
+        request(connection)
+        self.server.process.kill()
+        self.server.process.wait(PATIENCE_SECONDS)
+        connection.close()
+        assert self.restart
+        self.server = self.restart()
+
+
+class Proxy(SilentHandler):
+    """A proxy on this road, for one request at a time. A cut closes the connection."""
+
+    def __init__(self, road: Road, *arguments: object) -> None:
+        self.road = road
+        super().__init__(*arguments)  # type: ignore[arg-type]  # as the host passes them on
+
+    def do_GET(self) -> None:
+        road, fault = self.road, self.road.next_fault()
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        headers = {name: self.headers[name] for name in HEADERS if name in self.headers}
+        if fault == "kill":
+            road.kill_with(lambda server: server.request(self.command, self.path, body, headers))
+        elif fault in {"503", "429"}:
+            self.send(int(fault), b"", retry_after="2")
+        elif fault != "cut before":
+            status, _, answer = road.server.request(
+                self.path, self.command, body.decode() or None, headers
+            )
+            if fault == "502 after":
+                self.send(502, b"<h1>Bad Gateway</h1>")
+            elif fault != "cut after":
+                self.send(status, answer, missing=fault == "cut within")
+
+    do_POST = do_PUT = do_GET
+
+    def send(self, status: int, body: bytes, *, retry_after: str = "", missing: int = 0) -> None:
+        """Send an answer, of whose body some bytes are missing."""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body) + missing))
+        if retry_after:
+            self.send_header("Retry-After", retry_after)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@dataclass
+class Trade:
+    """A shop on a road, and the waits of its client, which are not waited."""
+
+    road: Road
+    url: str
+    waits: list[float] = field(default_factory=list)
+
+    def wallets(self, attempts: int = 8) -> Wallets:
+        chance = random.Random(1).random  # noqa: S311  nothing to guess
+        return Wallets(self.url, TOKEN, attempts, self.waits.append, chance)
+
+    def direct(self) -> Wallets:
+        """Return a client whose requests are never lost."""
+        return Wallets(self.road.server.url.rstrip("/"), TOKEN, attempts=1)
+
+
+@contextmanager
+def trading(road: Road) -> Iterator[Trade]:
+    with serving(partial(Proxy, road)) as port:
+        yield Trade(road, f"http://127.0.0.1:{port}")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("data"), **SETTINGS) as started:
+        yield started
+
+
+def journal(road: Road, wallet: str) -> Iterator[int]:
+    """Yield the amounts of the entries of a wallet."""
+    cursor = ""
+    while True:
+        path = f"/api/v1/wallets/{wallet}/transactions?cursor={cursor}"
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        page = json.loads(road.server.request(path, headers=bearer)[2])
+        yield from (int(entry["amount"]) for entry in page["transactions"])
+        cursor = page.get("cursor", "")
+        if not cursor:
+            return
+
+
+def test_after_lost_answers_and_a_kill_the_books_are_exact(tmp_path: Path) -> None:
+    """The server is killed once, and the client gives up early, so that orders wait."""
+    chance = random.Random(SEED)  # noqa: S311  nothing to guess
+    with ExitStack() as stack:
+        start = partial(running, tmp_path, **SETTINGS)
+        road = Road(stack.enter_context(start()), chance)
+        road.restart = lambda: stack.enter_context(start())
+        trade = stack.enter_context(trading(road))
+        books = stack.enter_context(sqlite3.connect(":memory:"))
+        patient, hasty = trade.wallets(attempts=50), trade.wallets(attempts=2)
+        till, *customers = (patient.open(str(UUID(int=n))) for n in range(CUSTOMERS + 1))
+        for wallet in customers * 2:  # the bank reports each payment twice
+            patient.deposit(wallet, DEPOSIT, nonce=f"bank-{wallet}")
+        shop = Shop(books, hasty, till)
+        prices = {
+            shop.order(chance.choice(customers), price := chance.randint(1, 3_000)): price
+            for _ in range(ORDERS)
+        }
+        rounds = 0
+        while any(shop.state(order_id) == "new" for order_id in prices):
+            shop.settle()
+            rounds += 1
+        direct = trade.direct()
+        paid = [order_id for order_id in prices if shop.state(order_id) == "paid"]
+        balances = [direct.balance(wallet) for wallet in (till, *customers)]
+        assert sum(balances) == CUSTOMERS * DEPOSIT
+        assert balances[0] == sum(prices[order_id] for order_id in paid)
+        assert sorted(journal(road, till)) == sorted(prices[order_id] for order_id in paid)
+    assert rounds > 1
+    assert 0 < len(paid) < ORDERS
+    assert set(road.happened) == {"", "kill", *FAULTS}
+
+
+def test_a_refused_order_stays_refused_and_a_new_one_is_paid(server: Server) -> None:
+    with trading(Road(server, random.Random(3), ("cut after",))) as trade:  # noqa: S311
+        wallets = trade.wallets()
+        till, customer = wallets.open(str(UUID(int=11))), wallets.open(str(UUID(int=12)))
+        with sqlite3.connect(":memory:") as books:
+            shop = Shop(books, wallets, till)
+            first = shop.order(customer, 5)
+            shop.settle()
+            wallets.deposit(customer, 5, "bank-00000001")
+            assert shop.pay(first, customer, 5) == shop.state(first) == "declined"
+            second = shop.order(customer, 5)
+            shop.settle()
+            assert shop.state(second) == "paid"
+        assert (wallets.balance(till), wallets.balance(customer)) == (5, 0)
+
+
+def test_a_used_nonce_is_an_error_that_is_not_sent_again(server: Server) -> None:
+    with trading(Road(server, random.Random(4), ())) as trade:  # noqa: S311
+        wallets = trade.wallets()
+        wallet = wallets.open(str(UUID(int=21)))
+        wallets.deposit(wallet, 5, "bank-00000001")
+        with pytest.raises(WrongRequestError, match=r"^422: .*nonce_reused"):
+            wallets.deposit(wallet, 6, "bank-00000001")
+        assert (wallets.balance(wallet), trade.waits) == (5, [])
+
+
+@pytest.mark.parametrize(("fault", "least"), [("cut before", 0), ("503", 2), ("429", 2)])
+def test_the_waits_grow_by_chance_and_are_as_long_as_the_server_asks(
+    server: Server, fault: str, least: int
+) -> None:
+    road = Road(server, random.Random(5), (fault,))  # noqa: S311
+    road.next_fault = lambda: fault  # type: ignore[method-assign]
+    with trading(road) as trade, pytest.raises(NoAnswerError):
+        trade.wallets(attempts=12).balance("any")
+    chance = random.Random(1)  # noqa: S311
+    longest = [min(0.2 * 2**attempt, LONGEST_WAIT_SECONDS) for attempt in range(11)]
+    assert longest[-1] == LONGEST_WAIT_SECONDS
+    assert trade.waits == [least + limit * chance.random() for limit in longest]
+
+
+def test_a_server_that_is_not_there_is_asked_again() -> None:
+    waits: list[float] = []
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with pytest.raises(NoAnswerError):
+        Wallets(f"http://127.0.0.1:{port}", TOKEN, 3, waits.append).balance("any")
+    assert len(waits) == 2
+
+
+def test_the_program_prints_what_its_readme_shows(server: Server, tmp_path: Path) -> None:
+    own = {"VUMI_URL": server.url.rstrip("/"), "VUMI_TOKEN": TOKEN}
+    ended = subprocess.run(  # noqa: S603  a program of this project
+        [sys.executable, str(EXAMPLE / "shop.py")],
+        cwd=tmp_path,
+        env=os.environ | own,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=True,
+    )
+    [shown] = re.findall(
+        r"python shop\.py\n(.*?)```", (EXAMPLE / "README.md").read_text(), re.DOTALL
+    )
+    assert re.sub(r"order [0-9a-f-]{36}", "order", ended.stdout) == re.sub(
+        r"order \w+…", "order", shown
+    )

@@ -1,0 +1,155 @@
+"""The example README with every badge: its lines, and their pictures, drawn by the current code.
+
+`python -m tests.gallery` writes the pictures; `test_gallery.py` checks that they are current.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+from chalicelib.http import tokens
+from chalicelib.settings import Settings
+from chalicelib.storage.items import Item
+from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Put
+from chalicelib.views import keys
+from chalicelib.views.view_queue import ViewMessages
+from chalicelib.wallets.wallet import wallet
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
+from simulation.views import put_summary
+from tests.unit.http_requests import ask
+
+FOLDER = Path(__file__).parents[1] / "examples" / "readme"
+HOST, SHIELDS = "https://views.example.com", "https://img.shields.io/endpoint"
+BADGE, EVENT, WALLET = "octocat/hello-world", "launch", "01KAJ9Q3V5N8Z2M4T6R7W9XYBC"
+TOKEN = tokens.new_token()
+LINES = re.compile(r"^```(?:markdown|html)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r'!\[[^]]*]\(([^)]+)\)|(?:src|srcset)="([^"]+)"')
+LINK = re.compile(r"]\([^)]+\)]\(([^)]+)\)")
+NOW = datetime(2026, 11, 21, 15, 30, tzinfo=UTC)
+DAYS = 400
+"""The days of the history, so that a year ago there were views too."""
+VIEWS_BY_HOUR = (1, 0, 0, 0, 1, 1, 2, 3, 4, 5, 5, 4, 3, 4, 5, 6, 5, 4, 4, 5, 4, 3, 2, 1)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A picture that a line to copy requests from a counter."""
+
+    url: str
+    file: str = ""
+    """The picture above the line; none if shields.io draws it."""
+
+    @property
+    def target(self) -> str:
+        """Return the path and the query that the counter gets, if necessary from shields.io."""
+        if self.url.startswith(SHIELDS):
+            [url] = parse_qs(urlsplit(self.url).query)["url"]
+        else:
+            url = self.url
+        assert url.startswith(HOST)
+        return url.removeprefix(HOST)
+
+
+def read_lines() -> list[Line]:
+    """Return the lines of the README, each with the picture that is shown above it."""
+    *parts, _ = LINES.split(_read())
+    return [
+        line
+        for text, code in zip(parts[::2], parts[1::2], strict=True)
+        for line in _pair(text, code)
+    ]
+
+
+def read_links() -> list[str]:
+    """Return the targets of links around badges."""
+    return [target.removeprefix(HOST) for target in LINK.findall(_read())]
+
+
+def _read() -> str:
+    return (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def _pair(text: str, code: str) -> Iterator[Line]:
+    urls, files = list(_pictures(code)), list(_pictures(text))
+    if not files:
+        assert all(url.startswith(SHIELDS) for url in urls)
+        yield from map(Line, urls)
+    else:
+        yield from (Line(url, file) for url, file in zip(urls, files, strict=True))
+
+
+def _pictures(text: str) -> Iterator[str]:
+    for markdown, attribute in PICTURE.findall(text):
+        yield markdown or html.unescape(attribute)
+
+
+def draw(lines: list[Line]) -> dict[str, bytes]:
+    """Return the pictures by their files."""
+    resources = _counter()
+    return {
+        line.file: ask(resources, "GET", line.target).response.body for line in lines if line.file
+    }
+
+
+def _counter() -> GivenResources:
+    """Return a counter with views in every week of 400 days, an event and a wallet."""
+    table = MemoryTable()
+    resources = GivenResources(
+        table,
+        ViewMessages(FakeQueue()),
+        delivery_queue=FakeQueue(),
+        settings=Settings(api_token_digests=frozenset({tokens.digest(TOKEN)})),
+        clock=NOW.timestamp,
+    )
+    _put_views(table)
+    _put_wallet(table)
+    launch = {"at": "2026-11-24T18:00:00Z", "target": {"log": True}, "id": EVENT}
+    bearer = f"Bearer {TOKEN}"
+    assert ask(resources, "POST", "/api/v1/events", launch, authorization=bearer).status == 201
+    return resources
+
+
+def _put_views(table: Table) -> None:
+    count = 0
+    for ago in reversed(range(DAYS)):
+        day = (NOW - timedelta(days=ago)).date()
+        hours = {
+            f"h{hour:02}": views * _weight(ago, day.isoweekday())
+            for hour, views in enumerate(VIEWS_BY_HOUR)
+            if views and (ago or hour <= NOW.hour)
+        }
+        views = sum(hours.values())
+        count += views
+        if ago:
+            key = keys.day(BADGE, day.isoformat())
+            table.write(Put({"PK": key.pk, "SK": key.sk, "views": views, **hours}))
+        else:
+            put_summary(table, BADGE, count=count, today={"day": day.isoformat(), **hours})
+
+
+def _weight(ago: int, weekday: int) -> int:
+    """Return how busy a day is: more each month, less at weekends, and once linked to by others."""
+    linked = {12: 10, 11: 4, 10: 2}.get(ago, 1)
+    busy = 2 if weekday in {6, 7} else 4 + ago * 7 % 3
+    return busy * linked * (1 + (DAYS - ago) // 100)
+
+
+def _put_wallet(table: Table) -> None:
+    key = wallet(WALLET)
+    item: Item = {"PK": key.pk, "SK": key.sk, "user": "", "balance": 128_500_000, "public": 1}
+    table.write(Put(item))
+
+
+if __name__ == "__main__":
+    (FOLDER / "pictures").mkdir(exist_ok=True)
+    for file, drawn in draw(read_lines()).items():
+        (FOLDER / file).write_bytes(drawn)

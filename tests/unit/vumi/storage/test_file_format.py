@@ -1,0 +1,257 @@
+"""The migrations of the file: applied in order, each completely or not at all."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from chalicelib.storage.errors import Refused, Unavailable
+from chalicelib.storage.items import Key
+from vumi.storage.database import Database
+from vumi.storage.file_format import FORMAT, VERSION, FileFormat, MisnumberedError, version_of
+from vumi.storage.table import SqliteTable
+
+SECOND = "CREATE TABLE colors (name TEXT);\nINSERT INTO colors VALUES ('a;\nb');\n"
+THIRD = "-- A column; with a default.\nALTER TABLE colors ADD COLUMN hue INTEGER DEFAULT 7;\n"
+ROOT = Path(__file__).parents[4]
+
+
+def with_later(*scripts: str) -> FileFormat:
+    """Return the format of a later program, which has more migrations."""
+    later = ((f"{n:04}_later.sql", script) for n, script in enumerate(scripts, VERSION + 1))
+    return FileFormat((*FORMAT.migrations, *later))
+
+
+def version(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        return version_of(connection)
+
+
+def schema(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY 1").fetchall()
+
+
+@pytest.fixture
+def older(path: Path) -> Path:
+    """Return the path of a file of this format, with one item."""
+    database = Database(path)
+    SqliteTable(database).put_all([{"PK": "p", "SK": "s", "n": 1}])
+    database.close()
+    return path
+
+
+def test_missing_migrations_are_applied_in_order_and_keep_the_rows(older: Path) -> None:
+    later = with_later(SECOND, THIRD)
+    with closing(Database(older, migrates=True, file_format=later)) as database:
+        assert database.read("SELECT name, hue FROM colors") == [("a;\nb", 7)]
+        assert SqliteTable(database).get(Key("p", "s")) == {"PK": "p", "SK": "s", "n": 1}
+    assert version(older) == VERSION + 2
+    with closing(Database(older, file_format=later)) as database:
+        assert database.read("SELECT count(*) FROM colors") == [(1,)]
+
+
+def test_a_new_file_has_the_schema_of_a_migrated_one(older: Path, tmp_path: Path) -> None:
+    later = with_later(SECOND, THIRD)
+    Database(older, migrates=True, file_format=later).close()
+    Database(tmp_path / "new", file_format=later).close()
+    assert schema(tmp_path / "new") == schema(older)
+
+
+def test_each_migration_of_an_older_file_is_logged(
+    older: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="vu-mi")
+    Database(older, migrates=True, file_format=with_later(SECOND, THIRD)).close()
+    logged = [(record.getMessage(), vars(record)["fields"]) for record in caplog.records]
+    assert [name for name, _ in logged] == ["file_migrated", "file_migrated"]
+    steps = [(fields["from_format"], fields["to_format"]) for _, fields in logged]
+    assert steps == [(VERSION, VERSION + 1), (VERSION + 1, VERSION + 2)]
+
+
+def test_a_new_file_logs_no_migration(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="vu-mi")
+    Database(path, file_format=with_later(SECOND)).close()
+    assert caplog.records == []
+
+
+def test_a_copy_of_the_older_file_is_kept_for_the_program_before(older: Path) -> None:
+    with closing(sqlite3.connect(older)) as connection:
+        before = list(connection.iterdump())
+    for _ in range(2):
+        Database(older, migrates=True, file_format=with_later(SECOND)).close()
+    copy = older.with_name(f"{older.name}.format-{VERSION}")
+    assert {file.name for file in older.parent.iterdir()} == {older.name, copy.name}
+    with closing(sqlite3.connect(copy)) as connection:
+        assert list(connection.iterdump()) == before
+    with closing(Database(copy)) as database:
+        assert SqliteTable(database).get(Key("p", "s"))
+
+
+def test_a_file_that_can_not_be_copied_is_not_migrated(older: Path) -> None:
+    copy = older.with_name(f"{older.name}.format-{VERSION}")
+    copy.mkdir()
+    with pytest.raises(Unavailable, match=re.escape(f"{copy.name} can't be made: ")):
+        Database(older, migrates=True, file_format=with_later(SECOND))
+    assert version(older) == VERSION
+    assert {file.name for file in older.parent.iterdir()} == {older.name, copy.name}
+
+
+def test_a_file_of_the_same_format_is_not_copied(older: Path) -> None:
+    Database(older, migrates=True).close()
+    assert [file.name for file in older.parent.iterdir()] == [older.name]
+
+
+def test_a_command_does_not_migrate_and_names_both_versions_and_the_fix(older: Path) -> None:
+    before = older.read_bytes()
+    with pytest.raises(Refused) as refused:
+        Database(older, file_format=with_later(SECOND, THIRD))
+    assert str(refused.value) == (
+        f"the file has format {VERSION}, this program knows {VERSION + 2}: `vumi serve` migrates"
+        " the file of DATA, and `vumi restore` that of a backup"
+    )
+    assert older.read_bytes() == before
+
+
+@pytest.mark.parametrize("migrates", [False, True])
+def test_a_newer_file_is_refused_by_every_command(older: Path, *, migrates: bool) -> None:
+    Database(older, migrates=True, file_format=with_later(SECOND)).close()
+    before = older.read_bytes()
+    with pytest.raises(Refused) as refused:
+        Database(older, migrates=migrates)
+    assert str(refused.value) == (
+        f"the file has format {VERSION + 1}, this program knows {VERSION}: run a newer vu-mi"
+    )
+    assert older.read_bytes() == before
+
+
+def test_a_migration_that_fails_leaves_the_older_file_usable(older: Path) -> None:
+    wrong = with_later(SECOND, f"{THIRD}DROP TABLE missing;\n")
+    with pytest.raises(Refused) as refused:
+        Database(older, migrates=True, file_format=wrong)
+    assert str(refused.value) == (
+        f"it has format {VERSION + 1}, and can't be migrated to {VERSION + 2}: SQLite: no such"
+        f" table: missing; {older.name}.format-{VERSION} is its copy of before"
+    )
+    assert version(older) == VERSION + 1
+    with closing(Database(older, file_format=with_later(SECOND))) as database:
+        assert database.read("SELECT name FROM colors") == [("a;\nb",)]
+    Database(older.with_name(f"{older.name}.format-{VERSION}")).close()
+
+
+def test_a_full_disk_during_a_migration_may_recover(older: Path) -> None:
+    filling = "PRAGMA max_page_count = 1;\nCREATE TABLE big AS SELECT zeroblob(9999);\n"
+    with pytest.raises(Unavailable, match="full; make room on the disk"):
+        Database(older, migrates=True, file_format=with_later(filling))
+    assert version(older) == VERSION
+    Database(older).close()
+
+
+def test_programs_that_start_concurrently_apply_each_migration_once(older: Path) -> None:
+    later = with_later(SECOND, THIRD)
+
+    def migrate(_: int) -> None:
+        with closing(sqlite3.connect(older, isolation_level=None)) as connection:
+            later.migrate(connection)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(migrate, range(4)))
+    with closing(Database(older, file_format=later)) as database:
+        assert database.read("SELECT name, hue FROM colors") == [("a;\nb", 7)]
+
+
+KILLED = """
+import os, signal, sqlite3, sys
+from vumi.storage.database import Database
+from vumi.storage.file_format import FORMAT, FileFormat
+
+def die(statement):
+    if statement.startswith(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Connection(sqlite3.Connection):
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.set_trace_callback(die)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *given, **options: connect(*given, factory=Connection, **options)
+later = FileFormat((*FORMAT.migrations, *map(tuple, __import__("json").loads(sys.argv[3]))))
+from pathlib import Path
+Database(Path(sys.argv[1]), migrates=True, file_format=later).close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("statement", "left"),
+    [
+        ("PRAGMA journal_mode = DELETE", VERSION),
+        ("CREATE TABLE colors", VERSION),
+        ("INSERT INTO colors", VERSION),
+        (f"PRAGMA user_version = {VERSION + 1}", VERSION),
+        ("-- A column", VERSION + 1),
+        (f"PRAGMA user_version = {VERSION + 2}", VERSION + 1),
+        ("SELECT label", VERSION + 2),
+    ],
+    ids=["copy", "create", "insert", "version", "between", "last version", "done"],
+)
+def test_a_program_that_is_killed_leaves_a_file_of_one_version(
+    older: Path, statement: str, left: int
+) -> None:
+    later = with_later(SECOND, THIRD)
+    scripts = json.dumps(later.migrations[VERSION:])
+    finished = subprocess.run(  # noqa: S603  our own words
+        [sys.executable, "-c", KILLED, older, statement, scripts], cwd=ROOT, check=False
+    )
+    assert finished.returncode == -signal.SIGKILL
+    with closing(sqlite3.connect(older)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+        assert (version_of(connection), "colors" in tables) == (left, left > VERSION)
+    with closing(Database(older, migrates=True, file_format=later)) as database:
+        assert database.read("SELECT name, hue FROM colors") == [("a;\nb", 7)]
+    assert not list(older.parent.glob("*.new"))
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        (["0002_second.sql"], "0002_second.sql must be named 0001_what_it_does.sql"),
+        (["0001_a.sql", "0003_c.sql"], "0003_c.sql must be named 0002_"),
+        (["0001_a.sql", "0001_b.sql"], "0001_b.sql must be named 0002_"),
+        (["0000_a.sql"], "0000_a.sql must be named 0001_"),
+        (["1_a.sql"], "1_a.sql must be named 0001_"),
+        (["0001_A.sql"], "0001_A.sql must be named 0001_"),
+        (["0001.sql"], "0001.sql must be named 0001_"),
+    ],
+)
+def test_wrong_names_are_refused(tmp_path: Path, names: list[str], says: str) -> None:
+    for name in names:
+        (tmp_path / name).write_text("SELECT 1;\n")
+    with pytest.raises(MisnumberedError, match=says):
+        FileFormat.read(tmp_path)
+
+
+def test_files_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for number in (2, 1, 3):
+        (tmp_path / f"000{number}_a.sql").write_text(f"-- {number}\n")
+    (tmp_path / "__init__.py").write_text("")
+    read = FileFormat.read(tmp_path)
+    assert [script for _, script in read.migrations] == ["-- 1\n", "-- 2\n", "-- 3\n"]
+    assert read.version == 3
+
+
+def test_no_migration_ends_its_own_transaction() -> None:
+    """`PRAGMA` and `VACUUM` don't work in a transaction, or change more than the file."""
+    for name, script in FORMAT.migrations:
+        words = re.findall(r"(?m)^(BEGIN|COMMIT|END|ROLLBACK|PRAGMA|VACUUM)\b", script.upper())
+        assert words == [], name

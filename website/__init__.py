@@ -1,0 +1,1 @@
+"""The site of the documents: `make docs` builds it in `build/docs`."""
