@@ -13,7 +13,7 @@ DEPLOYING := $(VENV)/deploy/bin
 STAGE ?= dev
 STACK ?= vu-mi-$(STAGE)
 BUILT := build/$(STAGE)
-PARAMETERS ?= $(if $(EMAIL),AlarmEmail=$(EMAIL))
+OVERRIDES = $(strip $(if $(EMAIL),AlarmEmail=$(EMAIL)) $(PARAMETERS))
 AWS ?= $(or $(shell command -v aws),$(DEPLOYING)/aws)
 
 # Tests start hundreds of programs, which would compile all of their modules at each start.
@@ -46,7 +46,7 @@ wheel: $(VENV)/wheels.stamp ## build the wheel in build/wheel, for pip and pipx
 deploy: package ## deploy one stack to AWS: STAGE=prod BUCKET=my-bucket [EMAIL=me@example.org]
 	@test -n "$(BUCKET)" || { echo "BUCKET is not set; it must be the name of your S3 bucket in the stack's region: make deploy STAGE=$(STAGE) BUCKET=my-bucket" >&2; exit 1; }
 	$(AWS) cloudformation package --template-file $(BUILT)/sam.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --output-template-file $(BUILT)/packaged.yaml
-	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(AWS) cloudformation deploy --template-file $(BUILT)/packaged.yaml --s3-bucket $(BUCKET) --s3-prefix $(STACK) --stack-name $(STACK) --capabilities CAPABILITY_IAM --no-fail-on-empty-changeset $(if $(OVERRIDES),--parameter-overrides $(OVERRIDES))
 	@$(AWS) cloudformation describe-stacks --stack-name $(STACK) --query "Stacks[0].Outputs[?OutputKey=='BadgeURL'].OutputValue" --output text
 
 secrets: $(VENV)/deploy.stamp ## generate an operator's token and a webhook secret
@@ -82,7 +82,7 @@ package: $(VENV)/deploy.stamp ## create the template, the zip and the bills of m
 
 chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for development: STAGE=dev
 	$(DEPLOYING)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
-	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(PARAMETERS),--parameter-overrides $(PARAMETERS))
+	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(OVERRIDES),--parameter-overrides $(OVERRIDES))
 	$(DEPLOYING)/python -m deploy names --stage $(STAGE) --stack $(STACK)
 	$(DEPLOYING)/chalice deploy --stage $(STAGE)
 	$(DEPLOYING)/python -m deploy complete --stage $(STAGE)

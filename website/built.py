@@ -1,6 +1,7 @@
 """The check of the built site: `python -m website.built FOLDER`.
 
-A page loads nothing from another host, and no file names a folder of the machine.
+A page loads nothing from another host and nothing that is missing, and no file names a folder of
+the machine.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 LOADING = {"src", "srcset", "data", "poster"}
 LINKS = {"stylesheet", "preload", "icon", "manifest", "preconnect", "dns-prefetch"}
 """The relations of a `<link>` that a browser follows by itself."""
 IN_STYLES = re.compile(r"(?:@import\s+|url\()[\"']?((?:https?:)?//[^\"')]+)")
+STYLED = {".css", ".svg"}
 REMOTE = re.compile(r"(?:https?:)?//")
 
 
@@ -28,7 +31,8 @@ class _Loads(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        self.urls += [value for name, value in given.items() if name in LOADING]
+        for value in (value for name, value in given.items() if name in LOADING):
+            self.urls += [part.split()[0] for part in value.split(", ") if part.strip()]
         if tag == "link" and LINKS & {*given.get("rel", "").split()}:
             self.urls.append(given.get("href", ""))
 
@@ -40,8 +44,16 @@ def faults(folder: Path) -> Iterator[str]:
         if str(folder.resolve().parent) in text:
             yield f"{path}: names the folder {folder.resolve().parent}"
         loads = _Loads(text).urls if path.suffix == ".html" else []
-        loads += IN_STYLES.findall(text) if path.suffix in {".css", ".svg"} else []
-        yield from (f"{path}: loads {url}" for url in loads if REMOTE.match(url))
+        loads += IN_STYLES.findall(text) if path.suffix in STYLED else []
+        for url in loads:
+            if REMOTE.match(url):
+                yield f"{path}: loads {url}"
+            elif not url.startswith("data:") and not _is_here(path, url):
+                yield f"{path}: misses {url}"
+
+
+def _is_here(page: Path, url: str) -> bool:
+    return (page.parent / unquote(urlsplit(url).path)).exists()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,11 @@
 """The settings of Sphinx for the site: https://www.sphinx-doc.org/en/master/usage/configuration.html."""
 
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
 project = "vu-mi"
 author = "the authors of vu-mi"
 copyright = "the authors of vu-mi"  # noqa: A001  Sphinx's name
@@ -22,3 +28,16 @@ html_theme_options = {"navigation_with_keys": False, "top_of_page_buttons": []}
 templates_path: list[str] = []
 pygments_style = "friendly"
 pygments_dark_style = "native"
+
+
+def copy_pictures(app: Any, _: Exception | None) -> None:
+    """Copy the pictures to their places, where the HTML inside Markdown names them."""
+    for picture in (path for kind in ("svg", "png") for path in app.srcdir.rglob(f"*.{kind}")):
+        copy = Path(app.outdir, picture.relative_to(app.srcdir))
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(picture, copy)
+
+
+def setup(app: Any) -> None:
+    """Register the steps of this project."""
+    app.connect("build-finished", copy_pictures)

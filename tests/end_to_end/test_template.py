@@ -1076,16 +1076,28 @@ def test_five_minutes_without_a_sweep_raise_an_alarm(prod: Resources) -> None:
     assert alarm["ComparisonOperator"] == "LessThanThreshold"
 
 
-def test_the_operators_guide_describes_every_parameter(packages: dict[str, Path]) -> None:
-    guide = (template.ROOT / "docs" / "operations.md").read_text()
+def test_the_guide_to_deployment_describes_every_parameter(packages: dict[str, Path]) -> None:
+    guide = (template.ROOT / "docs" / "deploy-on-aws.md").read_text()
     rows = [line for line in guide.splitlines() if line.startswith("| `")]
     told = {name for line in rows for name in re.findall(r"`(\w+)`", line.split("|")[1])}
     assert set(read(packages["prod"])["Parameters"]) <= told
 
 
-def test_the_operators_guide_has_every_alarm(prod: Resources) -> None:
-    guide = (template.ROOT / "docs" / "operations.md").read_text()
-    assert set(alarms(prod)) == set(re.findall(r"`(\w+Alarm)`", guide))
+def test_the_guide_to_operation_says_of_every_alarm_what_to_do(prod: Resources) -> None:
+    """Each alarm has a row with its meaning and an action, and no other alarm is named."""
+    guide = (template.ROOT / "docs" / "operate-on-aws.md").read_text()
+    rows = re.findall(r"^\| `(\w+Alarm)` \| [^|]+ \| [^|]+ \|$", guide, re.MULTILINE)
+    assert sorted(rows) == sorted(alarms(prod))
+    assert set(rows) == set(re.findall(r"`(\w+Alarm)`", guide))
+
+
+def test_the_guide_to_deployment_has_the_costs_of_the_page() -> None:
+    guide = (template.ROOT / "docs" / "deploy-on-aws.md").read_text()
+    page = (template.ROOT / "docs" / "cost.md").read_text()
+    summary = guide.partition("## What you need")[0]
+    prices = re.findall(r"\$(\d+\.\d\d)", summary)
+    assert len(prices) == 2
+    assert all(price in page for price in prices)
 
 
 def test_no_widget_covers_another(prod: Resources) -> None:

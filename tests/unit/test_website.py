@@ -27,6 +27,12 @@ def test_a_file_that_loads_from_another_host_is_refused(
     assert fault.startswith(f"{tmp_path / name}: loads ")
 
 
+def test_a_page_that_misses_a_picture_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<img src="pictures/a.svg">')
+    [fault] = faults(tmp_path)
+    assert fault.endswith("misses pictures/a.svg")
+
+
 def test_a_file_that_names_the_folder_of_the_build_is_refused(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "searchindex.js").write_text(f'{{"file": "{tmp_path}/sources/a"}}')
@@ -42,5 +48,8 @@ def test_a_file_that_names_the_folder_of_the_build_is_refused(tmp_path: Path) ->
     ],
 )
 def test_links_and_own_files_are_allowed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "_static").mkdir()
+    for name in ("_static/a.js", "a.css"):
+        (tmp_path / name).touch()
     (tmp_path / "a.html").write_text(text)
     assert [*faults(tmp_path)] == []

@@ -323,7 +323,7 @@ def test_a_client_that_never_sends_a_head_is_disconnected(
 def test_a_client_that_sent_a_head_stays_connected(small: Small, host: str) -> None:
     """The guard and the application name the client in the same way."""
     reached = "::1" if host == "::1" else "127.0.0.1"
-    with serving(small, host, limits=Limits(head_seconds=0.0, share=1)) as (server, _):
+    with serving(small, host, limits=Limits(share=1)) as (server, _):
         connection = http.client.HTTPConnection(reached, server.port, timeout=PATIENCE)
         with closing(connection):
             connection.request("GET", "/slow")
