@@ -54,7 +54,10 @@ Resources: TypeAlias = dict[str, dict[str, Any]]
 
 
 def read(folder: Path) -> dict[str, Any]:
-    return template.load(folder / "sam.yaml")
+    return copy.deepcopy(_load(folder / "sam.yaml"))
+
+
+_load = cache(template.load)
 
 
 def names(folder: Path) -> list[str]:
