@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import subprocess
 import sys
@@ -43,8 +42,7 @@ def ask(server: Server, phases: str, examples: int, *more: str) -> subprocess.Co
     return subprocess.run(  # noqa: S603  our own words
         [st, "--config-file", CONFIG, "run", address, *options],
         cwd=ROOT,
-        env={
-            **os.environ,
+        env={  # no more, because each request reads it all, in search of a proxy
             "COLUMNS": "100",
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",

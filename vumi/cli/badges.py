@@ -119,7 +119,7 @@ def delete(
     retention = installation.settings.retention_seconds
     for owned in found:
         deleting.delete(installation.table, owned, installation.view_clock(), retention)
-    click.echo(f"{len(found)} badges were deleted.")
+    click.echo(f"deleted: {', '.join(badge_ids)}")
 
 
 @click.command(
