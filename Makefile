@@ -123,7 +123,9 @@ types: $(VENV)/dev.stamp
 WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# A new clone has no compiled tests, so one process compiles them first; each worker would compile all.
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
+	@test -d tests/unit/__pycache__ || $(BIN)/pytest --collect-only -q >/dev/null
 	$(PYTEST) --hypothesis-profile=$(PROFILE) $(OF)
 
 unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/py313 OF=tests/unit/vumi]
