@@ -93,7 +93,7 @@ chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for develo
 check: lint types ## check style and types, run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
 		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; \
-		else echo "no unit test imports a file that differs from $(or $(BASE),main)"; fi
+		else echo "no unit test is affected by what differs from $(or $(BASE),main)"; fi
 
 test: lint ## check style and types, run all tests: [PROFILE=full]
 	@$(MAKE) --no-print-directory --jobs 2 types tests
