@@ -92,7 +92,8 @@ chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for develo
 
 check: lint types ## check style and types, run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
-		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; fi
+		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; \
+		else echo "no unit test imports a file that differs from $(or $(BASE),main)"; fi
 
 test: lint ## check style and types, run all tests: [PROFILE=full]
 	@$(MAKE) --no-print-directory --jobs 2 types tests
@@ -129,8 +130,9 @@ unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/py3
 	$(PYTEST) $(or $(OF),tests/unit)
 
 format: $(VENV)/dev.stamp ## format the code and fix its style
-	$(BIN)/ruff check --fix .
+	@$(BIN)/ruff check --fix --exit-zero --quiet . >/dev/null
 	$(BIN)/ruff format .
+	$(BIN)/ruff check .
 
 clean: ## remove generated files, but no data
 	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -121,7 +121,7 @@ def delete(
         now = installation.view_clock()
         opened = badges.reopen(installation.table, owned, now)
         deleting.delete(installation.table, opened, now, retention)
-    click.echo(f"{len(found)} badges were deleted.")
+    click.echo(f"deleted: {', '.join(badge_ids)}")
 
 
 @click.command(
