@@ -743,7 +743,7 @@ def refuse_batches(aws: Aws) -> None:
 def ask_without_a_table(aws: Aws) -> None:
     """Request routes without a table and without a queue."""
     aws.dynamodb.delete_table(TableName="vu-mi")
-    assert aws.ask(id="a") == "out of order, not counted: try again"
+    assert aws.ask(id="a") == "internal error, view not counted"
     assert aws.ask(id="a", peek="1") == "count unavailable: try again"
     assert aws.ask("/healthz")["error"]["code"] == "unavailable"
 
