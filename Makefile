@@ -96,7 +96,8 @@ chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for develo
 
 check: lint types ## check style and types, run the affected unit tests: [BASE=main]
 	@tests="$$($(BIN)/python -m tests.affected $(or $(BASE),main))"; \
-		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; fi
+		if [ -n "$$tests" ]; then $(BIN)/pytest -q -n $(WORKERS) -k "not moto" $$tests; \
+		else echo "no unit test is affected by what differs from $(or $(BASE),main)"; fi
 
 test: lint ## check style and types, run all tests: [PROFILE=full]
 	@$(MAKE) --no-print-directory --jobs 2 types tests
@@ -126,15 +127,18 @@ types: $(VENV)/dev.stamp
 WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() + 1, 5))')
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# A new clone has no compiled tests, so one process compiles them first; each worker would compile all.
 tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
+	@test -d tests/unit/__pycache__ || $(BIN)/pytest --collect-only -q >/dev/null
 	$(PYTEST) --hypothesis-profile=$(PROFILE) $(OF)
 
 unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/py313 OF=tests/unit/vumi]
 	$(PYTEST) $(or $(OF),tests/unit)
 
 format: $(VENV)/dev.stamp ## format the code and fix its style
-	$(BIN)/ruff check --fix .
+	@$(BIN)/ruff check --fix --exit-zero --quiet . >/dev/null
 	$(BIN)/ruff format .
+	$(BIN)/ruff check .
 
 clean: ## remove generated files, but no data
 	rm -rf $(VENV) build mutants .chalice/deployments .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -105,10 +105,10 @@ def document(routes: Iterable[Route]) -> Json:
 
 
 def _check_options(route: Route, operation: Operation) -> None:
-    described = [parameter.content["name"] for parameter in operation.parameters]
-    if sorted(described) != sorted(route.options or ()):
-        known = ", ".join(route.options or ()) or "none"
-        raise ValueError(f"{route.path} has the options {known}, not {', '.join(described)}")
+    described = {parameter.content["name"] for parameter in operation.parameters}
+    if differing := described ^ {*(route.options or ())}:
+        names = ", ".join(sorted(differing))
+        raise ValueError(f"{route.path}: only the route or only its description has {names}")
 
 
 def _path_item(route: Route, section: Section) -> Json:

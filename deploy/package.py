@@ -15,8 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-import yaml
-
 from deploy import bytecode, http_api, locks, sbom, template
 from deploy.stage import Folder, forget_names
 
@@ -56,7 +54,7 @@ def package(stage: str, out: Path, python: str | None) -> None:
     _run_chalice(stage, work)
     made = work / "out"
     normalize(made / "deployment.zip", out / "deployment.zip", python)
-    packaged = http_api.replace_rest_api(yaml.safe_load((made / "sam.yaml").read_text()))
+    packaged = http_api.replace_rest_api(template.load(made / "sam.yaml"))
     (out / "sam.yaml").write_text(template.dump(template.for_stage(packaged, stage)))
     (out / "deployment.cdx.json").write_text(sbom.describe_package(out / "deployment.zip"))
     (out / "standalone.cdx.json").write_text(sbom.describe_standalone())

@@ -15,13 +15,19 @@ from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import boto3
 from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
+from chalicelib.lazy import lazy
 from deploy import template
+
+if TYPE_CHECKING:
+    from cyclonedx.validation import json as bills
+else:
+    bills = lazy("cyclonedx.validation.json")  # its import takes seconds
 
 CHECKSUMS = "SHA256SUMS"
 LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
@@ -96,7 +102,7 @@ def _hash(path: Path) -> str:
 
 def validate_bill(bill: Path) -> None:
     """Raise `ReleaseError` if a bill of materials breaks the schema of CycloneDX."""
-    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.read_text())
+    error = bills.JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.read_text())
     if error is not None:
         raise ReleaseError(f"{bill.name} is not valid CycloneDX: {error}")
 

@@ -1,7 +1,8 @@
 """The unit tests that a change can affect: `python -m tests.affected [BASE]` prints their files.
 
 A test is affected if it imports, directly or through other files, a file that differs from the
-branch BASE. A file that is not Python counts as all modules of its folder.
+branch BASE. A file that is not Python counts as all modules of its folder. A document affects the
+tests that read documents.
 """
 
 from __future__ import annotations
@@ -14,13 +15,20 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+DOCUMENT = ".md"
 
 
 def affected(changed: Iterable[Path]) -> list[Path]:
-    """Return the unit tests that import any of these files."""
-    modules = {module for file in changed for module in _modules_of(file)}
+    """Return the unit tests that import any of these files, or read documents if one is here."""
+    files = [*changed]
+    modules = {module for file in files for module in _modules_of(file)}
+    is_documented = any(file.suffix == DOCUMENT for file in files)
     tests = sorted((ROOT / "tests" / "unit").rglob("test_*.py"))
-    return [test for test in tests if modules & _reach(test)]
+    return [
+        test
+        for test in tests
+        if modules & _reach(test) or (is_documented and DOCUMENT in test.read_text())
+    ]
 
 
 def _modules_of(file: Path) -> Iterable[Path]:

@@ -92,7 +92,7 @@ def markdown_lines(text: str = TEXT) -> list[str]:
 
 def continues_at() -> int:
     """Return the count that the README promises after the server was killed."""
-    [count] = re.findall(r"it continues at (\d+)\.", TEXT)
+    [count] = re.findall(r"the next visitor sees (\d+)\.", TEXT)
     return int(count)
 
 

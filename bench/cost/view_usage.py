@@ -16,15 +16,26 @@ from bench.cost.event_usage import STORED_OVERHEAD_BYTES
 from bench.cost.invocations import COUNT_OF_THE_ORIGINAL, GET, Design, Invocation
 from bench.cost.metered_handlers import machine_of
 from bench.cost.metering import Request, item_bytes, read_units
-from bench.cost.simulate_views import MINUTES, START, TWO_DAYS, UNEVEN, Lag, badge_of, view_item
+from bench.cost.simulate_views import (
+    MINUTES,
+    START,
+    TWO_DAYS,
+    UNEVEN,
+    Badge,
+    Lag,
+    badge_of,
+    view_item,
+)
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws import get_views
 from chalicelib.aws.attribute_values import encode_item
-from chalicelib.storage.items import Item, text
+from chalicelib.storage.items import Item
 from chalicelib.views import keys
 from chalicelib.views.counting import page_size
 
 LIVE_VIEWS = (10, 1_000, 7_999)
+KINDS = (keys.DAY, keys.SUMMARY, keys.VIEW, COUNT_OF_THE_ORIGINAL)
+"""The prefixes of the sort keys of a badge's items."""
 FOLDED_VIEWS = (0, 100, 10_000, 100_000)
 HOUR, DAY = 3_600, 86_400
 HOURS = 24
@@ -149,8 +160,9 @@ def count(
         badge.take(2 * HOURS, 2 * DAY)
         gets = {live_views: badge.get_with(live_views) for live_views in LIVE_VIEWS}
         bill = Bill(prices, deployed, badge.runner.design.name)
-        items = badge.runner.table.query(keys.partition(BADGE_ID), limit=9_999)
-    sizes = {_kind(text(item, "SK")): item_bytes(encode_item(item)) for item in items}
+        sizes = {
+            kind: item_bytes(encode_item(last)) for kind in KINDS for last in _last(badge, kind)
+        }
     counted = Counted(bill, gets, taken, sizes)
     for live_views, get in gets.items():
         if counted.get_of(live_views).requests != get.requests:
@@ -166,9 +178,11 @@ def take(design_of: Callable[[], Design], run: Run, deployed: Deployed) -> list[
         return badge.take(run.views, run.seconds)
 
 
-def _kind(sort_key: str) -> str:
-    kinds = (keys.DAY, keys.SUMMARY, keys.VIEW, COUNT_OF_THE_ORIGINAL)
-    return next(kind for kind in kinds if sort_key.startswith(kind))
+def _last(badge: Badge, kind: str) -> list[Item]:
+    """Return the last item of a kind, if there is one."""
+    return badge.runner.table.query(
+        keys.partition(BADGE_ID), limit=1, first=kind, last=f"{kind}~", descending=True
+    )
 
 
 def badge_bytes() -> int:
@@ -185,7 +199,7 @@ def get_with_folded(folded_views: int) -> Sequence[Request]:
         watermark = int(START * 1000) - WINDOWS.grace * 1000
         pk, sk = keys.summary(BADGE_ID)
         summary: Item = {"PK": pk, "SK": sk, "count": folded_views, "watermark": watermark}
-        views = [view_item(watermark - place) for place in range(folded_views)]
+        views = [view_item(watermark - place) for place in reversed(range(folded_views))]
         machine.table.put_all([summary, *views])
         shown, requests = machine.get()
     if shown != folded_views:

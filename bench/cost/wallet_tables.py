@@ -89,7 +89,7 @@ def _a_second(counted: CountedWallets) -> Report:
     ]
     told += [(what, dollar(one * 3_600), dollar(other * 3_600), "") for what, one, other in dollars]
     return Report(
-        title=f"{A_SECOND:,} movements a second",
+        title=f"{A_SECOND:,} postings a second",
         head=("", "all deposits", "all transfers", "the most there is"),
         rows=told,
     )

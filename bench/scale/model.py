@@ -429,6 +429,7 @@ def highest(fits: Callable[[int], bool]) -> int:
     return low
 
 
+@cache
 def highest_carried(writers: Badge | Wallet) -> int:
     """Return the highest multiple of `RATE_STEP` a second that the simulation carries."""
     return RATE_STEP * highest(lambda steps: simulate(writers, steps * RATE_STEP).is_carried)

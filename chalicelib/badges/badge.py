@@ -94,7 +94,7 @@ class Badge:
 def explain(
     failure: Exception,
     unavailable: str = "unavailable: try again",
-    internal: str = "out of order: try again",
+    internal: str = "internal error: try again",
 ) -> str:
     """Return the text of a badge for an exception that is being handled.
 

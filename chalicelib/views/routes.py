@@ -32,7 +32,7 @@ COLOR = "blue"
 IMAGE_STYLES = (*STYLES, PIXEL)
 PROBE = Key("HEALTH", "HEALTH")
 """An item that never exists: reading it shows that the table answers."""
-NOT_COUNTED = "out of order, not counted: try again"
+NOT_COUNTED = "internal error, view not counted"
 VIEW_TAKEN = "count unavailable, view taken"
 
 

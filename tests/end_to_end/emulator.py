@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
-import yaml
+from botocore.loaders import Loader
 
 from deploy import template
 from simulation.environment import free_port
@@ -32,6 +32,8 @@ DEPLOYED = ("app.py", "chalicelib", "vumi", "deploy", ".chalice", "Makefile")
 """The files that the targets need; the copy leaves out the project's own stages."""
 PATIENCE_SECONDS = 60.0
 """The limit for steps that take a second or two on an idle machine."""
+WAITERS = Path("models") / "lambda" / "2015-03-31" / "waiters-2.json"
+"""The place of the waiters for functions in a folder, below the data that botocore reads first."""
 
 Found = TypeVar("Found")
 
@@ -62,6 +64,18 @@ class Emulator:
         given = [f"{name}={value}" for name, value in variables.items()]
         return self._run("make", *THESE_PROGRAMS, *options, target, *given)
 
+    def accept_package(self, package: Path, stage: str) -> None:
+        """Put a package where `make package` would, with what the emulator accepts."""
+        built = self._built(stage)
+        shutil.copytree(package, built)
+        _leave_out_expressions(built / "sam.yaml")
+
+    def forget_package(self, stage: str) -> None:
+        shutil.rmtree(self._built(stage))
+
+    def _built(self, stage: str) -> Path:
+        return self.folder / "build" / stage
+
     def vumi(self, *arguments: str) -> str:
         """Run a command of the program on the stack `vu-mi-prod`; return its output."""
         return self._run(sys.executable, "-m", "vumi", *arguments, "--stack", "vu-mi-prod")
@@ -76,7 +90,11 @@ class Emulator:
         finished = subprocess.run(  # noqa: S603  our own words
             command,
             cwd=self.folder,
-            env={**inherited, "AWS_ENDPOINT_URL": self.endpoint},
+            env={
+                **inherited,
+                "AWS_ENDPOINT_URL": self.endpoint,
+                "AWS_DATA_PATH": str(self.folder / WAITERS.parts[0]),
+            },
             capture_output=True,
             text=True,
             check=False,
@@ -160,6 +178,7 @@ def _copy(folder: Path) -> Path:
         else:
             shutil.copy2(source, folder / source.name)
     _leave_out_expressions(folder / ".chalice" / "resources.yaml")
+    _shorten_waits(folder / WAITERS)
     (folder / INSTALLED).parent.mkdir()
     (folder / INSTALLED).touch()
     return folder
@@ -167,10 +186,22 @@ def _copy(folder: Path) -> Path:
 
 def _leave_out_expressions(path: Path) -> None:
     """Remove the alarms on an expression of metrics, which the emulator refuses."""
-    resources = yaml.safe_load(path.read_text())
+    resources = template.load(path)
     resources["Resources"] = {
         name: part
         for name, part in resources["Resources"].items()
         if "Metrics" not in part.get("Properties", {})
     }
     path.write_text(template.dump(resources))
+
+
+def _shorten_waits(path: Path) -> None:
+    """Write waiters that ask ten times a second: a function of the emulator is ready at once.
+
+    botocore's own wait for 5 seconds, and Chalice waits for each function.
+    """
+    models = Loader().load_service_model("lambda", "waiters-2")
+    for waiter in models["waiters"].values():
+        waiter.update(delay=0.1, maxAttempts=10 * PATIENCE_SECONDS)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(models))

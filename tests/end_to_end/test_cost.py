@@ -123,9 +123,9 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
     deposit, transfer = (row[-1] for row in rows_of("What is asked of wallets, and its units")[:2])
     text = " ".join(PAGE.read_text().partition("\n## ")[0].split())
     for figures in (
-        f"**A view costs ${busy[-1]} per million**",
+        f"**A million views cost ${busy[-1]}**",
         (
-            f"with 10,000 views a day pays ${months['10,000']} a month, one with 100,000 pays"
+            f"with 10,000 views a day costs ${months['10,000']} a month, one with 100,000 costs"
             f" ${months['100,000']}."
         ),
         f"costs ${unused[0]} a month beyond what AWS gives for free, and ${unused[1]} with events",
@@ -136,7 +136,7 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
             f" wallets ${transfer}, **a deposit** ${deposit}."
         ),
         (
-            f"the API (${busy[3]} of the ${busy[-1]}), SQS (${busy[5]}) and writes to the table"
+            f"of the ${busy[-1]} are SQS (${busy[5]}), the API (${busy[3]}) and writes to the table"
             f" (${busy[7]})"
         ),
     ):

@@ -53,7 +53,11 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield emulator
 
 
-def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
+def test_the_one_stack_counts_stores_and_folds_a_view(
+    aws: Emulator, packages: dict[str, Path]
+) -> None:
+    """The package is the one of all tests; `make restore`, below, makes its own."""
+    aws.accept_package(packages["prod"], "prod")
     aws.client("s3").create_bucket(Bucket="packages")
     queue = aws.client("sqs").create_queue(QueueName="orders")["QueueUrl"]
     parameters = {
@@ -66,7 +70,9 @@ def test_the_one_stack_counts_stores_and_folds_a_view(aws: Emulator) -> None:
         "RetrySeconds": "1",
     }
     given = " ".join(f"{name}={value}" for name, value in parameters.items())
-    printed = aws.make("deploy", STAGE="prod", BUCKET="packages", PARAMETERS=given)
+    of_stack = {"STAGE": "prod", "BUCKET": "packages", "PARAMETERS": given}
+    printed = aws.make("deploy", "--assume-old=package", **of_stack)
+    aws.forget_package("prod")
     url = printed.splitlines()[-1]
     found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/api/v1/views\?id=hello", url)
     assert found, f"no badge's URL at the end of {printed}"

@@ -78,7 +78,7 @@ def until(holds: Callable[[], object]) -> None:
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not holds():
         assert time.monotonic() < deadline
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 def done(server: Server, event_id: str, status: str = "SUCCESS") -> Any:
@@ -432,6 +432,7 @@ def test_after_a_kill_unfinished_events_are_delivered_and_finished_ones_are_not(
                 server.process.kill()
                 server.process.wait()
             else:
+                until(lambda: len({post.webhook_id for post in receiver.posts}) == len(due))
                 until(partial(_have_ended, server, len(due)))
             came = Counter(post.webhook_id for post in receiver.posts)
             assert all(came[event_id] == before[event_id] for event_id in ended)

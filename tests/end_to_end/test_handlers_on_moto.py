@@ -263,7 +263,7 @@ def test_without_both_the_badge_says_that_the_view_was_not_counted(aws: Aws) -> 
     aws.sqs.delete_queue(QueueUrl=aws.url)
     aws_client("dynamodb").delete_table(TableName="vu-mi")
     body = aws.get("a/b")
-    assert (body["isError"], body["message"]) == (True, "out of order, not counted: try again")
+    assert (body["isError"], body["message"]) == (True, "internal error, view not counted")
 
 
 def test_a_badge_with_views_is_proven_granted_and_released(aws: Aws) -> None:

@@ -7,19 +7,20 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from openapi_schema_validator import OAS31Validator
 
 from chalicelib import description
 from chalicelib.api import TABLE
 from chalicelib.http import tokens
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
 from simulation.tokens import store_token
+from tests import checkers
 from tests.end_to_end.server import Server, running
 from tests.http_reference import HOST, PAGE, Call, calls
 from vumi.storage.database import FILE, Database
@@ -37,6 +38,7 @@ FIRST = ("claimBadge", "openWallet", "depositMoney", "transferMoney", "changeWal
 LAST = ("cancelEvent", "deleteBadge")
 AGAIN = "deleteBadgeByQuery"
 """Deletes the same badge again, which has the same answer."""
+DELETING = ("deleteBadge", AGAIN)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,12 @@ class Example:
     def name(self) -> str:
         name: str = self.call.operation["operationId"]
         return name
+
+    @property
+    def links(self) -> list[Any]:
+        """Return the links of its answer."""
+        responses = {status: one for status, one, _ in self.call.responses(errors=False)}
+        return links_of(responses[self.status])
 
 
 def read_examples() -> Iterator[Example]:
@@ -120,6 +128,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         reader.own["https://example.com/hook"] = "https://127.0.0.1:1/hook"
         tomorrow = datetime.now(UTC) + timedelta(days=1)
         reader.own["2026-12-24T18:00:00Z"] = tomorrow.isoformat()
+        reader.own["1767225600.5"] = str(tomorrow.timestamp())
         body = json.dumps({"user_id": "8a3d4c1e-0f52-4f0e-9d0b-1c7e5a2b9f60"})
         headers = {"Authorization": f"Bearer {TOKEN}"}
         _, _, wallet = server.request("/api/v1/wallets", "POST", body, headers)
@@ -127,28 +136,65 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         yield reader
 
 
+def ask(reader: Reader, example: Example) -> Any:
+    """Send an example; return the JSON of its answer, checked by the description."""
+    token = USERS_TOKEN if example.name == "getMyWallet" else TOKEN
+    reader.own["Bearer TOKEN"] = f"Bearer {token}"
+    status, kind, answer = reader.send(example)
+    assert (example.curl, status, kind) == (example.curl, example.status, example.kind), answer
+    if example.answer is not None:
+        check(answer, example)
+    return answer
+
+
 def test_each_example_has_the_answer_of_a_real_server(reader: Reader) -> None:
     examples = sorted(read_examples(), key=in_order)
     assert {one.name for one in examples} == {one.operation["operationId"] for one in CALLS}
     for example in examples:
-        token = USERS_TOKEN if example.name == "getMyWallet" else TOKEN
-        reader.own["Bearer TOKEN"] = f"Bearer {token}"
-        status, kind, answer = reader.send(example)
-        assert (example.curl, status, kind) == (example.curl, example.status, example.kind), answer
-        if example.answer is not None:
-            check(answer, example)
+        answer = ask(reader, example)
+        if example.answer is not None and example.name != "getDescription":
+            assert keys(answer) == keys(example.answer), example.curl
         learn(reader, example, answer)
 
 
+def test_each_link_leads_from_its_answer_to_a_call_that_goes_well(reader: Reader) -> None:
+    """Each link is followed once, those that delete the badge last."""
+    examples = sorted(read_examples(), key=in_order)
+    targets, links = {one.name: one for one in examples}, []
+    for example in examples:
+        if example.name not in DELETING:
+            answer = ask(reader, example)
+            learn(reader, example, answer)
+            links += [(targets[one["operationId"]], one, answer) for one in example.links]
+    for target, link, answer in sorted(links, key=lambda one: in_order(one[0])):
+        ask(reader, linked(target, link["parameters"], answer))
+    sources = (one for call in CALLS for _, one, _ in call.responses(errors=False))
+    described = {one["operationId"] for source in sources for one in links_of(source)}
+    assert {target.name for target, *_ in links} == described
+
+
+def links_of(response: Any) -> list[Any]:
+    """Return the links of a described response, without those to a next page."""
+    return [one for name, one in response.get("links", {}).items() if name != "next"]
+
+
+def linked(target: Example, parameters: dict[str, str], answer: Any) -> Example:
+    """Return an example with the parameters that a link takes from an answer."""
+    sent = {one["name"]: one["example"] for one in target.call.parameters if "example" in one}
+    line = target.curl
+    for name, source in parameters.items():
+        field_name = source.removeprefix("$response.body#/")
+        line = line.replace(quote(sent[name], safe=""), quote(answer[field_name], safe=""))
+    return replace(target, curl=line)
+
+
 def check(answer: Any, example: Example) -> None:
-    """Check an answer by the schema of its call, and by the fields of the example."""
+    """Check an answer by the schema of its call."""
     [response] = (
         one for status, one, _ in example.call.responses(errors=False) if status == example.status
     )
     schema = response["content"][example.kind]["schema"]
-    OAS31Validator(schema | {"components": DOCUMENT["components"]}).validate(answer)
-    if example.name != "getDescription":
-        assert keys(answer) == keys(example.answer), example.curl
+    checkers.schema_validator(schema | {"components": DOCUMENT["components"]}).validate(answer)
 
 
 def learn(reader: Reader, example: Example, answer: Any) -> None:

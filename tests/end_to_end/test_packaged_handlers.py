@@ -14,7 +14,6 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
-import yaml
 
 from app import app
 from bench import aws_events as views
@@ -22,6 +21,7 @@ from bench.speed.cold_start import first_events
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws.resources import ON_LAMBDA
 from chalicelib.http import tokens
+from deploy import template
 from simulation import aws_events as events
 
 GET_VIEWS, API = "chalicelib.aws.get_views.handler", "chalicelib.aws.api_handler.handler"
@@ -152,7 +152,7 @@ def asked_by(token: str) -> dict[str, Any]:
 def test_the_handlers_equal_those_of_the_template_and_the_app(packages: dict[str, Path]) -> None:
     """They are those of the HTTP API, its authorizer, the event sources and the schedule."""
     for folder in packages.values():
-        resources = yaml.safe_load((folder / "sam.yaml").read_text())["Resources"].values()
+        resources = template.load(folder / "sam.yaml")["Resources"].values()
         deployed = [
             resource["Properties"]["Handler"]
             for resource in resources

@@ -140,8 +140,8 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
         f"and a warm table. They cost ${dollars[SIZES[2]]}.",
         f"one of Lambda. They cost ${dollars[SIZES[3]]}.",
         f"carries {alone['the lowest of these'][1]} views a second,",
-        f"views a second, {alone['views a day'][1]} a day",
-        f"Among a billion views of other badges it carries {among}.",
+        f"views a second, which are {alone['views a day'][1]} a day",
+        f"Among a billion views of other badges it carries {among} a second.",
         f"**One wallet** carries about {min(wallet, key=int)} postings a second",
     ):
         assert figures in text
@@ -151,6 +151,13 @@ def test_the_limits_have_that_of_one_badge(model: Model) -> None:
     carried = model.becoming_hot(quotas()["partition_reads"].default)
     limits = (ROOT / "docs" / "limits.md").read_text()
     assert f"| one badge | up to {carried:,} views a second," in limits
+
+
+def test_the_limits_have_that_of_one_wallet() -> None:
+    [*_, carried] = rows_of("The highest rate of one wallet").values()
+    told = f"ne wallet takes about {min(carried, key=int)} postings a second"
+    assert told in (ROOT / "docs" / "limits.md").read_text()
+    assert told in (ROOT / "docs" / "wallets.md").read_text()
 
 
 def test_every_quota_has_its_source() -> None:

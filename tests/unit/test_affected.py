@@ -29,5 +29,7 @@ def test_a_change_of_a_test_its_fixtures_or_data_affects_it(changed: str, test: 
     assert test in names(changed)
 
 
-def test_a_document_affects_no_test() -> None:
-    assert names("docs/cost.md") == set()
+def test_a_document_affects_the_tests_that_read_documents() -> None:
+    found = names("docs/cost.md")
+    assert {"test_documents.py", "test_readme.py"} <= found
+    assert not found & {"test_folding.py", "test_svg.py"}

@@ -42,7 +42,7 @@ def test_each_test_that_a_document_names_exists(document: Path) -> None:
     ("document", "heading", "column"),
     [
         ("stack.md", "## Requests through API Gateway", 3),
-        ("operate-on-aws.md", BEHAVIOURS, 2),
+        ("stack.md", BEHAVIOURS, 2),
     ],
 )
 def test_each_behaviour_of_aws_names_a_test_or_says_that_there_is_none(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -12,11 +13,13 @@ import pytest
 from chalicelib import description
 from chalicelib.api import TABLE
 from chalicelib.badges.options import LOOK
+from simulation.environment import ROOT
 from tests.gallery import EVENT, FOLDER, WALLET, draw, read_lines
 from tests.unit.png_pictures import decode
 
 LINES = read_lines()
 FILES = [line.file for line in LINES if line.file]
+OPTIONS = (ROOT / "docs" / "badges.md").read_text(encoding="utf-8")
 DOCUMENT: dict[str, Any] = json.loads(description.text(TABLE.routes))
 
 
@@ -61,6 +64,13 @@ def test_every_option_of_a_picture_is_shown_and_each_of_its_values_that_are_list
     }
     left_out = {path: sorted(some) for path, some in missing.items() if some}
     assert left_out == {}, "add a line to examples/readme/README.md"
+
+
+def test_the_document_of_options_has_each_option_of_a_picture() -> None:
+    paths = [path for path in DOCUMENT["paths"] if path.endswith(".svg")]
+    known = {name for path in paths for name, _ in options(DOCUMENT["paths"][path]["get"])}
+    left_out = [name for name in sorted(known - {"id"}) if not re.search(f"`{name}[`=]", OPTIONS)]
+    assert left_out == [], "add a row to docs/badges.md"
 
 
 @pytest.fixture(scope="module")

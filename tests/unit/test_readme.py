@@ -131,10 +131,11 @@ def sentences() -> Iterator[str]:
     yield f"Python {project['requires-python'].removeprefix('>=')} or newer"
     default = {setting.name: setting.default for _, setting in settings_of(StandaloneSettings)}
     yield f"serves badges on http://{default['HOST']}:{default['PORT']}"
-    yield f"A million views, 1,000 a day, cost ${cell('cost.md', ALTERNATIVES, A_MILLION, 1)}."
+    million = cell("cost.md", ALTERNATIVES, A_MILLION, 1)
+    yield f"A million views cost ${million}, if each badge has 1,000 a day."
     idle = cell("cost.md", IDLE.format("events and wallets too"), "together", 4)
     alone = cell("cost.md", IDLE.format("badges alone"), "together", 4)
-    yield f"costs ${idle} a month beyond what is free, and ${alone} with badges alone"
+    yield f"costs ${idle} a month beyond what AWS gives for free, and ${alone} with badges alone"
     cached = cell("limits.md", "## Badges", "through shields.io", 1)
     minutes = re.findall(r"at most one view per (\d+) minutes", cached)[0]
     yield f"at most one view in {minutes} minutes"
@@ -145,7 +146,7 @@ def sentences() -> Iterator[str]:
     )
     yield f"stores and answers {rate} views a second"
     yield f"which stores nothing, answers {yardstick}: the ratio is {ratio(rate, yardstick)}."
-    yield f"it continues at {readme.continues_at()}."
+    yield f"the next visitor sees {readme.continues_at()}."
     yield from (text for text, _ in alternatives())
 
 

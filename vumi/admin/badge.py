@@ -5,14 +5,17 @@ The operator needs no secret, and the badge needs no owner.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from chalicelib.http.times import to_iso8601
 from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import ConditionFailed
 from chalicelib.units import Seconds
 from chalicelib.views import counting, history
 from chalicelib.views.owners import finding
-from chalicelib.views.owners.finding import OwnedBadge
+from chalicelib.views.owners.finding import TRIES, OwnedBadge
+from chalicelib.views.summary import read
 from vumi.errors import ReportedError
 
 MONTH_DAYS = 31
@@ -42,13 +45,31 @@ class BadgeReport:
 
 
 def find(table: Table, badge_id: str) -> OwnedBadge:
-    """Return a badge by any of its names. Raises `UnknownBadgeError` and `StorageError`."""
+    """Return a badge by any of its names; visitors may have made a deleted one again.
+
+    Raises `UnknownBadgeError` and `StorageError`.
+    """
     owned = finding.look_up(table, badge_id)
-    if owned.deleted or counting.read(table, owned.badge_id).is_new:
+    count = counting.read(table, owned.badge_id)
+    if count.is_new or (owned.deleted and not count.shown):
         raise UnknownBadgeError(
             f"there is no badge {badge_id}: nobody has visited, imported or claimed it"
         )
     return owned
+
+
+def reopen(table: Table, owned: OwnedBadge, now: Seconds) -> OwnedBadge:
+    """Return the badge, which may be changed: one that was deleted is a badge without an owner now.
+
+    Raises `StorageError`.
+    """
+    for _ in range(TRIES):
+        if not owned.deleted:
+            return owned
+        with suppress(ConditionFailed):
+            table.write(read(table, owned.badge_id).update(now, {}, remove=("deleted",)))
+        owned = finding.look_up(table, owned.badge_id)
+    raise finding.overtaken_error(owned.badge_id)
 
 
 def report(table: Table, badge_id: str, now: Seconds) -> BadgeReport:

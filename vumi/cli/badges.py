@@ -118,8 +118,10 @@ def delete(
         return
     retention = installation.settings.retention_seconds
     for owned in found:
-        deleting.delete(installation.table, owned, installation.view_clock(), retention)
-    click.echo(f"{len(found)} badges were deleted.")
+        now = installation.view_clock()
+        opened = badges.reopen(installation.table, owned, now)
+        deleting.delete(installation.table, opened, now, retention)
+    click.echo(f"deleted: {', '.join(badge_ids)}")
 
 
 @click.command(
@@ -156,7 +158,9 @@ def release(installation: Installation, badge_ids: Sequence[str]) -> None:
 
 
 def _change(installation: Installation, owned: finding.OwnedBadge, wanted: BadgeChange) -> None:
-    changing.change(installation.table, owned, wanted, installation.view_clock())
+    now = installation.view_clock()
+    opened = badges.reopen(installation.table, owned, now)
+    changing.change(installation.table, opened, wanted, now)
 
 
 def _announce(installation: Installation, badge_ids: Sequence[str], loss: str) -> None:

@@ -40,6 +40,8 @@ def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:
     """Make the file before the command opens it."""
     invocation = context.find_object(Invocation)
     if value and invocation and not context.resilient_parsing:
+        if context.params["dry_run"]:
+            raise click.UsageError("--new makes a file, but --dry-run changes nothing; give one")
         make_file(invocation.settings.folder)
 
 

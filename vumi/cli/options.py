@@ -35,7 +35,9 @@ as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs."
 )
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
-dry_run = click.option("--dry-run", is_flag=True, help="Report the changes without making them.")
+dry_run = click.option(
+    "--dry-run", is_flag=True, is_eager=True, help="Report the changes without making them."
+)
 
 
 class BadgeId(click.ParamType[str]):

@@ -75,8 +75,8 @@ class Program(click.Group):
 @click.group(
     cls=Program,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit statuses: 0 done, 1 failed, 2 wrong usage, 3 errors found by check, 130"
-    " interrupted.",
+    epilog="Exit statuses: 0 done, 1 failed, 2 wrong usage, 3 errors found by check or statement,"
+    " 130 interrupted.",
 )
 @click.option(
     "--settings", "path", metavar="FILE", help="Read this settings file, instead of SETTINGS."

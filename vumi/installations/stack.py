@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
 from chalicelib.aws.attribute_values import decode_item
 from chalicelib.aws.clients import aws_client
@@ -228,5 +228,7 @@ def open_installation(
     try:
         found = outputs(boto3.client("cloudformation"), stack)
         yield StackInstallation(stack, found, settings, clock)
+    except NoRegionError as error:
+        raise StackError("no region is configured; set AWS_DEFAULT_REGION") from error
     except (BotoCoreError, ClientError) as error:
         raise StackError(str(error)) from error

@@ -90,12 +90,12 @@ ARCHIVE_LAG = Metric(
 )
 MALFORMED = Metric("vumi_malformed_messages_total", Kind.COUNTER, "Malformed messages and changes.")
 LOG_LINES = Metric(
-    "vumi_log_lines_total", Kind.COUNTER, "Lines of the log that tell of problems.", ("level",)
+    "vumi_log_lines_total", Kind.COUNTER, "Lines of the log that report problems.", ("level",)
 )
 LOG_EVENTS = Metric(
     "vumi_log_events_total",
     Kind.COUNTER,
-    "Lines of the log that tell of problems, by event.",
+    "Lines of the log that report problems, by event.",
     ("event", "level"),
 )
 

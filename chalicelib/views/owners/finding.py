@@ -150,8 +150,10 @@ def is_same(one: str, other: str) -> bool:
 
 
 def taken_error(badge_id: str) -> TakenError:
-    """Return the error of an id that has an owner or views."""
-    return TakenError(f"{badge_id} has an owner or views already")
+    """Return the error of an id that has an owner, views or a base."""
+    return TakenError(
+        f"{badge_id} has an owner, views or a base: use another id, or prove that it is yours"
+    )
 
 
 def unclaimed_error(badge_id: str) -> NotClaimedError:

@@ -110,7 +110,7 @@ def test_an_empty_label_stays_empty_and_one_that_is_not_given_is_the_badges() ->
         (BadRequestError("style: give flat"), "style: give flat"),
         (Unavailable("no answer"), "unavailable: try again"),
         (Refused("no right"), "unavailable: try again"),
-        (KeyError("id"), "out of order: try again"),
+        (KeyError("id"), "internal error: try again"),
     ],
 )
 def test_a_failure_is_explained_and_logged_unless_it_is_the_callers(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from chalicelib.badges.logos import Logo
 from chalicelib.badges.options import (
     FORMATS,
+    LOOK,
     MAX_BASE,
     MAX_LABEL,
     MAX_LOGO,
@@ -26,7 +27,7 @@ OWN_LOGO = (
 )
 FITS = 120
 """The longest readable text of a badge."""
-NAMES = ("peek", "label", "color", "labelColor", "style", "logo", "logoColor", "format", "base")
+NAMES = (*LOOK, "peek", "format", "base")
 
 
 def refusal(**query: list[str]) -> str:

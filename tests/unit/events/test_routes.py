@@ -608,7 +608,7 @@ def test_an_internal_error_is_500(
         answer = ask("GET", target)
         assert answer.refusal == (500, "internal")
         assert "no answer for" not in answer.text
-    assert badge(ask) == ("out of order: try again", "red", True)
+    assert badge(ask) == ("internal error: try again", "red", True)
     assert caplog.messages.count("request_failed") == 3
 
 

@@ -266,7 +266,7 @@ def test_an_unexpected_error_has_the_form_of_every_error(
         "code": "internal",
         "message": "internal error: see the log",
     }
-    assert world.title(id="a/b") == "out of order: try again"
+    assert world.title(id="a/b") == "internal error: try again"
     assert [record.getMessage() for record in caplog.records] == ["request_failed", "badge_failed"]
     for record in caplog.records:
         assert "boom" in str(record.exc_info)

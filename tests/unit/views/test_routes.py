@@ -320,7 +320,7 @@ def test_a_badge_says_that_its_view_was_not_counted(resources: GivenResources, p
     failure = Unavailable("the table")
     table = resources.table
     resources.table = FaultyTable(table, before_put=raising(*[None] * place, failure))
-    assert ask(resources) == "out of order, not counted: try again"
+    assert ask(resources) == "internal error, view not counted"
     assert shown(table) == 0
 
 

@@ -675,7 +675,7 @@ def test_an_internal_error_is_500(
         assert answer.refusal == (500, "internal")
         assert "no answer for" not in answer.text
     assert caplog.messages.count("request_failed") == len(answers) == 10
-    assert desk.badge(eva) == ("balance", "out of order: try again", "red", True)
+    assert desk.badge(eva) == ("balance", "internal error: try again", "red", True)
     assert "badge_failed" in caplog.messages
 
 

@@ -32,8 +32,8 @@ def ok(body: str) -> bytes:
             Answer(Outcome.ACKNOWLEDGED, None, "count unavailable, view taken"),
         ),
         (
-            ok('{"message":"out of order, not counted: try again","isError":true}'),
-            Answer(Outcome.REFUSED, None, "out of order, not counted: try again"),
+            ok('{"message":"internal error, view not counted","isError":true}'),
+            Answer(Outcome.REFUSED, None, "internal error, view not counted"),
         ),
         (b"HTTP/1.1 503 No\r\n\r\n", Answer(Outcome.UNKNOWN, None, "HTTP/1.1 503 No\r\n\r\n")),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,10 +13,14 @@ from chalicelib.units import to_milliseconds
 from chalicelib.views import counting
 from chalicelib.views.owners import finding
 from chalicelib.views.storing import Store
+from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
 from simulation.clocks import NOON
 from simulation.installation import MemoryInstallation, invoke_on
+from simulation.tables import FaultyTable, once
+from simulation.views import put_summary
+from vumi.admin import badge
 from vumi.cli.program import execute
 
 DAY = 86_400
@@ -85,6 +90,46 @@ def test_an_id_without_a_badge_is_refused(
     told = "vu-mi: there is no badge typo: nobody has visited, imported or claimed it\n"
     assert capsys.readouterr().err == told
     assert installation.memory.items == before
+
+
+@pytest.mark.parametrize(
+    ("command", "left"),
+    [
+        ("show a/b", 2),
+        ("set a/b --base 40", 42),
+        ("freeze a/b", 2),
+        ("reset a/b --yes", 0),
+        ("rename a/b a/c", 2),
+        ("delete a/b --yes", 0),
+    ],
+)
+def test_a_deleted_badge_that_visitors_made_again_can_be_changed(
+    installation: MemoryInstallation, command: str, left: int
+) -> None:
+    assert run(installation, "claim", "a/b") == 0
+    assert run(installation, "delete", "a/b", "--yes") == 0
+    take(installation, NOON + 20, 2)
+    assert run(replace(installation, clock=lambda: NOON + 30), *command.split()) == 0
+    assert shown(installation) == left
+
+
+@pytest.mark.parametrize("command", ["show a/b", "freeze a/b", "delete a/b --yes"])
+def test_a_deleted_badge_without_new_views_is_no_badge(
+    installation: MemoryInstallation, command: str
+) -> None:
+    assert run(installation, "delete", "a/b", "--yes") == 0
+    assert run(installation, *command.split()) == 1
+
+
+def test_the_base_of_a_deleted_badge_may_be_set_beside_a_visit(
+    installation: MemoryInstallation,
+) -> None:
+    assert run(installation, "delete", "a/b", "--yes") == 0
+    visit = once(lambda: put_summary(installation.table, "a/b", version=99, deleted="operator"))
+    owned = finding.look_up(installation.table, "a/b")
+    table = FaultyTable(installation.table, before_write=visit)
+    assert not badge.reopen(table, owned, NOON).deleted
+    assert not read(installation.table, "a/b").deleted
 
 
 @pytest.mark.parametrize("badge_id", ["", "x" * 201, "a\nb"])

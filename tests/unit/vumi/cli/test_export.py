@@ -137,6 +137,7 @@ def test_an_export_is_imported_into_a_new_file_and_only_there(
     run(full, "export", file)
     invocation = Invocation({"DATA": str(data)}, Clock(NOON))
     assert execute(["import", file], invocation) == 1
+    assert execute(["import", "--new", file, "--dry-run"], invocation) == 2
     assert not data.exists()
     assert execute(["import", "--new", file], invocation) == 0
     assert data.stat().st_mode & 0o777 == 0o700

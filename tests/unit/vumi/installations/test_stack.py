@@ -40,6 +40,16 @@ def test_an_unknown_stack_is_reported_in_one_line(capsys: pytest.CaptureFixture[
     assert told.count("\n") == 1
 
 
+def test_a_missing_region_is_reported_with_its_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    assert main(["list", "--stack", "vu-mi-prod"]) == 1
+    told = "vu-mi: no region is configured; set AWS_DEFAULT_REGION\n"
+    assert capsys.readouterr().err == told
+
+
 def test_the_outputs_of_a_stack_come_by_their_names() -> None:
     described = [{"OutputKey": name, "OutputValue": name.lower()} for name in ("TableName", "B")]
     client: Any = script({"Stacks": [{"StackName": "vu-mi-dev", "Outputs": described}]})
