@@ -120,10 +120,14 @@ def _draw_failure(failure: Exception) -> Badge:
 
 def _take(view: View, resources: Resources, windows: Windows) -> None:
     store = Store(resources.table, windows, resources.view_clock, resources.map_parallel)
-    queued = counting.take(view, resources.views_queue, store)
-    if not queued:
-        telemetry.event(logging.WARNING, "view_stored_directly")
-        telemetry.count(stored_directly=1)
+    queued = False
+    try:
+        queued = counting.take(view, resources.views_queue, store)
+        if not queued:
+            telemetry.event(logging.WARNING, "view_stored_directly")
+    finally:
+        if not queued:
+            telemetry.count(queue_refusals=1)
 
 
 JSON_FAILURE, SVG_FAILURE = json_failure(_draw_failure), svg_failure(_draw_failure)

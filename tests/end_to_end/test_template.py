@@ -912,7 +912,7 @@ def test_every_function_queue_and_table_is_watched(prod: Resources) -> None:
     assert ("ApproximateNumberOfMessagesVisible", "ViewsDeadLetters") in seen
     assert ("ApproximateNumberOfMessagesVisible", "TimersDeadLetters") in seen
     assert ("malformed", "ArchiveEntries") in seen
-    assert ("stored_directly", "GetViews") in seen
+    assert ("queue_refusals", "GetViews") in seen
     assert ("folds_postponed", "FoldViews") in seen
     # Throttled writes raise QueueAgeAlarm or FoldsPostponedAlarm.
     assert ("ReadThrottleEvents", "Table") in seen
@@ -1032,7 +1032,7 @@ def test_most_of_the_throttle_in_two_of_five_minutes_raises_an_alarm_before_a_42
 
 
 def test_one_view_that_the_queue_refused_raises_an_alarm(prod: Resources) -> None:
-    alarm = alarms(prod)["StoredDirectlyAlarm"]
+    alarm = alarms(prod)["QueueRefusalsAlarm"]
     assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 

@@ -35,10 +35,10 @@ VIEWS_TAKEN = Metric("vumi_views_taken_total", Kind.COUNTER, "Views that were ta
 VIEWS_STORED = Metric(
     "vumi_views_stored_total", Kind.COUNTER, "Views that were stored, or counted at once."
 )
-VIEWS_STORED_DIRECTLY = Metric(
-    "vumi_views_stored_directly_total",
+QUEUE_REFUSALS = Metric(
+    "vumi_queue_refusals_total",
     Kind.COUNTER,
-    "Views that were stored without the queue, because it refused them.",
+    "Views that the queue refused. They are stored without it, unless the table refuses them too.",
 )
 VIEWS_WAITING = Metric(
     "vumi_views_waiting_total",

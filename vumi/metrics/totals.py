@@ -21,7 +21,7 @@ COUNTED: Mapping[str, tuple[Metric, tuple[str, ...]]] = MappingProxyType(
     {
         "views_taken": (catalogue.VIEWS_TAKEN, ()),
         "views_put": (catalogue.VIEWS_STORED, ()),
-        "stored_directly": (catalogue.VIEWS_STORED_DIRECTLY, ()),
+        "queue_refusals": (catalogue.QUEUE_REFUSALS, ()),
         "views_waiting": (catalogue.VIEWS_WAITING, ()),
         "views_folded": (catalogue.VIEWS_FOLDED, ("marker",)),
         "views_folded_early": (catalogue.VIEWS_FOLDED, ("visitor",)),

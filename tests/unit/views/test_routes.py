@@ -306,7 +306,7 @@ def test_only_a_view_that_the_queue_refuses_is_stored_directly_and_logged(
     )
     with caplog.at_level(logging.INFO, telemetry.metrics.name):
         assert ask(resources) == ("0" if is_readable else "count unavailable, view taken")
-    counted = {"function": "api_handler", "stored_directly": 1}
+    counted = {"function": "api_handler", "queue_refusals": 1}
     assert counts(caplog) == [counted] * queue_fails
     assert ("view_stored_directly" in caplog.messages) == queue_fails
     assert shown(table) == int(queue_fails)
@@ -315,13 +315,18 @@ def test_only_a_view_that_the_queue_refuses_is_stored_directly_and_logged(
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["marker", "view"])
-def test_a_badge_says_that_its_view_was_not_counted(resources: GivenResources, place: int) -> None:
+def test_a_badge_says_that_its_view_was_not_counted(
+    resources: GivenResources, caplog: pytest.LogCaptureFixture, place: int
+) -> None:
     queue_of(resources).failure = Unavailable("the queue")
     failure = Unavailable("the table")
     table = resources.table
     resources.table = FaultyTable(table, before_put=raising(*[None] * place, failure))
-    assert ask(resources) == "internal error, view not counted"
+    with caplog.at_level(logging.INFO, telemetry.metrics.name):
+        assert ask(resources) == "internal error, view not counted"
     assert shown(table) == 0
+    assert counts(caplog) == [{"function": "api_handler", "queue_refusals": 1}]
+    assert "view_stored_directly" not in caplog.messages
 
 
 # ---- the number, for scripts
