@@ -1,29 +1,31 @@
-"""The number of generated cases: `make test` runs a quarter, `make test PROFILE=full` runs all."""
+"""The number of generated cases, by the profile that make gets: `make test PROFILE=full` runs all.
+
+`few` is for tests that run again in another place: on another Python, or another engine.
+"""
 
 from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-FULL = "full"
-QUICK = "quick"
-SHARE = 4
-"""The quick profile runs one case in this many."""
+SHARES = {"full": 1, "quick": 4, "few": 16}
+"""Each profile runs one case in this many."""
+DEFAULT = "quick"
 EXAMPLES = 100
 
 
 def register() -> None:
-    """Register both profiles, and load the quick one; `--hypothesis-profile` loads the other."""
-    for name, examples in ((FULL, EXAMPLES), (QUICK, EXAMPLES // SHARE)):
+    """Register the profiles, and load the quick one; `--hypothesis-profile` loads another."""
+    for name, share in SHARES.items():
         settings.register_profile(
             name,
-            max_examples=examples,
+            max_examples=EXAMPLES // share,
             derandomize=True,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         )
-    settings.load_profile(QUICK)
+    settings.load_profile(DEFAULT)
 
 
 def cases(full: int) -> int:
     """Return the number of cases to run of those that the full profile runs."""
-    return full if settings.get_current_profile_name() == FULL else -(-full // SHARE)
+    return -(-full // SHARES.get(settings.get_current_profile_name(), SHARES[DEFAULT]))

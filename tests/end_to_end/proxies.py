@@ -58,9 +58,13 @@ PROXIES: dict[str, Callable[[Path, str], Sequence[str]]] = {"nginx": nginx, "cad
 
 @contextmanager
 def started(
-    command: Sequence[str], folder: Path, port: int, variables: Mapping[str, str] = NOTHING
+    command: Sequence[str],
+    folder: Path,
+    port: int,
+    variables: Mapping[str, str] = NOTHING,
+    is_ready: Callable[[], bool] = lambda: True,
 ) -> Iterator[None]:
-    """Run a proxy until it accepts connections, and end it afterwards."""
+    """Run a proxy; it accepts connections and is ready on entry, and is ended afterwards."""
     home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     environment = {**os.environ, **home, **variables}
     log = folder / "log"
@@ -68,7 +72,7 @@ def started(
         process = subprocess.Popen(command, env=environment, stdout=stderr, stderr=stderr)  # noqa: S603  our own words
     try:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not accepts(port):
+        while not (accepts(port) and is_ready()):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline
             time.sleep(0.02)

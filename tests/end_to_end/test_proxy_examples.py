@@ -6,6 +6,8 @@ Only ports, paths of certificates and the upstream are others. curl is the clien
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,6 +70,16 @@ class Site:
         assert finished.returncode == 0, finished.stderr
         body, _, written = finished.stdout.rpartition("\n")
         return body, written.strip()
+
+    def has_certificate(self) -> bool:
+        """Return whether the proxy has the certificate that Caddy issues after its start."""
+        try:
+            trusting = ssl.create_default_context(cafile=self.authority)
+            with socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS) as plain:
+                trusting.wrap_socket(plain, server_hostname=SITE).close()
+        except (FileNotFoundError, ssl.SSLError, ConnectionResetError):
+            return False
+        return True
 
     def badge(self, path: str, *options: str) -> dict[str, Any]:
         body, written = self.curl(path, *options)
@@ -149,7 +161,7 @@ def site(
     made = Site(free_port(), free_port(), folder / AUTHORITIES[request.param])
     command = COMMANDS[request.param](folder, upstream, made)
     variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
-    with proxies.started(command, folder, made.port, variables):
+    with proxies.started(command, folder, made.port, variables, made.has_certificate):
         yield made
 
 
