@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import date
 
 HEADING = re.compile(r"^## (?:\[(?P<version>\d+\.\d+\.\d+)\] - (?P<date>\S+)|\[Unreleased\])$")
-
-
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)([^)#]+)[^)]*\)")
 """A link to another file of the project."""
 

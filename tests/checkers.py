@@ -11,9 +11,7 @@ from typing import Any
 
 from chalicelib.lazy import lazy
 
-_bill = lazy("cyclonedx.validation.json")
 _cfnlint = lazy("cfnlint.api")
-_cyclonedx = lazy("cyclonedx.schema")
 _openapi = lazy("openapi_spec_validator")
 _sam_parser = lazy("samtranslator.parser.parser")
 _sam_translator = lazy("samtranslator.translator.translator")
@@ -30,13 +28,6 @@ def translate(template: dict[str, Any]) -> dict[str, Any]:
 def lint(template: Path) -> list[Any]:
     """Return the findings of cfn-lint."""
     found: list[Any] = _cfnlint.lint_file(template)
-    return found
-
-
-def find_error_of_bill(bill: str) -> object:
-    """Return the first error of a bill of materials by the schema of CycloneDX, or None."""
-    validator = _bill.JsonStrictValidator(_cyclonedx.SchemaVersion.V1_6)
-    found: object = validator.validate_str(bill)
     return found
 
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from tests.markdown_links import MARKDOWN
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -128,4 +129,4 @@ def _inline_code() -> list[str]:
 
 
 def _tokens(text: str = TEXT) -> list[Token]:
-    return MarkdownIt("commonmark").enable("table").parse(text)
+    return MARKDOWN.parse(text)

@@ -38,8 +38,8 @@ FORGET = "DELETE FROM inbox WHERE handled AND received < strftime('%s', 'now') -
 def handle(database: sqlite3.Connection, webhook_id: str, payload: Any) -> None:
     """Act on a webhook: replace this by your own code.
 
-    What it writes to `database` is written exactly once. Any other effect, such as a mail, may
-    happen again if the process is killed before the end.
+    Writes to `database` happen exactly once. Any other effect, such as a mail, may happen again if
+    the process is killed before the end.
     """
     del database
     match payload:

@@ -18,6 +18,7 @@ import pytest
 
 from simulation.environment import ROOT
 from tests.end_to_end.server import PATIENCE_SECONDS, running
+from tests.readme import fences
 
 TEXT = (ROOT / "docs" / "backups.md").read_text()
 FOLDERS = ("/var/lib/vu-mi", "/backup", "/tmp/drill", "/tmp/recovered")  # noqa: S108  those of the document
@@ -27,8 +28,7 @@ VIEWS = 250
 
 def blocks(language: str) -> list[str]:
     """Return the blocks of a language in the document, in their order."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    return [text for one, text in found if one == language]
+    return [fence.content for fence in fences(TEXT) if fence.info == language]
 
 
 def normalised(text: str) -> str:

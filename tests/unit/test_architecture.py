@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.readme import fences
 from vumi.check.rows import KINDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 ARCHITECTURE = (DOCS / "architecture.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 NAMED_PATH = re.compile(
     r"`((?:chalicelib|vumi|deploy|simulation|tests|bench|chaos)/[\w/.]*|app\.py)`"
 )
@@ -44,10 +44,11 @@ def test_each_function_of_the_drawing_is_a_lambda_function() -> None:
 
 def map_of_packages() -> dict[str, set[str]]:
     """Return the names in the map of packages, by their folder; "" is the top."""
-    [block] = [text for text in BLOCK.findall(ARCHITECTURE) if "app.py  " in text]
+    blocks = [fence.content for fence in fences(ARCHITECTURE)]
+    [block] = [text for text in blocks if "app.py  " in text]
     found: dict[str, set[str]] = {"": set()}
     folder = ""
-    for line in block.splitlines()[1:-1]:
+    for line in block.splitlines():
         names = re.findall(r"(?<!\S)\.?[a-z_]+(?:/|\.py)(?=\s|$)", line[:60])
         if not line.startswith(" ") and names:
             folder = names[0]

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from deploy import locks, sbom, template
-from tests import checkers
+from deploy import locks, release_checks, sbom, template
 
 
 @pytest.fixture
@@ -41,12 +40,12 @@ def needs(bill: dict[str, Any], name: str) -> list[str]:
 
 
 def test_it_is_valid_by_the_schema_of_cyclonedx(describe: Callable[[], str]) -> None:
-    assert checkers.find_error_of_bill(describe()) is None
+    assert release_checks.find_error(describe()) is None
 
 
 def test_the_validator_finds_an_error() -> None:
     wrong = sbom.describe_standalone().replace('"library"', '"no type"', 1)
-    assert checkers.find_error_of_bill(wrong) is not None
+    assert release_checks.find_error(wrong) is not None
 
 
 def test_two_bills_of_the_same_locks_have_the_same_bytes(describe: Callable[[], str]) -> None:
