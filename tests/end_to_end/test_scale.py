@@ -448,9 +448,10 @@ def test_each_tier_is_paid_for_by_its_own_price() -> None:
     assert in_tiers(1e6, steps) == pytest.approx(3.5)
 
 
-@pytest.mark.parametrize("most", [0, 1, 2, 7, 150])
-def test_the_highest_that_fits(most: int) -> None:
-    assert highest(lambda number: number <= most) == most
+@pytest.mark.parametrize("most", [0, 1, 2, 7, 8, 150])
+@pytest.mark.parametrize("guess", [1, 8])
+def test_the_highest_that_fits(most: int, guess: int) -> None:
+    assert highest(lambda number: number <= most, guess) == most
 
 
 def test_deployed_knows_the_window_and_the_shards_of_the_fold() -> None:
