@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from botocore.config import Config
@@ -26,8 +27,9 @@ PATIENT = CONFIG.merge(Config(read_timeout=60.0))
 """The configuration on Lambda with a longer timeout, because a busy machine may need a second."""
 
 
+@cache
 def table_properties() -> dict[str, Any]:
-    """Return the properties of the table in the template."""
+    """Return the properties of the table in the template, which is read once."""
     properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
     return properties
 
