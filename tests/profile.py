@@ -24,11 +24,6 @@ def register() -> None:
     settings.load_profile(QUICK)
 
 
-def is_full() -> bool:
-    """Return whether the full profile runs."""
-    return settings.get_current_profile_name() == FULL
-
-
 def cases(full: int) -> int:
     """Return the number of cases to run of those that the full profile runs."""
-    return full if is_full() else -(-full // SHARE)
+    return full if settings.get_current_profile_name() == FULL else -(-full // SHARE)

@@ -22,19 +22,15 @@ from simulation.exchange_world import (
     QUEUE,
     USERS,
     ExchangeWorld,
-    Surroundings,
     export,
     outcomes,
     restore,
 )
-from tests.profile import cases, is_full
+from tests.profile import cases
 from vumi.exchange.restoring import RestoreOutcome
 
 Act = Callable[[ExchangeWorld], object]
-PAIRS = [("file", "memory"), ("memory", "file")]
-WAYS = [*((*pair, pair[0]) for pair in PAIRS), ("file", "stack", "file")]
-if is_full():
-    WAYS.append(("stack", "file", "memory"))
+PAIRS = [("file", "memory"), ("memory", "file"), ("file", "stack")]
 DAY = 86_400
 TARGETS = ["log", QUEUE, "log", "log"]
 
@@ -82,24 +78,23 @@ def check_rich(answers: dict[str, tuple[int, bytes]]) -> None:
     assert [int(one["balance"]) for one in balances[:2]] == [70, 130]
 
 
-@pytest.mark.parametrize(("source", "target", "last"), WAYS)
-def test_all_engines_give_the_same_answer_to_every_request(
-    source: str, target: str, last: str, tmp_path: Path
+@pytest.mark.parametrize(("source", "target"), PAIRS)
+def test_both_engines_give_the_same_answer_to_every_request(
+    source: str, target: str, tmp_path: Path
 ) -> None:
-    """The target exports what it imported and changed, so that a stack is also a source."""
-    clock, known = Clock(NOON), Surroundings()
+    """At the end, everything moves back to an empty installation of the first engine."""
+    clock = Clock(NOON)
     with ExitStack() as stack:
-
-        def begin(engine: str, name: str) -> ExchangeWorld:
+        for name in ("one", "other", "back"):
             (tmp_path / name).mkdir()
-            installation = stack.enter_context(ENGINES[engine](clock, tmp_path / name))
-            return ExchangeWorld(installation, clock, known)
-
-        one, other = begin(source, "one"), begin(target, "other")
+        one = ExchangeWorld(stack.enter_context(ENGINES[source](clock, tmp_path / "one")), clock)
         live(one)
         before = one.answers()
         check_rich(before)
         exported = export(one.installation)
+        other = ExchangeWorld(
+            stack.enter_context(ENGINES[target](clock, tmp_path / "other")), clock, one.known
+        )
         assert outcomes(restore(other.installation, exported)) == {RestoreOutcome.IMPORTED}
         assert other.answers() == before
         assert outcomes(restore(other.installation, exported)) <= {
@@ -121,12 +116,14 @@ def test_all_engines_give_the_same_answer_to_every_request(
             world.fold()
             world.visit("a")
             world.fold()
-        after = one.answers()
-        assert other.answers() == after
-        third = begin(last, "third")
-        restored = restore(third.installation, export(other.installation))
-        assert outcomes(restored) == {RestoreOutcome.IMPORTED}
-        assert third.answers() == after
+        at_last = one.answers()
+        assert other.answers() == at_last
+        back = ExchangeWorld(
+            stack.enter_context(ENGINES[source](clock, tmp_path / "back")), clock, one.known
+        )
+        moved_back = restore(back.installation, export(other.installation))
+        assert outcomes(moved_back) == {RestoreOutcome.IMPORTED}
+        assert back.answers() == at_last
 
 
 names = st.sampled_from([*IDS, *NEW_NAMES])
@@ -166,7 +163,7 @@ acts: st.SearchStrategy[Act] = st.one_of(
 )
 
 
-@pytest.mark.parametrize(("source", "target"), PAIRS)
+@pytest.mark.parametrize(("source", "target"), PAIRS[:2])
 @settings(max_examples=cases(20))
 @given(history=st.lists(acts, max_size=40), seconds=st.sampled_from([0, 700, 100_000]))
 def test_any_history_moves_to_the_other_engine(
