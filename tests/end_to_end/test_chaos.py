@@ -27,7 +27,7 @@ def test_a_short_run_loses_nothing_and_its_history_can_be_judged_again(tmp_path:
     """
     folder = tmp_path / "chaos"
     done = chaos(
-        *("--seed", "8904", "--seconds", "3", "--inputs", "260", "--steps", "150"),
+        *("--seed", "8904", "--seconds", "3", "--inputs", "130", "--steps", "150"),
         *("--folder", str(folder), "--quota"),
     )
     assert done.returncode == 0, done.stdout + done.stderr
