@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
-from chalicelib.storage.items import Due, Item, Key, check_item, key_of, number
+from chalicelib.storage.items import Due, Item, Key, check_item, key_of
 from chalicelib.storage.ports import MAX_DUE
 from chalicelib.storage.writes import (
     Check,
@@ -48,12 +48,12 @@ class MemoryTable:
         attributes: Sequence[str] = (),
         descending: bool = False,
     ) -> list[Item]:
-        found = self._between(partition, first, last)
+        found = self.sort_keys(partition, first, last)
         kept = found[::-1][:limit] if descending else found[:limit]
         return [_part(self.items[Key(partition, sk)], attributes) for sk in kept]
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
-        return min(limit, len(self._between(partition, first, last)))
+        return min(limit, len(self.sort_keys(partition, first, last)))
 
     def query_due(
         self,
@@ -65,13 +65,13 @@ class MemoryTable:
         after: Due | None = None,
     ) -> list[Due]:
         found = sorted(
-            Due(number(item, "due"), key)
+            Due(due, key)
             for key, item in self.items.items()
-            if item.get("batch") == batch and isinstance(item.get("due"), int)
+            if item.get("batch") == batch
+            and isinstance(due := item.get("due"), int)
+            and first <= due <= last
         )
-        return [due for due in found if first <= due.due <= last and (not after or due > after)][
-            :limit
-        ]
+        return [due for due in found if not after or due > after][:limit]
 
     def write(self, *writes: Write) -> None:
         check_transaction(writes)
@@ -118,7 +118,8 @@ class MemoryTable:
         if self.items.pop(key, None) is not None:
             self._sort_keys[key.pk].remove(key.sk)
 
-    def _between(self, partition: str, first: str, last: str) -> list[str]:
+    def sort_keys(self, partition: str, first: str, last: str) -> list[str]:
+        """Return the sort keys of a partition between two, in their order."""
         found = self._sort_keys.get(partition, [])
         end = bisect_right(found, last) if last else len(found)
         return found[bisect_left(found, first) : end]

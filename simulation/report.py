@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 END = "<!-- until here -->\n"
 
@@ -29,6 +31,13 @@ class Report:
 def judged(aim: str, *, met: bool) -> str:
     """Return an aim, and whether it was met."""
     return f"{aim}: {'met' if met else 'missed'}"
+
+
+def publish(printed: str, files: Sequence[str], begin: str) -> None:
+    """Print tables, and put them into files."""
+    sys.stdout.write(printed)
+    for file in map(Path, files):
+        file.write_text(put_into(file.read_text(), printed, begin))
 
 
 def put_into(document: str, printed: str, begin: str) -> str:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 
 import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
@@ -37,7 +35,7 @@ from bench.cost.view_usage import (
 )
 from bench.cost.wallet_usage import count_wallets
 from simulation.environment import isolate
-from simulation.report import put_into
+from simulation.report import publish
 
 SIDES = {Design.vu_mi: OURS, Design.original: RUNS}
 """The runs of each design."""
@@ -47,39 +45,19 @@ BEGIN = "<!-- printed by make cost -->\n"
 def main(files: Sequence[str]) -> int:
     """Print the tables or put them into a file; return the exit status."""
     isolate(os.environ)
-    printed = tables()
-    print(printed, end="")
-    for file in map(Path, files):
-        file.write_text(put_into(file.read_text(), printed, BEGIN))
+    publish(tables(), files, BEGIN)
     return 0
 
 
 def tables() -> str:
     """Return all tables, with their assumptions."""
     prices, deployed = Prices.read(), Deployed.read()
-    with ProcessPoolExecutor() as pool:
-        taken = {
-            (design_of, run): pool.submit(take, design_of, run, deployed)
-            for design_of, runs in SIDES.items()
-            for run in runs
-        }
-        of_events = pool.submit(count_events, prices, deployed)
-        of_wallets = pool.submit(count_wallets, prices, deployed)
-        badge_size = badge_bytes()
-        with_folded = pool.map(get_with_folded, FOLDED_VIEWS)
-        designs = [
-            pool.submit(
-                count,
-                design_of,
-                {run: taken[design_of, run].result() for run in runs},
-                prices,
-                deployed,
-            )
-            for design_of, runs in SIDES.items()
-        ]
-        events, wallets = of_events.result(), of_wallets.result()
-        views = [design.result() for design in designs]
-        folded = dict(zip(FOLDED_VIEWS, with_folded, strict=True))
+    views = [
+        count(design_of, {run: take(design_of, run, deployed) for run in runs}, prices, deployed)
+        for design_of, runs in SIDES.items()
+    ]
+    events, wallets = count_events(prices, deployed), count_wallets(prices, deployed)
+    folded = {number: get_with_folded(number) for number in FOLDED_VIEWS}
     measured = prices.measured["as_of"]
     basis = (
         f"Prices of {prices.region} as of {prices.as_of}; units, requests and log counted;"
@@ -89,7 +67,7 @@ def tables() -> str:
     reports = [
         *view_tables.reports(views, folded, events),
         *start_tables.reports(views),
-        *alternative_tables.reports(views[0], badge_size),
+        *alternative_tables.reports(views[0], badge_bytes()),
         *event_tables.reports(events),
         *wallet_tables.reports(wallets),
     ]

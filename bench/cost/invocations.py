@@ -1,7 +1,7 @@
 """Runs of the lambdas, and the usage of each: requests, units, messages, bytes of its log.
 
-moto simulates DynamoDB, and a `Meter` watches it; long simulations use a `MeteredTable` in memory
-instead. A `Mailbox` keeps the messages to SQS.
+A `MeteredTable` in memory simulates DynamoDB. Tests use moto instead, which a `Meter` watches, and
+compare. A `Mailbox` keeps the messages to SQS.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from moto import mock_aws
 from bench import aws_events as events
 from bench.cost.metered_table import MeteredTable
 from bench.cost.metering import Meter, Request, RequestMeter
+from bench.cost.wire_table import answering
 from bench.handlers import Shelf, handlers_over
 from chalicelib import telemetry
 from chalicelib.aws import api_handler, get_views, http_authorizer
@@ -104,7 +105,7 @@ class Design:
     """A way to count: its handlers, the lines that Lambda logs, and the handlers' clients.
 
     `summary` is the sort key of a badge's count. `expires` is the prefix of the sort keys of items
-    whose removal by TTL runs the fold. `has_port` is true if the handlers use a `Table`.
+    whose removal by TTL runs the fold.
     """
 
     name: str
@@ -114,7 +115,6 @@ class Design:
     platform_lines: tuple[str, ...]
     dynamodb: Any
     sqs: Any
-    has_port: bool = True
     get_event: Callable[[str], dict[str, Any]] = events.get_views
     """Makes the event of a GET of a badge, by its id."""
 
@@ -149,7 +149,6 @@ class Design:
             handlers,
             PLATFORM_LINES,
             *clients,
-            has_port=False,
             get_event=events.get_views_by_rest,
         )
 
@@ -264,21 +263,23 @@ def running(
 ) -> Iterator[Runner]:
     """Run a design on simulated AWS, with a table in memory or on moto that has only a token.
 
-    The original's design has no port for a table, so its table is always on moto.
+    The original's design has no port for a table, so the table in memory answers its client.
     """
     with ExitStack() as stack:
         stack.enter_context(mock_aws())
-        weigher = aws_client("dynamodb")
-        create_table(weigher, ENVIRONMENT["TABLE_NAME"])
         design, mailbox, shelf, log = design_of(), Mailbox(), Shelf(), io.StringIO()
         resources = given_on_aws(design, map, shelf, clock)
-        table: Table = DynamoTable(weigher, ENVIRONMENT["TABLE_NAME"])
+        table: Table
         meter: RequestMeter
-        if on_moto or not design.has_port:
+        if on_moto:
+            weigher = aws_client("dynamodb")
+            create_table(weigher, ENVIRONMENT["TABLE_NAME"])
+            table = DynamoTable(weigher, ENVIRONMENT["TABLE_NAME"])
             meter = stack.enter_context(Meter(weigher).watching(design.dynamodb))
         else:
             table = MemoryTable()
             resources.table = meter = MeteredTable(table)
+            stack.enter_context(answering(design.dynamodb, meter))
         stack.enter_context(mailbox.receiving(design.sqs))
         stack.enter_context(handlers_over(resources))
         telemetry.write_to(log, with_metrics=True)

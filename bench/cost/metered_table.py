@@ -20,9 +20,10 @@ from bench.cost.metering import (
 )
 from chalicelib.aws.attribute_values import AttributeValue, encode_item
 from chalicelib.storage.items import Due, Item, Key, text
-from chalicelib.storage.ports import MAX_DUE, Table
+from chalicelib.storage.ports import MAX_DUE
 from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write
 from chalicelib.units import Milliseconds
+from simulation.memory_table import MemoryTable
 
 PAGE_BYTES = 1_048_576
 """The most of a Query's page (DynamoDB API reference); each page is rounded by itself."""
@@ -32,12 +33,12 @@ OPERATIONS = {Put: "PutItem", Update: "UpdateItem", Delete: "DeleteItem"}
 
 
 class MeteredTable:
-    """A `Table` over another; `take` returns the requests since the last call."""
+    """A `Table` over one in memory; `take` returns the requests since the last call."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: MemoryTable) -> None:
         self._table = table
         self._requests: list[Request] = []
-        self._sizes: dict[Key, int] = {}
+        self._weighed: dict[Key, tuple[Item, int]] = {}
 
     def take(self) -> tuple[Request, ...]:
         """Return the requests since the last call, in their order."""
@@ -45,16 +46,15 @@ class MeteredTable:
         return requests
 
     def get(self, key: Key) -> Item | None:
-        item = self._table.get(key)
-        self._read("GetItem", [_size(item)])
-        return item
+        self._read("GetItem", [self._size(key)])
+        return self._table.get(key)
 
     def get_all(self, keys: Sequence[Key]) -> list[Item]:
-        found = {key: self._table.get(key) for key in keys}
-        if found:
-            units = sum(read_units(_size(item), consistent=True) for item in found.values())
+        asked = dict.fromkeys(keys)
+        if asked:
+            units = sum(read_units(self._size(key), consistent=True) for key in asked)
             self._requests.append(Request("BatchGetItem", units))
-        return [item for item in found.values() if item]
+        return self._table.get_all(list(asked))
 
     def query(  # noqa: PLR0913  the arguments of the port
         self,
@@ -69,7 +69,7 @@ class MeteredTable:
         items = self._table.query(
             partition, limit=limit, first=first, last=last, descending=descending
         )
-        self._read("Query", map(_size, items))
+        self._read("Query", [self._size(Key(partition, text(item, "SK"))) for item in items])
         wanted = attributes or None
         return [
             item if wanted is None else {name: item[name] for name in wanted if name in item}
@@ -77,16 +77,22 @@ class MeteredTable:
         ]
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
-        items = self._table.query(
-            partition, limit=limit, first=first, last=last, attributes=("SK",)
-        )
-        self._read("Query", (self._known_size(Key(partition, text(item, "SK"))) for item in items))
-        return len(items)
+        counted = self._table.sort_keys(partition, first, last)[:limit]
+        self._read("Query", [self._size(Key(partition, sk)) for sk in counted])
+        return len(counted)
 
-    def _known_size(self, key: Key) -> int:
-        """Return the size of an item; it is computed once for an item that was not written here."""
-        size = self._sizes.get(key)
-        return self._weigh(key, self._table.get(key)) if size is None else size
+    def _size(self, key: Key) -> int:
+        """Return the size of an item as it is stored, 0 if there is none."""
+        return self._weigh(key, self._table.items.get(key))
+
+    def _weigh(self, key: Key, item: Item | None) -> int:
+        """Return the size of an item; it is computed once, because each write stores a new dict."""
+        if item is None:
+            return 0
+        weighed = self._weighed.get(key)
+        if weighed is None or weighed[0] is not item:
+            weighed = self._weighed[key] = item, item_bytes(encode_item(item))
+        return weighed[1]
 
     def query_due(
         self,
@@ -99,33 +105,31 @@ class MeteredTable:
     ) -> list[Due]:
         found = self._table.query_due(batch, limit=limit, first=first, last=last, after=after)
         sizes = (
-            _size({"batch": batch, "due": due, "PK": key.pk, "SK": key.sk}) for due, key in found
+            item_bytes(encode_item({"batch": batch, "due": due, "PK": key.pk, "SK": key.sk}))
+            for due, key in found
         )
         self._read("Query", sizes, consistent=False)
         return found
 
     def write(self, *writes: Write) -> None:
-        before = [self._table.get(write.key) for write in writes]
+        operation = "TransactWriteItems" if len(writes) > 1 else OPERATIONS[type(writes[0])]
+        before = self._stored(writes)
         try:
             self._table.write(*writes)
         except ConditionFailed:
-            self._record(writes, before, before)
+            self._record(operation, writes, before)
             raise
-        self._record(writes, before, [self._table.get(write.key) for write in writes])
-
-    def _weigh(self, key: Key, item: Item | None) -> int:
-        """Return the size of an item, and remember it."""
-        self._sizes[key] = size = _size(item)
-        return size
+        self._record(operation, writes, before)
 
     def put_all(self, items: Sequence[Item]) -> None:
         writes = [Put(item) for item in items]
-        before = [self._table.get(write.key) for write in writes]
+        before = self._stored(writes)
         self._table.put_all(items)
         if items:
-            self._requests.append(
-                Request("BatchWriteItem", 0.0, self._units(1, writes, before, items))
-            )
+            self._record("BatchWriteItem", writes, before)
+
+    def _stored(self, writes: Sequence[Write]) -> Sequence[Item | None]:
+        return [self._table.items.get(write.key) for write in writes]
 
     def _read(self, operation: str, sizes: Iterable[int], *, consistent: bool = True) -> None:
         """Count the units of a read: pages of 1 MB, each rounded up."""
@@ -138,36 +142,25 @@ class MeteredTable:
         self._requests.append(Request(operation, units))
 
     def _record(
-        self,
-        writes: Sequence[Write],
-        before: Sequence[Item | None],
-        after: Sequence[Item | None],
+        self, operation: str, writes: Sequence[Write], before: Sequence[Item | None]
     ) -> None:
-        times = TRANSACTIONAL if len(writes) > 1 else 1
-        operation = "TransactWriteItems" if len(writes) > 1 else OPERATIONS[type(writes[0])]
-        units = self._units(times, writes, before, after)
-        self._requests.append(Request(operation, 0.0, units))
+        """Count the units of writes that were made, or refused by a condition."""
+        times = TRANSACTIONAL if operation == "TransactWriteItems" else 1
+        written = tuple(
+            self._written(write.key, times, *items)
+            for write, *items in zip(writes, before, self._stored(writes), strict=True)
+        )
+        self._requests.append(Request(operation, 0.0, written))
 
-    def _units(
-        self,
-        times: int,
-        writes: Sequence[Write],
-        before: Sequence[Item | None],
-        after: Sequence[Item | None],
-    ) -> tuple[Written, ...]:
-        return tuple(
-            Written(
-                write.key,
-                times * write_units(_size(one), self._weigh(write.key, other)),
-                times * index_write_units(_entry(one), _entry(other)),
-            )
-            for write, one, other in zip(writes, before, after, strict=True)
+    def _written(self, key: Key, times: int, before: Item | None, after: Item | None) -> Written:
+        return Written(
+            key,
+            times * write_units(self._weigh(key, before), self._weigh(key, after)),
+            times * index_write_units(_entry(before), _entry(after)),
         )
 
 
 def _entry(item: Item | None) -> dict[str, AttributeValue]:
-    return DUE.entry(encode_item(item or {}))
-
-
-def _size(item: Item | None) -> int:
-    return item_bytes(encode_item(item)) if item else 0
+    """Return the entry of an item in the index of events."""
+    named = {name: item[name] for name in DUE.names if name in item} if item else {}
+    return DUE.entry(encode_item(named))

@@ -23,7 +23,7 @@ from bench.stubbed_aws import BADGE_ID
 from chalicelib.storage.items import Item, Key, number
 from chalicelib.storage.writes import Delete
 from chalicelib.views import keys
-from chalicelib.views.view import new_ulid
+from chalicelib.views.view import TIME_CHARACTERS, new_ulid
 
 START = 1_767_225_600.0
 """2026-01-01T00:00:00Z."""
@@ -174,6 +174,14 @@ def view_item(at: int, badge_id: str = BADGE_ID) -> Item:
     """Return a view at a time in milliseconds since 1970."""
     pk, sk = keys.view(badge_id, new_ulid(at))
     return {"PK": pk, "SK": sk, "ttl": WINDOWS.view_ttl(at)}
+
+
+def view_items(count: int, at: int) -> Iterator[Item]:
+    """Yield views of one millisecond, in the order of their keys."""
+    time, ttl = new_ulid(at)[:TIME_CHARACTERS], WINDOWS.view_ttl(at)
+    for place in range(count):
+        pk, sk = keys.view(BADGE_ID, f"{time}{place:016}")
+        yield {"PK": pk, "SK": sk, "ttl": ttl}
 
 
 def _chunks(parts: Iterable[Any], size: int) -> Iterator[list[Any]]:

@@ -24,7 +24,7 @@ from bench.cost.simulate_views import (
     Badge,
     Lag,
     badge_of,
-    view_item,
+    view_items,
 )
 from bench.stubbed_aws import BADGE_ID
 from chalicelib.aws import get_views
@@ -199,8 +199,7 @@ def get_with_folded(folded_views: int) -> Sequence[Request]:
         watermark = int(START * 1000) - WINDOWS.grace * 1000
         pk, sk = keys.summary(BADGE_ID)
         summary: Item = {"PK": pk, "SK": sk, "count": folded_views, "watermark": watermark}
-        views = [view_item(watermark - place) for place in reversed(range(folded_views))]
-        machine.table.put_all([summary, *views])
+        machine.table.put_all([summary, *view_items(folded_views, watermark)])
         shown, requests = machine.get()
     if shown != folded_views:
         raise RuntimeError(f"{folded_views:,} were shown as {shown:,}")

@@ -10,7 +10,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import moto  # noqa: F401  import moto first: it patches only later botocore sessions
 
@@ -20,7 +19,7 @@ from bench.scale.model import QUOTAS, Model
 from bench.scale.tables import reports
 from bench.scale.usage import count_units
 from simulation.environment import isolate
-from simulation.report import put_into
+from simulation.report import publish
 
 BEGIN = "<!-- printed by make scale -->\n"
 
@@ -28,14 +27,7 @@ BEGIN = "<!-- printed by make scale -->\n"
 def main(files: Sequence[str]) -> int:
     """Print the tables or put them into a file; return the exit status."""
     isolate(os.environ)
-    return write(tables(model()), files)
-
-
-def write(printed: str, files: Sequence[str]) -> int:
-    """Print tables and put them into files; return the exit status."""
-    print(printed, end="")
-    for file in map(Path, files):
-        file.write_text(put_into(file.read_text(), printed, BEGIN))
+    publish(tables(model()), files, BEGIN)
     return 0
 
 

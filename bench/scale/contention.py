@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
+from functools import cached_property
+from heapq import heappop, heappush, heappushpop
 from itertools import count
 from random import Random
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from greenlet import getcurrent, greenlet
 from chalicelib.aws.dynamodb import RETRY
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Due, Item, Key
+from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed, Write
 from chalicelib.units import Seconds
 from simulation.memory_table import MemoryTable
@@ -49,9 +51,12 @@ class VirtualTime:
         heappush(self._waiting, (at, next(self._order), greenlet(process, self._main)))
 
     def sleep(self, seconds: Seconds) -> None:
-        """Let other processes run; a process calls this."""
-        heappush(self._waiting, (self.now + seconds, next(self._order), getcurrent()))
-        self._main.switch()
+        """Let other processes run; a process calls this, which switches to the next one."""
+        own = getcurrent()
+        waking = self.now + seconds, next(self._order), own
+        self.now, _, process = heappushpop(self._waiting, waking)
+        if process is not own:
+            process.switch()
 
     def run(self) -> None:
         """Run all processes to their end."""
@@ -114,10 +119,11 @@ class ContendedTable:
 
     def write(self, *writes: Write) -> None:
         """Write as `DynamoTable` does, which tries again after a conflict."""
-        retry = replace(
-            RETRY, sleep=self.time.sleep, jitter=self.random.random, monotonic=self.time
-        )
-        retry.call(lambda: self._write_once(writes))
+        self._retry.call(lambda: self._write_once(writes))
+
+    @cached_property
+    def _retry(self) -> Retry:
+        return replace(RETRY, sleep=self.time.sleep, jitter=self.random.random, monotonic=self.time)
 
     def _read(self, read: Callable[[], Result]) -> Result:
         self._travel()

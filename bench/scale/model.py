@@ -37,6 +37,8 @@ SIMULATED = (1, 10, AT_ONCE)
 """The views of a batch for which the simulation gives the highest rate of a hot badge."""
 RATE_STEP = 5
 """The difference between the rates of a search for the highest one that is carried."""
+GUESSED_STEPS = 8
+"""The steps with which the search begins: 40 a second."""
 PUT_AT_ONCE = 25
 """The items of one BatchWriteItem (DynamoDB API reference)."""
 STREAM_RECORDS_OF_AN_ITEM = 2
@@ -418,9 +420,12 @@ def in_a_batch(share: float, batch: float) -> float:
     return 1.0 - (1.0 - share) ** batch if share < 1 else 1.0
 
 
-def highest(fits: Callable[[int], bool]) -> int:
-    """Return the largest whole number that fits, if every smaller one does."""
-    low, high = 0, 1
+def highest(fits: Callable[[int], bool], guess: int = 1) -> int:
+    """Return the largest whole number that fits, if every smaller one does.
+
+    A guess that is near it saves steps.
+    """
+    low, high = 0, guess
     while fits(high):
         low, high = high, high * 2
     while high - low > 1:
@@ -432,7 +437,8 @@ def highest(fits: Callable[[int], bool]) -> int:
 @cache
 def highest_carried(writers: Badge | Wallet) -> int:
     """Return the highest multiple of `RATE_STEP` a second that the simulation carries."""
-    return RATE_STEP * highest(lambda steps: simulate(writers, steps * RATE_STEP).is_carried)
+    steps = highest(lambda steps: simulate(writers, steps * RATE_STEP).is_carried, GUESSED_STEPS)
+    return RATE_STEP * steps
 
 
 def _cpu_ms(prices: Prices, function: str) -> dict[int, float]:

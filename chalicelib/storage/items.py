@@ -15,6 +15,7 @@ MAX_PARTITION_KEY_BYTES = 2048
 MAX_SORT_KEY_BYTES = 1024
 MAX_DIGITS = 38
 """Digits of a number (DynamoDB developer guide, "Data types")."""
+NUMBER_END = 10**MAX_DIGITS
 
 
 class Key(NamedTuple):
@@ -81,19 +82,19 @@ def check_value(value: object) -> None:
     match value:
         case str():  # first, because most values are
             return
+        case dict():  # then items
+            for name, part in value.items():
+                check_value(part)
+                if not isinstance(name, str):
+                    raise Refused(f"the keys of a map are texts, not {name!r}")
         case bool() | None | float():
             raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
-        case int() if abs(value) >= 10**MAX_DIGITS:
+        case int() if abs(value) >= NUMBER_END:
             raise Refused(f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}")
         case int():
             return
         case list():
             for part in value:
                 check_value(part)
-        case dict():
-            for name, part in value.items():
-                check_value(part)
-                if not isinstance(name, str):
-                    raise Refused(f"the keys of a map are texts, not {name!r}")
         case _:
             raise Refused(f"a table holds str, int, lists and maps, not {value!r}")

@@ -36,7 +36,7 @@ class Hour(NamedTuple):
 def hour_of(milliseconds: Milliseconds) -> Hour:
     """Return the hour of a time."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return Hour(f"{moment:%Y-%m-%d}", moment.hour)
+    return Hour(moment.date().isoformat(), moment.hour)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
@@ -88,7 +89,7 @@ class EntryRemoval:
         return json.dumps(fields, separators=(",", ":"))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EntryBatch:
     """The entries of one day that are archived as one object, in the order of their removals."""
 
@@ -105,12 +106,12 @@ class EntryBatch:
     def body(self) -> bytes:
         return _compress(self._text)
 
-    @property
+    @cached_property
     def _text(self) -> bytes:
         return _text(removal.line for removal in self.removals)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MalformedRecords:
     """The records of removals that can't be read, archived unchanged: each may be an entry."""
 
@@ -124,7 +125,7 @@ class MalformedRecords:
     def body(self) -> bytes:
         return _compress(self._text)
 
-    @property
+    @cached_property
     def _text(self) -> bytes:
         return _text(json.dumps(record, sort_keys=True) for record in self.records)
 

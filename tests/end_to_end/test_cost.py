@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import moto  # noqa: F401  it answers only sessions of botocore that are made after its import
 import pytest
 
 from bench.cost import deployed as deploying
 from bench.cost import simulate_events
-from bench.cost.__main__ import BEGIN
+from bench.cost.__main__ import BEGIN, main
 from bench.cost.bill import PRICES, Bill, Prices, add_usages, interpolated, per_view
 from bench.cost.deployed import Deployed
 from bench.cost.event_tables import EVENT_SERVICES
@@ -40,7 +39,7 @@ from bench.cost.invocations import (
 )
 from bench.cost.metering import Request, Written
 from bench.cost.simulate_events import LOG, QUEUE, EventRun, event_run_of
-from bench.cost.simulate_views import START, Badge, Lag, badge_of, view_item
+from bench.cost.simulate_views import START, Badge, Lag, badge_of, view_items
 from bench.cost.view_tables import SERVICES, polls_of_a_queue
 from bench.cost.view_usage import get_with_folded
 from bench.cost.wallet_usage import Bank, bank_of
@@ -49,7 +48,7 @@ from chalicelib.aws.clients import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key, number
-from simulation.environment import ENVIRONMENT
+from simulation.environment import isolate
 from simulation.report import END, put_into
 
 ROOT = Path(__file__).parent.parent.parent
@@ -70,12 +69,12 @@ def badge(deployed: Deployed) -> Iterator[Badge]:
         yield badge
 
 
-@contextmanager
-def badge_of_the_original(deployed: Deployed, environment: pytest.MonkeyPatch) -> Iterator[Badge]:
-    for name in ("TABLE_NAME", "VIEWS_QUEUE_URL"):
-        environment.setenv(name, ENVIRONMENT[name])
-    with badge_of(Design.original, deployed) as badge:
-        yield badge
+@pytest.fixture
+def environment() -> Iterator[None]:
+    """Give the environment of the program, in which the original's module makes its clients."""
+    with patch.dict(os.environ):
+        isolate(os.environ)
+        yield
 
 
 def runs_of(function: str, invocations: list[Invocation]) -> list[Invocation]:
@@ -96,12 +95,17 @@ def operations_of(run: Invocation) -> list[tuple[str, float]]:
     return [(request.operation, request.read_units) for request in run.requests]
 
 
-def test_the_page_equals_the_output_of_the_program() -> None:
+@pytest.mark.usefixtures("environment")
+def test_the_page_equals_the_output_of_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`python -m bench.cost docs/cost.md` updates the page."""
-    program = [sys.executable, "-m", "bench.cost"]
-    finished = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=True)  # noqa: S603  our own
-    _, printed = PAGE.read_text().split(BEGIN)
-    assert finished.stdout == printed.split(END)[0]
+    reading, tables = PAGE.read_text().split(BEGIN)
+    page = tmp_path / "cost.md"
+    page.write_text(f"{reading}{BEGIN}old\n{END}{tables.split(END)[1]}")
+    assert main([str(page)]) == 0
+    assert page.read_text() == PAGE.read_text()
+    assert capsys.readouterr().out == tables.split(END)[0]
 
 
 def test_the_text_of_the_page_has_only_figures_of_its_tables() -> None:
@@ -235,7 +239,7 @@ def test_a_get_costs_by_the_views_that_are_live(badge: Badge) -> None:
 @pytest.mark.parametrize("folded", [0, 100, 10_000])
 def test_a_get_costs_a_unit_however_many_folded_views_there_are(badge: Badge, folded: int) -> None:
     table, mark = badge.runner.table, int(badge.agenda.now) * 1000
-    table.put_all([view_item(mark - place) for place in range(folded)])
+    table.put_all(list(view_items(folded, mark)))
     table.put_all([{"PK": PARTITION, "SK": "VIEWS", "count": folded, "watermark": mark}])
     assert operations_of(badge.get_with(0)) == [("Query", 1)]
     assert operations_of(badge.get_with(53)) == [("Query", 1)]
@@ -245,14 +249,29 @@ def test_a_metered_table_in_memory_counts_the_same_as_a_meter_on_moto(deployed: 
     """Views are stored and folded; events are swept, and attempted again after a failure."""
     runs: list[list[Invocation]] = []
     for on_moto in (False, True):
-        with badge_of(Design.vu_mi, deployed, on_moto=on_moto) as badge:
-            runs.append([*badge.take(views=20, seconds=1_000), badge.get_with(100)])
+        runs.append(views_of(Design.vu_mi, deployed, on_moto=on_moto))
         for life in (simulate_events.far_ahead, simulate_events.failed_once):
             with event_run_of(deployed, on_moto=on_moto) as timers:
                 life(timers, QUEUE)
                 runs[-1] += [run for own in timers.invocations.values() for run in own]
     in_memory, moto_s = runs
     assert [units_of(run) for run in in_memory] == [units_of(run) for run in moto_s]
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_table_in_memory_answers_the_original_as_moto_does(deployed: Deployed) -> None:
+    in_memory, moto_s = (
+        views_of(Design.original, deployed, on_moto=on_moto) for on_moto in (False, True)
+    )
+    assert list(map(units_of, in_memory)) == list(map(units_of, moto_s))
+    assert list(map(writes_of, in_memory)) == list(map(writes_of, moto_s))
+
+
+def views_of(
+    design: Callable[[], Design], deployed: Deployed, *, on_moto: bool
+) -> list[Invocation]:
+    with badge_of(design, deployed, on_moto=on_moto) as badge:
+        return [*badge.take(views=20, seconds=1_000), badge.get_with(100)]
 
 
 def test_a_get_of_folded_views_costs_a_unit() -> None:
@@ -302,10 +321,9 @@ def test_log_bytes_are_those_of_the_lines_that_were_written(badge: Badge) -> Non
         assert run.metrics >= {{PUT: "views_put", FOLD: "views_folded"}[run.function]}
 
 
-def test_the_original_puts_and_gets_and_puts(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with badge_of_the_original(deployed, monkeypatch) as badge:
+@pytest.mark.usefixtures("environment")
+def test_the_original_puts_and_gets_and_puts(deployed: Deployed) -> None:
+    with badge_of(Design.original, deployed) as badge:
         get, put, fold = badge.take(views=1, seconds=86_400)
     assert [(r.operation, r.read_units) for r in get.requests] == [("Query", 1)]
     assert writes_of(put) == [("VIEW#", 1)]
