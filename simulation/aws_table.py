@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from botocore.config import Config
@@ -26,6 +27,7 @@ PATIENT = CONFIG.merge(Config(read_timeout=60.0))
 """The configuration on Lambda with a longer timeout, because a busy machine may need a second."""
 
 
+@cache
 def table_properties() -> dict[str, Any]:
     """Return the properties of the table in the template."""
     properties: dict[str, Any] = template.load()["Resources"]["Table"]["Properties"]
@@ -39,7 +41,8 @@ def create_table(client: Any, name: str, *, has_index: bool = True) -> str:
     answer = client.create_table(
         TableName=name, StreamSpecification=stream, **_create_request(has_index=has_index)
     )
-    client.get_waiter("table_exists").wait(TableName=name)
+    if answer["TableDescription"]["TableStatus"] != "ACTIVE":
+        client.get_waiter("table_exists").wait(TableName=name)
     client.update_time_to_live(
         TableName=name, TimeToLiveSpecification=properties["TimeToLiveSpecification"]
     )
