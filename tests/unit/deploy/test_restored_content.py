@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import boto3
 import pytest
@@ -46,10 +47,20 @@ DAY: Item = {
 }
 
 
+@dataclass(frozen=True)
+class Aws:
+    """Clients of moto: that of Lambda functions, and those of an operator."""
+
+    functions: Any
+    items: Any
+    objects: Any
+
+
 @dataclass
 class Restored:
     """A restored table on moto, with a badge, two wallets and the archive."""
 
+    aws: Aws
     table: DynamoTable
     source: str
     target: str
@@ -58,8 +69,8 @@ class Restored:
     def check(self, *, accept: bool = False) -> list[str]:
         """Return what is wrong. Raises `NotRestoredError`."""
         self.findings.clear()
-        stored = partial(stored_items, boto3.client("dynamodb"))
-        archived = in_bucket(boto3.client("s3"), BUCKET)
+        stored = partial(stored_items, self.aws.items)
+        archived = in_bucket(self.aws.objects, BUCKET)
         ContentCheck(stored, archived, self.findings.append, accept).run("vu-mi")
         return self.wrong
 
@@ -81,23 +92,30 @@ class Restored:
         """Archive removed entries as the consumer does."""
         removals = [EntryRemoval.of(entry, 1 + n, NOW) for n, entry in enumerate(entries)]
         for batch in batches(removals):
-            boto3.client("s3").put_object(Bucket=BUCKET, Key=batch.name, Body=batch.body)
+            self.aws.objects.put_object(Bucket=BUCKET, Key=batch.name, Body=batch.body)
+
+
+@pytest.fixture(scope="module")
+def aws() -> Iterator[Aws]:
+    with mock_aws():
+        yield Aws(aws_client("dynamodb"), boto3.client("dynamodb"), boto3.client("s3"))
 
 
 @pytest.fixture
-def restored() -> Iterator[Restored]:
-    with mock_aws():
-        client = aws_client("dynamodb")
-        create_table(client, "vu-mi")
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
-        table = DynamoTable(client, "vu-mi")
-        table.put_all([SUMMARY, DAY])
-        source, target = (opening.open_wallet(table, user, 1).wallet_id for user in (USER, ANOTHER))
-        ledger = Ledger(table, lambda: NOW)
-        ledger.post(Posting("n-1", 500, source))
-        ledger.post(Posting("n-2", 200, target, source))
-        yield Restored(table, source, target)
-        client.close()
+def restored(aws: Aws) -> Iterator[Restored]:
+    create_table(aws.functions, "vu-mi")
+    aws.objects.create_bucket(Bucket=BUCKET)
+    table = DynamoTable(aws.functions, "vu-mi")
+    table.put_all([SUMMARY, DAY])
+    source, target = (opening.open_wallet(table, user, 1).wallet_id for user in (USER, ANOTHER))
+    ledger = Ledger(table, lambda: NOW)
+    ledger.post(Posting("n-1", 500, source))
+    ledger.post(Posting("n-2", 200, target, source))
+    yield Restored(aws, table, source, target)
+    aws.functions.delete_table(TableName="vu-mi")
+    for found in aws.objects.list_objects_v2(Bucket=BUCKET).get("Contents", []):
+        aws.objects.delete_object(Bucket=BUCKET, Key=found["Key"])
+    aws.objects.delete_bucket(Bucket=BUCKET)
 
 
 def test_a_consistent_table_is_accepted(restored: Restored) -> None:
@@ -152,7 +170,7 @@ def test_a_count_that_differs_from_its_history_is_found(restored: Restored) -> N
 
 
 def test_an_item_of_another_program_is_found(restored: Restored) -> None:
-    boto3.client("dynamodb").put_item(
+    restored.aws.items.put_item(
         TableName="vu-mi", Item={"PK": {"S": "x"}, "SK": {"S": "y"}, "a": {"B": b"z"}}
     )
     restored.table.write(Put({"PK": "x", "SK": "z"}))
@@ -169,7 +187,7 @@ def test_views_are_not_read(restored: Restored) -> None:
 def test_a_damaged_object_of_the_archive_is_found_and_a_malformed_record_is_not(
     restored: Restored,
 ) -> None:
-    objects = boto3.client("s3")
+    objects = restored.aws.objects
     objects.put_object(Bucket=BUCKET, Key="journal/malformed/x.jsonl.gz", Body=b"no gzip")
     assert restored.check() == []
     objects.put_object(Bucket=BUCKET, Key="journal/2027/01/15/x.jsonl.gz", Body=b"no gzip")
@@ -183,6 +201,6 @@ def test_an_operator_can_accept_wrong_content(restored: Restored) -> None:
 
 
 def test_a_stack_without_wallets_has_no_archive_to_read(restored: Restored) -> None:
-    stored = partial(stored_items, boto3.client("dynamodb"))
+    stored = partial(stored_items, restored.aws.items)
     ContentCheck(stored, in_bucket(None, ""), restored.findings.append).run("vu-mi")
     assert restored.wrong == []

@@ -132,14 +132,20 @@ class Metered:
         self.meter.take()
 
 
-@pytest.fixture
-def dynamodb() -> Iterator[Metered]:
+@pytest.fixture(scope="module")
+def weigher() -> Iterator[Any]:
     with mock_aws():
-        weigher, client = aws_client("dynamodb"), aws_client("dynamodb")
-        create_table(weigher, TABLE)
-        meter = Meter(weigher)
-        with meter.watching(client):
-            yield Metered(meter, client)
+        yield aws_client("dynamodb")
+
+
+@pytest.fixture
+def dynamodb(weigher: Any) -> Iterator[Metered]:
+    """Return a new table with a new client, because some tests add handlers to it."""
+    create_table(weigher, TABLE)
+    client, meter = aws_client("dynamodb"), Meter(weigher)
+    with meter.watching(client):
+        yield Metered(meter, client)
+    weigher.delete_table(TableName=TABLE)
 
 
 def item(sk: str, size: int) -> Item:
