@@ -42,9 +42,10 @@ def begin(function: str, context: Any) -> None:
     Source: the Lambda developer guide, "Using the Lambda context object to retrieve Python
     function information".
     """
-    name = getattr(context, "function_name", None) or function
-    request_id = getattr(context, "aws_request_id", None)
-    _invocation.set({"function": name} | ({"request_id": request_id} if request_id else {}))
+    fields = {"function": getattr(context, "function_name", None) or function}
+    if request_id := getattr(context, "aws_request_id", None):
+        fields["request_id"] = request_id
+    _invocation.set(fields)
 
 
 def event(level: int, what: str, **fields: Any) -> None:

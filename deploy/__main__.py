@@ -10,18 +10,27 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
+from chalicelib.lazy import lazy
 from chalicelib.settings import SettingsError
 from deploy import bytecode, completion, package, restore, stage, template
 from deploy.patience import Patience
-from deploy.restored_content import ContentCheck
 from deploy.restored_table import NotRestoredError, RestoredTables
-from vumi.installations.stack import in_bucket, outputs, stored_items
+
+if TYPE_CHECKING:
+    import boto3
+
+    from chalicelib.events.webhooks import signing
+    from deploy import restored_content
+    from vumi.installations import stack
+else:
+    boto3, signing = lazy("boto3"), lazy("chalicelib.events.webhooks.signing")
+    restored_content = lazy("deploy.restored_content")
+    stack = lazy("vumi.installations.stack")
 
 REPORTED_ERRORS = (
     BotoCoreError,
@@ -91,14 +100,14 @@ def _package(given: argparse.Namespace) -> None:
 
 def _write_resources(given: argparse.Namespace) -> None:
     """Write a template of only the table and the queues."""
-    stack = template.extract_standalone(template.for_stage(template.load(), given.stage))
+    alone = template.extract_standalone(template.for_stage(template.load(), given.stage))
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / "resources.yaml").write_text(template.dump(stack))
+    (given.out / "resources.yaml").write_text(template.dump(alone))
 
 
 def _write_names(given: argparse.Namespace) -> None:
     """Write the names of a stack's resources into .chalice/config.json."""
-    found = outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = stack.outputs(boto3.client("cloudformation"), _stack_name(given))
     stage.write_names(given.stage, found, stage.Folder())
 
 
@@ -126,11 +135,11 @@ def _print_secrets(_: argparse.Namespace) -> None:
 
 def _restore(given: argparse.Namespace) -> None:
     """Stop the consumers, restore the table and check it. `make restore` runs the other steps."""
-    found = outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = stack.outputs(boto3.client("cloudformation"), _stack_name(given))
     bucket, source = found.get("ArchiveBucket", ""), found["TableName"]
-    content = ContentCheck(
-        partial(stored_items, boto3.client("dynamodb")),
-        in_bucket(boto3.client("s3"), bucket),
+    content = restored_content.ContentCheck(
+        partial(stack.stored_items, boto3.client("dynamodb")),
+        stack.in_bucket(boto3.client("s3"), bucket),
         print,
         given.accept,
     )
@@ -142,7 +151,7 @@ def _restore(given: argparse.Namespace) -> None:
 
 def _resume(given: argparse.Namespace) -> None:
     """Set the properties of the table, turn its TTL on, and start the consumers."""
-    found = outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = stack.outputs(boto3.client("cloudformation"), _stack_name(given))
     _make_restore(given, found, lambda _: None).resume(found["TableName"])
     print(f"TTL is on, and the consumers of {_stack_name(given)} run")
 

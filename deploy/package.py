@@ -13,10 +13,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from deploy import bytecode, http_api, locks, sbom, template
+from chalicelib.lazy import lazy
+from deploy import bytecode, template
 from deploy.stage import Folder, forget_names
+
+if TYPE_CHECKING:
+    from deploy import http_api, locks, sbom
+else:
+    http_api, locks, sbom = map(lazy, ("deploy.http_api", "deploy.locks", "deploy.sbom"))
 
 SHIPPED = ("app.py", "chalicelib", ".chalice", "requirements.txt")
 """The parts of the project that Chalice packages."""

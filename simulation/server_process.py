@@ -10,11 +10,42 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol, Self, TypeVar
 
 from simulation.environment import NO_CLIENT_LIMITS, ROOT
 
 START_SECONDS = 60.0
 """The limit for a start, which takes a second on an idle machine."""
+
+
+class Process(Protocol):
+    """The part of `subprocess.Popen` that the users of a started program need."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def returncode(self) -> int | Any: ...
+    @property
+    def stdout(self) -> IO[str] | None: ...
+    @property
+    def stderr(self) -> IO[str] | None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, number: int, /) -> None: ...
+    def kill(self) -> None: ...
+    def communicate(self, *, timeout: float | None = None) -> tuple[str, str]: ...
+
+
+AnyProcess = TypeVar("AnyProcess", bound=Process)
 
 
 class NotStartedError(Exception):
@@ -28,15 +59,11 @@ def start(
     stderr: int | None = subprocess.PIPE,
     sources: Path = ROOT,
 ) -> subprocess.Popen[str]:
-    """Start a program, a module and its arguments, over a folder, without waiting for it.
-
-    All requests come from one address, so that client is not limited unless the settings say so.
-    """
-    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder), **NO_CLIENT_LIMITS}
+    """Start a program, a module and its arguments, over a folder, without waiting for it."""
     return subprocess.Popen(  # noqa: S603  a module of this project
         [sys.executable, "-m", *program],
         cwd=sources,
-        env={**os.environ, **own, **settings},
+        env=environment(folder, settings),
         stdout=subprocess.PIPE,
         stderr=stderr,
         encoding="utf-8",
@@ -44,8 +71,17 @@ def start(
     )
 
 
+def environment(folder: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program over a folder.
+
+    All requests come from one address, so that client is not limited unless the settings say so.
+    """
+    own = {"HOST": "127.0.0.1", "PORT": "0", "DATA": str(folder), **NO_CLIENT_LIMITS}
+    return {**os.environ, **own, **settings}
+
+
 @contextmanager
-def killed(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+def killed(process: AnyProcess) -> Iterator[AnyProcess]:
     """Kill the process at the end of the block."""
     with process:
         try:
@@ -57,7 +93,7 @@ def killed(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 class ServerProcess:
     """A server that answers, and its address. Raises `NotStartedError`."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.greeting = _read_greeting(process)
         found = re.search(r"http://([^:/]+):(\d+)/", self.greeting)
@@ -66,7 +102,7 @@ class ServerProcess:
         self.url, self.host, self.port = found[0], found[1], int(found[2])
 
 
-def _read_greeting(process: subprocess.Popen[str]) -> str:
+def _read_greeting(process: Process) -> str:
     """Return the first line, which a server prints when it accepts requests."""
     watchdog = threading.Timer(START_SECONDS, process.kill)
     watchdog.start()

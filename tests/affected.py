@@ -8,6 +8,7 @@ tests that read documents.
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -16,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DOCUMENT = ".md"
+DEFINITION = re.compile("^(?:async def|def|class|@)", re.MULTILINE)
 
 
 def affected(changed: Iterable[Path]) -> list[Path]:
@@ -50,9 +52,17 @@ def _reach(test: Path) -> set[Path]:
 @cache
 def _imports_of(file: Path) -> list[Path]:
     """Return the files of the project that a file imports."""
-    names = {name for node in ast.walk(ast.parse(file.read_text())) for name in _names(node)}
+    names = {name for node in ast.walk(_parse(file.read_text())) for name in _names(node)}
     paths = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names)
     return [path for path in paths if path.exists()]
+
+
+def _parse(text: str) -> ast.Module:
+    """Parse a module up to its first definition, which is faster and has all of its imports."""
+    try:
+        return ast.parse(DEFINITION.split(text, maxsplit=1)[0])
+    except SyntaxError:  # the definition is part of a literal
+        return ast.parse(text)
 
 
 def _names(node: ast.AST) -> Iterator[str]:

@@ -6,8 +6,10 @@ name in it for attributes.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 from chalicelib.lazy import lazy
 
@@ -16,6 +18,10 @@ _openapi = lazy("openapi_spec_validator")
 _sam_parser = lazy("samtranslator.parser.parser")
 _sam_translator = lazy("samtranslator.translator.translator")
 _schema = lazy("openapi_schema_validator")
+
+
+# jsonschema checks IRIs, which no schema here has, by grammars that compile for seconds on import.
+sys.modules.setdefault("rfc3987_syntax", cast("ModuleType", None))
 
 
 def translate(template: dict[str, Any]) -> dict[str, Any]:

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from chalicelib import telemetry
-from chalicelib.badges.options import Options
+from chalicelib.badges.options import PLAIN, Options
 from chalicelib.http.errors import ClientError
 from chalicelib.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from chalicelib.badges.logos import Logo
-
-PLAIN = Options()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ else:
 
 LOOK = ("label", "color", "labelColor", "style", "logo", "logoColor")
 """The options of every badge."""
+NAMES = ("peek", *LOOK, "format", "base")
 FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 PIXEL = "pixel"
@@ -61,8 +62,13 @@ class Options:
         return short(count) if self.format == "short" else str(count)
 
 
+PLAIN = Options()
+
+
 def parse(query: Query, styles: Sequence[str] = STYLES) -> Options:
     """Return the options in a query, with one of the `styles`. Raises `BadRequestError`."""
+    if query.keys().isdisjoint(NAMES):
+        return PLAIN
     return Options(
         peek=one(query, "peek", _flag, default=False),
         label=one(query, "label", _label, default=None, may_be_empty=True),

@@ -24,6 +24,7 @@ HEADERS = {
     **responses.NOSNIFF,
 }
 """The headers of every badge. Without them, GitHub's image proxy keeps a badge for a year."""
+JSON_HEADERS = {**responses.TYPES, **HEADERS}
 SVG_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
 }
@@ -33,7 +34,7 @@ PIXEL_IMAGE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 def badge_json(badge: Badge) -> Response:
     """Return a badge as JSON for shields.io."""
-    return responses.json(badge.to_json(), headers=HEADERS)
+    return Response(200, JSON_HEADERS, responses.to_compact_json(badge.to_json()).encode())
 
 
 def badge_svg(badge: Badge) -> Response:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from chalicelib.badges.badge import PLAIN, Badge
-from chalicelib.badges.options import Options
+from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import PLAIN, Options
 from chalicelib.events.event import Attempt, Event, Status
 from chalicelib.http.times import to_iso8601
 from chalicelib.units import Milliseconds, WholeSeconds

@@ -62,7 +62,9 @@ def _complete(response: Response, resources: Resources, route: Route | None = No
     added = _for_https(resources)
     if route is not None and route.from_any_site:
         added = {**cors.ANY_ORIGIN, **added}
-    return replace(response, headers={**response.headers, **added}) if added else response
+    if not added:
+        return response
+    return Response(response.status, {**response.headers, **added}, response.body)
 
 
 def _for_https(resources: Resources) -> Mapping[str, str]:

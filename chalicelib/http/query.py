@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import TypeVar
 from urllib.parse import parse_qs
 
@@ -12,6 +13,10 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Query
 
 MAX_PARAMETERS = 100
+MAX_CACHED = 2_048
+"""Queries whose parameters are cached, because a README has the same ones on every visit."""
+MAX_CACHED_CHARACTERS = 300
+"""Characters of the longest query that is cached, so that all of them take little memory."""
 SHOWN = 20
 """Characters of a wrong value in an error message, which must fit on a badge."""
 REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
@@ -26,10 +31,17 @@ def parse(raw: str) -> Query:
 
     Raises `BadRequestError` for more than `MAX_PARAMETERS`.
     """
+    return _parse_once(raw) if len(raw) <= MAX_CACHED_CHARACTERS else _parse(raw)
+
+
+def _parse(raw: str) -> Query:
     number = 1 + raw.count("&")
     if number > MAX_PARAMETERS:
         raise BadRequestError(f"the query has {number} parameters: give at most {MAX_PARAMETERS}")
     return parse_qs(raw, keep_blank_values=True)
+
+
+_parse_once = lru_cache(MAX_CACHED)(_parse)
 
 
 def one(

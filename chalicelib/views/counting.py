@@ -7,12 +7,12 @@ view, and those after the old watermark are still there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chalicelib.settings import HOT_VIEWS
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Item, text
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from chalicelib.views import keys
@@ -30,6 +30,8 @@ SUMMARY_BYTES = 360
 """The maximum size of a summary with all attributes and 24 hours, without the id."""
 VIEW_BYTES = 49
 """The size of a view, without the id."""
+ULID_AT = len(keys.VIEW)
+"""The place of the ULID in the sort key of a view."""
 SUMMARY_ATTRIBUTES = (
     "SK",
     "count",
@@ -81,7 +83,8 @@ class Count:
 
     def _has_view_of_window(self, windows: Windows, taken_at: Milliseconds) -> bool:
         mark = windows.mark(taken_at)
-        first, after = (earliest(to_milliseconds(end)) for end in (mark - windows.window, mark))
+        first = earliest(to_milliseconds(mark - windows.window))
+        after = earliest(to_milliseconds(mark))
         return any(first <= ulid < after for ulid in self.newest)
 
     def _is_overdue(self, windows: Windows, now: Seconds, hot: int) -> bool:
@@ -110,12 +113,12 @@ def read(table: Table, badge_id: str, *, with_today: bool = False) -> Count:
     if summary.alias:
         return read(table, summary.alias, with_today=with_today)
     first = first_live(summary)
-    newest = [sk for sk in views if sk >= first]
+    newest = [sk[ULID_AT:] for sk in views if sk >= first]
     live = len(newest)
     if live == len(views) and len(page) == limit:
         rest = MAX_LIVE - live + 1
         live += table.count(partition, first=first, last=views[-1], limit=rest) - 1
-    return Count(summary, live, [sk.removeprefix(keys.VIEW) for sk in newest], is_new=not page)
+    return Count(summary, live, newest, is_new=not page)
 
 
 def first_live(summary: Summary) -> str:
@@ -129,7 +132,7 @@ def page_size(badge_id: str) -> int:
     return 1 + (READ_UNIT_BYTES - SUMMARY_BYTES - length) // (VIEW_BYTES + length)
 
 
-def take(view: View, queue: ViewQueue, store: Store) -> bool:
+def take(view: View, queue: ViewQueue, store: Callable[[], Store]) -> bool:
     """Enqueue the write of a view, or store it directly if the queue fails.
 
     Returns whether the queue took it. Raises `StorageError` if both fail: the view is lost then,
@@ -138,7 +141,7 @@ def take(view: View, queue: ViewQueue, store: Store) -> bool:
     try:
         queue.send(view)
     except StorageError:
-        for failure in store.store([view]).values():
+        for failure in store().store([view]).values():
             raise failure from None
         return False
     return True
@@ -148,4 +151,4 @@ def _split(badge_id: str, page: Sequence[Item]) -> tuple[Summary, list[str]]:
     """Split a page into the summary, if it has one, and the sort keys of the views."""
     has_summary = bool(page) and page[0]["SK"] == keys.SUMMARY
     summary = Summary.of(badge_id, page[0]) if has_summary else Summary(badge_id)
-    return summary, [text(item, "SK") for item in page[has_summary:]]
+    return summary, [str(item["SK"]) for item in page[has_summary:]]

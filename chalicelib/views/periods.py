@@ -27,6 +27,7 @@ else:
     spark = lazy("chalicelib.badges.spark")
     history = lazy("chalicelib.views.history")
 
+NAMES = ("show", "tz", "spark")
 OFFSET = re.compile("([+ ]?(0?[0-9]|1[0-4])|-(0?[0-9]|1[0-2]))(:00)?")
 """Hours from UTC, which have a plus sign as it is, encoded, or decoded to a space."""
 
@@ -72,6 +73,9 @@ class Wanted(NamedTuple):
     days: int = 0
 
 
+TOTAL = Wanted()
+
+
 class Views(NamedTuple):
     """The views of a badge, and those of the wanted period, which began at `start`."""
 
@@ -83,6 +87,8 @@ class Views(NamedTuple):
 
 def parse(query: Query) -> Wanted:
     """Return the numbers that a query asks for. Raises `BadRequestError`."""
+    if query.keys().isdisjoint(NAMES):
+        return TOTAL
     return Wanted(
         show=one(query, "show", _show, default=Show.TOTAL),
         zone=one(query, "tz", _zone, default=UTC),

@@ -119,7 +119,9 @@ def _draw_failure(failure: Exception) -> Badge:
 
 
 def _take(view: View, resources: Resources, windows: Windows) -> None:
-    store = Store(resources.table, windows, resources.view_clock, resources.map_parallel)
+    def store() -> Store:
+        return Store(resources.table, windows, resources.view_clock, resources.map_parallel)
+
     queued = False
     try:
         queued = counting.take(view, resources.views_queue, store)

@@ -16,7 +16,7 @@ from chalicelib.concurrency import MapParallel
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Item, Key, key_of
 from chalicelib.storage.ports import NotStored, Table
-from chalicelib.units import Seconds
+from chalicelib.units import Milliseconds, Seconds
 from chalicelib.views import keys
 from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.view import View
@@ -48,7 +48,7 @@ class Store:
         It is safe to repeat.
         """
         now = self.clock()
-        young: list[View] = []
+        young: dict[View, Milliseconds] = {}
         at_once: defaultdict[str, list[View]] = defaultdict(list)
         failures: Failures = {}
         for view in views:
@@ -56,7 +56,7 @@ class Store:
             if view.hot or self.windows.is_old(taken_at, now):
                 at_once[view.badge_id].append(view)
             elif self.windows.is_young(taken_at, now):
-                young.append(view)
+                young[view] = taken_at
             else:
                 failures[view] = InBetween("the view is between young and old; deliver it again")
         failures |= self._put_young(young)
@@ -64,12 +64,12 @@ class Store:
             failures |= failed
         return failures
 
-    def _put_young(self, views: Sequence[View]) -> Failures:
+    def _put_young(self, views: Mapping[View, Milliseconds]) -> Failures:
         """Put the markers of windows, then the views whose markers are stored."""
-        markers = {view: self._marker(view) for view in views if view.first}
+        markers = {view: self._marker(view, at) for view, at in views.items() if view.first}
         failures = self._put(markers)
         return failures | self._put(
-            {view: self._item(view) for view in views if view not in failures}
+            {view: self._item(view, at) for view, at in views.items() if view not in failures}
         )
 
     def _put(self, items: Mapping[View, Item]) -> Failures:
@@ -93,10 +93,10 @@ class Store:
             return dict.fromkeys(views, failure)
         return {}
 
-    def _marker(self, view: View) -> Item:
-        mark = self.windows.mark(view.milliseconds)
+    def _marker(self, view: View, taken_at: Milliseconds) -> Item:
+        mark = self.windows.mark(taken_at)
         return marker_item(view.badge_id, mark, self.windows.marker_ttl(mark))
 
-    def _item(self, view: View) -> Item:
+    def _item(self, view: View, taken_at: Milliseconds) -> Item:
         pk, sk = keys.view(view.badge_id, view.ulid)
-        return {"PK": pk, "SK": sk, "ttl": self.windows.view_ttl(view.milliseconds)}
+        return {"PK": pk, "SK": sk, "ttl": self.windows.view_ttl(taken_at)}

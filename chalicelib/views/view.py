@@ -6,23 +6,29 @@ import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-
-from ulid import ULID
+from os import urandom
 
 from chalicelib.storage.messages import MalformedError
 from chalicelib.units import Milliseconds
 from chalicelib.views import ids
 
 MESSAGE_SCHEMA = '{"id": text, "view": ULID, "first": boolean, "hot": boolean, "fold": boolean}'
-MAX_RANDOM = bytes([255] * 10)
-"""The highest random part of a ULID."""
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 CANONICAL = re.compile(f"[0-7][{ALPHABET}]{{25}}")
 """A ULID in its canonical form (the specification of ULID, "Encoding")."""
 TO_DIGITS = str.maketrans(ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")
 """The digits of Python's numbers with base 32."""
+TO_CHARACTERS = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
+"""The character of each byte, by its lowest five bits."""
 TIME_CHARACTERS = 10
 """The first characters of a ULID, which are its time."""
+TIMES = range(2**48)
+"""The times that a ULID can have."""
+PLACES = range(5 * (TIME_CHARACTERS - 1), -1, -5)
+"""The places of the bits of each character of a time."""
+LOWEST_BITS = 0b11111
+RANDOM_CHARACTERS = 16
+"""The other characters of a ULID, which are random."""
 MAX_CACHED = 4_096
 """Results that are cached, because the lowest ULID of a window is computed often."""
 
@@ -80,8 +86,9 @@ def ulid_in(body: object) -> str:
 
 
 def new_ulid(at: Milliseconds) -> str:
-    """Return a new ULID of a time."""
-    return str(ULID.from_timestamp(at))
+    """Return a new ULID of a time. Each character of its random part has five random bits."""
+    random = urandom(RANDOM_CHARACTERS).translate(TO_CHARACTERS).decode()
+    return earliest(at)[:TIME_CHARACTERS] + random
 
 
 def milliseconds(ulid: str) -> Milliseconds:
@@ -97,9 +104,16 @@ def milliseconds(ulid: str) -> Milliseconds:
 @lru_cache(MAX_CACHED)
 def earliest(at: Milliseconds) -> str:
     """Return the lowest ULID of a time."""
-    return str(ULID.from_bytes(at.to_bytes(6, "big") + bytes(10)))
+    return _time(at) + ALPHABET[0] * RANDOM_CHARACTERS
 
 
 def latest(at: Milliseconds) -> str:
     """Return the highest ULID of a time."""
-    return str(ULID.from_bytes(at.to_bytes(6, "big") + MAX_RANDOM))
+    return _time(at) + ALPHABET[-1] * RANDOM_CHARACTERS
+
+
+def _time(at: Milliseconds) -> str:
+    """Return the first characters of a ULID. Raises `ValueError` for a time that none has."""
+    if at not in TIMES:
+        raise ValueError(f"{at} ms is no time of a ULID")
+    return "".join([ALPHABET[at >> bits & LOWEST_BITS] for bits in PLACES])

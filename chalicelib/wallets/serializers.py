@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chalicelib.badges.badge import PLAIN, Badge
-from chalicelib.badges.options import Options
+from chalicelib.badges.badge import Badge
+from chalicelib.badges.options import PLAIN, Options
 from chalicelib.http.times import to_iso8601
 from chalicelib.units import Milliseconds, to_milliseconds
 from chalicelib.wallets import amounts

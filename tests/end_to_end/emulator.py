@@ -11,20 +11,28 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeVar
+from unittest.mock import patch
 
 import boto3
 from botocore.loaders import Loader
 
+from deploy import __main__ as deploying
 from deploy import template
 from simulation.environment import free_port
+from vumi.cli.options import Invocation
+from vumi.cli.program import execute
 
 ROOT = Path(__file__).parent.parent.parent
 BIN = Path(sys.executable).parent
 THESE_PROGRAMS = (f"DEPLOYING={BIN}", f"AWS={BIN / 'aws'}")
 """Arguments of make: the environment of the tests has all that a deployment needs."""
+WITHOUT_PACKAGING = "--assume-old=package"
+"""An argument of make: the package is there already."""
 INSTALLED = Path(".venv") / "deploy.stamp"
 """The file that tells make, also a make that make calls, to install nothing."""
 EMULATOR = BIN.parent / "emulator" / "bin" / "ministack"
@@ -55,9 +63,13 @@ class Emulator:
     def __init__(self, endpoint: str, folder: Path) -> None:
         self.endpoint = endpoint
         self.folder = folder
+        self._clients: dict[str, Any] = {}
 
     def client(self, service: str) -> Any:
-        return boto3.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+        """Return the client of a service, which all tests share."""
+        if service not in self._clients:
+            self._clients[service] = boto3.client(service, endpoint_url=self.endpoint)  # type: ignore[call-overload]
+        return self._clients[service]
 
     def make(self, target: str, *options: str, **variables: str) -> str:
         """Run a target of the Makefile; return its output."""
@@ -70,15 +82,38 @@ class Emulator:
         shutil.copytree(package, built)
         _leave_out_expressions(built / "sam.yaml")
 
-    def forget_package(self, stage: str) -> None:
-        shutil.rmtree(self._built(stage))
+    def create_stack(self, name: str, stage: str, bucket: str, **parameters: str) -> None:
+        """Create another stack from the package that `make deploy` has uploaded to a bucket."""
+        template_body = (self._built(stage) / "packaged.yaml").read_bytes()
+        self.client("s3").put_object(Bucket=bucket, Key=name, Body=template_body)
+        self.client("cloudformation").create_stack(
+            StackName=name,
+            TemplateURL=f"{self.endpoint}/{bucket}/{name}",
+            Parameters=[
+                {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
+            ],
+            Capabilities=["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"],
+        )
 
     def _built(self, stage: str) -> Path:
         return self.folder / "build" / stage
 
-    def vumi(self, *arguments: str) -> str:
-        """Run a command of the program on the stack `vu-mi-prod`; return its output."""
-        return self._run(sys.executable, "-m", "vumi", *arguments, "--stack", "vu-mi-prod")
+    def vumi(self, *arguments: str, stack: str = "vu-mi-prod") -> str:
+        """Run a command of the program on a stack, in this process; return its output."""
+        invocation = Invocation(os.environ, time.time)
+        return self._run_here(partial(execute, [*arguments, "--stack", stack], invocation))
+
+    def deploy(self, *arguments: str) -> str:
+        """Run a step of `python -m deploy` in this process; return its output."""
+        return self._run_here(partial(deploying.main, arguments))
+
+    def _run_here(self, program: Callable[[], int]) -> str:
+        with (
+            patch.dict(os.environ, AWS_ENDPOINT_URL=self.endpoint),
+            redirect_stdout(StringIO()) as output,
+        ):
+            assert program() == 0, output.getvalue()
+        return output.getvalue()
 
     def _run(self, *command: str) -> str:
         # Omit the flags of the make that runs the tests, or this make would use them.

@@ -62,6 +62,13 @@ wallets: list[str] = []
 
 
 @schemathesis.hook
+def after_load_schema(_context: Any, _schema: Any) -> None:
+    """Forget what another server answered, because each run asks a new one."""
+    for known in (secrets, cursors, wallets):
+        known.clear()
+
+
+@schemathesis.hook
 def before_call(_context: Any, case: Case, _kwargs: Any) -> None:
     """Replace generated values that match the schema by values that this server accepts now."""
     body, query = case.body, case.query

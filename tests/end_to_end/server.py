@@ -10,21 +10,24 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from subprocess import Popen
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
 from simulation import server_process
-from simulation.server_process import NotStartedError, ServerProcess, killed
+from simulation.server_process import NotStartedError, Process, ServerProcess, killed
+from tests.end_to_end.preloaded import Forked
 
 PATIENCE_SECONDS = 30.0
 """The limit for steps that take a second or less on an idle machine."""
 
 
-def start(folder: Path, *command: str, **settings: str) -> Popen[str]:
+def start(folder: Path, *command: str, **settings: str) -> Process:
     """Start a command, or the server, without waiting for it."""
-    return server_process.start(folder, ("vumi", *(command or ("serve",))), settings)
+    arguments = command or ("serve",)
+    if any(name.startswith("PYTHON") for name in settings):
+        return server_process.start(folder, ("vumi", *arguments), settings)
+    return Forked(arguments, server_process.environment(folder, settings))
 
 
 def create_token(folder: Path, name: str, user: str = "") -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import time
-from datetime import UTC, datetime
 from typing import Any
 
 from ulid import ULID
 
 from chalicelib.aws.attribute_values import encode_item
 from chalicelib.events.event import Event, Target, TargetKind
+from chalicelib.events.sweep import OVERDUE_SECONDS
 from chalicelib.storage.items import Key
+from chalicelib.units import to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.view import milliseconds, new_ulid
 from chalicelib.views.windows import Windows
@@ -104,9 +105,12 @@ def sweep(aws: Emulator, stage: str) -> None:
 
 
 def forget_message_of_event(aws: Emulator, table: str) -> None:
-    """Store only the item of an event, as if its message was lost."""
-    soon = int(datetime.now(UTC).timestamp() * 1000) + 3_000
-    event = Event("swept", soon, soon, Target(TargetKind.LOG), '"hello"', "swept")
+    """Store only the item of an event, as if its message was lost.
+
+    The event is overdue, so each sweep finds it, also after a sweep of the emulator's own schedule.
+    """
+    past = int(time.time() * 1000) - 2 * to_milliseconds(OVERDUE_SECONDS)
+    event = Event("swept", past, past, Target(TargetKind.LOG), '"hello"', "swept")
     aws.client("dynamodb").put_item(TableName=table, Item=encode_item(event.new_item()))
 
 

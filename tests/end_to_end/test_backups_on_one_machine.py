@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPException
 from pathlib import Path
-from subprocess import Popen
 from threading import Event, Thread
 
 import pytest
 
+from simulation.server_process import Process
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from tests.end_to_end.test_the_file_on_one_machine import limited, run, visit
 from tests.end_to_end.test_wallets_on_one_machine import BEARER, SETTINGS, ask, deposit, opened
@@ -157,7 +157,7 @@ def fill_archive(folder: Path) -> None:
         (malformed / f"{number}.jsonl.gz").touch()
 
 
-def wait_for_part(process: Popen[str], within: Path, name: str) -> None:
+def wait_for_part(process: Process, within: Path, name: str) -> None:
     """Wait until a command copies the archive."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not list(within.glob(f".{name}.*.part/archive")):

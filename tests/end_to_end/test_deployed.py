@@ -24,7 +24,7 @@ from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from chalicelib.views import keys
 from chalicelib.views.view import View, new_ulid
-from tests.end_to_end.emulator import Emulator, running, until
+from tests.end_to_end.emulator import WITHOUT_PACKAGING, Emulator, running, until
 from tests.end_to_end.stacks import (
     CONSUMERS,
     check_archive,
@@ -56,7 +56,7 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
 def test_the_one_stack_counts_stores_and_folds_a_view(
     aws: Emulator, packages: dict[str, Path]
 ) -> None:
-    """The package is the one of all tests; `make restore`, below, makes its own."""
+    """The package is the one of all tests."""
     aws.accept_package(packages["prod"], "prod")
     aws.client("s3").create_bucket(Bucket="packages")
     queue = aws.client("sqs").create_queue(QueueName="orders")["QueueUrl"]
@@ -71,8 +71,7 @@ def test_the_one_stack_counts_stores_and_folds_a_view(
     }
     given = " ".join(f"{name}={value}" for name, value in parameters.items())
     of_stack = {"STAGE": "prod", "BUCKET": "packages", "PARAMETERS": given}
-    printed = aws.make("deploy", "--assume-old=package", **of_stack)
-    aws.forget_package("prod")
+    printed = aws.make("deploy", WITHOUT_PACKAGING, **of_stack)
     url = printed.splitlines()[-1]
     found = re.fullmatch(r"https://(\w+)\.execute-api\.[\w.-]+/api/v1/views\?id=hello", url)
     assert found, f"no badge's URL at the end of {printed}"
@@ -164,14 +163,18 @@ def test_the_page_is_compressed(aws: Emulator) -> None:
 
 
 def test_a_token_that_the_command_creates_opens_the_routes_of_its_holder(aws: Emulator) -> None:
+    user = "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"
+    printed = {
+        "ci": aws.make("token", STAGE="prod", DO="create --name ci"),
+        "eva": aws.vumi("token", "create", "--name", "eva", "--user", user),
+    }
     opened = {}
-    for name, user in (("ci", ""), ("eva", "--user 6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11")):
-        made = aws.make("token", STAGE="prod", DO=f"create --name {name} {user}")
+    for name, made in printed.items():
         [token] = re.findall(rf"^Token {name}, shown only once: (\S+)$", made, re.MULTILINE)
         opened[name] = aws.ask(events_url(aws, "/none"), "GET", token)[0]
     assert opened == {"ci": 404, "eva": 403}
-    assert "revoked: " in aws.make("token", STAGE="prod", DO="revoke ci")
-    listed = aws.make("token", STAGE="prod")
+    assert "revoked: " in aws.vumi("token", "revoke", "ci")
+    listed = aws.vumi("token", "list")
     assert ("  ci  " in listed, "  eva  " in listed) == (False, True)
 
 
@@ -260,13 +263,16 @@ def _count_messages(aws: Emulator, queue: str) -> int:
 
 
 def test_badges_whose_folds_were_lost_are_folded_by_one_command(aws: Emulator) -> None:
-    """The badge has no marker any more; its young view stays live."""
+    """The badge has no marker any more; its young view stays live.
+
+    `make restore`, below, runs the target `fold`.
+    """
     stack = outputs(aws, "vu-mi-prod")
     api, table = stack["HttpApiId"], stack["TableName"]
     put_old_views(aws, table, 3, "lost")
     assert aws.get(api, "/api/v1/views?id=lost")["message"] == "3"
     until(lambda: len(views(aws, table, "lost")) == 4, "the young view is put")
-    assert "folded 3 views of 3 badges" in aws.make("fold", STAGE="prod")
+    assert "folded 3 views of 3 badges" in aws.vumi("fold", "--all")
     assert count(aws, table, "lost") == 3
     assert aws.get(api, "/api/v1/views?id=lost&peek=1")["message"] == "4"
 
@@ -277,14 +283,16 @@ def test_counts_are_imported_by_one_command_and_again_without_effect(
     file = tmp_path / "counts.csv"
     file.write_text("id,count\nmoved/here,1000\n")
     api = outputs(aws, "vu-mi-prod")["HttpApiId"]
-    for options, told, shown in (
-        ("--dry-run", "1 imported", "0"),
-        ("", "1 imported", "1000"),
-        ("", "1 unchanged", "1000"),
-    ):
-        assert told in aws.make("import", STAGE="prod", FILE=str(file), OPTIONS=options)
+
+    def shown() -> str:
         badge = aws.get(api, "/api/v1/views?id=moved%2Fhere&peek=1")
-        assert badge["message"] == shown
+        return str(badge["message"])
+
+    told = aws.make("import", STAGE="prod", FILE=str(file), OPTIONS="--dry-run")
+    assert ("1 imported" in told, shown()) == (True, "0")
+    for told in ("1 imported", "1 unchanged"):
+        assert told in aws.vumi("import", str(file))
+        assert shown() == "1000"
 
 
 def test_an_operator_changes_a_badge_of_the_stack(aws: Emulator) -> None:
@@ -311,13 +319,15 @@ def switch_backups_on(aws: Emulator, table: str) -> None:
 def test_a_restored_stack_continues_the_counts_of_the_backup(aws: Emulator) -> None:
     """2 views are folded and 3 are live.
 
-    2 have no marker, so the restore folds them; 1 comes later: 8.
+    2 have no marker, so the restore folds them; 1 comes later: 8. `test_make_restore.py` shows that
+    the restore makes a package.
     """
     before = outputs(aws, "vu-mi-prod")
     put_old_views(aws, before["TableName"], 2)
     switch_backups_on(aws, before["TableName"])
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    aws.make("restore", STAGE="prod", BUCKET="packages", AT=now)
+    deploying = f"MAKE=make {WITHOUT_PACKAGING}"
+    aws.make("restore", deploying, STAGE="prod", BUCKET="packages", AT=now)
     after = outputs(aws, "vu-mi-prod")
     table, stream = after["TableName"], after["TableStreamArn"]
     assert table != before["TableName"]
@@ -346,10 +356,9 @@ def test_a_restored_stack_has_the_events_of_the_backup_and_delivers_new_ones(
 
 
 def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: Emulator) -> None:
-    """It is deployed from the same package."""
-    stack_name, off = "vu-mi-badges", "Events=off Wallets=off"
-    of_stack = {"STAGE": "prod", "STACK": stack_name}
-    aws.make("deploy", "--assume-old=package", **of_stack, BUCKET="packages", PARAMETERS=off)
+    """It is created from the same package."""
+    stack_name = "vu-mi-badges"
+    aws.create_stack(stack_name, "prod", "packages", Events="off", Wallets="off")
     stack = outputs(aws, stack_name)
     assert stack.keys().isdisjoint({"TimersQueueUrl", "DistributionQueueUrl", "ArchiveBucket"})
     api = stack["HttpApiId"]
@@ -363,6 +372,6 @@ def test_a_stack_of_badges_alone_counts_views_and_says_that_events_are_off(aws: 
     names = {one["FunctionName"] for page in functions for one in page["Functions"]}
     own = {name.removeprefix(f"{stack_name}-") for name in names if name.startswith(stack_name)}
     assert own == {"api_handler", "get_views", "put_views", "fold_views"}
-    resumed = aws.make("resume", **of_stack)
-    assert "folded 0 views" in resumed
-    assert "TTL is on, and the consumers of " in resumed
+    assert "folded 0 views" in aws.vumi("fold", "--all", stack=stack_name)
+    resumed = aws.deploy("resume", "--stage", "prod", "--stack", stack_name)
+    assert resumed == f"TTL is on, and the consumers of {stack_name} run\n"

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
 
 from simulation.environment import free_port
-from simulation.server_process import killed
+from simulation.server_process import Process, killed
 from tests.end_to_end import proxies
 from tests.end_to_end.server import PATIENCE_SECONDS, start
 
@@ -45,7 +44,7 @@ CONFIGURATIONS = {"nginx": NGINX, "caddy": CADDY}
 
 
 @contextmanager
-def serving(folder: Path, path: Path, **settings: str) -> Iterator[Popen[str]]:
+def serving(folder: Path, path: Path, **settings: str) -> Iterator[Process]:
     """Serve on a Unix socket until the block ends."""
     with killed(start(folder, HOST=f"unix:{path}", **settings)) as process:
         assert process.stdout

@@ -13,8 +13,8 @@ import pytest
 
 from simulation import server_process
 from simulation.environment import ROOT
-from simulation.server_process import killed
-from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
+from simulation.server_process import Process, killed
+from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from vumi.storage.database import FILE
 from vumi.storage.file_format import VERSION
 
@@ -28,8 +28,7 @@ def later(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the sources of a program that has one more migration."""
     sources = tmp_path_factory.mktemp("later")
     for package in ("chalicelib", "vumi"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / package, sources / package, ignore=ignored)
+        shutil.copytree(ROOT / package, sources / package)
     script = sources / "vumi" / "storage" / "migrations" / LATER
     script.write_text("CREATE TABLE colors (name TEXT);\n")
     return sources
@@ -51,17 +50,23 @@ def folder(stopped: Path, tmp_path: Path) -> Path:
     return shutil.copytree(stopped, tmp_path / "data")
 
 
+def launch(sources: Path, folder: Path, *command: str) -> Process:
+    """Start a command of this program or of the later one."""
+    if sources == ROOT:
+        return start(folder, *command)
+    return server_process.start(folder, ("vumi", *command), {}, sources=sources)
+
+
 def run(sources: Path, folder: Path, *command: str) -> tuple[int, str, str]:
     """Run a command of a program; return its exit status, standard output and standard error."""
-    with killed(server_process.start(folder, ("vumi", *command), {}, sources=sources)) as process:
+    with killed(launch(sources, folder, *command)) as process:
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
     return process.returncode, out, err
 
 
 @contextmanager
 def serving(sources: Path, folder: Path) -> Iterator[Server]:
-    started = server_process.start(folder, ("vumi", "serve"), {}, sources=sources)
-    with killed(started) as process:
+    with killed(launch(sources, folder, "serve")) as process:
         yield Server(process)
 
 

@@ -139,7 +139,7 @@ def test_after_kills_each_transfer_was_applied_once_and_a_retry_says_so(
                 now = clients.map(partial(request_transfer, server), wishes)
                 for place, (wish, status) in enumerate(zip(wishes, now, strict=True)):
                     _check(answered, wish, status)
-                    if place == 60 * (life + 1):
+                    if place == 25 * (life + 1):
                         server.process.kill()
             else:
                 for _ in range(2):
@@ -155,7 +155,7 @@ def test_after_kills_each_transfer_was_applied_once_and_a_retry_says_so(
 
 
 def _wishes(wallets: Sequence[str], life: int, chance: random.Random) -> list[Wish]:
-    pairs = [chance.sample(wallets, 2) for _ in range(150)]
+    pairs = [chance.sample(wallets, 2) for _ in range(60)]
     return [
         Wish(source, target, chance.randint(1, 400), f"life-{life}-{number:03}")
         for number, (source, target) in enumerate(pairs)

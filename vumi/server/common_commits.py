@@ -118,5 +118,7 @@ def may_call_network(request: Request) -> bool:
 
     JSON may have the letters as escapes, and in UTF-16.
     """
+    if not request.body:
+        return False
     body = request.body.replace(b"\0", b"")
     return any(part in body for part in (b"url", b"proof", b"\\u"))

@@ -43,16 +43,17 @@ def check(scope: Scope) -> int:
     _check_size(scope)
     if not (TARGET.fullmatch(scope["raw_path"]) and QUERY.fullmatch(scope["query_string"])):
         raise BadRequestError("the target must be a path with one / before it, percent-encoded")
+    names = [name for name, _ in scope["headers"]]
     hosts = _values(scope, b"host")
     if len(hosts) != 1 or (not hosts[0] and scope["http_version"] != "1"):
         raise BadRequestError("send one Host header")
-    if _values(scope, b"transfer-encoding"):
+    if b"transfer-encoding" in names:
         raise BadRequestError("send the body with Content-Length, not with Transfer-Encoding")
-    return _length(_values(scope, b"content-length"))
+    return _length(_values(scope, b"content-length")) if b"content-length" in names else 0
 
 
 def _check_size(scope: Scope) -> None:
-    headers = sum(len(name) + len(value) + HEADER_BYTES for name, value in scope["headers"])
+    headers = sum([len(name) + len(value) + HEADER_BYTES for name, value in scope["headers"]])
     size = len(scope["raw_path"]) + len(scope["query_string"]) + headers
     if size > MAX_HEAD_BYTES:
         raise HeadTooLargeError(size)
@@ -63,8 +64,6 @@ def _values(scope: Scope, name: bytes) -> list[bytes]:
 
 
 def _length(lengths: list[bytes]) -> int:
-    if not lengths:
-        return 0
     if len(lengths) > 1 or not LENGTH.fullmatch(lengths[0]):
         raise BadRequestError("Content-Length: send it once, as a number of at most 18 digits")
     length = int(lengths[0])

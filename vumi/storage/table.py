@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
+from types import MappingProxyType
 
 from chalicelib.storage.items import Due, Item, Key, Value, check_item, key_of, number
 from chalicelib.storage.ports import MAX_DUE
@@ -31,6 +32,15 @@ FOLDS = "fold_views"
 """The consumer of the removals of windows' markers."""
 MAX_LOOKED_AT = 10_000
 FEW_ATTRIBUTES = 4
+KEYS: Mapping[tuple[bool, bool], Callable[[str, str], Item]] = MappingProxyType(
+    {
+        (False, False): lambda _, __: {},
+        (True, False): lambda pk, _: {"PK": pk},
+        (False, True): lambda _, sk: {"SK": sk},
+        (True, True): lambda pk, sk: {"PK": pk, "SK": sk},
+    }
+)
+"""The function that makes an item of a key, by whether the item has `PK`, and `SK`."""
 AFTER_EVERY_TEXT = "\U0010ffff"
 """A text that sorts after every sort key that does not begin with it."""
 
@@ -63,7 +73,7 @@ class SqliteTable:
             read.descending if descending else read.ascending,
             (partition, first, last or AFTER_EVERY_TEXT, limit),
         )
-        return [read.to_item(*row) for row in rows]
+        return read.to_items(partition, rows)
 
     def count(self, partition: str, *, limit: int, first: str = "", last: str = "") -> int:
         [(found,)] = self._database.read(
@@ -106,7 +116,7 @@ class SqliteTable:
         )
 
 
-QUERY = "SELECT pk, sk, {} FROM items WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk {} LIMIT ?"
+QUERY = "SELECT sk, {} FROM items WHERE pk = ? AND sk >= ? AND sk <= ? ORDER BY sk {} LIMIT ?"
 FETCH = "SELECT pk, sk, attributes FROM items WHERE pk = ? AND sk = ?"
 STORE = (
     "INSERT INTO items (pk, sk, ttl, batch, due, attributes) VALUES (?, ?, ?, ?, ?, ?)"
@@ -210,21 +220,24 @@ def _item(pk: str, sk: str, attributes: str) -> Item:
 
 
 class _Reader:
-    """A reader of all attributes; it and its subclasses make items of the rows of their queries."""
+    """A reader of all attributes; it and its subclasses make items of the rows of their queries.
+
+    A row has a sort key and the attributes, and most rows are views, of which only that is needed.
+    """
 
     column = "attributes"
 
     def __init__(self, attributes: tuple[str, ...]) -> None:
         self._attributes = attributes
-        self._keys = [(part, name) for part, name in enumerate(("PK", "SK")) if name in attributes]
+        self._to_keys = KEYS["PK" in attributes, "SK" in attributes]
         self.ascending = QUERY.format(self.column, "ASC")
         self.descending = QUERY.format(self.column, "DESC")
 
-    def to_item(self, pk: str, sk: str, attributes: str) -> Item:
-        return _item(pk, sk, attributes)
+    def to_items(self, partition: str, rows: Iterable[Sequence[str]]) -> list[Item]:
+        return [self._to_item(partition, sk, attributes) for sk, attributes in rows]
 
-    def _to_keys(self, *key: str) -> dict[str, Value]:
-        return {name: key[part] for part, name in self._keys}
+    def _to_item(self, pk: str, sk: str, attributes: str) -> Item:
+        return _item(pk, sk, attributes)
 
 
 class _KeyReader(_Reader):
@@ -232,7 +245,7 @@ class _KeyReader(_Reader):
 
     column = "NULL"
 
-    def to_item(self, pk: str, sk: str, _: str) -> Item:
+    def _to_item(self, pk: str, sk: str, _: str) -> Item:
         return self._to_keys(pk, sk)
 
 
@@ -241,11 +254,17 @@ class _SomeReader(_Reader):
 
     def __init__(self, attributes: tuple[str, ...]) -> None:
         super().__init__(attributes)
-        self._pattern = re.compile("|".join(re.escape(json.dumps(name)) for name in attributes))
+        names = "|".join(re.escape(json.dumps(name)[1:-1]) for name in attributes)
+        self._find = re.compile(f'"(?:{names})"').search
 
-    def to_item(self, pk: str, sk: str, attributes: str) -> Item:
-        if not self._pattern.search(attributes):
-            return self._to_keys(pk, sk)
+    def to_items(self, partition: str, rows: Iterable[Sequence[str]]) -> list[Item]:
+        to_keys, find = self._to_keys, self._find
+        return [
+            self._to_item(partition, sk, attributes) if find(attributes) else to_keys(partition, sk)
+            for sk, attributes in rows
+        ]
+
+    def _to_item(self, pk: str, sk: str, attributes: str) -> Item:
         item = _item(pk, sk, attributes)
         return {name: item[name] for name in self._attributes if name in item}
 
@@ -259,7 +278,7 @@ class _FewReader(_Reader):
         self.column = f"json_extract(attributes, '$.PK'{paths})"
         super().__init__(attributes)
 
-    def to_item(self, pk: str, sk: str, attributes: str) -> Item:
+    def _to_item(self, pk: str, sk: str, attributes: str) -> Item:
         values = zip(self._attributes, json.loads(attributes)[1:], strict=True)
         return self._to_keys(pk, sk) | {name: value for name, value in values if value is not None}
 

@@ -28,6 +28,13 @@ def test_a_query_is_read_as_browsers_write_it(raw: str, values: dict[str, list[s
     assert query.parse(raw) == values
 
 
+def test_a_short_query_is_parsed_once_and_a_long_one_takes_no_memory() -> None:
+    short, long = "id=" + "a" * 297, "id=" + "a" * 298
+    assert query.parse(short) is query.parse(short)
+    assert query.parse(long) == query.parse(long) == {"id": ["a" * 298]}
+    assert query.parse(long) is not query.parse(long)
+
+
 def test_a_query_has_at_most_100_parameters() -> None:
     assert query.parse("&".join("a" * 100)) == {"a": [""] * 100}
     with pytest.raises(BadRequestError, match="has 101 parameters: give at most 100"):

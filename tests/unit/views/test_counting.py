@@ -364,7 +364,7 @@ def test_a_badge_that_becomes_hot_is_folded_as_well(table: SqliteTable) -> None:
 
 
 def take(table: SqliteTable | FaultyTable, one: View, queue: FakeQueue) -> bool:
-    return counting.take(one, ViewMessages(queue), Store(table, WINDOWS, lambda: NOON, map))
+    return counting.take(one, ViewMessages(queue), lambda: Store(table, WINDOWS, lambda: NOON, map))
 
 
 def test_a_view_is_taken_by_the_queue(table: SqliteTable) -> None:

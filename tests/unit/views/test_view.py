@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ulid import ULID
 
 from chalicelib.storage.messages import MalformedError
 from chalicelib.views import ids
@@ -84,6 +85,24 @@ def test_a_view_has_its_time_to_the_millisecond(at: int) -> None:
 
 def test_no_two_views_are_the_same_even_at_one_moment() -> None:
     assert len({new_ulid(AT_NOON) for _ in range(1_000)}) == 1_000
+
+
+@given(st.integers(min_value=0, max_value=2**48 - 1))
+def test_the_ulid_of_a_view_is_one_for_the_library_too(at: int) -> None:
+    for text in (new_ulid(at), earliest(at), latest(at)):
+        assert (ULID.from_str(text).milliseconds, str(ULID.from_str(text))) == (at, text)
+
+
+def test_the_random_part_of_a_ulid_has_every_character_in_every_place() -> None:
+    places = zip(*(new_ulid(AT_NOON)[10:] for _ in range(2_000)), strict=True)
+    assert [len(set(characters)) for characters in places] == [32] * 16
+
+
+@pytest.mark.parametrize("at", [-1, 2**48])
+def test_a_time_that_no_ulid_has_is_refused(at: int) -> None:
+    for make in (new_ulid, earliest, latest):
+        with pytest.raises(ValueError, match=f"^{at} ms is no time of a ULID$"):
+            make(at)
 
 
 def test_views_sort_by_the_time_they_were_taken() -> None:

@@ -30,7 +30,7 @@ from tests.profile import cases
 from vumi.exchange.restoring import RestoreOutcome
 
 Act = Callable[[ExchangeWorld], object]
-PAIRS = [("file", "memory"), ("memory", "file"), ("file", "stack"), ("stack", "file")]
+PAIRS = [("file", "memory"), ("memory", "file"), ("file", "stack")]
 DAY = 86_400
 TARGETS = ["log", QUEUE, "log", "log"]
 
@@ -82,10 +82,11 @@ def check_rich(answers: dict[str, tuple[int, bytes]]) -> None:
 def test_both_engines_give_the_same_answer_to_every_request(
     source: str, target: str, tmp_path: Path
 ) -> None:
+    """At the end, everything moves back to an empty installation of the first engine."""
     clock = Clock(NOON)
     with ExitStack() as stack:
-        (tmp_path / "one").mkdir()
-        (tmp_path / "other").mkdir()
+        for name in ("one", "other", "back"):
+            (tmp_path / name).mkdir()
         one = ExchangeWorld(stack.enter_context(ENGINES[source](clock, tmp_path / "one")), clock)
         live(one)
         before = one.answers()
@@ -115,7 +116,14 @@ def test_both_engines_give_the_same_answer_to_every_request(
             world.fold()
             world.visit("a")
             world.fold()
-        assert other.answers() == one.answers()
+        at_last = one.answers()
+        assert other.answers() == at_last
+        back = ExchangeWorld(
+            stack.enter_context(ENGINES[source](clock, tmp_path / "back")), clock, one.known
+        )
+        moved_back = restore(back.installation, export(other.installation))
+        assert outcomes(moved_back) == {RestoreOutcome.IMPORTED}
+        assert back.answers() == at_last
 
 
 names = st.sampled_from([*IDS, *NEW_NAMES])
