@@ -67,8 +67,11 @@ class Operator:
     def open(self) -> Operator:
         """Open the page with the right token, and wait for its numbers."""
         self.type_token(self.token)
-        expect(self.page.locator("#sum-total")).not_to_have_text(NO_NUMBER, timeout=PATIENCE_MS)
+        self.wait_for_numbers()
         return self
+
+    def wait_for_numbers(self) -> None:
+        expect(self.page.locator("#sum-total")).not_to_have_text(NO_NUMBER, timeout=PATIENCE_MS)
 
     def search(self, text: str) -> None:
         """Search, and wait for the answer to this text."""

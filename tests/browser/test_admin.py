@@ -18,6 +18,7 @@ from tests.browser.operators import (
     operator_apart,
     operator_of,
 )
+from tests.browser.visit import SCREENS, Visit
 from tests.end_to_end.server import create_token, running
 
 BADGES = 6_000
@@ -267,27 +268,28 @@ def test_without_badges_the_page_says_how_to_make_one(
         assert opened.visit.complaints == []
 
 
-@pytest.mark.parametrize(("scheme", "size"), [("light", (1200, 800)), ("dark", (360, 740))])
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
-    browser: Browser, filled_server: Served, scheme: Any, size: Any
+    operator: Operator,
 ) -> None:
     """Look at the door, at the badges, at one with the widest name, and at old numbers."""
-    with operator_of(browser, filled_server, color_scheme=scheme, size=size) as opened:
-        page = opened.page
+    page = operator.type_token("short")
+    look(operator.visit)
+    page.get_by_label("Token", exact=True).fill(operator.token)
+    page.get_by_role("button", name="Open").click()
+    operator.wait_for_numbers()
+    look(operator.visit)
+    operator.search(EVIL_IDS[-1][:20])
+    look(operator.visit)
+    page.evaluate("() => { complain('The server does not answer.'); }")
+    page.evaluate("() => document.getElementById('inside').classList.add('stale')")
+    look(operator.visit)
 
-        def look() -> None:
-            assert opened.visit.find_barriers() == []
-            assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
 
-        opened.type_token("short")
-        look()
-        opened.open()
-        look()
-        opened.search(EVIL_IDS[-1][:20])
-        look()
-        page.evaluate("() => { complain('The server does not answer.'); }")
-        page.evaluate("() => document.getElementById('inside').classList.add('stale')")
-        look()
+def look(visit: Visit) -> None:
+    for scheme, size in SCREENS:
+        visit.look(size, color_scheme=scheme)
+        assert visit.find_barriers() == []
+        assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
 
 
 def test_the_page_is_used_with_the_keyboard_alone(operator: Operator) -> None:

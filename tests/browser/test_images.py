@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -10,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from chalicelib.badges.options import STYLES
-from tests.browser.visit import Visit
+from tests.browser.visit import Scheme, Visit
 from tests.end_to_end.server import Server
 
 SIZE = (640, 200)
@@ -41,21 +42,36 @@ def without_policy(route: Route) -> None:
     route.fulfill(response=answer, headers=headers)
 
 
+@pytest.fixture(scope="module")
+def tab(browser: Browser, server: Server) -> Iterator[Visit]:
+    """Open a tab for all images, because a tab takes longer than an image."""
+    with Visit.of(browser, server) as opened:
+        yield opened
+
+
+@pytest.fixture
+def visit(tab: Visit) -> Iterator[Visit]:
+    tab.complaints.clear()
+    tab.look(SIZE)
+    yield tab
+    assert tab.complaints == []
+
+
 @pytest.mark.parametrize(("image", "scheme"), IMAGES)
 def test_an_image_that_is_opened_as_a_page_draws_the_same_as_without_its_policy(
-    browser: Browser, server: Server, image: str, scheme: Any
+    visit: Visit, image: str, scheme: Scheme
 ) -> None:
-    with Visit.of(browser, server, color_scheme=scheme, size=SIZE) as visit:
-        empty = visit.page.screenshot()
-        drawn = open_directly(visit.page, visit.root, image)
-        visit.page.route(f"**/api/v1/{image}", without_policy)
-        assert open_directly(visit.page, visit.root, image) == drawn
-        assert drawn != empty
-        assert visit.complaints == []
+    visit.look(SIZE, color_scheme=scheme)
+    visit.page.goto("about:blank")
+    empty = visit.page.screenshot()
+    drawn = open_directly(visit.page, visit.root, image)
+    visit.page.route(f"**/api/v1/{image}", without_policy, times=1)
+    assert open_directly(visit.page, visit.root, image) == drawn
+    assert drawn != empty
 
 
 @pytest.mark.parametrize("style", STYLES)
-def test_a_logo_never_covers_the_texts(browser: Browser, server: Server, style: str) -> None:
+def test_a_logo_never_covers_the_texts(visit: Visit, style: str) -> None:
     """An own logo is drawn, and clipped, so that nobody draws another count."""
     shapes = {
         "small": '<path fill="red" d="M0 0h9v9H0z"/>',
@@ -65,12 +81,10 @@ def test_a_logo_never_covers_the_texts(browser: Browser, server: Server, style: 
         name: f"views.svg?id=a&peek=1&style={style}&logo={own_logo(shape)}"
         for name, shape in shapes.items()
     }
-    with Visit.of(browser, server, size=SIZE) as visit:
-        plain = open_directly(visit.page, visit.root, badges["small"])
-        rest = visit.page.screenshot(clip=BESIDE_LOGO)
-        assert open_directly(visit.page, visit.root, badges["huge"]) != plain
-        assert visit.page.screenshot(clip=BESIDE_LOGO) == rest
-        assert visit.complaints == []
+    plain = open_directly(visit.page, visit.root, badges["small"])
+    rest = visit.page.screenshot(clip=BESIDE_LOGO)
+    assert open_directly(visit.page, visit.root, badges["huge"]) != plain
+    assert visit.page.screenshot(clip=BESIDE_LOGO) == rest
 
 
 def own_logo(shape: str) -> str:

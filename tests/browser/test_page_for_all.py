@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.visit import DESKTOP, Visit
+from tests.browser.visit import DESKTOP, NARROW, SCREENS, Visit
 from tests.end_to_end.server import Server
 
-NARROW = (360, 740)
 STATES = {
     "empty": "",
     "badge": "#id=octocat%2Fhello-world&logo=github",
@@ -29,26 +26,24 @@ SETTLED = """
 
 
 @pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize(("scheme", "size"), [("light", NARROW), ("dark", DESKTOP)])
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
-    browser: Browser, server: Server, scheme: Any, size: tuple[int, int], state: str
+    visit: Visit, state: str
 ) -> None:
-    with Visit.of(browser, server, color_scheme=scheme, size=size) as visit:
-        settle(visit.open(STATES[state]).page)
+    visit.open(STATES[state])
+    for scheme, size in SCREENS:
+        visit.look(size, color_scheme=scheme)
+        settle(visit.page)
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= size[0]
         assert visit.find_barriers() == []
-        assert visit.complaints == []
 
 
-@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
-def test_the_page_follows_the_colour_scheme(
-    browser: Browser, server: Server, scheme: Any, *, dark: bool
-) -> None:
-    with Visit.of(browser, server, color_scheme=scheme) as visit:
-        visit.open()
+def test_the_page_follows_the_colour_scheme(visit: Visit) -> None:
+    visit.open()
+    for scheme, size in SCREENS:
+        visit.look(size, color_scheme=scheme)
         colour = visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
         red, green, blue = (int(part) for part in colour.strip("rgb()").split(","))
-        assert (red + green + blue < 3 * 64) is dark
+        assert (red + green + blue < 3 * 64) is (scheme == "dark")
 
 
 def test_a_line_can_be_copied_with_the_keyboard_alone(visit: Visit) -> None:
@@ -130,21 +125,20 @@ def test_a_chart_is_as_wide_as_a_narrow_screen(browser: Browser, server: Server)
         assert natural == shown < 360
 
 
-@pytest.mark.parametrize(("state", "limit"), [("empty", 1_400), ("badge", 1_850)])
-def test_the_page_is_short_on_a_phone(
-    browser: Browser, server: Server, state: str, limit: int
-) -> None:
+def test_the_page_is_short_on_a_phone(browser: Browser, server: Server) -> None:
     with Visit.of(browser, server, size=NARROW) as visit:
-        settle(visit.open(STATES[state]).page)
-        assert visit.page.evaluate("document.documentElement.scrollHeight") < limit
+        for state, limit in (("empty", 1_400), ("badge", 1_850)):
+            settle(visit.open(STATES[state]).page)
+            assert visit.page.evaluate("document.documentElement.scrollHeight") < limit
 
 
-def test_nothing_moves_for_people_who_prefer_less_motion(browser: Browser, server: Server) -> None:
+def test_nothing_moves_for_people_who_prefer_less_motion(visit: Visit) -> None:
     longest = "Math.max(...[...document.querySelectorAll('*')].map(one =>"
     longest += " parseFloat(getComputedStyle(one).transitionDuration)))"
+    visit.open()
     for motion, seconds in (("reduce", 0), ("no-preference", 0.12)):
-        with Visit.of(browser, server, reduced_motion=motion) as visit:
-            assert visit.open().page.evaluate(longest) == seconds
+        visit.look(DESKTOP, reduced_motion=motion)
+        assert visit.page.evaluate(longest) == seconds
 
 
 def settle(page: Page) -> None:
