@@ -24,7 +24,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run wheel release check test lint layers bandit licences types tests unit dynamodb-local logos format audit docs lock bench cost scale chaos laws mutants clean
+.PHONY: help run wheel release check test lint layers licences types tests unit dynamodb-local logos format audit docs lock bench cost scale chaos laws mutants clean
 .PHONY: package deploy chalice-deploy import redrive redrive-events fold token secrets restore resume
 
 # Lists the targets by group. A description ends at a colon before variables, which get their own line.
@@ -102,19 +102,13 @@ check: lint types ## check style and types, run the affected unit tests: [BASE=m
 test: lint ## check style and types, run all tests: [PROFILE=full]
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 
-# bandit reads the programs that users run and that deploy; tests and evidence get no input of strangers.
-SHIPPED := app.py chalicelib vumi deploy
-
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target layers bandit licences
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target layers licences
 
 layers: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
-
-bandit: $(VENV)/dev.stamp
-	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SHIPPED)
 
 licences: $(VENV)/dev.stamp
 	$(BIN)/pip-licenses >/dev/null
@@ -161,11 +155,15 @@ mutants: $(VENV)/mutants.stamp ## list mutants of the exact modules that no test
 	@$(VENV)/mutants/bin/mutmut results | sed '/: not checked$$/d'
 
 AUDITED := build/audit
+# bandit reads the programs that users run and that deploy; tests and evidence get no input of strangers.
+# ruff, in `make lint`, has almost all of its rules.
+SHIPPED := app.py chalicelib vumi deploy
 
 # Of prod, because other stages have no protection of their data. The tools make no connection.
 # FindTheStream is left out: the service authorization reference names no resource for ListStreams, but
 # the DynamoDB developer guide ("IAM policy to grant read access for a DynamoDB stream only") does.
-audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check the template and the policies by tools of others
+audit: $(VENV)/dev.stamp $(VENV)/audit.stamp ## check programs, template and policies by tools of others
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive $(SHIPPED)
 	rm -rf $(AUDITED)
 	$(BIN)/python -m deploy package --stage prod --out $(AUDITED)
 	$(BIN)/python -m deploy resources --stage prod --out $(AUDITED)

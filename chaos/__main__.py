@@ -27,7 +27,7 @@ from chaos.driver.server import DiedError
 from chaos.faults.disk import unmount
 from chaos.report import OneMachine, counted, report
 from simulation.environment import ROOT, isolate
-from simulation.histories import AWS_SCENARIOS, MOTO, Histories, attempt
+from simulation.histories import AWS_SCENARIOS, MOTO, STEPS, Histories, attempt
 
 FOLDER = ROOT / "build" / "chaos"
 SECONDS = 180.0
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"seed {given.seed}; what is seen is kept in {folder}/", flush=True)
     try:
         on_machine = _on_machine(given, folder)
-        on_aws = _on_aws(given.seed, began + given.seconds)
+        on_aws = _on_aws(given.seed, given.steps, began + given.seconds)
     except (DiedError, TimeoutError, AssertionError) as failed:
         print(f"FAILED: seed {given.seed}: {type(failed).__name__}: {failed}")
         return 1
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", default=secrets.token_hex(4), help="seed of the faults")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="approximate length")
     parser.add_argument("--inputs", type=int, default=INPUTS, help="bad inputs to try")
+    parser.add_argument("--steps", type=int, default=STEPS, help="steps of a history on AWS")
     parser.add_argument(
         "--folder", type=Path, default=FOLDER, help="for the results; it is emptied first"
     )
@@ -104,13 +105,13 @@ def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
     )
 
 
-def _on_aws(seed: str, deadline: float) -> Histories:
+def _on_aws(seed: str, steps: int, deadline: float) -> Histories:
     """Generate one history on moto and one of each kind, then more while there is time."""
-    found = attempt(MOTO, _number(f"{seed}/moto"))
+    found = attempt(MOTO, _number(f"{seed}/moto"), steps)
     for place, kind in enumerate(cycle(AWS_SCENARIOS)):
         if place >= len(AWS_SCENARIOS) and time.monotonic() > deadline:
             break
-        found += attempt(kind, _number(f"{seed}/{place}"))
+        found += attempt(kind, _number(f"{seed}/{place}"), steps)
     return found
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -39,8 +41,13 @@ class UnknownNameError(Exception):
 
 
 def load(file: Path = RESOURCES) -> Template:
-    """Read a template, by default `.chalice/resources.yaml`."""
-    template: Template = yaml.load(file.read_text(), Loader=yaml.CSafeLoader)
+    """Read a template, by default `.chalice/resources.yaml`. The caller may change it."""
+    return deepcopy(_parse(file.read_text()))
+
+
+@cache
+def _parse(text: str) -> Template:
+    template: Template = yaml.load(text, Loader=yaml.CSafeLoader)
     return template
 
 

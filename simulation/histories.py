@@ -51,11 +51,11 @@ MOTO = "owners, on moto"
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  files in memory, if available
 
 
-def replay(kind: str, seed: int) -> int:
+def replay(kind: str, seed: int, steps: int = STEPS) -> int:
     """Run one history and return its number of views. Raises `AssertionError` for a broken law."""
     with TemporaryDirectory(dir=SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as folder:
         with _world(kind, seed, Path(folder)) as world:
-            world.run(STEPS)
+            world.run(steps)
         return sum(map(len, world.ledger.views.values()))
 
 
@@ -84,11 +84,11 @@ class Histories:
         )
 
 
-def attempt(kind: str, seed: int) -> Histories:
+def attempt(kind: str, seed: int, steps: int = STEPS) -> Histories:
     """Generate one history, and name it if it breaks a law."""
     logging.disable(logging.CRITICAL)
     try:
-        return Histories(1, replay(kind, seed))
+        return Histories(1, replay(kind, seed, steps))
     except Exception as broken:  # noqa: BLE001  reported with its seed
         return Histories(1, 0, (f"{kind}, seed {seed}: {broken!r}",))
     finally:

@@ -7,34 +7,21 @@ name in it for attributes.
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 from chalicelib.lazy import lazy
 
 _cfnlint = lazy("cfnlint.api")
-_iris = lazy("rfc3987_syntax.syntax_helpers")
 _openapi = lazy("openapi_spec_validator")
 _sam_parser = lazy("samtranslator.parser.parser")
 _sam_translator = lazy("samtranslator.translator.translator")
 _schema = lazy("openapi_schema_validator")
 
 
-def _is_valid_syntax(term: str, value: str) -> bool:
-    return bool(_iris.is_valid_syntax(term, value))
-
-
-def _compile_no_grammar_on_import() -> None:
-    """Give jsonschema a checker of IRIs that compiles its grammars, for seconds, on first use."""
-    spec = find_spec("rfc3987_syntax")
-    if spec and spec.name not in sys.modules:
-        module = module_from_spec(spec)
-        vars(module)["is_valid_syntax"] = _is_valid_syntax
-        sys.modules[spec.name] = module
-
-
-_compile_no_grammar_on_import()
+# jsonschema checks IRIs, which no schema here has, by grammars that compile for seconds on import.
+sys.modules.setdefault("rfc3987_syntax", cast("ModuleType", None))
 
 
 def translate(template: dict[str, Any]) -> dict[str, Any]:

@@ -83,7 +83,8 @@ class MeteredTable:
 
     def _size(self, key: Key) -> int:
         """Return the size of an item as it is stored, 0 if there is none."""
-        return self._weigh(key, self._table.items.get(key))
+        item, weighed = self._table.items.get(key), self._weighed.get(key)
+        return weighed[1] if weighed and weighed[0] is item else self._weigh(key, item)
 
     def _weigh(self, key: Key, item: Item | None) -> int:
         """Return the size of an item; it is computed once, because each write stores a new dict."""

@@ -10,8 +10,8 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -52,22 +52,54 @@ class ArchiveUnderTest:
     read_all: Callable[[], dict[str, bytes]]
 
 
+@dataclass(frozen=True)
+class Clients:
+    """The clients of a running engine, which all tests of a module share."""
+
+    engine: str
+    made: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, service: str) -> Any:
+        """Return the client of a service."""
+        if service not in self.made:
+            make = aws_client if self.engine == "moto" else endpoint_client
+            self.made[service] = make(service)
+        return self.made[service]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "wrong_on(engine, reason): an engine that fails this test")
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> str:
-    return _unless_wrong(request)
+@pytest.fixture(scope="module", params=ENGINES)
+def clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
+    yield from _running(request.param)
 
 
-@pytest.fixture(params=[*ENGINES, "memory"])
-def table_engine(request: pytest.FixtureRequest) -> str:
-    return _unless_wrong(request)
+@pytest.fixture(scope="module", params=[*ENGINES, "memory"])
+def table_clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
+    yield from _running(request.param)
 
 
-def _unless_wrong(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
+@pytest.fixture
+def engine(request: pytest.FixtureRequest, clients: Clients) -> str:
+    return _unless_wrong(request, clients.engine)
+
+
+@pytest.fixture
+def table_engine(request: pytest.FixtureRequest, table_clients: Clients) -> str:
+    return _unless_wrong(request, table_clients.engine)
+
+
+def _running(engine: str) -> Iterator[Clients]:
+    with mock_aws() if engine == "moto" else nullcontext():
+        clients = Clients(engine)
+        yield clients
+        for client in clients.made.values():
+            client.close()
+
+
+def _unless_wrong(request: pytest.FixtureRequest, name: str) -> str:
     for marker in request.node.iter_markers("wrong_on"):
         if marker.args[0] == name:
             pytest.skip(marker.args[1])
@@ -75,7 +107,7 @@ def _unless_wrong(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def table(table_engine: str, tmp_path: Path) -> Iterator[Table]:
+def table(table_engine: str, table_clients: Clients, tmp_path: Path) -> Iterator[Table]:
     with ExitStack() as stack:
         if table_engine == "sqlite":
             yield SqliteTable(stack.enter_context(_database(tmp_path)))
@@ -83,20 +115,20 @@ def table(table_engine: str, tmp_path: Path) -> Iterator[Table]:
         if table_engine == "memory":
             yield MemoryTable()
             return
-        client = stack.enter_context(_client(table_engine, "dynamodb"))
+        client = table_clients.of("dynamodb")
         sender = stack.enter_context(_function_client(table_engine, "dynamodb", client))
         yield stack.enter_context(new_table(client, sender))
 
 
 @pytest.fixture
-def queue(engine: str, tmp_path: Path) -> Iterator[QueueUnderTest]:
+def queue(engine: str, clients: Clients, tmp_path: Path) -> Iterator[QueueUnderTest]:
     with ExitStack() as stack:
         if engine == "sqlite":
             database = stack.enter_context(_database(tmp_path))
             local = SqliteQueue(database, "conformance", lambda: 0.0)
             yield QueueUnderTest(local, lambda: [m.body for m in local.receive(100)])
             return
-        client = stack.enter_context(_client(engine, "sqs"))
+        client = clients.of("sqs")
         url = client.create_queue(QueueName=f"conformance-{uuid.uuid4()}")["QueueUrl"]
         ours = SqsQueue(stack.enter_context(_function_client(engine, "sqs", client)), url)
         yield QueueUnderTest(ours, lambda: _take_all(client, url))
@@ -104,19 +136,18 @@ def queue(engine: str, tmp_path: Path) -> Iterator[QueueUnderTest]:
 
 
 @pytest.fixture
-def archive(engine: str, tmp_path: Path) -> Iterator[ArchiveUnderTest]:
-    with ExitStack() as stack:
-        if engine == "sqlite":
-            folder = tmp_path / "archive"
-            yield ArchiveUnderTest(FolderArchive(folder), lambda: _files(folder))
-            return
-        client = stack.enter_context(_client(engine, "s3"))
-        bucket = f"conformance-{uuid.uuid4()}"
-        client.create_bucket(Bucket=bucket)
-        yield ArchiveUnderTest(S3Archive(client, bucket), lambda: _objects(client, bucket))
-        for name in _objects(client, bucket):
-            client.delete_object(Bucket=bucket, Key=name)
-        client.delete_bucket(Bucket=bucket)
+def archive(engine: str, clients: Clients, tmp_path: Path) -> Iterator[ArchiveUnderTest]:
+    if engine == "sqlite":
+        folder = tmp_path / "archive"
+        yield ArchiveUnderTest(FolderArchive(folder), lambda: _files(folder))
+        return
+    client = clients.of("s3")
+    bucket = f"conformance-{uuid.uuid4()}"
+    client.create_bucket(Bucket=bucket)
+    yield ArchiveUnderTest(S3Archive(client, bucket), lambda: _objects(client, bucket))
+    for name in _objects(client, bucket):
+        client.delete_object(Bucket=bucket, Key=name)
+    client.delete_bucket(Bucket=bucket)
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -139,16 +170,6 @@ def _database(folder: Path) -> Iterator[Database]:
         yield database
     finally:
         database.close()
-
-
-@contextmanager
-def _client(engine: str, service: str) -> Iterator[Any]:
-    with ExitStack() as stack:
-        if engine == "moto":
-            stack.enter_context(mock_aws())
-        client = aws_client(service) if engine == "moto" else endpoint_client(service)
-        yield client
-        client.close()
 
 
 @contextmanager

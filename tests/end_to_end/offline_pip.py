@@ -1,4 +1,4 @@
-"""pip over the wheels that `make test` has downloaded, so that the tests need no index."""
+"""pip and uv over the wheels that `make test` has downloaded, so that the tests need no index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WHEELS = Path(sys.prefix) / "wheels"
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a pip that ignores the settings of this machine."""
+    """Return the environment of a pip and a uv that ignore the settings of this machine."""
     assert WHEELS.is_dir(), f"{WHEELS} is missing: run make test"
     return {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -19,4 +19,9 @@ def environment() -> dict[str, str]:
         "PIP_FIND_LINKS": str(WHEELS),
         "PIP_NO_CACHE_DIR": "1",
         "PIP_NO_INDEX": "1",
+        "UV_FIND_LINKS": str(WHEELS),
+        "UV_NO_CACHE": "1",
+        "UV_NO_CONFIG": "1",
+        "UV_NO_INDEX": "1",
+        "UV_OFFLINE": "1",
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import sqlite3
@@ -48,6 +49,9 @@ label color labelColor style logo logoColor format base peek show tz spark days 
 theme scale width height cursor
 """
 
+MARKER = re.compile(rb"m[0-9a-f]{16}m|127\.83\.")
+"""The pattern of every marker, or of its beginning."""
+
 
 @dataclass
 class Markers:
@@ -72,6 +76,8 @@ class Markers:
     def found(self, text: bytes) -> list[str]:
         """Return the parts whose markers a text has."""
         lower = text.lower()
+        if not MARKER.search(lower):  # one search is faster than one for each marker
+            return []
         return [part for marker, part in self.made.items() if marker.encode() in lower]
 
 
@@ -217,8 +223,9 @@ def logging_server(folder: Path) -> Iterator[tuple[Server, list[str]]]:
             thread.join()
 
 
-@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGABRT, signal.SIGKILL])
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGABRT])
 def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.Signals) -> None:
+    """The files are read before the end too, because they are what SIGKILL leaves."""
     mark = Markers()
     with logging_server(tmp_path) as (server, lines):
         clients = Clients(server, mark)
@@ -227,6 +234,7 @@ def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.
         assert server.peek("watched") == clients.views
         fail(server, tmp_path, mark)
         _, _, metrics = server.request("/metrics")
+        killed = snapshot(tmp_path)
         server.process.send_signal(end)
     output = "".join(lines)
     assert mark.found(output.encode() + metrics) == []
@@ -235,10 +243,11 @@ def test_nothing_of_a_request_but_the_id_is_written(tmp_path: Path, end: signal.
     assert "request_failed" in output
     assert "badge_failed" in output
     assert ("Fatal Python error: Aborted" in output) == (end == signal.SIGABRT)
-    stored = b"".join(snapshot(tmp_path).values())
-    assert mark.found(stored) == []
-    assert b"USER#watched" in stored
-    assert b"USER#claimed" in stored
+    for files in (killed, snapshot(tmp_path)):
+        stored = b"".join(files.values())
+        assert mark.found(stored) == []
+        assert b"USER#watched" in stored
+        assert b"USER#claimed" in stored
 
 
 def aws_requests(mark: Markers) -> Iterator[dict[str, Any]]:

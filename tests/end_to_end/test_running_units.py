@@ -112,8 +112,8 @@ def _install(environment: Path) -> None:
     if _run(SYSTEM_PYTHON, "-c", version) != f"{sys.version_info[:2]}\n":
         pytest.skip(f"{SYSTEM_PYTHON} is another version than that of the tests")
     _run(SYSTEM_PYTHON, "-m", "venv", "--without-pip", environment)
-    pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python")
-    _run(*pip, "install", "--quiet", ROOT)
+    install = ("install", "--quiet", "--compile-bytecode", "--python", environment / "bin/python")
+    _run(sys.executable, "-m", "uv", "pip", *install, ROOT)
     program = environment / "bin" / "vumi"
     program.write_text(program.read_text().replace(str(environment), "/opt/vu-mi"))
 

@@ -28,9 +28,10 @@ TIME = 1_000_000_000
 DATE = (2001, 9, 9, 1, 46, 40)
 
 
-def pip(*command: str | Path) -> None:
+def run(*command: str | Path) -> None:
+    """Run a module of Python, which finds packages in a folder alone."""
     finished = subprocess.run(  # noqa: S603  our own words
-        [sys.executable, "-m", "pip", *command],
+        [sys.executable, "-m", *command],
         env={**offline_pip.environment(), "SOURCE_DATE_EPOCH": str(TIME)},
         capture_output=True,
         text=True,
@@ -39,15 +40,13 @@ def pip(*command: str | Path) -> None:
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
-def build(source: Path, out: Path) -> Path:
-    pip("wheel", "--no-deps", "--wheel-dir", out, source)
-    [wheel] = out.iterdir()
-    return wheel
-
-
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(ROOT, tmp_path_factory.mktemp("built"))
+    """Return the wheel that pip builds."""
+    out = tmp_path_factory.mktemp("built")
+    run("pip", "wheel", "--no-deps", "--wheel-dir", out, ROOT)
+    [wheel] = out.iterdir()
+    return wheel
 
 
 def test_the_wheel_has_the_two_packages_with_their_data_and_nothing_else(wheel: Path) -> None:
@@ -90,7 +89,7 @@ def test_boto3_is_only_in_the_extra_aws(wheel: Path) -> None:
 
 
 def test_every_build_has_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
-    """Neither the folder, nor times, rights and caches of the sources change the wheel."""
+    """Neither uv, nor the folder, times, rights and caches of the sources change the wheel."""
     copy = tmp_path / "copy"
     for package in PACKAGES:
         shutil.copytree(ROOT / package, copy / package)
@@ -101,17 +100,21 @@ def test_every_build_has_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
         os.utime(path, (TIME / 2, TIME / 2))
     (copy / "vumi" / "__pycache__").mkdir(exist_ok=True)
     (copy / "vumi" / "__pycache__" / "x.cpython-311.pyc").write_bytes(b"compiled")
-    assert build(copy, tmp_path / "built").read_bytes() == wheel.read_bytes()
+    run("uv", "build", "--quiet", "--wheel", "--out-dir", tmp_path / "built", copy)
+    assert (tmp_path / "built" / wheel.name).read_bytes() == wheel.read_bytes()
     with ZipFile(wheel) as zipped:
         assert {entry.date_time for entry in zipped.infolist()} == {DATE}
 
 
 @pytest.fixture(scope="module")
 def vumi(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program in an environment that has only the wheel and its dependencies."""
+    """Return the program in an environment that has only the wheel and its dependencies.
+
+    uv installs it, which is faster. pip does so in `test_containerfile.py`.
+    """
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, symlinks=True)
-    pip("--python", folder / "bin" / "python", "install", wheel)
+    run("uv", "pip", "install", "--quiet", "--python", folder / "bin" / "python", wheel)
     return folder / "bin" / "vumi"
 
 

@@ -12,8 +12,7 @@ from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
 
 
-@pytest.fixture(autouse=True)
-def _end_requests() -> None:
+def pytest_runtest_setup() -> None:
     """Log lines have the name of the last request, which may be another test's."""
     telemetry.begin("vu-mi", None)
 

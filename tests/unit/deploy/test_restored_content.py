@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-import boto3
 import pytest
 from moto import mock_aws
 
@@ -58,8 +57,8 @@ class Restored:
     def check(self, *, accept: bool = False) -> list[str]:
         """Return what is wrong. Raises `NotRestoredError`."""
         self.findings.clear()
-        stored = partial(stored_items, boto3.client("dynamodb"))
-        archived = in_bucket(boto3.client("s3"), BUCKET)
+        stored = partial(stored_items, aws_client("dynamodb"))
+        archived = in_bucket(aws_client("s3"), BUCKET)
         ContentCheck(stored, archived, self.findings.append, accept).run("vu-mi")
         return self.wrong
 
@@ -81,7 +80,7 @@ class Restored:
         """Archive removed entries as the consumer does."""
         removals = [EntryRemoval.of(entry, 1 + n, NOW) for n, entry in enumerate(entries)]
         for batch in batches(removals):
-            boto3.client("s3").put_object(Bucket=BUCKET, Key=batch.name, Body=batch.body)
+            aws_client("s3").put_object(Bucket=BUCKET, Key=batch.name, Body=batch.body)
 
 
 @pytest.fixture
@@ -89,7 +88,7 @@ def restored() -> Iterator[Restored]:
     with mock_aws():
         client = aws_client("dynamodb")
         create_table(client, "vu-mi")
-        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        aws_client("s3").create_bucket(Bucket=BUCKET)
         table = DynamoTable(client, "vu-mi")
         table.put_all([SUMMARY, DAY])
         source, target = (opening.open_wallet(table, user, 1).wallet_id for user in (USER, ANOTHER))
@@ -152,7 +151,7 @@ def test_a_count_that_differs_from_its_history_is_found(restored: Restored) -> N
 
 
 def test_an_item_of_another_program_is_found(restored: Restored) -> None:
-    boto3.client("dynamodb").put_item(
+    aws_client("dynamodb").put_item(
         TableName="vu-mi", Item={"PK": {"S": "x"}, "SK": {"S": "y"}, "a": {"B": b"z"}}
     )
     restored.table.write(Put({"PK": "x", "SK": "z"}))
@@ -169,7 +168,7 @@ def test_views_are_not_read(restored: Restored) -> None:
 def test_a_damaged_object_of_the_archive_is_found_and_a_malformed_record_is_not(
     restored: Restored,
 ) -> None:
-    objects = boto3.client("s3")
+    objects = aws_client("s3")
     objects.put_object(Bucket=BUCKET, Key="journal/malformed/x.jsonl.gz", Body=b"no gzip")
     assert restored.check() == []
     objects.put_object(Bucket=BUCKET, Key="journal/2027/01/15/x.jsonl.gz", Body=b"no gzip")
@@ -183,6 +182,6 @@ def test_an_operator_can_accept_wrong_content(restored: Restored) -> None:
 
 
 def test_a_stack_without_wallets_has_no_archive_to_read(restored: Restored) -> None:
-    stored = partial(stored_items, boto3.client("dynamodb"))
+    stored = partial(stored_items, aws_client("dynamodb"))
     ContentCheck(stored, in_bucket(None, ""), restored.findings.append).run("vu-mi")
     assert restored.wrong == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -126,20 +127,37 @@ class Metered:
         [request] = self.meter.take()
         return request
 
+    @contextmanager
+    def answering(self, event: str, answer: Callable[..., object]) -> Iterator[None]:
+        """Answer the requests of the client in place of moto."""
+        events = self.client.meta.events
+        events.register(event, answer)
+        try:
+            yield
+        finally:
+            events.unregister(event, answer)
+
     def hold(self, *items: Item) -> None:
         """Store items without counting the requests."""
         self.table.put_all(items)
         self.meter.take()
 
 
-@pytest.fixture
-def dynamodb() -> Iterator[Metered]:
+@pytest.fixture(scope="module")
+def clients() -> Iterator[tuple[Any, Any]]:
     with mock_aws():
-        weigher, client = aws_client("dynamodb"), aws_client("dynamodb")
-        create_table(weigher, TABLE)
-        meter = Meter(weigher)
-        with meter.watching(client):
-            yield Metered(meter, client)
+        yield aws_client("dynamodb"), aws_client("dynamodb")
+
+
+@pytest.fixture
+def dynamodb(clients: tuple[Any, Any]) -> Iterator[Metered]:
+    """Make a table that a test has to itself."""
+    weigher, client = clients
+    create_table(weigher, TABLE)
+    meter = Meter(weigher)
+    with meter.watching(client):
+        yield Metered(meter, client)
+    weigher.delete_table(TableName=TABLE)
 
 
 def item(sk: str, size: int) -> Item:
@@ -341,8 +359,8 @@ def test_keys_that_a_batch_leaves_unprocessed_cost_nothing(dynamodb: Metered) ->
         left = {TABLE: {"Keys": keys[2:], "ConsistentRead": True}}
         return AWSResponse("", 200, {}, None), {"UnprocessedKeys": left}  # type: ignore[arg-type]
 
-    dynamodb.client.meta.events.register("before-call.dynamodb", leave_the_last)
-    batch = dynamodb.request(lambda: dynamodb.client.batch_get_item(RequestItems=asked))
+    with dynamodb.answering("before-call.dynamodb", leave_the_last):
+        batch = dynamodb.request(lambda: dynamodb.client.batch_get_item(RequestItems=asked))
     assert batch.read_units == 2
 
 
@@ -353,8 +371,9 @@ def test_items_that_a_batch_leaves_unprocessed_cost_nothing(dynamodb: Metered) -
     def leave_the_second(**_: object) -> tuple[AWSResponse, dict[str, Any]]:
         return AWSResponse("", 200, {}, None), {"UnprocessedItems": {TABLE: put[1:]}}  # type: ignore[arg-type]
 
-    dynamodb.client.meta.events.register("before-call.dynamodb", leave_the_second)
-    batch = dynamodb.request(lambda: dynamodb.client.batch_write_item(RequestItems={TABLE: put}))
+    requests = {TABLE: put}
+    with dynamodb.answering("before-call.dynamodb", leave_the_second):
+        batch = dynamodb.request(lambda: dynamodb.client.batch_write_item(RequestItems=requests))
     assert [written.key.sk for written in batch.written] == ["VIEW#0"]
 
 
@@ -545,11 +564,8 @@ def test_a_request_without_a_response_delays_no_other(dynamodb: Metered) -> None
     def broken(**_: object) -> None:
         raise EndpointConnectionError(endpoint_url="https://dynamodb.example")
 
-    events = dynamodb.client.meta.events
-    events.register_first("before-send.dynamodb", broken)
-    with pytest.raises(EndpointConnectionError):
+    with dynamodb.answering("before-send.dynamodb", broken), pytest.raises(EndpointConnectionError):
         dynamodb.client.get_item(TableName=TABLE, Key={"PK": {"S": "a"}, "SK": {"S": "b"}})
-    events.unregister("before-send.dynamodb", broken)
     assert dynamodb.request(lambda: dynamodb.table.get(Key("a", "b"))).read_units == 1
 
 
