@@ -114,6 +114,7 @@ class Metered:
 
     meter: Meter
     client: Any
+    weigher: Any
     table: DynamoTable = field(init=False)
 
     def __post_init__(self) -> None:
@@ -128,8 +129,7 @@ class Metered:
 
     def hold(self, *items: Item) -> None:
         """Store items without counting the requests."""
-        self.table.put_all(items)
-        self.meter.take()
+        DynamoTable(self.weigher, TABLE).put_all(items)
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def dynamodb(weigher: Any) -> Iterator[Metered]:
     create_table(weigher, TABLE)
     client, meter = aws_client("dynamodb"), Meter(weigher)
     with meter.watching(client):
-        yield Metered(meter, client)
+        yield Metered(meter, client, weigher)
     weigher.delete_table(TableName=TABLE)
 
 
