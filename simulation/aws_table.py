@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
+from botocore.awsrequest import AWSRequest
 from botocore.config import Config
+from botocore.hooks import first_non_none_response
 from botocore.session import get_session
 from moto import mock_aws
 
 from chalicelib.aws.clients import CONFIG, aws_client
+from chalicelib.aws.connections import Answer
 from chalicelib.aws.dynamodb import DynamoTable
+from chalicelib.aws.json_client import JsonClient, json_client
 from deploy import template
 
 CREATE_TABLE = (
@@ -91,9 +97,22 @@ def moto_table() -> Iterator[DynamoTable]:
     """Make a table on moto."""
     with mock_aws():
         client = aws_client("dynamodb")
-        with new_table(client) as table:
+        with new_table(client, moto_client("dynamodb", client)) as table:
             yield table
         client.close()
+
+
+def moto_client(service: str, client: Any) -> JsonClient:
+    """Return the client of Lambda functions. Its requests go to moto as those of another client."""
+
+    def send(headers: Mapping[str, str], body: bytes) -> Answer:
+        url = f"{client.meta.endpoint_url}/"
+        request = AWSRequest("POST", url, headers=headers, data=body)
+        answers = client.meta.events.emit("before-send", request=request.prepare())
+        answered = first_non_none_response(answers)
+        return Answer(answered.status_code, answered.headers, answered.content)
+
+    return json_client(service, os.environ, time.time, send)
 
 
 def endpoint_client(service: str, url: str | None = None) -> Any:

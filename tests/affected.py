@@ -37,6 +37,7 @@ def _modules_of(file: Path) -> Iterable[Path]:
     return [file] if file.suffix == ".py" else file.parent.glob("*.py")
 
 
+@cache
 def _reach(test: Path) -> set[Path]:
     """Return a test, its fixtures, and all files that they import, directly or through others."""
     fixtures = (folder / "conftest.py" for folder in test.parents)

@@ -9,24 +9,22 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.awsrequest import AWSRequest
-from botocore.hooks import first_non_none_response
 from moto import mock_aws
 
 from chalicelib.aws.clients import aws_client
-from chalicelib.aws.connections import Answer, Connections
+from chalicelib.aws.connections import Connections
 from chalicelib.aws.json_client import endpoint_of, json_client
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.ports import Archive, Queue, Table
-from simulation.aws_table import endpoint_client, new_table
+from simulation.aws_table import endpoint_client, moto_client, new_table
 from simulation.memory_table import MemoryTable
 from vumi.storage.archive import FolderArchive
 from vumi.storage.database import FILE, Database
@@ -174,21 +172,13 @@ def _database(folder: Path) -> Iterator[Database]:
 
 @contextmanager
 def _function_client(engine: str, service: str, client: Any) -> Iterator[Any]:
-    """Make the client of Lambda functions. On moto, its requests take the way of another."""
+    """Make the client of Lambda functions."""
     if engine == "endpoint":
         url = endpoint_of(service, client.meta.region_name, os.environ)
         with closing(Connections(url, client.meta.config.read_timeout)) as patient:
             yield json_client(service, os.environ, time.time, patient.post)
         return
-
-    def send(headers: Mapping[str, str], body: bytes) -> Answer:
-        url = f"{client.meta.endpoint_url}/"
-        request = AWSRequest("POST", url, headers=headers, data=body)
-        answers = client.meta.events.emit("before-send", request=request.prepare())
-        answered = first_non_none_response(answers)
-        return Answer(answered.status_code, answered.headers, answered.content)
-
-    yield json_client(service, os.environ, time.time, send)
+    yield moto_client(service, client)
 
 
 def _take_all(client: Any, url: str) -> list[str]:

@@ -26,7 +26,7 @@ from simulation.aws_table import moto_table
 from simulation.events_world import GONE, OK, REFUSED, EventsWorld
 from simulation.faults import Fault
 from simulation.tables import sqlite_table
-from tests.profile import cases
+from tests.profile import SHARE_OF_LAWS, cases
 from vumi.workers.events import ProcessClaims
 
 FAULTS = [Fault.NONE, Fault.THROTTLED, Fault.ANSWER_LOST, Fault.CRASH_BEFORE, Fault.CRASH_AFTER]
@@ -209,8 +209,9 @@ class AnyHistoryOnOneMachine(AnyHistory):
 
 
 TestEvents = AnyHistory.TestCase
-TestEvents.settings = settings(max_examples=cases(60), stateful_step_count=60)
+TestEvents.settings = settings(max_examples=cases(60, SHARE_OF_LAWS), stateful_step_count=60)
 TestEventsOnOneMachine = AnyHistoryOnOneMachine.TestCase
 TestEventsOnOneMachine.settings = TestEvents.settings
 TestEventsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
-TestEventsOnDynamoDB.settings = settings(max_examples=cases(4), stateful_step_count=40)
+# The first case is the simplest, which only repeats a rule, so the quick profile runs two.
+TestEventsOnDynamoDB.settings = settings(max_examples=cases(8), stateful_step_count=20)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from simulation.histories import AWS_SCENARIOS, MACHINE_SCENARIOS, replay
-from tests.profile import cases
+from tests.profile import SHARE_OF_LAWS, cases
 
 ON_AWS = 40
 ON_ONE_MACHINE = 8
@@ -16,11 +16,11 @@ ON_ONE_MACHINE = 8
 
 @pytest.mark.parametrize("kind", AWS_SCENARIOS)
 def test_no_history_on_aws_breaks_a_law(kind: str) -> None:
-    for seed in range(cases(ON_AWS)):
+    for seed in range(cases(ON_AWS, SHARE_OF_LAWS)):
         replay(kind, seed)
 
 
 @pytest.mark.parametrize("kind", MACHINE_SCENARIOS)
 def test_no_history_on_one_machine_breaks_a_law(kind: str) -> None:
-    for seed in range(cases(ON_ONE_MACHINE)):
+    for seed in range(cases(ON_ONE_MACHINE, SHARE_OF_LAWS)):
         replay(kind, seed)

@@ -41,7 +41,7 @@ from simulation.wallets_world import (
     entries_of,
 )
 from tests.laws.test_events import FAULTS, faults, on_sqlite
-from tests.profile import cases
+from tests.profile import SHARE_OF_LAWS, cases
 
 USERS = ["user-a", "user-b", "user-c"]
 amounts = st.integers(1, 12) | st.sampled_from(
@@ -163,9 +163,9 @@ class AnyHistoryOnDynamoDB(AnyHistory):
 
 
 TestWallets = AnyHistory.TestCase
-TestWallets.settings = settings(max_examples=cases(150), stateful_step_count=40)
+TestWallets.settings = settings(max_examples=cases(150, SHARE_OF_LAWS), stateful_step_count=40)
 TestWalletsOnDynamoDB = AnyHistoryOnDynamoDB.TestCase
-TestWalletsOnDynamoDB.settings = settings(max_examples=cases(3), stateful_step_count=20)
+TestWalletsOnDynamoDB.settings = settings(max_examples=cases(8), stateful_step_count=15)
 
 
 def test_concurrent_clients_apply_each_posting_once(tmp_path: Path) -> None:

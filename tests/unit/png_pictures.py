@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+PIXELS = bytes.maketrans(b"0123456789abcdef", bytes(range(16)))
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def _rows(lines: bytes, width: int) -> Iterator[bytes]:
         kind, line = lines[at], lines[at + 1 : at + 1 + width]
         assert kind in {0, 2}
         if kind == 2:
-            line = bytes((one + other) % 256 for one, other in zip(line, above, strict=True))
+            changed = any(line)
+            added = zip(line, above, strict=True)
+            line = bytes((one + other) % 256 for one, other in added) if changed else above
         above = line
-        yield bytes(pixel for pair in line for pixel in (pair >> 4, pair & 15))
+        yield line.hex().encode().translate(PIXELS)

@@ -136,12 +136,12 @@ def test_a_usual_badge_has_room_for_any_line(style: str, days: list[int], logo: 
 def test_the_logo_and_then_the_line_are_left_out_if_there_is_no_room(style: str, logo: str) -> None:
     """Longer and longer labels leave less and less room."""
     days = tuple(place * 7919 % 1_000 for place in range(90))
-    texts = [Badge("&" * length, "1", style=style, logo=logo) for length in range(300)]
+    texts = [Badge("&" * length, "1", style=style, logo=logo) for length in range(0, 300, 4)]
     drawn = [draw(replace(badge, spark=days)) for badge in texts]
     has_line = ['stroke-width="1.2"' in one for one in drawn]
     has_logo = ["<svg x=" in one for one in drawn]
     assert sorted(has_line, reverse=True) == has_line
-    assert 50 < sum(has_line) < 300
+    assert 12 < sum(has_line) < 75
     assert has_logo[0] == bool(logo)
     assert not all(has_logo[: sum(has_line)])
     assert all(len(one.encode()) <= MAX_BYTES for one in drawn[: sum(has_line) + 1])

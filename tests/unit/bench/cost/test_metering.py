@@ -115,6 +115,7 @@ class Metered:
 
     meter: Meter
     client: Any
+    weigher: Any
     table: DynamoTable = field(init=False)
 
     def __post_init__(self) -> None:
@@ -139,8 +140,7 @@ class Metered:
 
     def hold(self, *items: Item) -> None:
         """Store items without counting the requests."""
-        self.table.put_all(items)
-        self.meter.take()
+        DynamoTable(self.weigher, TABLE).put_all(items)
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +156,7 @@ def dynamodb(clients: tuple[Any, Any]) -> Iterator[Metered]:
     create_table(weigher, TABLE)
     meter = Meter(weigher)
     with meter.watching(client):
-        yield Metered(meter, client)
+        yield Metered(meter, client, weigher)
     weigher.delete_table(TableName=TABLE)
 
 
