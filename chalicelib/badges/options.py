@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.http.messages import Query
-from chalicelib.http.query import among, check_characters, one, shown
+from chalicelib.http.query import among, check_characters, is_plain, one, shown
 from chalicelib.lazy import lazy
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ else:
 
 LOOK = ("label", "color", "labelColor", "style", "logo", "logoColor")
 """The options of every badge."""
-NAMES = ("peek", *LOOK, "format", "base")
 FORMATS = ("plain", "comma", "short")
 STYLES = ("flat", "flat-square", "plastic", "for-the-badge", "social")
 PIXEL = "pixel"
@@ -67,7 +66,7 @@ PLAIN = Options()
 
 def parse(query: Query, styles: Sequence[str] = STYLES) -> Options:
     """Return the options in a query, with one of the `styles`. Raises `BadRequestError`."""
-    if query.keys().isdisjoint(NAMES):
+    if is_plain(query):
         return PLAIN
     return Options(
         peek=one(query, "peek", _flag, default=False),

@@ -17,6 +17,8 @@ MAX_CACHED = 2_048
 """Queries whose parameters are cached, because a README has the same ones on every visit."""
 MAX_CACHED_CHARACTERS = 300
 """Characters of the longest query that is cached, so that all of them take little memory."""
+PLAIN = {"id"}
+"""The parameters of a query without options, which most badges have."""
 SHOWN = 20
 """Characters of a wrong value in an error message, which must fit on a badge."""
 REFUSED_CATEGORIES = {"Cc": "a control character", "Cs": "half a surrogate pair"}
@@ -42,6 +44,11 @@ def _parse(raw: str) -> Query:
 
 
 _parse_once = lru_cache(MAX_CACHED)(_parse)
+
+
+def is_plain(query: Query) -> bool:
+    """Return whether a query has at most a badge's id, so that each option has its default."""
+    return query.keys() <= PLAIN
 
 
 def one(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chalicelib.badges.options import Options
 from chalicelib.http.messages import Query
-from chalicelib.http.query import among, one, shown, whole_number
+from chalicelib.http.query import among, is_plain, one, shown, whole_number
 from chalicelib.lazy import lazy
 from chalicelib.storage.ports import Table
 from chalicelib.units import Seconds
@@ -27,7 +27,6 @@ else:
     spark = lazy("chalicelib.badges.spark")
     history = lazy("chalicelib.views.history")
 
-NAMES = ("show", "tz", "spark")
 OFFSET = re.compile("([+ ]?(0?[0-9]|1[0-4])|-(0?[0-9]|1[0-2]))(:00)?")
 """Hours from UTC, which have a plus sign as it is, encoded, or decoded to a space."""
 
@@ -87,7 +86,7 @@ class Views(NamedTuple):
 
 def parse(query: Query) -> Wanted:
     """Return the numbers that a query asks for. Raises `BadRequestError`."""
-    if query.keys().isdisjoint(NAMES):
+    if is_plain(query):
         return TOTAL
     return Wanted(
         show=one(query, "show", _show, default=Show.TOTAL),

@@ -80,3 +80,9 @@ def test_a_character_that_no_badge_can_show_is_refused(given: str, reason: str) 
 
 def test_all_other_characters_are_accepted() -> None:
     query.check_characters("a b/ü🦆\u200d", "the id")
+
+
+def test_a_query_is_plain_without_any_parameter_but_the_id() -> None:
+    assert query.is_plain(query.parse(""))
+    assert query.is_plain(query.parse("id=a"))
+    assert not query.is_plain(query.parse("id=a&new-option="))
