@@ -165,6 +165,11 @@ def test_the_standalone_stack_has_the_outputs_that_the_next_steps_need() -> None
     assert set(alone()["Outputs"]) == asked
 
 
+def test_a_caller_may_change_the_template_that_it_loaded() -> None:
+    template.load()["Resources"].clear()
+    assert template.load()["Resources"]
+
+
 def test_a_written_template_reads_as_it_was_and_has_no_aliases() -> None:
     """CloudFormation does not support aliases (its guide, "CloudFormation template formats")."""
     written = template.dump(template.load())
