@@ -24,7 +24,7 @@ from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Key
 from chalicelib.storage.writes import Delete, Put, Update
 from simulation.logs import counting_metrics
-from vumi.storage.database import PARTS_AT_ONCE, Corrupt, Database
+from vumi.storage.database import PARTS_AT_ONCE, WAL_PAGES, Corrupt, Database
 from vumi.storage.file_format import VERSION
 from vumi.storage.table import SqliteTable
 
@@ -66,6 +66,16 @@ def test_what_is_written_is_on_the_disk_before_it_is_acknowledged(database: Data
     """sqlite.org, "PRAGMA synchronous": 2 is FULL, which syncs the WAL at every commit."""
     assert pragma(database, "journal_mode") == "wal"
     assert pragma(database, "synchronous") == 2
+
+
+def test_a_commit_copies_few_pages_of_the_log_to_the_file(
+    path: Path, database: Database, table: SqliteTable
+) -> None:
+    """Each item has a page or more, so that the log would have all of them."""
+    page = pragma(database, "page_size")
+    for n in range(2 * WAL_PAGES):
+        table.write(Put({"PK": "p", "SK": f"{n:04}", "text": "x" * page}))
+    assert path.with_name(path.name + "-wal").stat().st_size < 1.5 * WAL_PAGES * page
 
 
 def test_another_program_may_hold_the_file_for_seconds(database: Database) -> None:
