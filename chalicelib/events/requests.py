@@ -11,14 +11,18 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
-
-from ulid import ULID
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.events.event import ID, Event, Target, TargetKind
 from chalicelib.http.bodies import read_fields
 from chalicelib.http.errors import BadRequestError, ClientError, TooLargeError
+from chalicelib.lazy import lazy
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
+
+if TYPE_CHECKING:
+    import ulid
+else:
+    ulid = lazy("ulid")
 
 MAX_AHEAD_SECONDS = 366 * 86_400
 MAX_PAYLOAD_BYTES = 65_536
@@ -72,7 +76,7 @@ def read_event(body: bytes, queues: Collection[str], now: Milliseconds) -> Reque
     if len(payload.encode()) > MAX_PAYLOAD_BYTES:
         raise TooLargeError(f"payload: give at most {MAX_PAYLOAD_BYTES} bytes of JSON")
     return RequestedEvent(
-        event_id=_id(fields["id"]) if "id" in fields else str(ULID()),
+        event_id=_id(fields["id"]) if "id" in fields else str(ulid.ULID()),
         at=_when(fields, now),
         target=_target(fields.get("target"), queues),
         payload=payload,
@@ -93,7 +97,7 @@ def read_timer(body: bytes, now: Milliseconds) -> RequestedEvent:
     url = fields.get("url")
     if not isinstance(url, str):
         raise BadRequestError("url: give the URL that gets a POST")
-    event_id = str(ULID())
+    event_id = str(ulid.ULID())
     return RequestedEvent(
         event_id, now + to_milliseconds(seconds), Target(TargetKind.URL, url), "", _digest(event_id)
     )

@@ -15,10 +15,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-from ulid import ULID
+from typing import TYPE_CHECKING
 
 from chalicelib.http.errors import ClientError, NotFoundError
+from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import Condition, attr
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Key, number, text
@@ -28,6 +28,11 @@ from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.amounts import MAX_BALANCE
 from chalicelib.wallets.wallet import Answer, Entry, Posting, PostingOutcome
+
+if TYPE_CHECKING:
+    import ulid
+else:
+    ulid = lazy("ulid")
 
 MAX_WRITES = 10
 """The number of writes of one posting before the caller is asked to try again.
@@ -212,8 +217,8 @@ def later_id(now: Seconds, last: str, random_bits: Callable[[int], int]) -> str:
     """
     fractions = int(now * 1000 * 2**FRACTION_BITS)
     by_clock = fractions << RANDOM_BITS | random_bits(RANDOM_BITS)
-    after_last = int(ULID.from_str(last)) + 1 + random_bits(STEP_BITS) if last else 0
-    return str(ULID.from_int(max(by_clock, after_last)))
+    after_last = int(ulid.ULID.from_str(last)) + 1 + random_bits(STEP_BITS) if last else 0
+    return str(ulid.ULID.from_int(max(by_clock, after_last)))
 
 
 def check(wallet_id: str) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from ulid import ULID
+from typing import TYPE_CHECKING
 
 from chalicelib.http.errors import ClientError
+from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
@@ -14,6 +14,11 @@ from chalicelib.storage.writes import ConditionFailed, Put, Update
 from chalicelib.units import Milliseconds
 from chalicelib.wallets.ledger import UnknownWalletError, check, unknown
 from chalicelib.wallets.wallet import owner, wallet
+
+if TYPE_CHECKING:
+    import ulid
+else:
+    ulid = lazy("ulid")
 
 
 class HasWalletError(ClientError):
@@ -40,7 +45,7 @@ class Wallet:
 
 def open_wallet(table: Table, user_id: str, now: Milliseconds) -> Wallet:
     """Open a wallet for a user who has none. Raises `HasWalletError` and `StorageError`."""
-    wallet_id = str(ULID())
+    wallet_id = str(ulid.ULID())
     key, owned = wallet(wallet_id), owner(user_id)
     made: Item = {
         "PK": key.pk,
