@@ -88,19 +88,15 @@ class Connections:
         if connection is None:
             self._open[peer] = connection = Connection(self._holder(peer[0]), phase, self.clock())
         else:
-            if connection.phase is Phase.BODY:
-                self._count_body(connection, -1)
+            self._count_body(connection, -1)
             connection.phase, connection.since = phase, self.clock()
-        if phase is Phase.BODY:
-            self._count_body(connection, 1)
+        self._count_body(connection, 1)
 
     def update(self, seen: Mapping[Peer, Accepted], began: Seconds) -> None:
         """Note which connections are open; `began` is when the look at them began."""
         for peer in [peer for peer, one in self._open.items() if one.since < began]:
             if peer not in seen:
-                gone = self._open.pop(peer)
-                if gone.phase is Phase.BODY:
-                    self._count_body(gone, -1)
+                self._count_body(self._open.pop(peer), -1)
         for peer, accepted in seen.items():
             if peer not in self._open:
                 self.enter(peer, Phase.HEAD)
@@ -118,9 +114,10 @@ class Connections:
         return closing
 
     def _count_body(self, one: Connection, number: int) -> None:
-        self._bodies[one.holder] += number
-        if not self._bodies[one.holder]:
-            del self._bodies[one.holder]
+        if one.phase is Phase.BODY:
+            self._bodies[one.holder] += number
+            if not self._bodies[one.holder]:
+                del self._bodies[one.holder]
 
     def _is_overdue(self, one: Connection, now: Seconds) -> bool:
         if one.unread_since is not None and now - one.unread_since > self.limits.unread_seconds:
