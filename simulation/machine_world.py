@@ -65,9 +65,9 @@ class FaultyDatabase(Database):
     world: MachineWorld | None = None
 
     def write(
-        self, job: Callable[[sqlite3.Connection], Result], *, in_one_statement: bool = False
+        self, job: Callable[[sqlite3.Connection], Result], *, savepoint: bool = True
     ) -> Result:
-        write = partial(super().write, job, in_one_statement=in_one_statement)
+        write = partial(super().write, job, savepoint=savepoint)
         return write() if self.world is None else self.world.call(write)
 
 

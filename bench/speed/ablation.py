@@ -31,7 +31,7 @@ def _store_messages() -> None:
 
 
 def _nest_each_write() -> None:
-    """Give each write within a commit its own savepoint, even for one statement."""
+    """Give each write within a commit its own savepoint."""
     patch.object(database, "nested", _nest).start()
 
 
@@ -52,7 +52,7 @@ def _fold_large_batches() -> None:
 STEPS: Mapping[str, Callable[[], None]] = {
     "requests share a commit": _commit_each_request,
     "views are stored by the commit that answers": _store_messages,
-    "one statement has no savepoint": _nest_each_write,
+    "writes that need none have no savepoint": _nest_each_write,
     "loops and visitors take turns": _take_no_turns,
     "a fold is as large as fits into its turn": _fold_large_batches,
 }

@@ -130,17 +130,18 @@ class Database:
                 f"it has format {now}, and can't be migrated to {now + 1}: {stored}{kept}"
             ) from error
 
-    def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
+    def write(self, job: Job[Result], *, savepoint: bool = True) -> Result:
         """Do a job in a transaction, alone or together with the jobs of other threads.
 
-        A job of one statement needs no savepoint, because SQLite undoes a statement that fails.
+        Without a savepoint, a job that fails within a commit must undo itself, as one statement
+        does, or may stay half-done.
         """
         inside: sqlite3.Connection | None = getattr(self._local, "inside", None)
         sound = partial(self._while_sound, job)
         try:
             if inside is None:
                 return self._commits.run(sound)
-            return nested(inside, sound, savepoint=not in_one_statement)
+            return nested(inside, sound, savepoint=savepoint)
         except sqlite3.Error as error:
             self._note(error)
             raise to_storage_error(error) from error

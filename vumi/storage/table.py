@@ -104,15 +104,16 @@ class SqliteTable:
         check_transaction(writes)
         # All conditions are evaluated before the first write, so one write is one statement.
         self._database.write(
-            lambda connection: _transact(connection, writes), in_one_statement=len(writes) == 1
+            lambda connection: _transact(connection, writes), savepoint=len(writes) > 1
         )
 
     def put_all(self, items: Sequence[Item]) -> None:
         for item in items:
             check_item(item)
         rows = [row_of(item) for item in items]
+        # Each item is stored for itself, and a savepoint would copy each page that is changed.
         self._database.write(
-            lambda connection: connection.executemany(STORE, rows), in_one_statement=len(rows) == 1
+            lambda connection: connection.executemany(STORE, rows), savepoint=False
         )
 
 

@@ -44,6 +44,6 @@ class ViewClock:
             lambda connection: connection.execute(
                 "UPDATE clock SET highest = max(highest, ?)", (now,)
             ),
-            in_one_statement=True,
+            savepoint=False,
         )
         return now

@@ -405,12 +405,12 @@ class Undoing(Database):
 
     undoes = False
 
-    def write(self, job: Job[Result], *, in_one_statement: bool = False) -> Result:
+    def write(self, job: Job[Result], *, savepoint: bool = True) -> Result:
         def undone(connection: sqlite3.Connection) -> Result:
             job(connection)
             raise Unavailable("undone")
 
-        return super().write(undone if self.undoes else job, in_one_statement=in_one_statement)
+        return super().write(undone if self.undoes else job, savepoint=savepoint)
 
 
 def test_a_clock_set_back_is_followed_though_the_first_receive_was_undone(
