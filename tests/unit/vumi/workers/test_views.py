@@ -13,6 +13,7 @@ import pytest
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Key
+from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.view import View
 from chalicelib.views.windows import marker_item
@@ -26,6 +27,8 @@ from vumi.storage.table import Change, SqliteTable
 from vumi.workers.views import CommitViewQueue, ViewWorker
 
 VISIBILITY = 30.0
+OLD = 1_000.0
+"""The age at which a view is counted at once."""
 MARK = int(NOON) + 300
 YOUNG = view()
 WAITS = view(AT_NOON - 600_000, place=1)
@@ -135,6 +138,33 @@ def test_a_commit_fails_if_its_storage_fails(
     with pytest.raises(Unavailable):
         commit(YOUNG)
     assert (queue.queue.size(), shown(table)) == (0, 0)
+
+
+@pytest.mark.parametrize("later", [VISIBILITY, OLD], ids=["young", "old"])
+def test_views_that_were_stored_in_part_are_counted_once(  # noqa: PLR0913  the parts of a worker
+    commit: Callable[..., str],
+    *,
+    worker: ViewWorker,
+    queue: CommitViewQueue,
+    database: Database,
+    table: SqliteTable,
+    clock: Clock,
+    later: Seconds,
+) -> None:
+    """They are stored without a savepoint, and all of them become messages."""
+    failing_view = view(place=2)
+    trigger = f"t BEFORE INSERT ON items WHEN new.sk = '{keys.view(BADGE, failing_view.ulid).sk}'"
+    sql = f"CREATE TRIGGER {trigger} BEGIN SELECT RAISE(ABORT, 'fails'); END"
+    database.write(lambda connection: connection.execute(sql))
+
+    assert commit(YOUNG, failing_view) == "answered"
+
+    assert (shown(table), queue.queue.size()) == (1, 2)
+    database.write(lambda connection: connection.execute("DROP TRIGGER t"))
+    clock.now += later
+    messages = {message.id: message.body for message in queue.queue.receive(10)}
+    assert worker.store_messages(messages) == []
+    assert shown(table) == 2
 
 
 def test_a_function_that_fails_stores_nothing_and_keeps_no_more_views(
