@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
@@ -28,6 +29,7 @@ from tests import readme
 from tests.end_to_end.documented_calls import DEFAULT, curl, to_pattern
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from tests.readme import Command
+from vumi.check.rights import LOCK
 
 EXAMPLE, SHIELDS = "views.example.com", "img.shields.io"
 SHOWN = re.compile(r"views: [\d,]+( today · [\d,]+)?|[\d,]+ views? in \d+ days")
@@ -64,6 +66,9 @@ def made(command: Command, folder: Path, port: int) -> Iterator[list[str]]:
         finally:
             watchdog.cancel()
             kill()
+    # The server is a child of make's, and ends a moment after it.
+    with (folder / LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl")
