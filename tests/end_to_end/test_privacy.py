@@ -22,6 +22,7 @@ from app import app
 from chalicelib import telemetry
 from chalicelib.aws import resources
 from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.units import Seconds
 from chalicelib.views.view_queue import ViewMessages
 from chaos.faults.disk import limit, unlimit
 from simulation import aws_events as events
@@ -166,17 +167,18 @@ class Clients:
         """Send each request, and after it a view, which must count."""
         for name, raw in requests:
             self.send(name, raw)
-            assert b'"schemaVersion":1' in self.send("a view", request(WATCHED))
+            answer = self.send("a view", request(WATCHED), PATIENCE_SECONDS)
+            assert b'"schemaVersion":1' in answer
             self.views += 1
 
-    def send(self, name: str, raw: bytes) -> bytes:
-        """Return the answer to a request, which ends if it has none for some time."""
+    def send(self, name: str, raw: bytes, seconds: Seconds = UNANSWERED_SECONDS) -> bytes:
+        """Return the answer to a request, which ends if it has none after this time."""
         source = (self._mark.address(name), 0)
         to = (self._server.host, self._server.port)
         with socket.create_connection(to, PATIENCE_SECONDS, source) as connection:
             with suppress(ConnectionError):
                 connection.sendall(raw)
-            connection.settimeout(UNANSWERED_SECONDS)
+            connection.settimeout(seconds)
             with suppress(TimeoutError):
                 return receive_all(connection)
             connection.settimeout(PATIENCE_SECONDS)

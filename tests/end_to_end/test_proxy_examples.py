@@ -193,7 +193,8 @@ def test_each_client_has_limits_of_its_own(site: Site) -> None:
         badge = site.badge(f"/api/v1/views?id=limits%2F{site.port}%2F{number}", *options)
         return "isError" not in badge
 
-    busy, other = (("--interface", f"127.0.{site.port % 250}.{last}") for last in (2, 3))
+    network = f"127.{site.port // 256}.{site.port % 256}"  # other sites have the same upstream
+    busy, other = (("--interface", f"{network}.{last}") for last in (2, 3))
     assert [view(number, *busy) for number in range(NEW_IDS + 1)] == [True] * NEW_IDS + [False]
     assert view(NEW_IDS + 1, *other)
     assert not view(NEW_IDS + 2, *busy, "--header", "X-Forwarded-For: 127.0.9.9")

@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -369,9 +370,11 @@ def test_an_import_that_is_killed_continues(tmp_path: Path) -> None:
     Database(tmp_path / FILE).close()
     command = [sys.executable, "-m", "vumi", "import", str(file)]
     environment = {**os.environ, "DATA": str(tmp_path)}
-    process = subprocess.Popen(command, env=environment)  # noqa: S603  our own program
-    while process.poll() is None and not _items_in(tmp_path):
-        time.sleep(0.005)
+    with closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        process = subprocess.Popen(command, env=environment)  # noqa: S603  our own program
+        while not connection.execute("SELECT 1 FROM items LIMIT 1").fetchone():
+            assert process.poll() is None
+            time.sleep(0.001)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = len(_items_in(tmp_path))
