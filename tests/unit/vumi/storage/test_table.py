@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.storage.errors import Refused
 from chalicelib.storage.items import Item, Key
-from chalicelib.storage.writes import Delete, Put, Update
+from chalicelib.storage.writes import Delete, Put, Update, Write
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog, SqliteTable, remove_expired, row_of
 
@@ -144,16 +144,24 @@ def test_a_count_between_two_sort_keys_has_both_and_stops_at_its_limit(table: Sq
     assert table.count("p", first="b", limit=2) == 2
 
 
+KEPT = Key("p", "kept")
+FAILING: dict[str, Write] = {
+    "a sum with a text": Update(KEPT, add={"note": 1}),
+    "a removal that SQLite refuses": Delete(KEPT),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING.keys())
 def test_writes_of_which_a_later_one_fails_leave_nothing_in_a_common_commit(
-    database: Database, table: SqliteTable
+    database: Database, table: SqliteTable, failing: Write
 ) -> None:
-    kept = put(table, "kept")
+    put(table, "kept")
     trigger = "CREATE TRIGGER t BEFORE DELETE ON items BEGIN SELECT RAISE(ABORT, 'fails'); END"
     database.write(lambda connection: connection.execute(trigger))
 
     def function() -> None:
-        with pytest.raises(Refused, match="fails"):
-            table.write(Put({"PK": "p", "SK": "new"}), Delete(kept))
+        with pytest.raises((TypeError, Refused)):
+            table.write(Put({"PK": "p", "SK": "new"}), failing)
 
     database.in_one_commit(function)
 
