@@ -21,7 +21,6 @@ from chalicelib.wallets.wallet import ENTRY
 from vumi import secrets
 from vumi.admin.tokens import TokenStore
 from vumi.check import rights
-from vumi.fair_lock import FairLock
 from vumi.folder_lock import lock_folder
 from vumi.metrics.storage import StorageMetrics
 from vumi.resources import EVENT_QUEUE, StandaloneResources
@@ -95,7 +94,6 @@ class Engine:
         self._groups = SqliteQueue(self._database, DISTRIBUTION_QUEUE, clock)
         for queue in (self.queue, self._deliveries, self._groups):
             queue.release()
-        self.fair_lock = FairLock()
         self._view_queue = CommitViewQueue(self.queue)
         self._loops: list[Loop] = []
         self._events: EventWorker | None = None
@@ -159,7 +157,7 @@ class Engine:
 
     def _view_loops(self) -> list[Loop]:
         """Make the loops of views, and of the removals by TTL."""
-        in_one_commit, lock = self._database.in_one_commit, self.fair_lock
+        in_one_commit = self._database.in_one_commit
         views = MessageDelivery(self.queue, self._views.store_messages, self._clock, in_one_commit)
         markers = ChangeDelivery(
             self._database,
@@ -170,8 +168,8 @@ class Engine:
         )
         archive_removed = partial(archive_changes, resources=self.resources)
         entries = ChangeDelivery(self._database, "archive_entries", archive_removed, sort=ENTRY)
-        put = Loop("put_views", views.step, LINGER_SECONDS, lock)
-        fold = Loop(FOLDS, markers.step, lock=lock)
+        put = Loop("put_views", views.step, LINGER_SECONDS)
+        fold = Loop(FOLDS, markers.step)
         archiving = Loop("archive_entries", entries.step, ARCHIVE_SECONDS)
 
         def wake() -> None:
@@ -181,7 +179,7 @@ class Engine:
         expiry = Expiry(self._database, self.queue, self._clock, wake)
         self.queue.on_send = put.wake
         sizes = Loop("file_size", FileSizes(self._database, self._clock).step)
-        return [put, Loop("expiry", expiry.step, lock=lock), fold, archiving, sizes]
+        return [put, Loop("expiry", expiry.step), fold, archiving, sizes]
 
     def _event_loops(self) -> list[Loop]:
         handle = partial(distribute_messages, resources=self.resources)

@@ -75,8 +75,8 @@ def test_the_results_of_mutants_add_up() -> None:
     assert f"Of {mutants:,} mutants, the unit tests killed {killed:,}.** The other {explained}" in (
         answer("mutants.md")
     )
-    assert f"In nine of the {len(modules)} rows" in answer("mutants.md")
-    assert read("mutants.md").partition("## Results")[2].count("` † |") == 9
+    changed = read("mutants.md").partition("## Results")[2].count("` † |")
+    assert f"In {changed} of the {len(modules)} rows" in answer("mutants.md")
 
 
 def test_the_longest_wait_of_attacks_is_the_highest_ratio() -> None:

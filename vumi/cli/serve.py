@@ -72,7 +72,6 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
         commits = CommonCommits(
             lambda request: dispatch(monitoring.table, request, engine.resources),
             engine.in_one_commit,
-            engine.fair_lock,
             monitoring.commits.add,
         )
         connections = Connections(is_proxy=settings.proxies.trusts)

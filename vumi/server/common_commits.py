@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 
 from chalicelib import telemetry
 from chalicelib.http import errors
@@ -37,22 +36,19 @@ class CommonCommits:
     """The answers to requests by `route`, up to 100 of them in one commit of `in_one_commit`.
 
     A request that may wait for the network is answered alone, on a thread. So are a scrape of the
-    metrics, a request for the operator's data, and each request of a failed common commit. A commit
-    takes `turn`, which workers that compute much take too. `on_commit` gets the number of requests
-    and the time of each.
+    metrics, a request for the operator's data, and each request of a failed common commit.
+    `on_commit` gets the number of requests and the time of each commit.
     """
 
     def __init__(
         self,
         route: Callable[[Request], Response],
         in_one_commit: InOneCommit,
-        turn: AbstractContextManager[object],
         on_commit: Callable[[int, Seconds], object] = lambda _, __: None,
         stopwatch: Callable[[], Seconds] = time.perf_counter,
     ) -> None:
         self._route = route
         self._in_one_commit = in_one_commit
-        self._turn = turn
         self._on_commit = on_commit
         self._stopwatch = stopwatch
         self._waiting: deque[tuple[Request, asyncio.Future[Response | None]]] = deque()
@@ -90,8 +86,7 @@ class CommonCommits:
     def _responses(self, requests: Sequence[Request]) -> Sequence[Response | None]:
         """Answer requests in one commit; return None for each if the commit failed."""
         try:
-            with self._turn:
-                return self._in_one_commit(lambda: [self._route(request) for request in requests])
+            return self._in_one_commit(lambda: [self._route(request) for request in requests])
         except Exception as error:  # noqa: BLE001  otherwise no request would be answered after it
             if not isinstance(error, StorageError):
                 telemetry.event(logging.ERROR, "common_commit_failed")

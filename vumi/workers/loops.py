@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 
 from chalicelib import telemetry
 from chalicelib.units import Seconds
@@ -20,19 +19,12 @@ class Loop:
     """A thread that repeats `step`, which returns the time that may pass until it is due again.
 
     A woken loop lingers before the step, so that a burst is handled in one batch, as by the batch
-    window of a Lambda event source. It holds `lock` during each step. Log lines and metrics of the
-    step have the name of the loop as their function.
+    window of a Lambda event source. Log lines and metrics of the step have the name of the loop as
+    their function.
     """
 
-    def __init__(
-        self,
-        name: str,
-        step: Callable[[], Seconds],
-        linger: Seconds = 0.0,
-        lock: AbstractContextManager[object] | None = None,
-    ) -> None:
+    def __init__(self, name: str, step: Callable[[], Seconds], linger: Seconds = 0.0) -> None:
         self._step = step
-        self._lock = lock or nullcontext()
         self._linger = linger
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -67,8 +59,7 @@ class Loop:
 
     def _once(self) -> Seconds:
         try:
-            with self._lock:
-                return self._step()
+            return self._step()
         except Corrupt as corrupt:
             telemetry.event(logging.WARNING, "loop_paused", reason=str(corrupt))
             self._stopping.wait(AFTER_CORRUPT_SECONDS)

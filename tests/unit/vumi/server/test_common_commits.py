@@ -39,7 +39,6 @@ class Storage:
     late: bool = False
     number: int = 0
     is_open: bool = False
-    turns: int = 0
     loop_thread: threading.Thread | None = None
     answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)
     on_answer: Callable[[Request], object] = lambda _: None
@@ -61,12 +60,6 @@ class Storage:
         self.answered.append((request.path, number, threading.current_thread()))
         return Response(body=request.path.encode())
 
-    def __enter__(self) -> None:
-        self.turns += 1
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     @property
     def commits(self) -> list[int | None]:
         return [number for _, number, _ in self.answered]
@@ -75,7 +68,7 @@ class Storage:
 def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Result]]) -> Result:
     async def asked() -> Result:
         storage.loop_thread = threading.current_thread()
-        commits = CommonCommits(storage.route, storage.in_one_commit, storage)
+        commits = CommonCommits(storage.route, storage.in_one_commit)
         try:
             return await ask(commits)
         finally:
@@ -97,7 +90,7 @@ def gets(number: int) -> list[Request]:
     return [Request("GET", f"/{place}") for place in range(number)]
 
 
-def test_requests_that_come_together_share_a_commit_and_a_turn() -> None:
+def test_requests_that_come_together_share_a_commit() -> None:
     storage = Storage()
     requests = [*gets(3), Request("PUT", "/transfer", body=b'{"amount": "1"}')]
 
@@ -105,7 +98,6 @@ def test_requests_that_come_together_share_a_commit_and_a_turn() -> None:
 
     assert [response.body.decode() for response in found] == ["/0", "/1", "/2", "/transfer"]
     assert storage.commits == [1, 1, 1, 1]
-    assert storage.turns == 1
     assert {thread for _, _, thread in storage.answered} == {storage.loop_thread}
 
 
@@ -141,7 +133,7 @@ def test_a_request_that_may_call_the_network_has_a_thread_and_no_commit() -> Non
     answers(storage, [URL])
 
     [(_, number, thread)] = storage.answered
-    assert (storage.number, storage.turns, number) == (0, 0, None)
+    assert (storage.number, number) == (0, None)
     assert thread is not storage.loop_thread
 
 
@@ -244,7 +236,6 @@ def test_each_common_commit_is_measured_and_what_reads_much_is_in_none(slow: str
         commits = CommonCommits(
             storage.route,
             storage.in_one_commit,
-            storage,
             lambda *measures: measured.append(measures),
             lambda: next(times),
         )

@@ -7,7 +7,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def manager(folder: Path) -> Iterator[tuple[socket.socket, Notifier]]:
 def serving(folder: Path, commits: Commits, *, unix: bool) -> Iterator[socket.socket]:
     """Serve with a service manager, which has the socket, until the block ends."""
     with manager(folder) as (receiving, notifier):
-        together = CommonCommits(commits.route, commits.in_one_commit, nullcontext())  # type: ignore[arg-type]
+        together = CommonCommits(commits.route, commits.in_one_commit)  # type: ignore[arg-type]
         unix_socket = UnixSocket(folder / "sock", 0o600) if unix else None
         server = WebServer(
             Application(together.answer), "::1", 0, unix_socket=unix_socket, notifier=notifier

@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from vumi.fair_lock import FairLock
 from vumi.storage.database import Corrupt
 from vumi.workers import loops
 from vumi.workers.loops import Loop
@@ -318,45 +317,3 @@ def test_a_loop_with_a_corrupt_file_pauses_and_can_be_stopped() -> None:
     assert not again.wait(0.2)
     loop.stop()
     assert times == 1
-
-
-def test_the_lock_is_held_during_steps_and_not_during_rests() -> None:
-    lock = FairLock()
-    taken: list[bool] = []
-
-    def step() -> float:
-        taken.append(others_wait())
-        return LONG if len(taken) > 1 else 0.0
-
-    def take() -> None:
-        with lock:
-            pass
-
-    def others_wait() -> bool:
-        """Return whether another thread must wait for the lock now."""
-        other = threading.Thread(target=take)
-        other.start()
-        while other.is_alive() and not lock.waiting:
-            pass
-        return bool(lock.waiting)
-
-    steps = Steps(step)
-    loop = Loop("under test", steps, lock=lock)
-    loop.start()
-    assert steps.come(2)
-    with lock:  # it rests now, or soon will
-        pass
-    loop.stop()
-
-    assert taken == [True, True]
-
-
-def test_the_lock_is_released_after_a_step_that_failed() -> None:
-    lock = FairLock()
-    steps = Steps(fail, rest(LONG))
-    loop = Loop("under test", steps, lock=lock)
-    loop.start()
-    assert steps.come(1)
-    with lock:
-        pass
-    loop.stop()
