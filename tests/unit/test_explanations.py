@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 MOST_WORDS = {
     "architecture.md": 2_500,
     "cost.md": 1_600,
@@ -77,6 +79,17 @@ def test_the_results_of_mutants_add_up() -> None:
     )
     changed = read("mutants.md").partition("## Results")[2].count("` † |")
     assert f"In {changed} of the {len(modules)} rows" in answer("mutants.md")
+
+
+def test_the_modules_and_tests_of_mutants_exist() -> None:
+    """If one is missing, mutmut runs no test at all."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "mutmut"
+    ]
+    mutated, tests = settings["only_mutate"], settings["pytest_add_cli_args_test_selection"]
+    assert [path for path in (*mutated, *tests) if not (ROOT / path).is_file()] == []
+    measured = [module.strip("`† ‡") for module, *_ in rows("mutants.md", "Results")[:-1]]
+    assert [part for part in measured if not any(path.startswith(part) for path in mutated)] == []
 
 
 def test_the_longest_wait_of_attacks_is_the_highest_ratio() -> None:
