@@ -192,6 +192,14 @@ def test_views_that_are_counted_at_once_reach_milestones(world: World, number: i
     assert sorted(world.queued()) == sorted(event.event_id for event in world.events())
 
 
+def test_views_that_are_counted_at_once_move_on_to_the_next_milestone(world: World) -> None:
+    """The first of them makes the badge hot, and the others do not."""
+    world.set(1, 2, 3)
+    for following in (2, 3):
+        world.count(*world.hot(1))
+        assert read(world.table, BADGE).milestone == following
+
+
 def test_a_view_under_an_alias_reaches_the_milestone_of_the_badge(world: World) -> None:
     world.set(2)
     world.change(name="mona")
@@ -227,6 +235,21 @@ def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.fold()
     assert world.sent() == [10, 20]
     assert world.queued() == [event_id(BADGE, count, 0) for count in (10, 20)]
+
+
+def test_a_change_of_the_base_adds_it_to_the_counted_views(world: World) -> None:
+    world.count(*world.hot(3))
+    world.set(10)
+    world.change(base=7)
+    [event] = world.events()
+    assert world.data(event) == {"id": BADGE, "milestone": 10, "count": 10}
+
+
+def test_an_event_of_a_renamed_badge_has_its_new_name(world: World) -> None:
+    world.set(10)
+    world.change(name="mona", base=10)
+    [event] = world.events()
+    assert world.data(event)["id"] == "mona"
 
 
 def test_the_consumers_announce_milestones(world: World) -> None:
@@ -308,6 +331,14 @@ def test_without_webhooks_a_milestone_waits_for_the_next_count(world: World) -> 
     assert world.sent() == [3]
 
 
+def test_without_webhooks_milestones_are_stored(world: World) -> None:
+    owned = finding.authenticate(world.table, BADGE, SECRET)
+    wanted = BadgeChange(milestones=(Milestone(5, URL),))
+    changing.change(world.table, owned, wanted, world.now, None)
+    assert [one.count for one in world.state().milestones] == [5]
+    assert read(world.table, BADGE).milestone == 5
+
+
 def test_a_badge_without_a_milestone_to_reach_costs_no_read_more() -> None:
     reads: list[str] = []
     plain, waiting = World(), World()
@@ -340,6 +371,18 @@ def test_a_reset_with_a_base_reaches_milestones_in_the_new_life(world: World) ->
     [event] = world.events()
     assert event.event_id == event_id(BADGE, 5, read(world.table, BADGE).reset)
     assert world.data(event)["count"] == 7
+
+
+def test_a_new_milestone_is_compared_with_the_present_base(world: World) -> None:
+    world.change(base=10)
+    with pytest.raises(ReachedError):
+        world.set(5)
+
+
+def test_a_reset_takes_the_base_from_new_milestones(world: World) -> None:
+    world.change(base=10)
+    world.set(1, reset=True)
+    assert (world.sent(), read(world.table, BADGE).milestone) == ([], 1)
 
 
 def test_a_milestone_that_is_set_again_stays_reached(world: World) -> None:

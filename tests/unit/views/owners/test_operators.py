@@ -236,6 +236,23 @@ def test_a_released_badge_with_names_keeps_them_for_the_next_owner(table: Table)
     assert "deleted" in summary(table, "mona")
 
 
+def test_a_release_keeps_a_name_that_the_badge_gets_meanwhile(table: Table) -> None:
+    claim(table)
+    raced = FaultyTable(table, before_write=once(lambda: rename(table, "mona")))
+    assert claiming.release(raced, BADGE)
+    owned = finding.look_up(table, "mona")
+    assert (owned.names[-1], owned.is_claimed) == ("mona", False)
+
+
+def test_a_release_leaves_nothing_of_a_badge_that_is_deleted_meanwhile(table: Table) -> None:
+    secret = claim(table)
+    rename(table, "mona")
+    owned = finding.authenticate(table, "mona", secret)
+    delete = once(lambda: deleting.delete(table, owned, LATER, WINDOWS.retention))
+    assert not claiming.release(FaultyTable(table, before_write=delete), "mona")
+    assert owner(table) == {}
+
+
 # ---- change and delete without an owner
 
 
