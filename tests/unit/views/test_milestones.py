@@ -212,13 +212,14 @@ def test_a_view_under_an_alias_reaches_the_milestone_of_the_badge(world: World) 
 
 
 def test_a_fold_of_an_alias_reaches_the_milestone_of_the_badge(world: World) -> None:
-    world.set(2)
+    world.set(2, 9)
     world.change(name="mona")
     world.now += 60
     put_views(world.table, *(int(world.now * 1000) + n for n in range(2)), badge_id="mona")
     world.now += 1_800
     folder = Folder(world.table, WINDOWS, world.clock, world.webhooks)
     assert (folder.fold_all("mona"), world.sent()) == (2, [2])
+    assert read(world.table, BADGE).milestone == 9
     assert folder.fold_all("mona") == 0
     world.now += 1_800
     assert (folder.fold_all("mona"), world.sent(), len(world.queued())) == (0, [2], 1)
