@@ -38,7 +38,7 @@ def _nest(connection: sqlite3.Connection, job: commits.Job[Any], **_: object) ->
 
 
 def _fold_large_batches() -> None:
-    """Fold a thousand removals before a visitor has a turn."""
+    """Fold a thousand removals in one commit."""
     patch.object(changes, "MIN_BATCH_CHANGES", changes.MAX_BATCH_CHANGES).start()
 
 

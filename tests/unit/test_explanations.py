@@ -83,10 +83,9 @@ def test_the_results_of_mutants_add_up() -> None:
 
 def test_the_modules_and_tests_of_mutants_exist() -> None:
     """If one is missing, mutmut runs no test at all."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
-        "mutmut"
-    ]
-    mutated, tests = settings["only_mutate"], settings["pytest_add_cli_args_test_selection"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    mutmut = project["tool"]["mutmut"]
+    mutated, tests = mutmut["only_mutate"], mutmut["pytest_add_cli_args_test_selection"]
     assert [path for path in (*mutated, *tests) if not (ROOT / path).is_file()] == []
     measured = [module.strip("`† ‡") for module, *_ in rows("mutants.md", "Results")[:-1]]
     assert [part for part in measured if not any(path.startswith(part) for path in mutated)] == []

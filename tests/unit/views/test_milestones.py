@@ -380,7 +380,7 @@ def test_a_new_milestone_is_compared_with_the_present_base(world: World) -> None
         world.set(5)
 
 
-def test_a_reset_takes_the_base_from_new_milestones(world: World) -> None:
+def test_a_reset_compares_new_milestones_without_the_old_base(world: World) -> None:
     world.change(base=10)
     world.set(1, reset=True)
     assert (world.sent(), read(world.table, BADGE).milestone) == ([], 1)
