@@ -88,21 +88,7 @@ def _on_machine(given: argparse.Namespace, folder: Path) -> OneMachine:
     seconds = given.seconds * LOAD_SHARE
     seen = machine.run(given.seed, seconds, given.inputs, folder, mounted=not given.quota)
     history.write(folder / "machine.jsonl", seen.history)
-    return OneMachine(
-        seen.seconds,
-        seen.disk,
-        seen.faults,
-        seen.starts,
-        seen.slow_clients,
-        given.inputs,
-        seen.tried,
-        seen.log_errors,
-        seen.refused_owners,
-        seen.attacks,
-        seen.waits,
-        *counted(seen.history),
-        check(seen.history),
-    )
+    return OneMachine(seen, given.inputs, *counted(seen.history), check(seen.history))
 
 
 def _on_aws(seed: str, steps: int, deadline: float) -> Histories:

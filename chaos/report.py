@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chaos.checker.history import Kind, Operation, Outcome
 from chaos.checker.verdict import Flaw, Verdict
-from chaos.driver.attacker import Waits
 from chaos.driver.fault_plan import Fault
+from chaos.driver.machine import Survived
 from chaos.driver.visitors import HUNG
-from chaos.fuzz.bad_input import Tried
 from simulation.histories import Histories
 from simulation.report import Report
 
@@ -28,24 +27,11 @@ class OneMachine:
     inputs to try.
     """
 
-    seconds: float
-    disk: str
-    faults: Mapping[Fault, int]
-    starts: int
-    slow_clients: int
+    seen: Survived
     inputs: int
-    tried: Tried
-    log_errors: Sequence[str]
-    refused_owners: Sequence[str]
-    attacks: int
-    waits: Waits
     operations: Counter[tuple[Kind, Outcome]]
     notes: Counter[str]
     verdict: Verdict
-
-    @property
-    def acknowledged(self) -> int:
-        return self.operations[Kind.HIT, Outcome.ACKNOWLEDGED]
 
 
 def counted(
@@ -76,9 +62,10 @@ def report(seed: str, seconds: float, machine: OneMachine, aws: Histories) -> Re
 
 
 def _load(machine: OneMachine) -> Iterator[tuple[str, str | int]]:
-    operations = machine.operations
-    yield "load on one machine", f"{machine.seconds:.0f} s"
-    yield "load held, hits a second", f"{machine.acknowledged / machine.seconds:,.0f}"
+    operations, seconds = machine.operations, machine.seen.seconds
+    acknowledged = operations[Kind.HIT, Outcome.ACKNOWLEDGED]
+    yield "load on one machine", f"{seconds:.0f} s"
+    yield "load held, hits a second", f"{acknowledged / seconds:,.0f}"
     for outcome in Outcome:
         yield f"hits {outcome}", operations[Kind.HIT, outcome]
     yield "lives ended by owners", _number(operations, Kind.RESET)
@@ -91,13 +78,13 @@ def _number(operations: Counter[tuple[Kind, Outcome]], *kinds: Kind) -> int:
 
 def _faults(machine: OneMachine) -> Iterator[tuple[str, int]]:
     for fault in Fault:
-        yield fault, machine.faults.get(fault, 0)
-    yield "starts", machine.starts
+        yield fault, machine.seen.faults.get(fault, 0)
+    yield "starts", machine.seen.starts
     for cut in CUTS:
         yield f"connections {cut}", machine.notes[cut]
-    yield "slow clients held", machine.slow_clients
-    yield "bad inputs tried", machine.tried.number
-    yield "attacks", machine.attacks
+    yield "slow clients held", machine.seen.slow_clients
+    yield "bad inputs tried", machine.seen.tried.number
+    yield "attacks", machine.seen.attacks
 
 
 def _results(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
@@ -107,6 +94,8 @@ def _results(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
         ("shown more than attempted", (Flaw.OVER,)),
         ("dips", (Flaw.DOWN,)),
         ("not equal at the end", (Flaw.UNEQUAL,)),
+        ("days that fell", (Flaw.DAY_DOWN,)),
+        ("days not equal at the end", (Flaw.DAY_UNEQUAL,)),
     ):
         yield name, machine.of(*flaws)
     yield "views lost at the end", machine.lost
@@ -117,10 +106,12 @@ def _results(machine: Verdict, aws: Histories) -> Iterator[tuple[str, int]]:
 
 
 def _notes(machine: OneMachine) -> list[str]:
-    answers = machine.tried.answers.most_common()
-    attacked, quiet = (wait * 1000 for wait in (machine.waits.attacked, machine.waits.quiet))
+    answers = machine.seen.tried.answers.most_common()
+    attacked, quiet = (
+        wait * 1000 for wait in (machine.seen.waits.attacked, machine.seen.waits.quiet)
+    )
     return [
-        f"the disk that got full: {machine.disk}",
+        f"the disk that got full: {machine.seen.disk}",
         f"p99 without a fault: {attacked:.0f} ms during attacks, {quiet:.0f} ms otherwise",
         "answers to bad input: " + ", ".join(f"{answer} {n:,}" for answer, n in answers),
     ]
@@ -133,13 +124,13 @@ def failures(machine: OneMachine, aws: Histories) -> Iterator[str]:
         yield from map(str, _first_of_each(machine.verdict))
     if machine.notes[HUNG]:
         yield f"{machine.notes[HUNG]} requests got no answer"
-    if machine.tried.number < machine.inputs:
-        yield f"{machine.inputs - machine.tried.number} bad inputs were not tried in time"
+    if machine.seen.tried.number < machine.inputs:
+        yield f"{machine.inputs - machine.seen.tried.number} bad inputs were not tried in time"
     for name, wrong in (
         ("histories broke a law", aws.broken),
-        ("bad inputs got a wrong answer", machine.tried.wrong),
-        ("requests of owners got a wrong answer", machine.refused_owners),
-        ("lines of the log should not be there", machine.log_errors),
+        ("bad inputs got a wrong answer", machine.seen.tried.wrong),
+        ("requests of owners got a wrong answer", machine.seen.refused_owners),
+        ("lines of the log should not be there", machine.seen.log_errors),
     ):
         if wrong:
             yield "\n  ".join([f"{len(wrong)} {name}:", *wrong[:SHOWN]])

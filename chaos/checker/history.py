@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+
+Span = tuple[str, str]
+"""The first and the last day (UTC) on which a view may count, as yyyy-mm-dd."""
+LAST_DAY = "9999-12-31"
+ANY_DAY = "", LAST_DAY
 
 
 class Kind(StrEnum):
@@ -40,7 +45,8 @@ class Operation:
     """One request for a badge.
 
     `shown` is the count in its answer, None if the answer had none. At the time `put_by` its view
-    was certainly put; None if no look saw that.
+    was certainly put; None if no look saw that. `days` has the views of each day in a history,
+    whose sum is `shown`. `span` has the days on which the view of a hit may count.
     """
 
     badge_id: str
@@ -51,25 +57,17 @@ class Operation:
     shown: int | None = None
     put_by: float | None = None
     note: str = ""
+    days: Mapping[str, int] | None = None
+    span: Span = ANY_DAY
 
     def to_json(self) -> str:
-        return json.dumps(
-            [
-                self.badge_id,
-                self.kind,
-                round(self.invoked, 6),
-                round(self.completed, 6),
-                self.outcome,
-                self.shown,
-                self.put_by,
-                self.note,
-            ]
-        )
+        return json.dumps(astuple(self))
 
     @classmethod
     def from_json(cls, line: str) -> Operation:
-        badge_id, kind, invoked, completed, outcome, shown, put_by, note = json.loads(line)
-        return cls(badge_id, Kind(kind), invoked, completed, Outcome(outcome), shown, put_by, note)
+        badge_id, kind, invoked, completed, outcome, *more, days, span = json.loads(line)
+        one = cls(badge_id, Kind(kind), invoked, completed, Outcome(outcome), *more)
+        return replace(one, days=days, span=tuple(span))
 
     @property
     def attempted(self) -> bool:
@@ -85,9 +83,10 @@ class Operation:
         count = "no count" if self.shown is None else str(self.shown)
         put = "" if self.put_by is None else f", put by {self.put_by:.4f}"
         note = f" ({self.note})" if self.note else ""
+        days = "" if self.days is None else f", days {dict(self.days)}"
         return (
             f"{self.invoked:.4f} to {self.completed:.4f}: {self.kind} {self.badge_id!r}"
-            f" {self.outcome}, shown {count}{put}{note}"
+            f" {self.outcome}, shown {count}{put}{days}{note}"
         )
 
 

@@ -5,7 +5,7 @@
 A badge shows the views that were put; an acknowledged view is put a moment later. A badge has
 lives: a reset ends one and begins the next. A hit that was answered before the reset began belongs
 to the old life. A hit that was requested after the reset's answer belongs to the new life. A hit in
-between may belong to either. The checker applies four rules to each answer, with the operations of
+between may belong to either. The checker applies these rules to each answer, with the operations of
 its life:
 
 - OVER: the answer shows no more than the hits that were attempted before it ended, without its own,
@@ -16,19 +16,23 @@ its life:
 - LOST: the answer shows no less than the acknowledged hits that were put before it began.
 - UNEQUAL: at rest, acknowledged <= shown <= acknowledged + unknown, and every answer shows the same
   count, before the fold of the last views and after it.
+- DAY_DOWN: a history shows no less on any day than any history that ended before it began.
+- DAY_UNEQUAL: at rest, each view is on a day on which it may count: on no day before it was taken,
+  and on none after it was counted.
 
-The last two rules together guarantee that no view was lost and none counted twice.
+LOST and UNEQUAL together guarantee that no view was lost and none counted twice. The sum of a
+history's days is an answer like any other.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import accumulate
 
+from chaos.checker.days import Highest, find_misplaced
 from chaos.checker.history import Kind, Operation, Outcome, in_order
 
 EXCERPT = 12
@@ -43,6 +47,8 @@ class Flaw(StrEnum):
     LOST = "lost"
     UNEQUAL = "unequal"
     UNREAD = "unread"
+    DAY_DOWN = "day down"
+    DAY_UNEQUAL = "day unequal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +102,6 @@ def check(operations: Iterable[Operation]) -> Verdict:
     return verdict
 
 
-class _Highest:
-    """The highest of some values up to a time, or 0."""
-
-    def __init__(self, values: Iterable[tuple[float, int]] = ()) -> None:
-        ordered = sorted(values)
-        self._times = [at for at, _ in ordered]
-        self._highest = list(accumulate((value for _, value in ordered), max))
-
-    def by(self, time: float) -> int:
-        place = bisect_right(self._times, time)
-        return self._highest[place - 1] if place else 0
-
-
 class _Lives:
     """The lives of a badge, separated by its resets, which never overlap."""
 
@@ -137,12 +130,16 @@ class _Lives:
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """The facts of one life: acknowledged hits, the times of their puts, and counts shown."""
+    """The facts of one life: acknowledged hits, the times of their puts, and counts shown.
 
-    acknowledged: int = 0
+    `days` has the counts shown on each day.
+    """
+
+    acknowledged: Sequence[Operation] = ()
     put: Sequence[float] = ()
-    shown: _Highest = field(default_factory=_Highest)
-    promised: _Highest = field(default_factory=_Highest)
+    shown: Highest = field(default_factory=Highest)
+    promised: Highest = field(default_factory=Highest)
+    days: Mapping[str, Highest] = field(default_factory=dict)
 
     @classmethod
     def of(cls, operations: Sequence[Operation], *, first: bool) -> _Life:
@@ -153,11 +150,14 @@ class _Life:
         """
         hits = [op for op in operations if op.acknowledged and (first or op.shown is not None)]
         put = [(op.put_by, op) for op in hits if op.put_by is not None]
+        histories = [(op.completed, op.days) for op in operations if op.days]
+        every = {day for _, days in histories for day in days}
         return cls(
-            len(hits),
+            hits,
             sorted(at for at, _ in put),
-            _Highest((op.completed, op.shown) for op in operations if op.shown is not None),
-            _Highest((at, op.shown + 1) for at, op in put if op.shown is not None),
+            Highest((op.completed, op.shown) for op in operations if op.shown is not None),
+            Highest((at, op.shown + 1) for at, op in put if op.shown is not None),
+            {day: Highest((at, days.get(day, 0)) for at, days in histories) for day in every},
         )
 
 
@@ -184,7 +184,7 @@ class _Badge:
         lost = doubled = 0
         if self._final:
             final = self._final[-1]
-            lost = max(0, self._life(final).acknowledged - (final.shown or 0))
+            lost = max(0, len(self._life(final).acknowledged) - (final.shown or 0))
             doubled = max(0, (final.shown or 0) - self._most(final))
         return Verdict(tuple(self._violations()), len(self._answers), lost, doubled)
 
@@ -194,6 +194,7 @@ class _Badge:
             yield from self._over(operation, shown)
             yield from self._down(operation, shown, life)
             yield from self._lost(operation, shown, life)
+            yield from self._day_down(operation, life)
         yield from self._at_the_end()
 
     def _life(self, operation: Operation) -> _Life:
@@ -230,6 +231,24 @@ class _Badge:
             says = f"{shown} shown, {put} acknowledged and put before"
             yield self._violation(Flaw.LOST, operation, says, lambda op: op.acknowledged)
 
+    def _day_down(self, operation: Operation, life: _Life) -> Iterator[Violation]:
+        if operation.days is None:
+            return
+        for day, shown in life.days.items():
+            views, before = operation.days.get(day, 0), shown.by(operation.invoked)
+            if views < before:
+                says = f"{views} on {day}, {before} before"
+                yield self._violation(Flaw.DAY_DOWN, operation, says, lambda op: bool(op.days))
+
+    def _day_unequal(self, operation: Operation) -> Iterator[Violation]:
+        begun = self._lives.beginning(self._lives.least(operation))
+        hits = [op for op in self._operations if op.attempted]
+        possible = [op for op in hits if not op.acknowledged or op.completed >= begun]
+        certain = self._life(operation).acknowledged
+        days = operation.days or {}
+        if says := find_misplaced(days, (op.span for op in certain), (op.span for op in possible)):
+            yield self._violation(Flaw.DAY_UNEQUAL, operation, says, lambda _: False)
+
     def _at_the_end(self) -> Iterator[Violation]:
         if not self._final:
             if self._attempted:
@@ -237,7 +256,7 @@ class _Badge:
                 yield self._violation(Flaw.UNREAD, self._operations[-1], says, lambda _: False)
             return
         for operation in self._final:
-            least, most = self._life(operation).acknowledged, self._most(operation)
+            least, most = len(self._life(operation).acknowledged), self._most(operation)
             if not least <= (operation.shown or 0) <= most:
                 says = f"{operation.shown} at the end, {least} acknowledged, {most} attempted"
                 yield self._violation(Flaw.UNEQUAL, operation, says, lambda op: op.attempted)
@@ -246,13 +265,11 @@ class _Badge:
                 yield self._violation(
                     Flaw.UNEQUAL, operation, says, lambda op: op.kind is Kind.FINAL
                 )
+            elif operation.days is not None:
+                yield from self._day_unequal(operation)
 
     def _violation(
-        self,
-        flaw: Flaw,
-        operation: Operation,
-        says: str,
-        relevant: Callable[[Operation], bool],
+        self, flaw: Flaw, operation: Operation, says: str, relevant: Callable[[Operation], bool]
     ) -> Violation:
         """Return a violation with the last relevant operations before it, and the resets."""
         before = [

@@ -1,8 +1,9 @@
 """The faults of one machine and their times, all from the seed.
 
-The clock may be set forward permanently. After a clock that was ahead is set right, folds wait
-until it reaches the same time again. So it is ahead by less than the usual length of a run, or by
-less than the next permanent change.
+The clock may be set forward permanently, also to just before a midnight, over which the server
+stands still, so that it stores after midnight what it took before. After a clock that was ahead is
+set right, folds wait until it reaches the same time again. So it is ahead by less than the usual
+length of a run, or by less than the next permanent change.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Fault(StrEnum):
     FORWARD = "clock set forward"
     AHEAD = "clock ahead, then set right"
     BACK = "clock set back, then set right"
-    PAUSED = "stood still"
+    PAUSED = "stood still over a midnight"
 
 
 WEIGHTS = {
@@ -54,7 +55,7 @@ WEIGHTS = {
     Fault.FORWARD: 4,
     Fault.AHEAD: 3,
     Fault.BACK: 3,
-    Fault.PAUSED: 2,
+    Fault.PAUSED: 4,
 }
 FORWARD_SECONDS = (1.5, 31.0, 61.0, 3_700.0, 90_000.0)
 AHEAD_SECONDS = (1.5, 4.0, 31.0, 3_600.0)
@@ -144,6 +145,8 @@ class Faults:
             case Fault.BACK:
                 self._jump_and_return(-one.size, one.lasts)
             case Fault.PAUSED:
+                self._clock.jump_before_midnight(one.lasts)
+                time.sleep(one.lasts / 2)
                 self._server.pause(one.lasts)
 
     def _jump_and_return(self, size: float, lasts: float) -> None:

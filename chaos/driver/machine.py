@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from urllib.parse import quote
 
 from chaos.checker import history, logs
+from chaos.checker.days import with_spans
 from chaos.checker.db_probe import DbProbe, annotated, count_left, look
-from chaos.checker.history import Kind, Operation, Outcome, Recorder
+from chaos.checker.history import Kind, Operation, Recorder
 from chaos.driver import fault_plan
 from chaos.driver.attacker import Attacker, Waits, waits
 from chaos.driver.fault_plan import Fault, Faults
 from chaos.driver.owners import Owners
+from chaos.driver.reader import Reader
 from chaos.driver.server import HOST, PATIENCE_SECONDS, DiedError, Server, free_port
 from chaos.driver.slow import SlowClients
 from chaos.driver.visitors import Visits
@@ -35,6 +35,8 @@ BADGES = 40
 OWNED = tuple(f"chaos/owned {number}" for number in range(6))
 BADGE_IDS = ("chaos/hot", *(f"chaos/ü {number}" for number in range(1, BADGES)), *OWNED)
 CONNECTIONS = 24
+MIDNIGHT_SECONDS = 1.5
+"""The load begins this long before a midnight of the server's clock."""
 END_SECONDS = 100_000.0
 """A clock set forward by this is later than every watermark."""
 POLL_SECONDS = 0.1
@@ -47,17 +49,17 @@ DISK = "disk"
 class Survived:
     """The faults of a run and their results."""
 
-    history: Sequence[Operation]
     seconds: float
     disk: str
     faults: dict[Fault, int]
     starts: int
     slow_clients: int
     tried: Tried
-    log_errors: Sequence[str]
     refused_owners: Sequence[str]
     attacks: int
     waits: Waits
+    history: Sequence[Operation] = ()
+    log_errors: Sequence[str] = ()
 
 
 class Machine:
@@ -79,49 +81,34 @@ class Machine:
             cleanup.callback(recorder.close)
             probe = DbProbe(self._disk.folder)
             cleanup.callback(probe.stop)
-            done = self._under_load(seconds, inputs, recorder, cleanup)
-            self._come_to_rest(recorder)
+            done, reader = self._under_load(seconds, inputs, recorder, cleanup)
+            self._come_to_rest(reader)
             probe.stop()
             recorder.close()
             self._server.close()
-            seen = annotated(self._operations(), probe.looks)
-            faults, starts, held, tried, refused, attacks = done
-            errors = logs.errors(self._folder)
-            visits = history.read(self._folder / VISITS)
-            return Survived(
-                seen,
-                seconds,
-                self._disk.name,
-                faults,
-                starts,
-                held,
-                tried,
-                errors,
-                refused,
-                len(attacks) // 2,
-                waits(visits, attacks, self._fault_state.times),
-            )
+            names = VISITS, "others.jsonl"
+            recorded = [one for name in names for one in history.read(self._folder / name)]
+            put = annotated(recorded, probe.looks)
+            seen = list(with_spans(put, self._clock.jumps))
+            return replace(done, history=seen, log_errors=logs.errors(self._folder))
 
     def _under_load(
         self, seconds: float, inputs: int, recorder: Recorder, cleanup: ExitStack
-    ) -> tuple[dict[Fault, int], int, int, Tried, Sequence[str], Sequence[float]]:
-        owners = Owners(HOST, self._server.port, self._seed, OWNED, recorder)
+    ) -> tuple[Survived, Reader]:
+        """Run load and faults; return what is known before the rest, and the reader."""
+        target = HOST, self._server.port, self._seed
+        owners = Owners(*target, OWNED, recorder)
         cleanup.callback(owners.stop)
         deadline = time.monotonic() + seconds
-        visits = Visits(
-            HOST,
-            self._server.port,
-            self._seed,
-            seconds,
-            CONNECTIONS,
-            BADGE_IDS,
-            str(self._folder / VISITS),
-        )
+        visits = Visits(*target, seconds, CONNECTIONS, BADGE_IDS, str(self._folder / VISITS))
         visitors = cleanup.enter_context(visits.start())
         cleanup.callback(_end, visitors)
-        slow = SlowClients(HOST, self._server.port, self._seed, BADGE_IDS, recorder)
+        self._clock.jump_before_midnight(MIDNIGHT_SECONDS)
+        reader = Reader(self._server, self._seed, BADGE_IDS, recorder)
+        cleanup.callback(reader.stop)
+        slow = SlowClients(*target, BADGE_IDS, recorder)
         cleanup.callback(slow.stop)
-        attacker = Attacker(HOST, self._server.port, self._seed)
+        attacker = Attacker(*target)
         cleanup.callback(attacker.stop)
         cases = fuzz_cases.cases(self._seed, inputs, BADGE_IDS)
         latest = deadline + seconds + PATIENCE_SECONDS
@@ -131,34 +118,40 @@ class Machine:
         doing.run(fault_plan.plan(self._seed), deadline)
         if visitors.wait(PATIENCE_SECONDS):
             raise DiedError("the visitors ended early")
-        slow.stop()
-        attacker.stop()
-        owners.stop()
+        for other in (slow, attacker, owners, reader):
+            other.stop()
         bad_input.wait()
-        survived = dict(doing.survived)
-        starts, held, tried = self._server.starts, slow.held, bad_input.tried
-        return survived, starts, held, tried, owners.wrong, attacker.times
+        visited, faulty = history.read(self._folder / VISITS), self._fault_state.times
+        return Survived(
+            seconds=seconds,
+            disk=self._disk.name,
+            faults=dict(doing.survived),
+            starts=self._server.starts,
+            slow_clients=slow.held,
+            tried=bad_input.tried,
+            refused_owners=owners.wrong,
+            attacks=len(attacker.times) // 2,
+            waits=waits(visited, attacker.times, faulty),
+        ), reader
 
-    def _come_to_rest(self, recorder: Recorder) -> None:
+    def _come_to_rest(self, reader: Reader) -> None:
         """Read all badges when every view is put, and again when it is folded and removed."""
         self._server.kill()
         self._redrive()
         self._server.start()
         self._wait(lambda: look(self._disk.folder).all_put)
-        self._read_all(recorder, Kind.FINAL, "put")
+        reader.read_all(Kind.FINAL, "put")
         self._clock.jump(END_SECONDS)
 
         def folded() -> bool:
-            self._read_all(recorder, Kind.READ, "while they are folded")
+            reader.read_all(Kind.READ, "while they are folded")
             return not any(count_left(self._disk.folder))
 
         self._wait(folded)
-        self._read_all(recorder, Kind.FINAL, "folded")
+        reader.read_all(Kind.FINAL, "folded")
         self._server.kill()
         self._server.start()
-        self._read_all(recorder, Kind.FINAL, "folded, after a restart")
-        for badge_id in BADGE_IDS:
-            self._read_history(recorder, badge_id)
+        reader.read_all(Kind.FINAL, "folded, after a restart")
 
     def _redrive(self) -> None:
         """Send the dead letters of the full disk again."""
@@ -182,29 +175,6 @@ class Machine:
         raise TimeoutError(
             f"not at rest after {PATIENCE_SECONDS:.0f} s: {look(folder)}, {count_left(folder)}"
         )
-
-    def _read_all(self, recorder: Recorder, kind: Kind, note: str) -> None:
-        for badge_id in BADGE_IDS:
-            invoked = time.monotonic()
-            body = self._server.get(f"/api/v1/views?peek=1&id={quote(badge_id, safe='')}")
-            said = json.loads(body)["message"]
-            recorder.add(_read(badge_id, kind, invoked, int(said), note))
-
-    def _read_history(self, recorder: Recorder, badge_id: str) -> None:
-        """Record the sum of a badge's days, which must have every view too."""
-        invoked = time.monotonic()
-        body = self._server.get(f"/api/v1/views/history?days=400&id={quote(badge_id, safe='')}")
-        views = json.loads(body)["total"]
-        recorder.add(_read(badge_id, Kind.FINAL, invoked, views, "all days together"))
-
-    def _operations(self) -> Iterator[Operation]:
-        for name in (VISITS, "others.jsonl"):
-            yield from history.read(self._folder / name)
-
-
-def _read(badge_id: str, kind: Kind, invoked: float, shown: int, note: str) -> Operation:
-    completed = time.monotonic()
-    return Operation(badge_id, kind, invoked, completed, Outcome.ACKNOWLEDGED, shown, None, note)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

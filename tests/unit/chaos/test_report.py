@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from chaos.checker.history import Kind, Operation, Outcome
 from chaos.checker.verdict import CLEAN, check
 from chaos.driver.attacker import Waits
 from chaos.driver.fault_plan import Fault
+from chaos.driver.machine import Survived
 from chaos.driver.visitors import HUNG
 from chaos.fuzz.bad_input import Tried
 from chaos.report import OneMachine, counted, failures, report
@@ -18,18 +20,20 @@ from simulation.histories import Histories
 
 HIT = Operation("a", Kind.HIT, 1, 2, Outcome.ACKNOWLEDGED, 0)
 LOST = check([HIT, Operation("a", Kind.FINAL, 3, 4, Outcome.ACKNOWLEDGED, 0)])
-MACHINE = OneMachine(
+SURVIVED = Survived(
     seconds=2,
     disk="a small one",
     faults={Fault.KILLED: 3},
     starts=4,
     slow_clients=5,
-    inputs=7,
     tried=Tried(Counter({"200": 6, "closed": 1})),
-    log_errors=(),
     refused_owners=(),
     attacks=8,
     waits=Waits(quiet=0.02, attacked=0.03),
+)
+MACHINE = OneMachine(
+    SURVIVED,
+    inputs=7,
     operations=Counter(
         {
             (Kind.HIT, Outcome.ACKNOWLEDGED): 3_000,
@@ -42,6 +46,11 @@ MACHINE = OneMachine(
     verdict=CLEAN,
 )
 AWS = Histories(2, 900)
+
+
+def after(**other: Any) -> OneMachine:
+    """Return the machine after a run with some other results."""
+    return replace(MACHINE, seen=replace(SURVIVED, **other))
 
 
 def test_the_table_has_the_load_the_faults_and_the_results() -> None:
@@ -70,9 +79,9 @@ def test_the_table_has_the_load_the_faults_and_the_results() -> None:
         (replace(MACHINE, verdict=LOST), AWS, "1 answers are wrong"),
         (MACHINE, replace(AWS, broken=("plain, seed 3: over",)), "plain, seed 3: over"),
         (replace(MACHINE, notes=Counter({HUNG: 2})), AWS, "2 requests got no answer"),
-        (replace(MACHINE, tried=Tried(wrong=["id: 500 for b'x'"])), AWS, "id: 500 for b'x'"),
+        (after(tried=Tried(wrong=["id: 500 for b'x'"])), AWS, "id: 500 for b'x'"),
         (replace(MACHINE, inputs=9), AWS, "2 bad inputs were not tried in time"),
-        (replace(MACHINE, log_errors=["Traceback"]), AWS, "Traceback"),
+        (after(log_errors=["Traceback"]), AWS, "Traceback"),
     ],
 )
 def test_an_error_fails_the_run_and_is_shown(
