@@ -35,7 +35,7 @@ from simulation.faults import Crash
 from simulation.milestones import before_writes
 from simulation.operations import Operation
 from simulation.resources import GivenResources
-from simulation.world import GET_SECONDS, NOON, World
+from simulation.world import GET_SECONDS, MIDNIGHT, World
 
 Result = TypeVar("Result")
 
@@ -72,7 +72,7 @@ class AwsScenario:
     loss: float = 0.3
     faults: float = 0.03
     hot: int = 1_000
-    start: Seconds = NOON
+    start: Seconds = MIDNIGHT - 1_500
     retention: WholeSeconds = 1_296_000
     owners: bool = False
     jumps: tuple[Seconds, ...] = (0.1, 1, 5, 30, 60, 100, 300, 700, 3_600)
@@ -227,6 +227,8 @@ class AwsWorld(World):
             self.expiring[write.key] = number(item, "ttl")
         else:
             self.expiring.pop(write.key, None)
+        if write.key.sk.startswith(keys.VIEW):
+            self.ledger.stored.add(write.key.sk.removeprefix(keys.VIEW))
         if looking := self.looking():
             if write.key.sk.startswith(keys.VIEW):
                 self.take(looking, write.key.sk.removeprefix(keys.VIEW))
@@ -238,10 +240,10 @@ class AwsWorld(World):
     def _look(self, asked: str, operation: Operation) -> None:
         looking = operation.state = self.look(asked)
         try:
-            body = self.any_request(asked)()
+            answer = self.any_request(asked)()
         finally:
             looking.span.ended = self.moment
-        self.check_answer(looking, body)
+        self.check_answer(looking, answer)
 
     def deliver(self, batch: Sequence[Message]) -> None:
         """Deliver a batch of SQS to `put_views`, sometimes with a malformed message."""

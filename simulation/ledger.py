@@ -8,13 +8,15 @@ life. A view in between may belong to either.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import datetime
 from math import inf
 from typing import NamedTuple
 
 from chalicelib.units import Seconds
+from chalicelib.views.summary import hour_of
+from chalicelib.views.view import milliseconds
 
 
 class Moment(NamedTuple):
@@ -82,11 +84,10 @@ class Ledger:
 
     views: defaultdict[str, dict[str, Taken]] = field(default_factory=lambda: defaultdict(dict))
     ends: defaultdict[str, list[LifeEnd]] = field(default_factory=lambda: defaultdict(list))
-    highest: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    highest_since: defaultdict[str, dict[datetime, int]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
-    """The highest number that each badge has shown for a period, by the start of the period."""
+    stored: set[str] = field(default_factory=set)
+    """The ULIDs of views that were put as items, so that a fold counts them in their own day."""
+    highest: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """The highest number that each badge has shown, in all and for each hour, day or period."""
 
     def take(self, ulid: str, view: Taken) -> None:
         """Record a view; the same view recorded again is one view."""
@@ -95,8 +96,7 @@ class Ledger:
     def end_life(self, badge_id: str, end: LifeEnd) -> None:
         """Record that an owner's request has ended a life of an id."""
         self.ends[badge_id].append(end)
-        self.highest[badge_id] = 0
-        self.highest_since[badge_id] = {}
+        self.highest.pop(badge_id, None)
 
     def place(self, asked: str) -> str:
         """Return the badge that an id names now."""
@@ -111,17 +111,29 @@ class Ledger:
             if name == badge_id or any(end.alias == badge_id for end in self.ends.get(name, ()))
         ]
 
-    def bounds(self, badge_id: str, until: Moment = FUTURE) -> tuple[int, int]:
-        """Return the least and the most views that the present life of a badge has had."""
+    def bounds(
+        self, badge_id: str, until: Moment = FUTURE, among: Collection[str] | None = None
+    ) -> tuple[int, int]:
+        """Return the least and the most views that the present life of a badge has had.
+
+        `among` are the ULIDs of the views to count, None for all.
+        """
         least = most = 0
         for name in self.names(badge_id):
             simple = name == badge_id and not self.ends.get(name)
-            for view in self.views[name].values():
-                if view.at <= until:
+            for ulid, view in self.views[name].items():
+                if view.at <= until and (among is None or ulid in among):
                     belongs = SURELY if simple else self._belongs(view, badge_id)
                     least += belongs.surely
                     most += belongs.maybe
         return least, most
+
+    def stored_by_day(self) -> dict[str, set[str]]:
+        """Return the ULIDs of the views that were put as items, by the day of their time."""
+        days: defaultdict[str, set[str]] = defaultdict(set)
+        for ulid in self.stored:
+            days[hour_of(milliseconds(ulid)).day].add(ulid)
+        return days
 
     def _belongs(self, view: Taken, badge_id: str) -> Belongs:
         surely = maybe = False

@@ -26,7 +26,7 @@ from simulation.aws_world import LONG_ID, MALFORMED_BODIES
 from simulation.faults import Crash
 from simulation.ledger import Moment
 from simulation.standalone import standalone
-from simulation.world import NOON, Looking, World
+from simulation.world import MIDNIGHT, Looking, Shown, World
 from vumi.check.check import check_content
 from vumi.check.report import FindingKind
 from vumi.engine import TIMERS_QUEUE, VIEWS_MAX_RECEIVES, VIEWS_QUEUE
@@ -54,7 +54,7 @@ class MachineScenario:
     ids: tuple[str, ...] = ("a", LONG_ID)
     faults: float = 0.03
     hot: int = 1_000
-    start: Seconds = NOON
+    start: Seconds = MIDNIGHT - 300
     owners: bool = True
     jumps: tuple[Seconds, ...] = JUMPS
 
@@ -203,24 +203,24 @@ class MachineWorld(World):
         names = self.random.choices(self.owners.ids, k=self.random.choice([1, 1, 2, 5]))
         requests = [(self.look(asked), self.any_request(asked)) for asked in names]
         ask = partial(self.views.commit, lambda: [self._ask(*request) for request in requests])
-        bodies = self._try(lambda: self.database.in_one_commit(ask))
-        if bodies is None:
+        answers = self._try(lambda: self.database.in_one_commit(ask))
+        if answers is None:
             self._end([looking for looking, _ in requests])
             for asked in names:
                 self._visitor_comes(asked)
             return
         self._end([looking for looking, _ in requests])
-        for (looking, _), body in zip(requests, bodies, strict=True):
-            self.check_answer(looking, body)
+        for (looking, _), answer in zip(requests, answers, strict=True):
+            self.check_answer(looking, answer)
 
     def _visitor_comes(self, asked: str) -> None:
         looking, request = self.look(asked), self.any_request(asked)
-        body = self._try(lambda: self._ask(looking, request))
+        answer = self._try(lambda: self._ask(looking, request))
         self._end([looking])
-        if body is not None:
-            self.check_answer(looking, body)
+        if answer is not None:
+            self.check_answer(looking, answer)
 
-    def _ask(self, looking: Looking, request: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    def _ask(self, looking: Looking, request: Callable[[], Shown | str]) -> Shown | str:
         self._looking = looking
         return request()
 
@@ -235,8 +235,10 @@ class MachineWorld(World):
                 self.take(looking, looking.own)
 
     def _has(self, view: View) -> bool:
-        places = [keys.view(view.badge_id, view.ulid), keys.seen(view.ulid)]
-        if self.engine.get_all(places):
+        if self.engine.get(keys.view(view.badge_id, view.ulid)):
+            self.ledger.stored.add(view.ulid)
+            return True
+        if self.engine.get(keys.seen(view.ulid)):
             return True
         rows = self.database.read(
             "SELECT 1 FROM messages WHERE instr(body, ?) LIMIT 1", (view.ulid,)

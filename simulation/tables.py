@@ -92,12 +92,11 @@ def raising(*failures: Exception | None) -> Callable[[object], None]:
     return step
 
 
-def once(act: Callable[[], object]) -> Callable[[Sequence[Write]], None]:
-    """Return a step of a `FaultyTable` that acts at its first call only."""
-    left = iter([act])
+def once(act: Callable[[], object], *, after: int = 0) -> Callable[[object], None]:
+    """Return a step of a `FaultyTable` that acts at one call only, `after` so many others."""
+    left = iter([*[lambda: None] * after, act])
 
-    def step(_: Sequence[Write]) -> None:
-        for first in left:
-            first()
+    def step(_: object) -> None:
+        next(left, lambda: None)()
 
     return step

@@ -13,21 +13,22 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from http import HTTPStatus
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 from chalicelib.api import TABLE
 from chalicelib.http.dispatch import dispatch
-from chalicelib.http.messages import Request
+from chalicelib.http.messages import Request, Response
 from chalicelib.resources import Resources
 from chalicelib.settings import Settings
-from chalicelib.storage.errors import StorageError, Unavailable
+from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Update, Write
 from chalicelib.units import Seconds, to_milliseconds
-from chalicelib.views import history, keys, periods
+from chalicelib.views import keys
+from chalicelib.views.buckets import MAX_DAYS_BY_HOUR
 from chalicelib.views.count_at_once import AtOnceCounter
-from chalicelib.views.periods import Show, Views, Wanted
+from chalicelib.views.periods import Show
 from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from chalicelib.views.windows import Windows
@@ -39,11 +40,19 @@ from simulation.owners import OWNED, Owners
 
 Result = TypeVar("Result")
 
-NOON: Seconds = 1_800_014_400.0
-"""A noon in UTC."""
+MIDNIGHT: Seconds = 1_800_057_600.0
+"""A midnight in UTC."""
 GET_SECONDS = 30.0
 """The timeout of a GET at API Gateway."""
 FAR_SECONDS = 100_000.0
+CLOCKS_SECONDS = 150.0
+"""The clocks of two processes, and the time of a view, differ by less."""
+Shown: TypeAlias = Mapping[str, int]
+"""The numbers that an answer shows: all views, or the views of hours, days or periods."""
+ALL, SUM = "all views", "the sum of the days"
+PERIODS = tuple(show for show in Show if show is not Show.TOTAL)
+DAYS = 90
+"""The days of a history, more than the clock of any world moves."""
 
 
 @dataclass
@@ -52,8 +61,7 @@ class Looking:
 
     asked: str
     span: Span
-    highest: dict[str, int]
-    highest_since: dict[str, dict[datetime, int]]
+    highest: Mapping[str, Mapping[str, int]]
     last_read: Moment
     own: str = ""
 
@@ -135,82 +143,90 @@ class World:
 
     def look(self, asked: str) -> Looking:
         """Begin to record a request for a badge."""
-        since = {badge_id: dict(own) for badge_id, own in self.ledger.highest_since.items()}
-        highest = dict(self.ledger.highest)
-        return Looking(asked, Span(self.moment), highest, since, self.moment)
+        highest = {badge_id: dict(own) for badge_id, own in self.ledger.highest.items()}
+        return Looking(asked, Span(self.moment), highest, self.moment)
 
-    def badge(self, asked: str, method: str = "GET", *, peek: bool = False) -> dict[str, Any]:
-        """Ask for a badge over HTTP, or with POST for its number, which may fail."""
-        query = {"id": [asked], **({"peek": ["1"]} if peek else {})}
-        request = Request(method, "/api/v1/views", query=query)
-        answer = dispatch(TABLE, request, self.resources)
-        body: dict[str, Any] = json.loads(answer.body)
-        if method == "POST" and body.get("count") is None:
-            return {"isError": True, "message": body.get("message", "")}
+    def ask(self, method: str, path: str, asked: str, **options: str) -> Response:
+        """Send a request for a badge with options."""
+        query = {name: [value] for name, value in {"id": asked, **options}.items()}
+        return dispatch(TABLE, Request(method, path, query=query), self.resources)
+
+    def badge(self, asked: str, method: str = "GET", **options: str) -> Shown | str:
+        """Ask for a badge, or with POST for its number."""
+        answer = self.ask(method, "/api/v1/views", asked, **options)
+        body = json.loads(answer.body)
+        if body.get("isError") or (method == "POST" and body.get("count") is None):
+            return str(body.get("message"))
         assert answer.status == HTTPStatus.OK
-        return body
+        return {ALL: int(body["message"])}
 
-    def history(self, asked: str) -> dict[str, Any]:
-        """Ask for the history of a badge, which shows a count as well."""
-        try:
-            found = history.read(self.table, asked, 400, self.clock())
-        except StorageError:
-            return {"isError": True, "message": "unavailable"}
-        return {"message": str(found.total), "history": True}
+    def history(self, asked: str, by: str = "day") -> Shown | str:
+        """Ask for the history of a badge by day or by hour."""
+        days = DAYS if by == "day" else MAX_DAYS_BY_HOUR
+        answer = self.ask("GET", "/api/v1/views/history", asked, by=by, days=str(days))
+        body = json.loads(answer.body)
+        if answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            return str(body["error"]["message"])
+        buckets = {bucket[by]: bucket["views"] for bucket in body["views"]}
+        assert body["total"] == sum(buckets.values())
+        return {SUM: body["total"], **buckets} if by == "day" else buckets
 
-    def period(self, asked: str) -> dict[str, Any]:
-        """Ask for the views of a badge in a period and on its last days, beside all views."""
-        chance = self.random
-        zone = timezone(timedelta(hours=chance.randint(-12, 14)))
-        wanted = Wanted(chance.choice(list(Show)), zone, chance.choice([0, 7, 90]))
-        try:
-            found = periods.read(self.table, asked, wanted, self.clock())
-        except StorageError:
-            return {"isError": True, "message": "unavailable"}
-        return {"message": str(found.total.shown), "period": found}
+    def period(self, asked: str) -> Shown | str:
+        """Ask for the views of a badge in a period of the calendar, in any time zone."""
+        show = self.random.choice(PERIODS)
+        hours = self.random.randint(-12, 14)
+        name = partial(self._name_period, show, timezone(timedelta(hours=hours)))
+        earliest = name(-CLOCKS_SECONDS)
+        answer = self.ask("GET", "/api/v1/views", asked, show=show, tz=str(hours), peek="1")
+        body = json.loads(answer.body)
+        if body.get("isError"):
+            return str(body["message"])
+        of_period, _, total = str(body["message"]).partition(" today · ")
+        # Near its border, the client does not know which period the answer is of.
+        known = {earliest: int(of_period)} if earliest == name(CLOCKS_SECONDS) else {}
+        assert not total or int(of_period) <= int(total)
+        return {ALL: int(total), **known} if total else known
 
-    def any_request(self, asked: str) -> Callable[[], dict[str, Any]]:
+    def _name_period(self, show: Show, zone: timezone, ahead: Seconds) -> str:
+        moment = datetime.fromtimestamp(self.clock() + ahead, zone)
+        return f"since {show.start(moment)}"
+
+    def any_request(self, asked: str) -> Callable[[], Shown | str]:
         """Return a request for a badge: mostly one that counts, sometimes one that does not."""
         chance = self.random.random()
-        if chance < 0.1:
-            return partial(self.history, asked)
+        if chance < 0.2:
+            return partial(self.history, asked, "hour" if chance < 0.05 else "day")
         if chance > 0.85:
             return partial(self.period, asked)
-        method = "HEAD" if chance < 0.2 else "POST" if chance > 0.6 else "GET"
-        return partial(self.badge, asked, method, peek=0.2 <= chance < 0.3)
+        if chance < 0.3:
+            return partial(self.badge, asked, "HEAD")
+        if chance < 0.4:
+            return partial(self.badge, asked, peek="1")
+        return partial(self.badge, asked, "POST" if chance > 0.65 else "GET")
 
-    def check_answer(self, looking: Looking, body: Mapping[str, Any]) -> None:
+    def check_answer(self, looking: Looking, answer: Shown | str) -> None:
         """Check laws 2 and 3, and that a frozen badge takes no view unless an owner changed it."""
-        if body.get("isError"):
+        if isinstance(answer, str):
             view = self.ledger.views[looking.asked].get(looking.own)
-            if view and "view taken" in body["message"]:
+            if view and "view taken" in answer:
                 view.is_unreadable = True
             return
         if any(looking.span.overlaps(request) for request in self.owners.requests):
             return
         badge_id = self.ledger.place(looking.asked)
         summary = read(self.engine, badge_id)
-        shown = int(body["message"]) - (0 if "history" in body else summary.base)
-        _, most = self.ledger.bounds(badge_id, looking.last_read)
-        assert shown <= most, f"over: {badge_id[:9]} shows {shown}, {most} were taken"
-        least = looking.highest.get(badge_id, 0)
-        assert shown >= least, f"down: {badge_id[:9]} shows {shown} after {least}: {body}"
         assert not (summary.frozen and looking.own), "a frozen badge has taken a view"
-        self.ledger.highest[badge_id] = max(self.ledger.highest[badge_id], shown)
-        if "period" in body:
-            self._check_period(looking, badge_id, body["period"])
-
-    def _check_period(self, looking: Looking, badge_id: str, found: Views) -> None:
-        """Check that the views since a time are never down, and never more than all views."""
         _, most = self.ledger.bounds(badge_id, looking.last_read)
-        assert sum(found.days) <= most, f"over: {badge_id[:9]}, {most} were taken: {found.days}"
-        if found.start is None:
-            return
-        least = looking.highest_since.get(badge_id, {}).get(found.start, 0)
-        assert least <= found.of_period, f"down: {badge_id[:9]} had {least} in a period: {found}"
-        assert found.of_period <= found.total.views, f"{badge_id[:9]}: more in a period: {found}"
-        since = self.ledger.highest_since[badge_id]
-        since[found.start] = max(since.get(found.start, 0), found.of_period)
+        shown_before = looking.highest.get(badge_id, {})
+        for name, number in answer.items():
+            # A badge, but no history, shows the base; both show all views.
+            shown = number - summary.base if name == ALL else number
+            name = ALL if name == SUM else name  # noqa: PLW2901
+            assert shown <= most, f"over: {badge_id[:9]} shows {shown} {name}, {most} were taken"
+            least = shown_before.get(name, 0)
+            assert shown >= least, f"down: {badge_id[:9]} shows {shown} {name} after {least}"
+            highest = self.ledger.highest[badge_id]
+            highest[name] = max(highest[name], shown)
 
     def take(self, looking: Looking, ulid: str) -> None:
         """Record that a request has taken a view."""
@@ -245,11 +261,18 @@ class World:
             count = read(self.engine, badge_id).count
             least, most = self.ledger.bounds(badge_id)
             assert least <= count <= most, f"{badge_id[:9]}: {count} of {least} to {most}"
-            total = history.read(self.engine, badge_id, 400, self.now).total
-            assert total == count, f"{badge_id[:9]}: {count} counted, the history has {total}"
-            year = periods.read(self.engine, badge_id, Wanted(Show.YEAR), self.now).of_period
-            assert year == count, f"{badge_id[:9]}: {count} counted, the year has {year}"
+            self._check_days(badge_id, count)
         self.check_milestones()
+
+    def _check_days(self, badge_id: str, count: int) -> None:
+        """Check that the history has every counted view, and the stored ones in their own days."""
+        days = self.history(badge_id)
+        assert not isinstance(days, str), days
+        viewed = {day: views for day, views in days.items() if views}
+        assert days[SUM] == count, f"{badge_id[:9]}: {count} counted, the history has {viewed}"
+        for day, ulids in self.ledger.stored_by_day().items():
+            least, _ = self.ledger.bounds(badge_id, among=ulids)
+            assert days.get(day, 0) >= least, f"{badge_id[:9]}: {least} of {day}, shown {viewed}"
 
     def check_milestones(self) -> None:
         """Count a further view of each badge, and check that it left no milestone to be reached."""

@@ -30,6 +30,8 @@ SUMMARY_BYTES = 360
 """The maximum size of a summary with all attributes and 24 hours, without the id."""
 VIEW_BYTES = 49
 """The size of a view, without the id."""
+AHEAD_MILLISECONDS: Milliseconds = 5_000
+"""A life of an id begins this long after the clock's time, because clocks differ by seconds."""
 ULID_AT = len(keys.VIEW)
 """The place of the ULID in the sort key of a view."""
 SUMMARY_ATTRIBUTES = (
@@ -42,6 +44,8 @@ SUMMARY_ATTRIBUTES = (
     "hot",
     "alias",
 )
+DAY_ATTRIBUTES = ("today", "version")
+"""The attributes of a summary by which its finished days are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,14 @@ class Count:
         return self.live >= hot or milliseconds(self.newest[-1]) <= foldable
 
 
+def view_of_unread(badge_id: str, now: Seconds) -> View:
+    """Make a new view of a badge that could not be read.
+
+    Its time is as far ahead as the begin of a life is, so that a view after a reset is later.
+    """
+    return View(badge_id, new_ulid(to_milliseconds(now) + AHEAD_MILLISECONDS))
+
+
 def read(table: Table, badge_id: str, *, with_today: bool = False) -> Count:
     """Count the views of a badge by any of its names, with one or two queries.
 
@@ -106,7 +118,7 @@ def read(table: Table, badge_id: str, *, with_today: bool = False) -> Count:
         first=keys.VIEW,
         last=keys.SUMMARY,
         limit=limit,
-        attributes=(*SUMMARY_ATTRIBUTES, "today") if with_today else SUMMARY_ATTRIBUTES,
+        attributes=(*SUMMARY_ATTRIBUTES, *DAY_ATTRIBUTES) if with_today else SUMMARY_ATTRIBUTES,
         descending=True,
     )
     summary, views = _split(badge_id, page)

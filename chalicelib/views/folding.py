@@ -13,24 +13,28 @@ Two folds of one badge, drawn with the version of its summary:
 
 A fold depends on the watermark and on the table, not on the stream. So removals of markers may
 arrive twice, in any order, in parallel, or never: the next fold counts the views of a lost one.
+
+A view counts in the day of its own time. A step of a fold passes the views of one day, the oldest
+first. If the summary is in a later day already, the same transaction adds them to their finished
+day, which was read after the summary.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from chalicelib.storage.errors import Unavailable
-from chalicelib.storage.items import text
+from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Write
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
 from chalicelib.views import keys, reaching
 from chalicelib.views.reached import Reached
-from chalicelib.views.summary import Hour, Summary, hour_of, read
+from chalicelib.views.summary import Hour, Summary, hour_of, read, read_day
 from chalicelib.views.view import earliest, latest, milliseconds
 from chalicelib.views.windows import Windows, marker_item
 
@@ -87,34 +91,63 @@ class Folder:
         self.table.write(Put(marker_item(badge_id, mark, ttl)))
 
     def _take_step(self, badge_id: str, mark: WholeSeconds) -> FoldStep:
-        """Fold the views of at most one day."""
+        """Fold the views of one day at most, the oldest."""
         now = self.clock()
         upto = to_milliseconds(min(mark, self.windows.foldable(now)))
         own = read(self.table, badge_id)
         if upto <= own.watermark:
             return FoldStep(0, is_last=True)
         target = read(self.table, own.alias) if own.alias else own
-        passed = self._read_passed(own, target, upto)
+        passed = self._read_passed(own, upto)
         if not passed.views:
             return FoldStep(0, is_last=True)
         counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
         if counted and (finished := target.finished_day(counted)):
             self.table.write(finished)
         reached = reaching.reach(self.table, target, counted.total(), now, self.webhooks)
-        self.table.write(*_make_writes(own, target, counted, passed.upto, now, reached))
+        self.table.write(*self._make_writes(own, target, counted, passed.upto, now, reached))
         reaching.enqueue(reached, self.webhooks)
         return FoldStep(counted.total(), is_last=passed.upto == upto)
 
-    def _read_passed(self, own: Summary, target: Summary, upto: Milliseconds) -> PassedViews:
-        """Read the views that the watermark passes: about `MAX_VIEWS`, and one new day, at most."""
+    def _read_passed(self, own: Summary, upto: Milliseconds) -> PassedViews:
+        """Read the views that the watermark passes: about `MAX_VIEWS`, all of one day."""
         views = self._read(own.badge_id, own.watermark + 1, upto, MAX_VIEWS)
         if len(views) == MAX_VIEWS:
             upto = views[-1]
             views = [at for at in views if at < upto] + self._read(own.badge_id, upto, upto)
         if not views:
             return PassedViews(upto, ())
-        end = _find_end(max(hour_of(views[0]).day, target.today.day))
+        end = _find_end(hour_of(views[0]).day)
         return PassedViews(min(upto, end), tuple(at for at in views if at <= end))
+
+    def _make_writes(  # noqa: PLR0913, PLR0917  the parts of a fold
+        self,
+        own: Summary,
+        target: Summary,
+        counted: Counter[Hour],
+        upto: Milliseconds,
+        now: Seconds,
+        reached: Reached,
+    ) -> list[Write]:
+        """Return the writes that count views and move the watermark: two summaries for an alias."""
+        if not own.alias:
+            added = self._add_views(own, counted, now, watermark=upto, **reached.values)
+            return [*added, *reached.writes]
+        moved = own.update(now, {"watermark": upto})
+        if not counted:
+            return [moved]
+        added = self._add_views(target, counted, now, **reached.values)
+        return [moved, *added, *reached.writes]
+
+    def _add_views(
+        self, target: Summary, counted: Counter[Hour], now: Seconds, **values: Value
+    ) -> Sequence[Write]:
+        """Return the writes that add views of one day to the count and to that day."""
+        day = next(iter(counted)).day
+        if day >= target.today.day:
+            return [target.add_views(now, counted, **values)]
+        finished = read_day(self.table, target, day)
+        return target.add_views_to(finished, now, counted, **values)
 
     def _read(
         self, badge_id: str, first: Milliseconds, last: Milliseconds, limit: int = UNLIMITED
@@ -144,23 +177,6 @@ class PassedViews:
 
     upto: Milliseconds
     views: tuple[Milliseconds, ...]
-
-
-def _make_writes(  # noqa: PLR0913, PLR0917  the parts of a fold
-    own: Summary,
-    target: Summary,
-    counted: Counter[Hour],
-    upto: Milliseconds,
-    now: Seconds,
-    reached: Reached,
-) -> list[Write]:
-    """Return the writes that count views and move the watermark: two summaries for an alias."""
-    if not own.alias:
-        return [own.add_views(now, counted, watermark=upto, **reached.values), *reached.writes]
-    moved = own.update(now, {"watermark": upto})
-    if not counted:
-        return [moved]
-    return [moved, target.add_views(now, counted, **reached.values), *reached.writes]
 
 
 def _find_end(day: str) -> Milliseconds:

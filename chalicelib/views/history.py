@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.units import Milliseconds, Seconds
@@ -18,10 +20,18 @@ from chalicelib.views.counting import MAX_LIVE, Count, first_live
 from chalicelib.views.summary import HOURS, Day, Summary
 from chalicelib.views.view import earliest, latest, milliseconds
 
+Result = TypeVar("Result")
+
 LIVE_PAGE = 100
 """A badge with fewer live views needs one query for them."""
-DAY_ATTRIBUTES = ("SK", "reset", "views")
+TRIES = 10
+"""A try fails if a fold has added views to a finished day after the summary was read."""
+DAY_ATTRIBUTES = ("SK", "reset", "version", "views")
 """The attributes of a day that a history by day, week or month needs."""
+
+
+class NewerDayError(Unavailable):
+    """A day is newer than the summary that was read before it; both must be read again."""
 
 
 class Bucket(NamedTuple):
@@ -68,6 +78,21 @@ def read_span(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
     The summary is read first. The days before its `today` are finished, and no day contains views
     later than its watermark. So the history never has a view twice.
     """
+    return read_again(lambda: _read_span(table, badge_id, span, now))
+
+
+def read_again(read: Callable[[], Result]) -> Result:
+    """Call a function again while it finds a day that is newer than its summary.
+
+    So the days that it has read belong to the summary. Raises `StorageError`.
+    """
+    for _ in range(TRIES - 1):
+        with suppress(NewerDayError):
+            return read()
+    return read()
+
+
+def _read_span(table: Table, badge_id: str, span: Span, now: Seconds) -> History:
     summary = _read_summary(table, badge_id)
     live = _count_live(table, summary, By.HOUR if span.by is By.HOUR else By.DAY)
     # Views may have later times than this clock, because other clocks may be ahead.
@@ -123,7 +148,8 @@ def count_by_day(table: Table, count: Count, first: datetime, latest: datetime) 
     The days begin at the hour of `first`, which is the start of the first one, in UTC. `count` must
     have the current day of its summary. It was read before the finished days, so no view is missing
     or there twice. Live views that are all of the day of `latest`, in the time zone of `latest`,
-    are in its hour. Raises `StorageError`.
+    are in its hour. Raises `NewerDayError`, after which `read_again` reads the count again, and
+    `StorageError`.
     """
     summary, views = count.summary, _find_live_by_day(table, count, first.hour, latest)
     early = [HOURS[hour] for hour in range(first.hour)]
@@ -222,6 +248,8 @@ def _read_finished(  # noqa: PLR0913  the parts of a query
         attributes=attributes,
     )
     own = [item for item in items if is_finished(item, summary)]
+    if any(number(item, "version") > summary.version for item in own):
+        raise NewerDayError(f"the history of {summary.badge_id} was changed by a fold; try again")
     return [(text(item, "SK").removeprefix(keys.DAY), item) for item in own]
 
 

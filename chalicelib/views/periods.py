@@ -102,6 +102,10 @@ def read(table: Table, badge_id: str, wanted: Wanted, now: Seconds) -> Views:
     """
     if wanted.show is Show.TOTAL and not wanted.days:
         return Views(counting.read(table, badge_id))
+    return history.read_again(lambda: _read_periods(table, badge_id, wanted, now))
+
+
+def _read_periods(table: Table, badge_id: str, wanted: Wanted, now: Seconds) -> Views:
     count = counting.read(table, badge_id, with_today=True)
     latest = history.find_latest(count, now).astimezone(wanted.zone)
     today, start = Show.TODAY.start(latest), wanted.show.start(latest)

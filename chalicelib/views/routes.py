@@ -18,11 +18,10 @@ from chalicelib.limits import Action
 from chalicelib.resources import Resources
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key
-from chalicelib.units import to_milliseconds
 from chalicelib.views import counting, ids, periods
 from chalicelib.views.periods import Views, Wanted
 from chalicelib.views.storing import Store
-from chalicelib.views.view import View, new_ulid
+from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 
 NUMBER_OPTIONS = ("id", "format", "base", "show", "tz")
@@ -104,8 +103,8 @@ def _take_view(asked: Asked, request: Request, resources: Resources) -> Views | 
     windows = Windows.of(resources.settings)
     views = _peek(asked, resources)
     if views is None:
-        now = to_milliseconds(resources.view_clock())
-        _take(View(asked.badge_id, new_ulid(now)), resources, windows)
+        view = counting.view_of_unread(asked.badge_id, resources.view_clock())
+        _take(view, resources, windows)
     elif not (count := views.total).summary.frozen:
         if count.is_new:
             guards.check_limit(Action.NEW_ID, request, resources)

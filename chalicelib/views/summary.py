@@ -61,7 +61,7 @@ class Day:
         return {HOURS[hour]: views for hour, views in sorted(self.hours.items())}
 
     def plus(self, counted: Mapping[Hour, int]) -> Day:
-        """Return the day with more views; those of an earlier day count in its first hour."""
+        """Return the day with more views; those of another day count in its first hour."""
         hours = Counter(self.hours)
         for (day, hour), views in counted.items():
             hours[hour if day == self.day else 0] += views
@@ -140,12 +140,22 @@ class Summary:
     def add_views(self, now: Seconds, views: Mapping[Hour, int], **more: Value) -> Update:
         """Return the write that adds views to the count and the history; `more` are attributes.
 
-        All views are from `today`, from an earlier day, or from one new day.
+        All views are of one day, and are counted on `today` or on a new day. Those of an earlier
+        day, by a clock that is behind, count on `today`.
         """
         today = self.day_with(views).plus(views)
         day: dict[str, Value] = {"day": today.day, **today.attributes}
-        count = self.count + sum(views.values())
-        return self.update(now, {"count": count, "today": day, **more})
+        return self.update(now, {"count": self._count_with(views), "today": day, **more})
+
+    def add_views_to(
+        self, finished: Day, now: Seconds, views: Mapping[Hour, int], **more: Value
+    ) -> tuple[Update, Put]:
+        """Return the writes that add views to the count and to a finished day, together.
+
+        The day must have been read after the summary. It gets the next version of the summary.
+        """
+        counted = self.update(now, {"count": self._count_with(views), **more})
+        return counted, Put(self._item(finished.plus(views), self.version + 1))
 
     def day_with(self, views: Mapping[Hour, int]) -> Day:
         """Return the `today` of the summary after adding views: the same day, or a new one."""
@@ -160,19 +170,25 @@ class Summary:
         """
         if not self.today.views or self.day_with(views).day == self.today.day:
             return None
-        key, today = keys.day(self.badge_id, self.today.day), self.today
-        item: Item = {
-            "PK": key.pk,
-            "SK": key.sk,
-            "views": today.views,
-            **today.attributes,
-            "version": self.version,
-            "reset": self.reset,
-        }
         earlier = attr("version").missing() | (attr("version") <= self.version)
-        return Put(item, condition=earlier)
+        return Put(self._item(self.today, self.version), condition=earlier)
+
+    def _count_with(self, views: Mapping[Hour, int]) -> int:
+        return self.count + sum(views.values())
+
+    def _item(self, day: Day, version: int) -> Item:
+        """Return the item of a finished day of this life."""
+        pk, sk = keys.day(self.badge_id, day.day)
+        numbers = {"views": day.views, "version": version, "reset": self.reset}
+        return {"PK": pk, "SK": sk, **numbers, **day.attributes}
 
 
 def read(table: Table, badge_id: str) -> Summary:
     """Read the summary of an id. Raises `StorageError`."""
     return Summary.of(badge_id, table.get(keys.summary(badge_id)) or {})
+
+
+def read_day(table: Table, summary: Summary, day: str) -> Day:
+    """Read a finished day of the badge's present life. Raises `StorageError`."""
+    item = table.get(keys.day(summary.badge_id, day)) or {}
+    return Day.of(day, item if number(item, "reset") == summary.reset else {})

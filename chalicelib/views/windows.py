@@ -63,8 +63,8 @@ class Windows:
         return mark + self.grace
 
     def view_ttl(self, milliseconds: Milliseconds) -> WholeSeconds:
-        """Return the TTL of a view."""
-        return milliseconds // 1000 + self.retention
+        """Return the TTL of a view, which is on a mark if `retention` is a number of windows."""
+        return self.mark(milliseconds) + self.retention
 
 
 def marker_item(badge_id: str, mark: WholeSeconds, ttl: WholeSeconds) -> Item:

@@ -7,32 +7,34 @@ a view belongs to the life of its id at the time in its ULID, whenever its messa
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from chalicelib.storage.conditions import attr
 from chalicelib.storage.items import Value, key_of, number
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, Delete
+from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Delete
 from chalicelib.units import Seconds, to_milliseconds
 from chalicelib.views import counting, keys
 from chalicelib.views.owners.finding import taken_error
 from chalicelib.views.summary import Summary, hour_of, read
 
-AHEAD_MILLISECONDS = 5_000
-"""A life ends this long after the clock's time, because clocks differ by seconds."""
 APART_MILLISECONDS = 1_000
 """A life ends at least this long after the earlier watermark, so that two ends differ."""
 
 
 def begin_life(summary: Summary, now: Seconds) -> dict[str, Value]:
     """Return the attributes that begin a life, later than all views of the life before it."""
-    clock = to_milliseconds(now) + AHEAD_MILLISECONDS
+    clock = to_milliseconds(now) + counting.AHEAD_MILLISECONDS
     at = max(clock, summary.watermark + APART_MILLISECONDS)
     return {"count": 0, "watermark": at, "reset": at}
 
 
 def delete_days(table: Table, summary: Summary) -> None:
-    """Delete the days of earlier lives of an id.
+    """Delete the days of earlier lives of an id, but none that a fold has begun again meanwhile.
 
     Raises `StorageError`; calling it again deletes the others.
     """
+    earlier = attr("reset").missing() | (attr("reset") < summary.reset)
     while True:
         days = table.query(
             keys.partition(summary.badge_id),
@@ -41,10 +43,11 @@ def delete_days(table: Table, summary: Summary) -> None:
             limit=MAX_TRANSACTION_WRITES,
             attributes=("PK", "SK", "reset"),
         )
-        old = [Delete(key_of(day)) for day in days if number(day, "reset") < summary.reset]
+        old = [Delete(key_of(day), earlier) for day in days if number(day, "reset") < summary.reset]
         if not old:
             return
-        table.write(*old)
+        with suppress(ConditionFailed):
+            table.write(*old)
 
 
 def read_unviewed(table: Table, badge_id: str) -> Summary:

@@ -12,6 +12,7 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.count_at_once import AT_ONCE, HOT_SECONDS, TRIES, AtOnceCounter
+from chalicelib.views.summary import HOURS, hour_of
 from chalicelib.views.view import View
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -20,6 +21,7 @@ from simulation.views import (
     AT_NOON,
     BADGE,
     DAY,
+    HOUR,
     WINDOWS,
     days,
     fold,
@@ -189,6 +191,17 @@ def test_a_view_of_a_new_day_stores_the_finished_day_first(table: Table) -> None
     assert days(table) == {"2026-03-13": {"views": 2, "h23": 2, "version": 6, "reset": 1}}
     assert summary(table)["today"] == {"day": TODAY, "h12": 1}
     assert [len(writes) for writes in watched.written] == [1, 2]
+
+
+@pytest.mark.parametrize("reset", [AT_NOON + 4_999, AT_NOON + HOUR * 1000 - 1])
+def test_no_view_is_counted_in_an_hour_before_the_life_of_its_badge(
+    table: Table, reset: int
+) -> None:
+    """A life begins seconds ahead of the clock, perhaps on the next day."""
+    put_summary(table, reset=reset, watermark=reset)
+    assert count(table, [view(reset + 1, hot=True)]) == 1
+    first = hour_of(reset + 1)
+    assert summary(table)["today"] == {"day": first.day, HOURS[first.hour]: 1}
 
 
 def test_a_day_that_another_has_finished_later_is_read_again(table: Table) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chalicelib.storage.errors import Refused, Unavailable
-from chalicelib.storage.items import Item, number
+from chalicelib.storage.items import Item, Value, number
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
 from chalicelib.units import Seconds, WholeSeconds, to_milliseconds
@@ -267,13 +267,57 @@ def test_a_day_that_another_has_finished_later_is_not_replaced(table: MemoryTabl
     assert summary(table)["count"] == 4
 
 
-def test_a_late_view_of_a_finished_day_is_counted_in_the_day_after_it(table: MemoryTable) -> None:
-    """A view was counted at once after midnight, before the window before it was folded."""
-    put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6)
+def put_today(table: Table, **attributes: Value) -> None:
+    """Put today as a finished day."""
+    pk, sk = keys.day(BADGE, TODAY)
+    table.write(Put({"PK": pk, "SK": sk, **attributes}))
+
+
+def test_a_fold_counts_each_view_in_the_day_of_its_own_time(table: MemoryTable) -> None:
+    """A view was counted immediately after midnight, before the window before it was folded."""
+    put_summary(table, count=4, today={"day": "2026-03-15", "h00": 1}, version=6, reset=5)
+    put_today(table, views=3, h11=1, h23=2, version=5, reset=5)
     put_views(table, MIDNIGHT - 1, MIDNIGHT + 1)
-    assert fold_at(table, NOON + DAY, MIDNIGHT // 1000 + 300) == 2
-    assert days(table) == {}
-    assert summary(table)["today"] == {"day": "2026-03-15", "h00": 3}
+    watched = FaultyTable(table)
+    assert fold_at(watched, NOON + DAY, MIDNIGHT // 1000 + 300) == 2
+    assert days(table) == {TODAY: {"views": 4, "h11": 1, "h23": 3, "version": 7, "reset": 5}}
+    assert summary(table)["today"] == {"day": "2026-03-15", "h00": 2}
+    assert (summary(table)["count"], summary(table)["version"]) == (6, 8)
+    assert [len(writes) for writes in watched.written] == [2, 1]
+
+
+@pytest.mark.parametrize("earlier_life", [{}, {"views": 9, "h23": 9, "version": 2, "reset": 1}])
+def test_a_day_without_views_of_this_life_begins_with_those_of_the_fold(
+    table: MemoryTable, earlier_life: Item
+) -> None:
+    put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6, reset=5)
+    if earlier_life:
+        put_today(table, **earlier_life)
+    put_views(table, MIDNIGHT - 1)
+    assert fold_at(table, NOON + DAY, MIDNIGHT // 1000) == 1
+    assert days(table) == {TODAY: {"views": 1, "h23": 1, "version": 7, "reset": 5}}
+
+
+def test_a_fold_that_was_overtaken_reads_the_finished_day_again(table: MemoryTable) -> None:
+    put_summary(table, count=1, today={"day": "2026-03-15", "h00": 1}, version=6)
+    put_views(table, MIDNIGHT - 2, MIDNIGHT - 1)
+
+    def other() -> None:
+        assert fold_at(table, NOON + DAY, MIDNIGHT // 1000) == 2
+
+    late = FaultyTable(table, before_write=once(other))
+    assert fold_at(late, NOON + DAY, MIDNIGHT // 1000) == 0
+    assert days(table)[TODAY]["views"] == 2
+    assert summary(table)["count"] == 3
+
+
+def test_views_of_several_days_are_folded_a_day_at_a_time(table: MemoryTable) -> None:
+    """TTL was days late."""
+    put_views(table, *(AT_NOON + days_later * DAY * 1000 for days_later in range(4)))
+    assert fold(table, NOON + 10 * DAY) == 4
+    finished = {day: item["views"] for day, item in days(table).items()}
+    assert finished == {TODAY: 1, "2026-03-15": 1, "2026-03-16": 1}
+    assert summary(table)["today"] == {"day": "2026-03-17", "h12": 1}
 
 
 # ---- lives

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Put
@@ -19,7 +20,7 @@ from chalicelib.views.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By, Span
 from chalicelib.views.counting import MAX_LIVE
 from chalicelib.views.history import History
 from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable
+from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, fold, put_summary, put_views, store, ulid, view
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
@@ -79,6 +80,26 @@ def test_an_unknown_badge_has_a_history_of_zeros(table: Table) -> None:
     assert labels(found) == ["2026-11-19", "2026-11-20", "2026-11-21"]
     assert views(found) == [0, 0, 0]
     assert (found.total, found.since) == (0, None)
+
+
+@pytest.mark.parametrize("reads_before", [1, 2, 3])
+def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(
+    table: Table, reads_before: int
+) -> None:
+    put_summary(table, count=1, today={"day": "2026-11-21", "h00": 1}, version=1)
+    table.put_all(live(TODAY - timedelta(seconds=1)))
+    now = TODAY + timedelta(hours=1)
+    folding = once(lambda: fold(table, now.timestamp()), after=reads_before)
+    found = read(FaultyTable(table, before_read=folding), now=now)
+    assert (found.total, views(found)) == (2, [0, 1, 1])
+
+
+def test_a_history_that_every_read_finds_changed_is_an_error(table: Table) -> None:
+    counted(table, {"2026-11-20": {"h00": 2}, "2026-11-21": {"h08": 3}})
+    place = keys.day(BADGE, "2026-11-20")
+    table.write(Put({"PK": place.pk, "SK": place.sk, "views": 2, "version": 1}))
+    with pytest.raises(Unavailable, match="try again"):
+        read(table)
 
 
 def test_days_come_oldest_first_and_those_without_views_are_zero(table: Table) -> None:

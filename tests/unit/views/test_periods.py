@@ -19,7 +19,7 @@ from chalicelib.views import keys, periods
 from chalicelib.views.count_at_once import AtOnceCounter
 from chalicelib.views.periods import Show, Views, Wanted
 from simulation.memory_table import MemoryTable
-from simulation.tables import FaultyTable
+from simulation.tables import FaultyTable, once
 from simulation.views import BADGE, WINDOWS, fold, put_summary, put_views, store, view
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
@@ -160,6 +160,13 @@ def test_a_period_has_the_views_since_its_start(table: Table) -> None:
 def test_live_views_are_in_their_period(table: Table) -> None:
     put_views(table, milliseconds(NOW), milliseconds(NOW) - 1)
     assert [of_period(table, show) for show in PERIODS] == [18, 26, 30, 32]
+
+
+def test_a_fold_into_a_finished_day_between_the_reads_counts_no_view_twice(table: Table) -> None:
+    put_views(table, milliseconds(NOW.replace(hour=0, minute=0)) - 1)
+    folding = once(lambda: fold(table, NOW.timestamp()), after=1)
+    found = read(FaultyTable(table, before_read=folding), Wanted(Show.WEEK, days=7))
+    assert (found.total.views, found.of_period, sum(found.days)) == (32, 25, 25)
 
 
 def test_a_new_period_has_no_views_until_one_comes(table: Table) -> None:

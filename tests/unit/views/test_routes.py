@@ -15,6 +15,7 @@ from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
+from chalicelib.views.counting import AHEAD_MILLISECONDS
 from chalicelib.views.view import View
 from chalicelib.views.view_queue import ViewMessages
 from simulation.clocks import NOON
@@ -245,7 +246,7 @@ def test_a_view_is_taken_if_the_days_of_a_period_cannot_be_read(
     resources.table = FaultyTable(resources.table, before_read=raising(None, failure))
     answer = http_requests.ask(resources, "GET", f"/api/v1/views.svg?id={BADGE}{query}")
     assert "count unavailable, view taken" in answer.text
-    assert view_in_queue(resources).milliseconds == AT_NOON
+    assert view_in_queue(resources).milliseconds == AT_NOON + AHEAD_MILLISECONDS
 
 
 def put_period(table: Table) -> None:
@@ -276,13 +277,13 @@ def test_a_peek_that_cannot_read_the_count_takes_no_view(resources: GivenResourc
     assert queue_of(resources).bodies == []
 
 
-def test_a_view_without_a_read_has_the_time_of_the_clock_and_a_marker(
+def test_a_view_without_a_read_is_as_far_ahead_as_a_life_begins_and_has_a_marker(
     resources: GivenResources, caplog: pytest.LogCaptureFixture
 ) -> None:
     resources.table = unreadable(resources.table)
     assert ask(resources) == "count unavailable, view taken"
     assert view_in_queue(resources) == View(BADGE, view_in_queue(resources).ulid, first=True)
-    assert view_in_queue(resources).milliseconds == AT_NOON
+    assert view_in_queue(resources).milliseconds == AT_NOON + AHEAD_MILLISECONDS
     assert logged_events(caplog) == [(logging.ERROR, "count_not_read", {"badge": BADGE})]
 
 

@@ -42,7 +42,7 @@ def test_a_young_view_is_an_item_of_its_own_and_its_window_has_a_marker(
     assert table.get(place) == {
         "PK": place.pk,
         "SK": place.sk,
-        "ttl": int(NOON) + 1 + WINDOWS.retention,
+        "ttl": int(NOON) + 300 + WINDOWS.retention,
     }
     assert table.get(MARKER) == {
         "PK": MARKER.pk,

@@ -18,7 +18,7 @@ from chalicelib.http import tokens
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import ConditionFailed, Put, Update, Write
+from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write
 from chalicelib.views import counting, keys
 from chalicelib.views.owners import changing, claiming, deleting, finding
 from chalicelib.views.owners.changing import BadgeChange
@@ -594,6 +594,21 @@ def test_a_reset_deletes_no_day_of_the_new_life(table: Table) -> None:
     assert days(table) == {}
 
 
+def test_a_day_that_the_new_life_has_meanwhile_is_not_deleted(table: Table) -> None:
+    """A fold puts it after it was read as a day of the earlier life."""
+    owned = claimed(table)
+    place = keys.day(BADGE, "2026-03-14")
+    day: Item = {"PK": place.pk, "SK": place.sk, "views": 9}
+    table.put_all([day])
+
+    def new_life(writes: Sequence[Write]) -> None:
+        if isinstance(writes[0], Delete):
+            table.put_all([{**day, "reset": AT_NOON + AHEAD}])
+
+    change(FaultyTable(table, before_write=new_life), owned, BadgeChange(reset=True))
+    assert days(table) == {"2026-03-14": {"views": 9, "reset": AT_NOON + AHEAD}}
+
+
 def test_a_reset_whose_days_can_not_be_deleted_is_done(table: Table) -> None:
     """No reader sees the days of an earlier life, and the next reset deletes them."""
     owned = claimed(table)
@@ -872,7 +887,7 @@ def test_views_on_their_way_do_not_bring_a_deleted_badge_back(table: Table) -> N
     """Live, queued, and one that was taken by the other name while the count was unreadable."""
     owned = rename(table, claimed(table), "mona")
     live, queued = look(table), look(table)
-    unread = View("mona", new_ulid(AT_NOON))
+    unread = counting.view_of_unread("mona", NOON)
     assert store(table, live) == {}
     delete(table, owned)
     assert store(table, queued, unread) == {}
@@ -880,6 +895,14 @@ def test_views_on_their_way_do_not_bring_a_deleted_badge_back(table: Table) -> N
     assert [shown(table, name) for name in (BADGE, "mona")] == [0, 0]
     visit(table, LATER, times=2)
     assert shown(table) == 2
+
+
+def test_a_view_right_after_a_reset_counts_even_if_the_badge_cannot_be_read(table: Table) -> None:
+    owned = claimed(table)
+    change(table, owned, BadgeChange(reset=True))
+    unread = counting.view_of_unread(BADGE, NOON + 0.001)
+    assert store(table, unread) == {}
+    assert shown(table) == 1
 
 
 @pytest.mark.parametrize("name", [BADGE, "mona"])
