@@ -19,7 +19,7 @@ from simulation.aws_world import AwsScenario, AwsWorld
 from simulation.environment import isolate
 from simulation.machine_world import MachineScenario, MachineWorld
 from simulation.memory_table import MemoryTable
-from simulation.world import World
+from simulation.world import MIDNIGHT, World
 
 STEPS = 700
 PAST_MIDNIGHT = (0.1, 1, 30, 60, 100, 300, 300, 700)
@@ -32,6 +32,12 @@ AWS_SCENARIOS = {
     "faults at midnight": AwsScenario(faults=0.15, hot=30, jumps=PAST_MIDNIGHT),
     "owners": AwsScenario(skew=4.0, owners=True, hot=30),
     "owners at midnight": AwsScenario(skew=4.0, owners=True, hot=6, jumps=PAST_MIDNIGHT),
+    "resets at midnight": AwsScenario(
+        skew=1.0, owners=True, hot=0, faults=0.1, start=MIDNIGHT - 6, jumps=(*[0.1] * 6, 1, 300)
+    ),
+    "folds at midnight": AwsScenario(
+        loss=0.0, hot=6, start=MIDNIGHT - 250, jumps=(0.1, 30, 60, 300, 600), delays=(900, 2_000)
+    ),
 }
 """Every history crosses a midnight; those of the last kind spend their time at it."""
 MACHINE_SCENARIOS = {

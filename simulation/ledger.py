@@ -27,8 +27,8 @@ class Moment(NamedTuple):
 
 
 FUTURE = Moment(inf)
-UNREADABLE_SECONDS = 9.0
-"""The uncertainty of a view's life if the table can't be read, because clocks differ."""
+APART_SECONDS = 1.0
+"""A life begins up to this much later than by its clock, if the one before has just begun."""
 
 
 @dataclass
@@ -49,15 +49,17 @@ class Taken:
     asked: str
     span: Span
     at: Moment
-    is_unreadable: bool = False
+    clocks: Seconds = 0.0
+    """The difference of clocks, if the view was taken while the table could not be read."""
 
     @property
     def life(self) -> Span:
         """The span in which the view's life was chosen, by the request or by differing clocks."""
-        if not self.is_unreadable:
+        if not self.clocks:
             return self.span
         began, ended = self.span.began.seconds, self.span.ended.seconds
-        return Span(Moment(began - UNREADABLE_SECONDS), Moment(ended + UNREADABLE_SECONDS))
+        uncertain = self.clocks + APART_SECONDS
+        return Span(Moment(began - uncertain), Moment(ended + uncertain))
 
 
 @dataclass

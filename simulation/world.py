@@ -194,22 +194,22 @@ class World:
     def any_request(self, asked: str) -> Callable[[], Shown | str]:
         """Return a request for a badge: mostly one that counts, sometimes one that does not."""
         chance = self.random.random()
-        if chance < 0.2:
-            return partial(self.history, asked, "hour" if chance < 0.05 else "day")
-        if chance > 0.85:
-            return partial(self.period, asked)
         if chance < 0.3:
-            return partial(self.badge, asked, "HEAD")
+            return partial(self.history, asked, "hour" if chance < 0.1 else "day")
         if chance < 0.4:
+            return partial(self.period, asked)
+        if chance < 0.45:
+            return partial(self.badge, asked, "HEAD")
+        if chance < 0.5:
             return partial(self.badge, asked, peek="1")
-        return partial(self.badge, asked, "POST" if chance > 0.65 else "GET")
+        return partial(self.badge, asked, "POST" if chance < 0.65 else "GET")
 
     def check_answer(self, looking: Looking, answer: Shown | str) -> None:
         """Check laws 2 and 3, and that a frozen badge takes no view unless an owner changed it."""
         if isinstance(answer, str):
             view = self.ledger.views[looking.asked].get(looking.own)
             if view and "view taken" in answer:
-                view.is_unreadable = True
+                view.clocks = self.skew
             return
         if any(looking.span.overlaps(request) for request in self.owners.requests):
             return

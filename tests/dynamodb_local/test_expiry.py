@@ -13,7 +13,7 @@ STEPS = 1_500
 
 
 @pytest.mark.parametrize("seed", [1])
-@pytest.mark.parametrize("kind", ["plain", "midnight, hot", "no removal is lost"])
+@pytest.mark.parametrize("kind", ["plain", "folds at midnight", "no removal is lost"])
 def test_removals_by_real_ttl_fold_every_view_once(kind: str, seed: int) -> None:
     with ttl_table() as engine:
         world = TtlWorld(seed, AWS_SCENARIOS[kind], engine)

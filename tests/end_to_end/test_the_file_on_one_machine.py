@@ -150,9 +150,20 @@ WITHOUT_RIGHTS = """
 import ctypes, os, sys
 for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH (capabilities(7)); 24 drops one
     ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
-os.execv(sys.executable, [sys.executable, "-m", "vumi", "serve"])
+os.execv(sys.executable, [sys.executable, "-m", "vumi", *sys.argv[1:]])
 """
 """A command that runs as a user who is not root, so that the modes of files apply."""
+
+
+def run_without_rights(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603  the text above
+        [sys.executable, "-c", WITHOUT_RIGHTS, *command],
+        cwd=Path(__file__).parents[2],
+        env={"DATA": str(folder), "PORT": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,14 +184,7 @@ def test_a_read_only_file_or_folder_is_reported(
     path, before = folder / FILE, snapshot(folder)
     path.chmod(file_mode)
     folder.chmod(folder_mode)
-    process = subprocess.run(  # noqa: S603  the text above
-        [sys.executable, "-c", WITHOUT_RIGHTS],
-        cwd=Path(__file__).parents[2],
-        env={"DATA": str(folder), "PORT": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    process = run_without_rights(folder, "serve")
     folder.chmod(0o755)
     path.chmod(0o644)
     assert process.returncode == 1
@@ -188,6 +192,16 @@ def test_a_read_only_file_or_folder_is_reported(
     assert process.stderr.count("\n") == 1
     after = snapshot(folder)
     assert after[FILE] == before[FILE]
+
+
+def test_a_folder_that_can_not_be_written_is_backed_up(folder: Path, tmp_path: Path) -> None:
+    """SQLite's locks need a file in the folder, so it is read without them."""
+    before = snapshot(folder)
+    folder.chmod(0o555)
+    process = run_without_rights(folder, "backup", str(tmp_path / "one"))
+    folder.chmod(0o755)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert snapshot(folder) == before
 
 
 def test_a_full_disk_at_the_start_is_reported(folder: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 from urllib.parse import quote
 
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import StorageError
 from vumi import secrets
 from vumi.check import check
 from vumi.check.report import FindingKind
@@ -39,7 +39,7 @@ from vumi.storage.private_files import (
     open_folder,
     others_may_rename,
 )
-from vumi.storage.read_only import open_read_only
+from vumi.storage.read_only import open_read_only, open_without_locks
 
 RANDOM_BYTES = 16
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -86,8 +86,8 @@ def reporting(failed: str) -> Iterator[None]:
         raise BackupError(f"{failed}: {error}{_advise(error.errno)}") from error
     except UnsafeFileError as error:
         raise BackupError(f"{failed}: {error}") from error
-    except Refused as refused:
-        raise BackupError(f"{failed}: {refused}") from refused
+    except StorageError as error:
+        raise BackupError(f"{failed}: {error}") from error
     except sqlite3.Error as error:
         raise BackupError(f"{failed}: {to_storage_error(error)}") from error
 
@@ -244,7 +244,8 @@ def _copy_file(source: Path, to: int) -> None:
 
 def _check(source: Path, copy: Path) -> None:
     """Check the content of a copy. Raises `BackupError` if it is wrong."""
-    wrong = [one.message for one in check.check_content(copy) if one.kind is FindingKind.WRONG]
+    findings = check.check_content(copy, open_without_locks)
+    wrong = [one.message for one in findings if one.kind is FindingKind.WRONG]
     if wrong:
         raise BackupError(
             f"the copy of {source} was removed because its check failed: {wrong[0]}; run"

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from chalicelib.storage.errors import Refused
+from chalicelib.storage.errors import Refused, StorageError
 from vumi.check import consistency, rights, rows
 from vumi.check import wallets as wallet_checks
 from vumi.check.items import Items, StoredItem
@@ -39,21 +39,14 @@ def check_content(folder: Path, read: Read = open_read_only) -> list[Finding]:
     """Check the content of the file and of the archive; `read` opens the file."""
     path = folder / FILE
     for _ in range(MAX_ATTEMPTS):
-        before = _read_stamp(path)
         try:
             with read(path) as connection:
-                findings = list(_check_content(connection, folder))
+                return list(_check_content(connection, folder))
+        except StorageError as error:
+            findings = [wrong(f"{path}: {error}")]
         except sqlite3.Error as error:
             findings = [wrong(f"{path}: {to_storage_error(error)}")]
-        if has_wal(path) or _read_stamp(path) == before:
-            break
     return findings
-
-
-def _read_stamp(path: Path) -> tuple[bool, int, int, int]:
-    """Return a value that differs after every change of the file."""
-    found = path.stat()
-    return has_wal(path), found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _check_content(connection: sqlite3.Connection, folder: Path) -> Iterator[Finding]:

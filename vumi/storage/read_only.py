@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -9,6 +10,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
 from urllib.parse import quote
+
+from chalicelib.storage.errors import Unavailable
 
 WAL = "-wal"
 SHM = "-shm"
@@ -29,26 +32,50 @@ def has_wal(path: Path) -> bool:
 
 @contextmanager
 def open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file in one transaction that reads what is committed. Raises `sqlite3.Error`.
+    """Open the file in one transaction that reads what is committed, while others write.
 
-    Without a WAL, all commits are in the file, and SQLite reads it as immutable. A long reader must
-    check afterwards that it did not change. With a WAL, SQLite reads both through the WAL's index
-    (`-shm`). If the index is missing, SQLite would create it, so copies are read instead.
+    SQLite's locks keep the moment of the first query. With a WAL, SQLite reads it through its index
+    (`-shm`). Without one, SQLite makes both files and removes them again, so both the file and its
+    folder must be writable. Otherwise nothing is locked. Raises `sqlite3.Error` and `Unavailable`.
     Source: sqlite.org, "Write-Ahead Logging", "Read-Only Databases".
     """
-    if not has_wal(path):
-        with _open(path, "immutable=1") as connection:
-            yield connection
-    elif beside(path, SHM).exists():
-        with _open(path, "mode=ro&readonly_shm=1") as connection:
-            yield connection
+    if beside(path, WAL).exists() and beside(path, SHM).exists():
+        opened = _open(path, "mode=ro&readonly_shm=1")
+    elif not has_wal(path) and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        opened = _open(path, "mode=rw")
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder) / path.name
-            copyfile(path, copy)
-            copyfile(beside(path, WAL), beside(copy, WAL))
-            with _open(copy, "mode=ro") as connection:
-                yield connection
+        opened = open_without_locks(path)
+    with opened as connection:
+        yield connection
+
+
+@contextmanager
+def open_without_locks(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file, or a copy. Raises `sqlite3.Error`, and `Unavailable` if the file changes."""
+    before = _read_stamps(path)
+    try:
+        with _open_copy(path) if has_wal(path) else _open(path, "immutable=1") as connection:
+            yield connection
+    finally:
+        if _read_stamps(path) != before:
+            raise Unavailable(f"{path} changed while it was read; try again")
+
+
+@contextmanager
+def _open_copy(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a copy of the file and its WAL, because SQLite would make an index beside them."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        copyfile(path, copy)
+        copyfile(beside(path, WAL), beside(copy, WAL))
+        with _open(copy, "mode=ro") as connection:
+            yield connection
+
+
+def _read_stamps(path: Path) -> list[tuple[int, int, int]]:
+    """Return a value that differs after every change of the file and its WAL."""
+    found = [one.stat() for one in (path, beside(path, WAL)) if one.exists()]
+    return [(one.st_ino, one.st_size, one.st_mtime_ns) for one in found]
 
 
 @contextmanager

@@ -261,7 +261,7 @@ from vumi.backups.copying import BackupError
 folder, target, victim = map(Path, sys.argv[1:])
 
 def swap(event, arguments):
-    if event == "sqlite3.connect" and str(arguments[0]).endswith("?mode=rw"):
+    if event == "sqlite3.connect" and "/.one." in str(arguments[0]):
         [unfinished] = target.parent.glob(".one.*.part")
         unfinished.rename(target.parent / "aside")
         unfinished.symlink_to(victim)
