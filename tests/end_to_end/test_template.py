@@ -22,12 +22,13 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from chalicelib import telemetry
-from chalicelib.api import TABLE
+from chalicelib.api import table_of
 from chalicelib.aws import get_views
 from chalicelib.aws.authorizer import CACHED_SECONDS
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
+from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Feature, Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.views.count_at_once import AT_ONCE
@@ -524,6 +525,12 @@ def test_every_function_has_a_log_group_with_a_retention(stack: Resources) -> No
 
 # ---- the API
 
+THROTTLE = {
+    "ThrottlingRateLimit": {"Ref": "RequestsPerSecond"},
+    "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"},
+    "DetailedMetricsEnabled": False,
+}
+
 
 def test_the_api_is_throttled_and_logs_no_visitor(stack: Resources) -> None:
     """It has no access log, because that would contain addresses; an HTTP API has no other log."""
@@ -532,11 +539,7 @@ def test_the_api_is_throttled_and_logs_no_visitor(stack: Resources) -> None:
         "ApiId": {"Ref": "HttpApi"},
         "StageName": "$default",
         "AutoDeploy": True,
-        "DefaultRouteSettings": {
-            "ThrottlingRateLimit": {"Ref": "RequestsPerSecond"},
-            "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"},
-            "DetailedMetricsEnabled": False,
-        },
+        "DefaultRouteSettings": THROTTLE,
     }
 
 
@@ -587,19 +590,77 @@ def function_of(stack: Resources, route: Mapping[str, Any]) -> str:
     return function
 
 
-def test_the_api_has_the_routes_of_the_table_and_may_call_three_functions_alone(
-    stack: Resources,
-) -> None:
-    """The default route answers all other paths and methods."""
+def selected(stack: Resources, method: str, path: str) -> dict[str, Any]:
+    """Return the route that API Gateway selects: the most specific one, else `$default`.
+
+    Source: the API Gateway developer guide, "Create routes for HTTP APIs in API Gateway".
+    """
     made = routes(stack)
-    table = {f"{method} {route.path}" for route in TABLE.routes for method in route.methods}
-    assert set(made) == {*table, "$default"}
-    assert "HEAD /api/v1/views" in made
-    called = {key: function_of(stack, route) for key, route in made.items()}
-    of_views = {key for key, function in called.items() if function == "GetViews"}
-    views = {route.path for route in get_views.TABLE.routes}
-    assert {key.split(" ")[1] for key in of_views} == views
-    assert {called[key] for key in made.keys() - of_views} == {"APIHandler"}
+    fitting = [key for key in made if _fits(key, method, path)]
+    return made[min(fitting, key=_specificity, default="$default")]
+
+
+def _fits(key: str, method: str, path: str) -> bool:
+    of_key, _, template_of_path = key.partition(" ")
+    pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template_of_path))
+    return of_key in {method, "ANY"} and re.fullmatch(pattern, path) is not None
+
+
+def _specificity(key: str) -> tuple[int, bool]:
+    return key.count("{"), key.startswith("ANY ")
+
+
+TABLES = {"GetViews": get_views.TABLE, "APIHandler": table_of(("komarev",))}
+"""The table of routes of each function, with the URLs of other counters."""
+REQUESTS = [(method, route) for route in TABLES["APIHandler"].routes for method in route.methods]
+MAX_ROUTES = 25
+"""Each is a change of the API, of which API Gateway allows an account ten a second."""
+
+
+def test_the_api_has_few_routes(stack: Resources) -> None:
+    [stage] = of_type(stack, "AWS::ApiGatewayV2::Stage").values()
+    assert len(routes(stack)) + len(stage.get("RouteSettings", {})) <= MAX_ROUTES
+
+
+@pytest.mark.parametrize(
+    ("method", "route"), REQUESTS, ids=lambda part: getattr(part, "path", part)
+)
+def test_a_route_of_the_table_reaches_its_function_with_its_authorizer_and_its_throttle(
+    stack: Resources, method: str, route: Route
+) -> None:
+    path = re.sub(r"\{\w+\+?\}", "x", route.path)
+    made = selected(stack, method, path)
+    function = function_of(stack, made)
+    assert (function == "GetViews") is (route in get_views.TABLE.routes)
+    match = TABLES[function].find(path)
+    assert match is not None
+    assert match.routes[method] == route
+    is_guarded = route.authentication is not Authentication.NONE
+    assert made["AuthorizationType"] == ("CUSTOM" if is_guarded else "NONE")
+    assert made.get("AuthorizerId") == ({"Ref": "HttpApiAuthorizer"} if is_guarded else None)
+    [stage] = of_type(stack, "AWS::ApiGatewayV2::Stage").values()
+    own = stage.get("RouteSettings", {}).get(made["RouteKey"], {})
+    assert {**stage["DefaultRouteSettings"], **own} == THROTTLE
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "PURGE"])
+@pytest.mark.parametrize(
+    ("path", "function"),
+    [
+        ("/nowhere", "APIHandler"),
+        ("/timers", "APIHandler"),
+        ("/api/v1/wallets/x/deposit", "APIHandler"),
+        ("/api/v1/views", "GetViews"),
+    ],
+)
+def test_a_method_without_a_route_reaches_a_function_and_needs_no_token(
+    stack: Resources, path: str, function: str, method: str
+) -> None:
+    made = selected(stack, method, path)
+    assert (function_of(stack, made), made["AuthorizationType"]) == (function, "NONE")
+
+
+def test_the_api_may_call_three_functions_alone(stack: Resources) -> None:
     permissions = [
         permission
         for permission in of_type(stack, "AWS::Lambda::Permission").values()
@@ -612,44 +673,37 @@ def test_the_api_has_the_routes_of_the_table_and_may_call_three_functions_alone(
         assert set(template.names_in(permission["SourceArn"])) == {"HttpApi"}
 
 
-FOR_ALL = {
-    "$default",
-    "/",
-    "/api/v1/events/{event_id}/badge",
-    "/api/v1/events/{event_id}/badge.svg",
-    "/api/v1/wallets/{wallet_id}/badge",
-    "/api/v1/wallets/{wallet_id}/badge.svg",
-    "/healthz",
-    "/openapi.json",
-    "/s",
-    "/s.png",
-}
-"""Routes that require no token, in addition to those of badges."""
+def _depends_on(part: Mapping[str, Any]) -> list[str]:
+    named = part.get("DependsOn", [])
+    return [named] if isinstance(named, str) else named
 
 
-def test_events_and_wallets_ask_for_a_token_and_no_badge_does(stack: Resources) -> None:
-    """A path without a route calls `api_handler`, which checks the token itself."""
-    by_authorization: dict[str, set[str]] = {"CUSTOM": set(), "NONE": set()}
-    for key, route in routes(stack).items():
-        by_authorization[route["AuthorizationType"]].add(key.split(" ")[-1])
-        guarded = route["AuthorizationType"] == "CUSTOM"
-        assert route.get("AuthorizerId") == ({"Ref": "HttpApiAuthorizer"} if guarded else None)
-    free = by_authorization["NONE"]
-    assert by_authorization["CUSTOM"] == {
-        "/api/v1/events",
-        "/api/v1/events/{event_id}",
-        "/echoAtTime",
-        "/timers",
-        "/timers/{timer_id}",
-        "/api/v1/wallets",
-        "/api/v1/wallets/me",
-        "/api/v1/wallets/{wallet_id}",
-        "/api/v1/wallets/{wallet_id}/balance",
-        "/api/v1/wallets/{wallet_id}/deposit",
-        "/api/v1/wallets/{wallet_id}/transactions",
-        "/api/v1/wallets/{wallet_id}/transfer/{target_id}",
+MAX_CONCURRENT_CHANGES = 4
+"""The stage, the authorizer and two integrations need only the API."""
+
+
+@pytest.mark.parametrize(
+    "off", [{}, {"Events": "off"}, {"Wallets": "off"}, {"Events": "off", "Wallets": "off"}]
+)
+def test_the_parts_of_the_api_are_made_one_after_another(
+    templates: dict[str, dict[str, Any]], off: dict[str, str]
+) -> None:
+    """API Gateway answers concurrent changes of one API with a conflict.
+
+    CloudFormation makes a part as soon as those that it refers to, or depends on, are made.
+    """
+    stack = made_with(templates["prod"], **off, **AT_A_ZONE)["Resources"]
+    waiting = {
+        name: {*template.names_in(part), *_depends_on(part)}
+        for name, part in stack.items()
+        if part["Type"].startswith("AWS::ApiGatewayV2::")
     }
-    assert {path for path in free if "views" not in path and "badges" not in path} == FOR_ALL
+    assert {name for part in stack.values() for name in _depends_on(part)} <= stack.keys()
+    while waiting:
+        ready = [name for name, needed in waiting.items() if not needed & waiting.keys()]
+        assert 0 < len(ready) <= MAX_CONCURRENT_CHANGES
+        for name in ready:
+            del waiting[name]
 
 
 def test_the_authorizer_is_asked_once_in_five_minutes_for_each_token(stack: Resources) -> None:
