@@ -762,7 +762,7 @@ KINDS = {
 }
 """The type of resource in each dimension."""
 COUNTING = {
-    "_take": ["GetViews"],
+    "_take": ["GetViews", "APIHandler"],
     "store_views": ["PutViews"],
     "fold_badges": ["FoldViews"],
     "archive_entries": ["ArchiveEntries"],
@@ -1043,6 +1043,7 @@ def _watched_by(part: dict[str, Any]) -> tuple[str, str]:
         ("ArchiveMissingAlarm", {"removed": 1, "polled": 0}, True),
         ("ArchiveMissingAlarm", {"removed": 1, "polled": 1}, False),
         ("ArchiveMissingAlarm", {"removed": 0, "polled": None}, False),
+        ("ArchiveMissingAlarm", {"removed": None, "polled": None}, False),
     ],
 )
 def test_the_alarm_on_an_idle_consumer_is_raised_only_if_it_has_work(
@@ -1085,10 +1086,54 @@ def test_most_of_the_throttle_in_two_of_five_minutes_raises_an_alarm_before_a_42
     assert (share >= alarm["Threshold"]) is is_raised
 
 
-def test_one_view_that_the_queue_refused_raises_an_alarm(prod: Resources) -> None:
-    alarm = alarms(prod)["QueueRefusalsAlarm"]
-    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
-    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+@pytest.mark.parametrize(
+    ("drop_in", "values", "is_raised"),
+    [
+        ("", {"refused": 1}, True),
+        ("", {"refused": None}, False),
+        ("komarev", {"refused": 1, "of_drop_in": None}, True),
+        ("komarev", {"refused": None, "of_drop_in": 1}, True),
+        ("komarev", {"refused": None, "of_drop_in": None}, False),
+    ],
+)
+def test_one_view_that_the_queue_refused_raises_an_alarm_also_of_another_counters_url(
+    templates: dict[str, dict[str, Any]],
+    drop_in: str,
+    values: dict[str, int | None],
+    *,
+    is_raised: bool,
+) -> None:
+    """`api_handler` answers the URLs of other counters, `get_views` all others of badges."""
+    stack = made_with(templates["prod"], DropIn=drop_in)["Resources"]
+    alarm = alarms(stack)["QueueRefusalsAlarm"]
+    [expression, *metrics] = alarm["Metrics"]
+    functions = {"refused": "GetViews", "of_drop_in": "APIHandler"}
+    assert {part["Id"]: _watched_by(part) for part in metrics} == {
+        name: ("queue_refusals", functions[name]) for name in values
+    }
+    assert {part["MetricStat"]["Stat"] for part in metrics} == {"Sum"}
+    assert not any(part["ReturnData"] for part in metrics)
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+    assert (_calculate(expression["Expression"], values) > alarm["Threshold"]) is is_raised
+
+
+def test_an_alarm_on_a_metric_of_the_table_ends_without_data(prod: Resources) -> None:
+    """Alarms on metrics in AWS/DynamoDB ignore missing data, whatever `TreatMissingData` says.
+
+    Source: the CloudWatch user guide, "Configuring how CloudWatch alarms treat missing data".
+    """
+    of_table = {
+        (name, part["Id"])
+        for name, alarm in alarms(prod).items()
+        for part in alarm.get("Metrics", [{"Id": "alone", "MetricStat": {"Metric": alarm}}])
+        if part.get("MetricStat", {}).get("Metric", {}).get("Namespace") == "AWS/DynamoDB"
+    }
+    assert {name for name, _ in of_table} == {"ArchiveMissingAlarm", "TableReadsThrottledAlarm"}
+    for name, metric in of_table:
+        expression = alarms(prod)[name]["Metrics"][0]["Expression"]
+        uses = re.findall(rf"(FILL\()?\b{metric}\b(, 0\))?", expression)
+        assert uses == [("FILL(", ", 0)")]
+        assert alarms(prod)[name]["DatapointsToAlarm"] < alarms(prod)[name]["EvaluationPeriods"]
 
 
 @pytest.mark.parametrize(
