@@ -427,8 +427,8 @@ def test_a_function_has_its_settings(
     functions = of_type(stack, "AWS::Lambda::Function")
     assert set(functions) == set(FUNCTIONS.values())
     properties = dict(functions[FUNCTIONS[function]])
-    for elsewhere in ("Handler", "Tags"):
-        del properties[elsewhere]
+    for elsewhere in ("Handler", "Tags", "RecursiveLoop"):
+        properties.pop(elsewhere, None)
     assert properties == {
         "FunctionName": {"Fn::Sub": f"${{AWS::StackName}}-{function}"},
         "Code": {"S3Bucket": "bucket", "S3Key": "deployment.zip"},
@@ -446,6 +446,27 @@ def test_a_function_has_its_settings(
         },
         "TracingConfig": {"Mode": "PassThrough"},
     }
+
+
+def test_lambda_does_not_stop_the_retries_that_a_function_sends_to_its_own_queue(
+    stack: Resources,
+) -> None:
+    """Lambda counts runs that follow from each other, and stops them after about 16.
+
+    Source: the Lambda developer guide, "Use Lambda recursive loop detection".
+    """
+    queues = {"TIMERS_QUEUE_URL", "DISTRIBUTION_QUEUE_URL", "VIEWS_QUEUE_URL"}
+    functions = of_type(stack, "AWS::Lambda::Function")
+    sends_to_itself = set()
+    for mapping in of_type(stack, "AWS::Lambda::EventSourceMapping").values():
+        name = mapping["FunctionName"]["Ref"]
+        settings = functions[name]["Environment"]["Variables"]
+        sent_to = set(template.names_in([settings.get(queue) for queue in queues]))
+        if sent_to & set(template.names_in(mapping["EventSourceArn"])):
+            sends_to_itself.add(name)
+    assert sends_to_itself == {"FireTimers"}
+    allowed = {name: part.get("RecursiveLoop") for name, part in functions.items()}
+    assert {name: kind for name, kind in allowed.items() if kind} == {"FireTimers": "Allow"}
 
 
 def test_empty_parameters_leave_the_defaults_of_the_code(
