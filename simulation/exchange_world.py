@@ -123,6 +123,11 @@ class ExchangeWorld:
         """Take a view."""
         self.ask("GET", f"/api/v1/views?{urlencode({'id': badge_id})}")
 
+    def shown(self, badge_id: str) -> int:
+        """Return the count that a badge shows."""
+        peeked = self.ask("GET", f"/api/v1/views?{urlencode({'id': badge_id})}&peek=1")
+        return int(json.loads(peeked.body)["message"])
+
     def hold(self, badge_id: str) -> None:
         """Take a view whose message stays in the queue."""
         self.views.is_holding = self.has_held = True

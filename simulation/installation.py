@@ -45,6 +45,7 @@ class MemoryInstallation:
     clock: Callable[[], Seconds] = time.time
     event_queues: dict[str, Queue] = field(default_factory=dict)
     sleep: Callable[[Seconds], None] = lambda _: None
+    view_times: list[Seconds] = field(default_factory=list)
 
     @property
     def table(self) -> Table:
@@ -53,6 +54,9 @@ class MemoryInstallation:
     @property
     def view_clock(self) -> Callable[[], Seconds]:
         return self.clock
+
+    def keep_view_time(self, at: Seconds) -> None:
+        self.view_times.append(at)
 
     @property
     def folder(self) -> Folder:

@@ -60,6 +60,9 @@ class Installation(Protocol):
     def clock(self) -> Callable[[], Seconds]: ...
     @property
     def view_clock(self) -> Callable[[], Seconds]: ...
+    def keep_view_time(self, at: Seconds) -> None:
+        """Raise the clock of views to a time, on one machine."""
+
     @property
     def folder(self) -> Folder:
         """Return the fold of badges."""

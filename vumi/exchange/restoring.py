@@ -32,7 +32,7 @@ from chalicelib.storage.writes import (
     Delete,
     Put,
 )
-from chalicelib.units import WholeSeconds, to_milliseconds
+from chalicelib.units import Milliseconds, WholeSeconds, to_milliseconds
 from chalicelib.views import keys
 from chalicelib.views.view import milliseconds
 from chalicelib.views.windows import Windows, marker_item
@@ -280,7 +280,9 @@ class Restore:
         now = int(self.installation.clock())
         items = [self._with_ttl(item, now) for item in rest]
         if given.kind is BADGE:
-            return [*items, *self._make_markers(given.name, items, now)]
+            times = [*map(_taken_at, filter(_is_view, items))]
+            self._keep_view_time(given.head, times)
+            return [*items, *self._make_markers(given.name, times, now)]
         if given.kind is WALLET:
             key = wallets.owner(text(given.head, "user"))
             items.append({"PK": key.pk, "SK": key.sk, "wallet": given.name})
@@ -288,19 +290,20 @@ class Restore:
 
     def _with_ttl(self, item: Item, now: WholeSeconds) -> Item:
         """Keep a view for the retention from now on, because it must be folded here."""
-        if not text(item, "SK").startswith(VIEW.sort):
+        if not _is_view(item):
             return item
-        taken_at = milliseconds(text(item, "SK").removeprefix(VIEW.sort))
-        return {**item, "ttl": self._windows.view_ttl(max(taken_at, to_milliseconds(now)))}
+        return {**item, "ttl": self._windows.view_ttl(max(_taken_at(item), to_milliseconds(now)))}
+
+    def _keep_view_time(self, head: Item, times: Iterable[Milliseconds]) -> None:
+        """Raise the clock of views here, if that of the badge was ahead of this machine's."""
+        latest = max([number(head, "watermark"), *times])
+        if latest > to_milliseconds(self.installation.clock()):
+            self.installation.keep_view_time((latest + 1) / 1000)
 
     def _make_markers(
-        self, badge_id: str, items: Iterable[Item], now: WholeSeconds
+        self, badge_id: str, times: Iterable[Milliseconds], now: WholeSeconds
     ) -> Iterator[Item]:
         """Make the markers of the windows of live views, whose removals fold the badge."""
-        views = (text(item, "SK") for item in items)
-        times = [
-            milliseconds(sk.removeprefix(VIEW.sort)) for sk in views if sk.startswith(VIEW.sort)
-        ]
         for mark in sorted({self._windows.mark(at) for at in times}, reverse=True)[:MAX_MARKERS]:
             yield marker_item(badge_id, mark, self._windows.marker_ttl(max(mark, now)))
 
@@ -379,7 +382,15 @@ def _as_read(kind: ItemKind, there: Item) -> Condition:
 
 def _differs(here: Item, given: Item) -> bool:
     """Return whether an item has other content; views have none."""
-    return here != given and not text(given, "SK").startswith(VIEW.sort)
+    return here != given and not _is_view(given)
+
+
+def _is_view(item: Item) -> bool:
+    return text(item, "SK").startswith(VIEW.sort)
+
+
+def _taken_at(view: Item) -> Milliseconds:
+    return milliseconds(text(view, "SK").removeprefix(VIEW.sort))
 
 
 def _goes_with_head(item: Item) -> bool:

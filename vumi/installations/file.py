@@ -68,6 +68,9 @@ class FileInstallation:
     def view_clock(self) -> ViewClock:
         return ViewClock(self.database, self.views_queue, self.clock)
 
+    def keep_view_time(self, at: Seconds) -> None:
+        self.view_clock.keep(at)
+
     @property
     def folder(self) -> Folder:
         now = self.view_clock.keep()

@@ -89,6 +89,9 @@ class StackInstallation:
     def delivery_queue(self) -> SqsQueue:
         return SqsQueue(aws_client("sqs"), self._output("TimersQueueUrl", "events", "Events"))
 
+    def keep_view_time(self, at: Seconds) -> None:
+        """Do nothing: the clocks of functions are those of AWS."""
+
     @property
     def folder(self) -> Folder:
         return folder(self.table, Windows.of(self.settings), self.clock)

@@ -1,6 +1,7 @@
 """The clock of views on one machine: the machine's clock, but it never goes back.
 
-The file keeps the latest time at which a view was taken or a badge was folded. So if a clock was a
+The file keeps the latest time at which a view was taken or a badge was folded, here or where it
+was imported from. So if a clock was a
 day ahead and is corrected, folds wait for a day, and no view is lost: no view is stored before a
 watermark, and no reset is earlier than a view before it.
 """
@@ -34,16 +35,15 @@ class ViewClock:
         self._highest = max(self._highest, self._clock())
         return self._highest
 
-    def keep(self) -> Seconds:
+    def keep(self, at: Seconds = 0.0) -> Seconds:
         """Write the time to the file, in the current commit if there is one, and return it.
 
-        No time that the commit has used is later.
+        Neither a time that the commit has used, nor `at`, nor what another process kept is later.
         """
-        now = self()
-        self._database.write(
+        [(self._highest,)] = self._database.write(
             lambda connection: connection.execute(
-                "UPDATE clock SET highest = max(highest, ?)", (now,)
-            ),
+                "UPDATE clock SET highest = max(highest, ?) RETURNING highest", (max(self(), at),)
+            ).fetchall(),
             savepoint=False,
         )
-        return now
+        return self._highest

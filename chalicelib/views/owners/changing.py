@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -68,10 +68,13 @@ def change(
         if owned.deleted:
             raise deleted_error(owned.badge_id)
         summary = read_summary(table, owned)
-        reached = _prepare_milestones(table, owned, summary, wanted, now, webhooks)
-        writes = _prepare_change(table, owned, summary, wanted, now, reached)
+        values = _prepare_values(table, owned, summary, wanted, now)
+        reached = _prepare_milestones(table, owned, summary, values, wanted, now, webhooks)
+        remove = ("today", "hot") if wanted.reset else ()
+        update = summary.update(now, {**values, **reached.values}, remove)
+        others = _prepare_name(table, owned, wanted.name, now)
         try:
-            table.write(*writes, *reached.writes)
+            table.write(update, *others, *reached.writes)
         except ConditionFailed:
             continue
         reaching.enqueue(reached, webhooks)
@@ -126,10 +129,25 @@ def _prepare_hand_over(
         yield summary.update(now, {})
 
 
+def _prepare_values(
+    table: Table, owned: OwnedBadge, summary: Summary, wanted: BadgeChange, now: Seconds
+) -> dict[str, Value]:
+    """Return the attributes of the summary that the owner changes."""
+    values: dict[str, Value] = {}
+    if wanted.reset:
+        values |= {"base": 0, **begin_life(table, summary, now, owned.aliases)}
+    if wanted.base is not None:
+        values["base"] = wanted.base
+    if wanted.frozen is not None:
+        values["frozen"] = int(wanted.frozen)
+    return values
+
+
 def _prepare_milestones(  # noqa: PLR0913, PLR0917  the parts of a change
     table: Table,
     owned: OwnedBadge,
     summary: Summary,
+    values: Mapping[str, Value],
     wanted: BadgeChange,
     now: Seconds,
     webhooks: WebhookSchedule | None,
@@ -140,20 +158,19 @@ def _prepare_milestones(  # noqa: PLR0913, PLR0917  the parts of a change
     """
     if not wanted.concerns_milestones:
         return NOTHING
-    before = milestones.read(table, owned.badge_id, owned.digest)
-    life, count = summary.reset, summary.count
-    if wanted.reset:
-        before, life, count = before.rearm(), number(begin_life(summary, now), "reset"), 0
-    base = wanted.base if wanted.base is not None else (0 if wanted.reset else summary.base)
-    after = before
+    stored = milestones.read(table, owned.badge_id, owned.digest)
+    after = before = stored.rearm() if wanted.reset else stored
+    numbers = {"base": summary.base, "count": summary.count, "reset": summary.reset, **values}
+    shown = number(numbers, "base") + number(numbers, "count")
     if wanted.milestones is not None:
-        _check_new(before, wanted.milestones, base + count)
+        _check_new(before, wanted.milestones, shown)
         after = before.set(owned.digest, wanted.milestones)
     elif not before.milestones:
         return NOTHING
     if webhooks is None:
         return Reached(after.next, (after.put,))
-    passage = Passage(wanted.name or owned.names[-1], life, base + count, to_milliseconds(now))
+    name, life = wanted.name or owned.names[-1], number(numbers, "reset")
+    passage = Passage(name, life, shown, to_milliseconds(now))
     return after.reach(passage, webhooks)
 
 
@@ -167,30 +184,13 @@ def _check_new(before: Milestones, wanted: Sequence[Milestone], shown: int) -> N
             )
 
 
-def _prepare_change(  # noqa: PLR0913, PLR0917  the parts of a change
-    table: Table,
-    owned: OwnedBadge,
-    summary: Summary,
-    wanted: BadgeChange,
-    now: Seconds,
-    reached: Reached,
+def _prepare_name(
+    table: Table, owned: OwnedBadge, name: str | None, now: Seconds
 ) -> Iterator[Write]:
-    values: dict[str, Value] = {**reached.values}
-    if wanted.reset:
-        values |= {"base": 0, **begin_life(summary, now)}
-    if wanted.base is not None:
-        values["base"] = wanted.base
-    if wanted.frozen is not None:
-        values["frozen"] = int(wanted.frozen)
-    yield summary.update(now, values, remove=("today", "hot") if wanted.reset else ())
-    if wanted.name is None:
+    """Make a name the current one, if there is one; a new one is an alias with its own life."""
+    if name is None:
         yield Check(keys.owner(owned.badge_id), owned.as_read)
-    else:
-        yield from _prepare_rename(table, owned, wanted.name, now)
-
-
-def _prepare_rename(table: Table, owned: OwnedBadge, name: str, now: Seconds) -> Iterator[Write]:
-    """Make a name the current one; a new name becomes an alias with its own life."""
+        return
     names: list[Value] = [*(old for old in owned.names[1:] if old != name), name]
     if len({*owned.names, name}) > MAX_NAMES:
         raise TakenError(
@@ -199,7 +199,7 @@ def _prepare_rename(table: Table, owned: OwnedBadge, name: str, now: Seconds) ->
     yield Update(keys.owner(owned.badge_id), values={"names": names}, condition=owned.as_read)
     if name not in owned.names:
         unused = _read_unused(table, name)
-        values = {**begin_life(unused, now), "alias": owned.badge_id}
+        values = {**begin_life(table, unused, now), "alias": owned.badge_id}
         yield unused.update(now, values, remove=("deleted",))
         yield Check(keys.owner(name), attr("SK").missing())
 

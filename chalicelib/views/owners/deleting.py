@@ -28,7 +28,10 @@ def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSecond
             break
         try:
             table.write(
-                *(_end_life(read(table, name), owned.seal, now) for name in _all_names(owned)),
+                *(
+                    _end_life(table, read(table, name), owned.seal, now)
+                    for name in _all_names(owned)
+                ),
                 Delete(keys.owner(owned.badge_id), owned.as_read),
                 Delete(keys.milestones(owned.badge_id)),
             )
@@ -44,11 +47,11 @@ def _all_names(owned: OwnedBadge) -> list[str]:
     return [owned.badge_id, *owned.aliases]
 
 
-def _end_life(summary: Summary, seal: str, now: Seconds) -> Update:
+def _end_life(table: Table, summary: Summary, seal: str, now: Seconds) -> Update:
     """Return the write that ends the life of an id whose badge is deleted."""
     return summary.update(
         now,
-        {**begin_life(summary, now), "deleted": seal},
+        {**begin_life(table, summary, now), "deleted": seal},
         remove=("alias", "today", "base", "frozen", "hot", "milestone"),
     )
 

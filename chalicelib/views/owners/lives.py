@@ -7,26 +7,47 @@ a view belongs to the life of its id at the time in its ULID, whenever its messa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.items import Value, key_of, number
+from chalicelib.storage.items import Value, key_of, number, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Delete
-from chalicelib.units import Seconds, to_milliseconds
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from chalicelib.views import counting, keys
 from chalicelib.views.owners.finding import taken_error
 from chalicelib.views.summary import Summary, hour_of, read
+from chalicelib.views.view import TIMES, latest, milliseconds
 
 APART_MILLISECONDS = 1_000
 """A life ends at least this long after the earlier watermark, so that two ends differ."""
 
 
-def begin_life(summary: Summary, now: Seconds) -> dict[str, Value]:
-    """Return the attributes that begin a life, later than all views of the life before it."""
+def begin_life(
+    table: Table, summary: Summary, now: Seconds, aliases: Iterable[str] = ()
+) -> dict[str, Value]:
+    """Return the attributes that begin a life, later than all views of the life before it.
+
+    Views are stored under the id and its aliases. Raises `StorageError`.
+    """
     clock = to_milliseconds(now) + counting.AHEAD_MILLISECONDS
-    at = max(clock, summary.watermark + APART_MILLISECONDS)
+    newest = max(_read_newest(table, name) for name in (summary.badge_id, *aliases))
+    at = max(clock, summary.watermark + APART_MILLISECONDS, newest + 1)
     return {"count": 0, "watermark": at, "reset": at}
+
+
+def _read_newest(table: Table, badge_id: str) -> Milliseconds:
+    """Return the time of the newest view under an id, or 0."""
+    page = table.query(
+        keys.partition(badge_id),
+        first=keys.VIEW,
+        last=keys.VIEW + latest(TIMES[-1]),
+        limit=1,
+        attributes=("SK",),
+        descending=True,
+    )
+    return milliseconds(text(page[0], "SK").removeprefix(keys.VIEW)) if page else 0
 
 
 def delete_days(table: Table, summary: Summary) -> None:

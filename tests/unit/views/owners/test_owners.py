@@ -25,6 +25,7 @@ from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.claiming import ClaimedBadge
 from chalicelib.views.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.views.owners.finding import MAX_NAMES, TRIES, OwnedBadge
+from chalicelib.views.summary import read
 from chalicelib.views.view import View, new_ulid
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -33,6 +34,7 @@ from simulation.views import (
     AT_NOON,
     BADGE,
     DAY,
+    HOUR,
     WINDOWS,
     days,
     fold,
@@ -565,6 +567,38 @@ def test_a_life_ends_a_second_after_the_watermark_at_least(
         change(table, owned, BadgeChange(reset=True) if what == "reset" else BadgeChange(name=name))
     ended = summary(table, name)
     assert ended["reset"] == ended["watermark"] == AT_NOON + reset
+
+
+@pytest.mark.parametrize("what", ["reset", "delete"])
+@pytest.mark.parametrize("name", [BADGE, "mona"])
+def test_a_life_ends_after_the_newest_view_of_every_name(
+    table: Table, what: str, name: str
+) -> None:
+    """A clock that was two hours ahead took the view under a name of the badge."""
+    newest = AT_NOON + 2 * HOUR * 1000
+    owned = rename(table, claimed(table), "mona")
+    put_views(table, AT_NOON, newest, badge_id=name)
+    if what == "delete":
+        delete(table, owned)
+    else:
+        change(table, owned, BadgeChange(reset=True))
+    assert read(table, name if what == "delete" else BADGE).reset > newest
+    assert fold(table, NOON + DAY, name) == 0
+    assert shown(table) == shown(table, "mona") == 0
+
+
+def test_a_rename_begins_a_life_after_the_newest_view_of_the_new_name(table: Table) -> None:
+    """It is stored after the id was found to have no views."""
+    newest = AT_NOON + 2 * HOUR * 1000
+    queries: list[str] = []
+
+    def take(method: str) -> None:
+        queries.extend([method] if method == "query" else [])
+        if len(queries) == 2:
+            put_views(table, newest, badge_id="mona")
+
+    change(FaultyTable(table, before_read=take), claimed(table), BadgeChange(name="mona"))
+    assert read(table, "mona").reset > newest
 
 
 def test_a_reset_deletes_the_earlier_days(table: Table) -> None:

@@ -126,6 +126,31 @@ def test_both_engines_give_the_same_answer_to_every_request(
         assert back.answers() == at_last
 
 
+@pytest.mark.parametrize("target", ENGINES)
+def test_a_reset_after_a_move_ends_the_views_of_a_clock_that_was_ahead(
+    target: str, tmp_path: Path
+) -> None:
+    """The clock of the first machine was two hours ahead, and was corrected before the move."""
+    clock = Clock(NOON + 7_200)
+    with ExitStack() as stack:
+        for name in ("one", "other"):
+            (tmp_path / name).mkdir()
+        one = ExchangeWorld(stack.enter_context(ENGINES["file"](clock, tmp_path / "one")), clock)
+        one.claim("a")
+        for _ in range(5):
+            one.visit("a")
+        clock.now -= 7_200
+        made = stack.enter_context(ENGINES[target](clock, tmp_path / "other"))
+        other = ExchangeWorld(made, clock, one.known)
+        restore(other.installation, export(one.installation))
+        if target == "file":
+            assert other.installation.view_clock() > NOON + 7_200
+        for world in (one, other):
+            assert world.shown("a") == 5
+            world.change("a", reset=True)
+            assert world.shown("a") == 0
+
+
 names = st.sampled_from([*IDS, *NEW_NAMES])
 users = st.sampled_from(USERS)
 nonces = st.sampled_from(["nonce-01", "nonce-02", "nonce-03"])

@@ -25,6 +25,7 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import StorageError, Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
+from chalicelib.storage.writes import Update
 from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.wallets.ledger import Ledger
@@ -35,7 +36,18 @@ from simulation.installation import MemoryInstallation
 from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import AT_NOON, days, fold, put_summary, put_views, shown, store, ulid, view
+from simulation.views import (
+    AT_NOON,
+    BADGE,
+    days,
+    fold,
+    put_summary,
+    put_views,
+    shown,
+    store,
+    ulid,
+    view,
+)
 from tests.profile import cases
 from vumi.errors import ReportedError
 from vumi.exchange import files
@@ -116,6 +128,23 @@ def test_a_young_view_is_kept_from_its_own_time_on() -> None:
     restore(other, export(full(AT_NOON)))
     [marker] = [item for item in other.items() if item["SK"] == keys.WINDOW]
     assert marker["ttl"] == NOON + 300 + 600
+
+
+@pytest.mark.parametrize(("watermark", "times"), [(-1, [0, 7_200_000]), (7_200_000, [])])
+def test_a_badge_from_a_clock_that_was_ahead_raises_the_clock_of_views(
+    watermark: int, times: list[int]
+) -> None:
+    """All times are in milliseconds after noon."""
+    one, other = full(*(AT_NOON + at for at in times)), empty()
+    values = {"watermark": AT_NOON + watermark}
+    one.memory.write(Update(keys.summary(BADGE), values=values))
+    exported = export(one)
+    restore(other, exported, dry_run=True)
+    assert other.view_times == []
+    restore(other, exported)
+    assert [NOON + 7_200 < at < NOON + 7_201 for at in other.view_times] == [True]
+    restore(later := empty(NOON + 7_201), exported)
+    assert later.view_times == []
 
 
 def test_an_import_again_changes_nothing_and_adds_views_that_came() -> None:
