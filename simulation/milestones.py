@@ -13,7 +13,7 @@ from random import Random
 from chalicelib.events import event as events
 from chalicelib.storage.items import number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put, Write
+from chalicelib.storage.writes import Put, Update, Write
 from chalicelib.views import keys
 from chalicelib.views.milestones import Milestone, Milestones, event_id
 from chalicelib.views.summary import read
@@ -24,20 +24,18 @@ HIGHEST = 12
 
 
 class MilestoneLaw:
-    """The events of milestones that transactions have put, and the numbers that were ever set."""
+    """The events of milestones that transactions have put."""
 
     def __init__(self) -> None:
         self.put: Counter[str] = Counter()
-        self._known: set[tuple[str, int]] = set()
 
-    def choose(self, engine: Table, badge_id: str, random: Random) -> tuple[Milestone, ...]:
-        """Return new milestones; a number is never set again after it was removed."""
+    @staticmethod
+    def choose(engine: Table, badge_id: str, random: Random) -> tuple[Milestone, ...]:
+        """Return milestones above the present count; they may have been set and removed before."""
         summary = read(engine, badge_id)
         above = summary.base + summary.count + 1
         numbers = random.sample(range(above, above + HIGHEST), random.randint(1, 4))
-        new = [number for number in numbers if (badge_id, number) not in self._known]
-        self._known |= {(badge_id, number) for number in new}
-        return tuple(Milestone(number, URL) for number in sorted(new))
+        return tuple(Milestone(number, URL) for number in sorted(numbers))
 
     def note(self, engine: Table, before: Milestones, writes: Sequence[Write]) -> None:
         """Check a transaction that was done: it puts the events of what it marks, and no others."""
@@ -45,7 +43,9 @@ class MilestoneLaw:
         self.put.update(write.key.pk for write in put)
         data = [json.loads(text(write.item, "payload"))["data"] for write in put]
         after = _stored(engine, before.badge_id)
-        marked = {*after.milestones} - {*before.milestones}
+        marked = {*after.milestones}
+        if not _begins_life(writes, before.badge_id):
+            marked -= {*before.milestones}
         expected = sorted(one.count for one in marked if one.reached)
         assert sorted(one["milestone"] for one in data) == expected, "marks without events"
         summary = read(engine, before.badge_id)
@@ -64,8 +64,15 @@ class MilestoneLaw:
         for one in milestones.milestones:
             assert one.reached or one.count > shown, f"{one.count} of {shown} is not reached"
             if one.reached:
-                there = engine.get(events.key(event_id(badge_id, one.count, summary.reset)))
+                name = event_id(badge_id, one.count, summary.reset, one.set_at)
+                there = engine.get(events.key(name))
                 assert number(there or {}, "at"), f"{one.count} has no event"
+
+
+def _begins_life(writes: Sequence[Write], badge_id: str) -> bool:
+    """Return whether a transaction resets a badge: it may mark milestones with the same time."""
+    updates = [write for write in writes if isinstance(write, Update)]
+    return any(one.key == keys.summary(badge_id) and "reset" in one.values for one in updates)
 
 
 def _stored(engine: Table, badge_id: str) -> Milestones:

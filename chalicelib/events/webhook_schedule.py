@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from chalicelib.lazy import lazy
+from chalicelib.storage.conditions import attr
 from chalicelib.storage.writes import Put
 from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 
@@ -39,7 +40,7 @@ class EventSchedule:
             payload=webhook.payload,
             request=hashlib.sha256(webhook.webhook_id.encode()).hexdigest(),
         )
-        return Put(created.new_item())
+        return Put(created.new_item(), attr("SK").missing())
 
     def enqueue(self, written: Sequence[Put]) -> None:
         events = [event.Event.of(put.item) for put in written]

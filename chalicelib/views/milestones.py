@@ -39,11 +39,15 @@ ID_CHARACTERS = 32
 
 @dataclass(frozen=True, slots=True)
 class Milestone:
-    """A number, the URL that is called when the badge reaches it, and when that was, or 0."""
+    """A number, the URL that is called when the badge reaches it, and when that was, or 0.
+
+    `set_at` is the time at which it was set.
+    """
 
     count: int
     url: str
     reached: Milliseconds = 0
+    set_at: Milliseconds = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the milestone as its owner sees it."""
@@ -65,11 +69,12 @@ class Passage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Milestones:
-    """All milestones of a badge, and the digest of the owner who set them."""
+    """All milestones of a badge, the digest of the owner who set them, and the latest `set_at`."""
 
     badge_id: str
     owner: str = ""
     milestones: tuple[Milestone, ...] = ()
+    set_at: Milliseconds = 0
 
     @classmethod
     def of(cls, badge_id: str, item: Mapping[str, Value]) -> Milestones:
@@ -80,7 +85,8 @@ class Milestones:
         given = item.get("milestones", [])
         if not isinstance(given, list):
             raise TypeError(f"milestones is {given!r}, expected a list")
-        return cls(badge_id, text(item, "owner"), tuple(map(_decode, given)))
+        decoded = tuple(map(_decode, given))
+        return cls(badge_id, text(item, "owner"), decoded, number(item, "set_at"))
 
     @property
     def next(self) -> int:
@@ -93,49 +99,59 @@ class Milestones:
         pk, sk = keys.milestones(self.badge_id)
         stored: list[Value] = [asdict(one) for one in self.milestones]
         item: Item = {"PK": pk, "SK": sk, "owner": self.owner, "milestones": stored}
-        return Put(item)
+        return Put({**item, "set_at": self.set_at})
 
     def rearm(self) -> Milestones:
         """Return the milestones of a new life, of which none is reached."""
         return replace(self, milestones=tuple(replace(one, reached=0) for one in self.milestones))
 
-    def set(self, owner: str, wanted: Iterable[Milestone]) -> Milestones:
-        """Return other milestones; one with the same number stays reached."""
-        reached = {one.count: one.reached for one in self.milestones}
-        chosen = (replace(one, reached=reached.get(one.count, 0)) for one in wanted)
-        return Milestones(self.badge_id, owner, tuple(chosen))
+    def set(self, wanted: Iterable[Milestone], at: Milliseconds) -> Milestones:
+        """Return other milestones; one with the same number keeps its times.
+
+        No two calls set at the same time, because the clock of views may stand still.
+        """
+        at = max(at, self.set_at + 1)
+        known = {one.count: one for one in self.milestones}
+        chosen = (
+            replace(known.get(one.count, replace(one, set_at=at)), url=one.url) for one in wanted
+        )
+        return replace(self, milestones=tuple(chosen), set_at=at)
 
     def find_passed(self, shown: int) -> list[Milestone]:
         """Return the milestones up to a number that are not reached yet."""
         return [one for one in self.milestones if one.count <= shown and not one.reached]
 
-    def reach(self, passage: Passage, webhooks: WebhookSchedule) -> Reached:
-        """Return the writes that mark the milestones that a badge reaches, and send them."""
+    def reach(self, table: Table, passage: Passage, webhooks: WebhookSchedule) -> Reached:
+        """Return the writes that mark the milestones that a badge reaches, and send them.
+
+        An event that an import has brought is left as it is. Raises `StorageError`.
+        """
         passed = self.find_passed(passage.shown)
         marked = [
             replace(one, reached=passage.at) if one in passed else one for one in self.milestones
         ]
         after = replace(self, milestones=tuple(marked))
-        events = tuple(webhooks.put(self._webhook(one, passage)) for one in passed)
+        puts = [webhooks.put(self._webhook(one, passage)) for one in passed]
+        events = tuple(put for put in puts if table.get(put.key) is None)
         return Reached(after.next, (after.put, *events), events)
 
     def _webhook(self, milestone: Milestone, passage: Passage) -> Webhook:
-        webhook_id = event_id(self.badge_id, milestone.count, passage.life)
+        webhook_id = event_id(self.badge_id, milestone.count, passage.life, milestone.set_at)
         data = {"id": passage.name, "milestone": milestone.count, "count": passage.shown}
         body = {"type": TYPE, "timestamp": to_iso8601(passage.at), "data": data}
         return Webhook(webhook_id, milestone.url, json.dumps(body))
 
 
-def event_id(badge_id: str, count: int, life: Milliseconds) -> str:
-    """Return the id of the event of a milestone, which is the same throughout a life."""
-    identity = f"{badge_id}\n{count}\n{life}"
+def event_id(badge_id: str, count: int, life: Milliseconds, set_at: Milliseconds) -> str:
+    """Return the id of the event of a milestone that was set at a time, in a life of its badge."""
+    identity = f"{badge_id}\n{count}\n{life}\n{set_at}"
     return EVENT + hashlib.sha256(identity.encode()).hexdigest()[:ID_CHARACTERS]
 
 
 def read(table: Table, badge_id: str, owner: str) -> Milestones:
     """Read the milestones that the owner with a digest has set. Raises `StorageError`."""
     found = Milestones.of(badge_id, table.get(keys.milestones(badge_id)) or {})
-    return found if found.owner == owner else Milestones(badge_id, owner)
+    return found if found.owner == owner else replace(found, owner=owner, milestones=())
 
 
 def reach(
@@ -148,10 +164,11 @@ def reach(
     found = read(table, summary.badge_id, text(owner, "digest"))
     if not found.milestones:
         return NOTHING
-    return found.reach(Passage(name, summary.reset, shown, at), webhooks)
+    return found.reach(table, Passage(name, summary.reset, shown, at), webhooks)
 
 
 def _decode(given: Value) -> Milestone:
     if not isinstance(given, dict):
         raise TypeError(f"a milestone is {given!r}, expected a map")
-    return Milestone(number(given, "count"), text(given, "url"), number(given, "reached"))
+    times = number(given, "reached"), number(given, "set_at")
+    return Milestone(number(given, "count"), text(given, "url"), *times)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib.http.tokens import digest
 from chalicelib.outgoing.webhooks import WebhookSchedule
@@ -125,7 +125,7 @@ def _prepare_hand_over(
     summary = read_summary(table, owned)
     found = milestones.read(table, owned.badge_id, owned.digest)
     if found.milestones:
-        yield found.set(new_digest, found.milestones).put
+        yield replace(found, owner=new_digest).put
         yield summary.update(now, {})
 
 
@@ -164,14 +164,14 @@ def _prepare_milestones(  # noqa: PLR0913, PLR0917  the parts of a change
     shown = number(numbers, "base") + number(numbers, "count")
     if wanted.milestones is not None:
         _check_new(before, wanted.milestones, shown)
-        after = before.set(owned.digest, wanted.milestones)
+        after = before.set(wanted.milestones, to_milliseconds(now))
     elif not before.milestones:
         return NOTHING
     if webhooks is None:
         return Reached(after.next, (after.put,))
     name, life = wanted.name or owned.names[-1], number(numbers, "reset")
     passage = Passage(name, life, shown, to_milliseconds(now))
-    return after.reach(passage, webhooks)
+    return after.reach(table, passage, webhooks)
 
 
 def _check_new(before: Milestones, wanted: Sequence[Milestone], shown: int) -> None:

@@ -14,6 +14,7 @@ from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
+from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.views import keys
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
@@ -32,7 +33,7 @@ from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.resources import GivenResources
 from simulation.tables import FaultyTable, once, raising
-from simulation.views import BADGE, WINDOWS, put_views, ulid
+from simulation.views import AT_NOON, BADGE, WINDOWS, put_views, ulid
 from tests.unit import http_requests
 from tests.unit.http_requests import Answer
 
@@ -150,7 +151,7 @@ def test_a_fold_that_reaches_a_milestone_creates_its_event(world: World) -> None
     }
     assert event.target.to_json() == {"url": URL}
     assert event.at == event.next_at == int(world.now * 1000)
-    assert event.event_id == event_id(BADGE, 3, 0)
+    assert event.event_id == event_id(BADGE, 3, 0, AT_NOON)
     assert world.queued() == [event.event_id]
     assert (world.reached(), read(world.table, BADGE).milestone) == ([3], 9)
 
@@ -235,7 +236,7 @@ def test_a_change_of_the_base_reaches_milestones(world: World) -> None:
     world.take(5)
     world.fold()
     assert world.sent() == [10, 20]
-    assert world.queued() == [event_id(BADGE, count, 0) for count in (10, 20)]
+    assert world.queued() == [event_id(BADGE, count, 0, AT_NOON) for count in (10, 20)]
 
 
 def test_a_change_of_the_base_adds_it_to_the_counted_views(world: World) -> None:
@@ -370,7 +371,7 @@ def test_a_reset_with_a_base_reaches_milestones_in_the_new_life(world: World) ->
     world.set(5)
     world.change(reset=True, base=7)
     [event] = world.events()
-    assert event.event_id == event_id(BADGE, 5, read(world.table, BADGE).reset)
+    assert event.event_id == event_id(BADGE, 5, read(world.table, BADGE).reset, AT_NOON)
     assert world.data(event)["count"] == 7
 
 
@@ -399,6 +400,50 @@ def test_a_milestone_that_is_set_again_stays_reached(world: World) -> None:
     world.set()
     assert (world.reached(), read(world.table, BADGE).milestone) == ([], 0)
     assert world.sent() == [2]
+
+
+@pytest.mark.parametrize("later", [0, 60])
+def test_a_milestone_that_is_removed_and_set_again_has_a_new_event(
+    world: World, later: float
+) -> None:
+    """The clock of views of one machine may stand still."""
+    for n in range(2):
+        world.set(10)
+        world.change(base=15)
+        assert world.sent() == [10] * (n + 1)
+        world.change(base=0)
+        world.set()
+        world.now += later
+    assert len({*world.queued()}) == 2
+
+
+def test_a_milestone_that_stays_in_the_list_keeps_its_event(world: World) -> None:
+    world.set(10)
+    world.now += 60
+    world.set(10, 20)
+    world.change(base=15)
+    assert world.queued() == [event_id(BADGE, 10, 0, AT_NOON)]
+
+
+@pytest.mark.parametrize("act", REACHES)
+@pytest.mark.parametrize("is_raced", [False, True])
+def test_an_event_that_exists_is_left_as_it_is(
+    world: World, act: Callable[[World, Table], None], *, is_raced: bool
+) -> None:
+    """An import brought the event of a badge that had gone on elsewhere, and was delivered."""
+    world.set(3)
+    world.take(3)
+    place = key(event_id(BADGE, 3, 0, AT_NOON))
+    delivered: Item = {"PK": place.pk, "SK": place.sk, "status": Status.SUCCESS.value}
+
+    def bring() -> None:
+        world.table.put_all([delivered])
+
+    if not is_raced:
+        bring()
+    act(world, FaultyTable(world.table, before_write=once(bring) if is_raced else lambda _: None))
+    assert world.table.get(place) == delivered
+    assert (world.reached(), world.sent(), world.queued()) == ([3], [], [])
 
 
 def test_another_owner_neither_sees_nor_sends_milestones(world: World) -> None:
@@ -476,7 +521,9 @@ def test_a_milestone_that_is_reached_already_is_refused(world: World) -> None:
 
 
 def test_the_event_of_a_milestone_has_a_possible_id() -> None:
-    one = event_id("\N{DUCK}" * 200, 10**15, 10**15)
+    times = (10**15, 10**15)
+    one = event_id("\N{DUCK}" * 200, 10**15, *times)
     assert key(one).pk.isascii()
     assert len(one) == 42
-    assert one != event_id("\N{DUCK}" * 200, 10**15, 1)
+    others = ((10**15, 1, 10**15), (10**15, 10**15, 1), (1, *times))
+    assert one not in {event_id("\N{DUCK}" * 200, *other) for other in others}
