@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from botocore.config import Config
-from botocore.session import Session, get_session
+from botocore.session import get_session
 
 CONFIG = Config(
     # DynamoDB and SQS answer within milliseconds, and a badge can't wait longer than this.
@@ -25,13 +25,10 @@ CONFIG = Config(
     parameter_validation=False,
 )
 
+_session = cache(get_session)
+"""The session that all clients share, so a role is assumed once, with one code of MFA."""
+
 
 def aws_client(service: str, config: Config | None = CONFIG) -> Any:
     """Return a new client of a service, of botocore's defaults without a `config`."""
     return _session().create_client(service, config=config)
-
-
-@cache
-def _session() -> Session:
-    """Return the session of all clients, so that a role is assumed once, with one code of MFA."""
-    return get_session()
