@@ -14,16 +14,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
 from threading import Thread
 from typing import Any, TypeAlias, cast
 
+import botocore
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from cryptography.x509 import IPAddress
 from ulid import ULID
 
 from chalicelib.aws import connections
 from chalicelib.aws.attribute_values import AttributeValue, encode_item
 from chalicelib.views import keys
 from chalicelib.views.summary import HOURS_OF_DAY, Day, hour_of
+from simulation.authority import Authority
 
 WireItem: TypeAlias = dict[str, AttributeValue]
 
@@ -36,6 +41,9 @@ FIRST_VIEW_MS = 1_767_268_800_000
 LATER = FIRST_VIEW_MS / 1000 + 3_600
 """Seconds since 1970: the same day, when all views may be folded."""
 CONTENT_TYPE = "application/x-amz-json-1.0"
+AUTHORITIES = Path(botocore.__file__).parent / "cacert.pem"
+TRUST = ("SSL_CERT_FILE", "AWS_CA_BUNDLE")
+"""The variables that name a file of authorities, of OpenSSL and of botocore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +176,16 @@ def _text(header: str | bytes) -> str:
     return header.decode() if isinstance(header, bytes) else header
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+
 @contextmanager
-def serving(aws: StubbedAws) -> Iterator[str]:
-    """Serve the answers on 127.0.0.1 to clients in other processes, and yield the URL."""
+def serving(aws: StubbedAws, folder: Path) -> Iterator[Mapping[str, str]]:
+    """Serve the answers over TLS on 127.0.0.1, and yield the environment of its clients.
+
+    They trust the authorities that botocore brings, as many as on Lambda, and one of the folder.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -187,7 +202,12 @@ def serving(aws: StubbedAws) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             """Log nothing, because the tables are the output."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    authority, trusted = Authority.create(folder), folder / "trusted.pem"
+    trusted.write_bytes(AUTHORITIES.read_bytes() + authority.file().read_bytes())
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        tls = authority.server(IPAddress(ip_address("127.0.0.1")))
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
         Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
+        endpoint = f"https://127.0.0.1:{server.server_port}"
+        yield {"AWS_ENDPOINT_URL": endpoint} | dict.fromkeys(TRUST, str(trusted))
         server.shutdown()

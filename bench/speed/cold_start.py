@@ -4,8 +4,8 @@ vu-mi and its libraries come from the unpacked package, with the compiled files 
 makes, and without them. The original is one module with the same libraries and no compiled files,
 as Chalice packs it.
 
-The handler sends its requests to a stubbed endpoint on this machine, so the figure includes
-everything that a first event imports. It excludes TLS, which is the same on all sides.
+The handler sends its requests over TLS to a stubbed endpoint on this machine. So the figure
+includes all that a first event imports, the TLS context, and the handshakes.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class Start:
     resources: tuple[str, ...]
     event: Mapping[str, Any]
 
-    def run(self, task: Path, endpoint: str) -> tuple[float, float]:
+    def run(self, task: Path, aws: Mapping[str, str]) -> tuple[float, float]:
         """Return the processor seconds until the clients are made, and until the event is handled.
 
-        `task` is the folder of the unpacked package.
+        `task` is the folder of the unpacked package, `aws` the environment of clients.
         """
         program = ("-P", "-m", "bench.speed.first_event", self.module, self.handler)
         finished = subprocess.run(  # noqa: S603  a module of this project
@@ -59,7 +59,7 @@ class Start:
             cwd=task,
             env={
                 **os.environ,
-                "AWS_ENDPOINT_URL": endpoint,
+                **aws,
                 "PYTHONPATH": f"{task}{os.pathsep}{ROOT}",
                 "PYTHONDONTWRITEBYTECODE": "1",
             },
@@ -74,12 +74,15 @@ class Start:
 def measure() -> Report:
     """Start each lambda of vu-mi and of the original, turn by turn."""
     ours, originals = _ours(), original_starts()
-    with tempfile.TemporaryDirectory() as folder, serving(StubbedAws()) as endpoint:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(StubbedAws(), Path(folder)) as aws,
+    ):
         compiled, plain = unpack(Path(folder))
         sides = {
-            **{f"{OURS}{name}": partial(ours[name].run, compiled, endpoint) for name in ours},
-            **{f"{PLAIN}{name}": partial(ours[name].run, plain, endpoint) for name in ours},
-            **{f"{ORIGINAL}{name}": partial(originals[name].run, plain, endpoint) for name in ours},
+            **{f"{OURS}{name}": partial(ours[name].run, compiled, aws) for name in ours},
+            **{f"{PLAIN}{name}": partial(ours[name].run, plain, aws) for name in ours},
+            **{f"{ORIGINAL}{name}": partial(originals[name].run, plain, aws) for name in ours},
         }
         interleaved(1, sides)
         figures = interleaved(ROUNDS, sides)

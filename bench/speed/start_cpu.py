@@ -41,7 +41,10 @@ def main() -> int:
     """Measure the starts of the functions of views in both designs, turn by turn."""
     isolate(os.environ)
     os.environ[ON_LAMBDA] = "vu-mi"
-    with tempfile.TemporaryDirectory() as folder, serving(StubbedAws()) as endpoint:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(StubbedAws(), Path(folder)) as aws,
+    ):
         compiled, plain = unpack(Path(folder))
         template = yaml.safe_load((Path(folder) / "sam.yaml").read_text())
         starts: dict[Side, tuple[Start, Path]] = {}
@@ -49,18 +52,18 @@ def main() -> int:
             ours = _handler(template["Resources"], function)
             starts[function, "vu-mi"] = Start(*ours, (), {}), compiled
             starts[function, "original"] = replace(original, resources=()), plain
-        sides = {side: partial(_run, side, *start, endpoint) for side, start in starts.items()}
+        sides = {side: partial(_run, side, *start, aws) for side, start in starts.items()}
         interleaved(1, sides)
         put_measured("start_ms", _by_function(interleaved(ROUNDS, sides)))
     return 0
 
 
-def _run(side: Side, start: Start, task: Path, endpoint: str) -> Times:
+def _run(side: Side, start: Start, task: Path, aws: Mapping[str, str]) -> Times:
     """Start a function with an event of now, because an old view is not stored but sent back."""
     function, design = side
     made = first_events(events.get_views if design == "vu-mi" else events.get_views_by_rest)
     event = dict(zip(FUNCTIONS, made, strict=True))[function]
-    return replace(start, event=event).run(task, endpoint)
+    return replace(start, event=event).run(task, aws)
 
 
 def _handler(resources: Mapping[str, Any], function: str) -> tuple[str, str]:

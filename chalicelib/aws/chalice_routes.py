@@ -44,12 +44,15 @@ def _view(app: Chalice, route: Route) -> Callable[..., ChaliceResponse]:
 
 
 def to_request(request: ChaliceRequest) -> Request:
-    """Return the request of a REST API as a `Request`."""
+    """Return the request of a REST API as a `Request`.
+
+    `chalice local` puts the path only into the context, where API Gateway has the stage as well.
+    """
     event = request.to_original_event()
     parameters = request.uri_params or {}
     return Request(
         method=request.method,
-        path=unquote(event["path"]),
+        path=unquote(event.get("path") or request.context["path"]),
         path_parameters={name: unquote(value) for name, value in parameters.items()},
         query=event["multiValueQueryStringParameters"] or {},
         headers=dict(request.headers),

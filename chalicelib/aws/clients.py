@@ -10,10 +10,8 @@ from functools import cache
 from typing import Any
 
 from botocore.config import Config
-from botocore.loaders import Loader
-from botocore.session import Session, get_session
+from botocore.session import get_session
 
-SERVICES = ("dynamodb", "s3", "sqs")
 CONFIG = Config(
     # DynamoDB and SQS answer within milliseconds, and a badge can't wait longer than this.
     connect_timeout=1.0,
@@ -27,25 +25,10 @@ CONFIG = Config(
     parameter_validation=False,
 )
 
-
-class ServicesLoader(Loader):
-    """The loader of botocore's data for these services.
-
-    botocore's own loader lists 400 folders to find the services.
-    """
-
-    def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002
-        return list(SERVICES)
+_session = cache(get_session)
+"""The session that all clients share, so a role is assumed once, with one code of MFA."""
 
 
-def aws_client(service: str) -> Any:
-    """Return a new client of a service."""
-    return _session().create_client(service, config=CONFIG)
-
-
-@cache
-def _session() -> Session:
-    """Return the session that all clients share: a session takes 35 ms to read botocore's data."""
-    session = get_session()
-    session.register_component("data_loader", ServicesLoader())
-    return session
+def aws_client(service: str, config: Config | None = CONFIG) -> Any:
+    """Return a new client of a service, of botocore's defaults without a `config`."""
+    return _session().create_client(service, config=config)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import select
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPSConnection
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult
 
-from chalicelib.lazy import lazy
+from chalicelib.lazy import lazy, load
 from chalicelib.units import Seconds
 
 if TYPE_CHECKING:
     from botocore import exceptions
+
+    from chalicelib import tls
 else:
-    exceptions = lazy("botocore.exceptions")
+    exceptions, tls = lazy("botocore.exceptions"), lazy("chalicelib.tls")
 
 TIMEOUT: Seconds = 1.0
 """DynamoDB and SQS answer within milliseconds, and a badge can't wait longer than this."""
@@ -38,7 +39,11 @@ class Connections:
     endpoint: SplitResult
     timeout: Seconds = TIMEOUT
     _idle: list[HTTPConnection] = field(default_factory=list)
-    _tls: ssl.SSLContext | None = None
+
+    def __post_init__(self) -> None:
+        """Make the TLS context now: a Lambda function has a whole vCPU only while it starts."""
+        if self.endpoint.scheme == "https":
+            load("chalicelib.tls")
 
     def post(self, headers: Mapping[str, str], body: bytes) -> Answer:
         """Send one request. Raises `HTTPClientError` without an answer."""
@@ -73,8 +78,7 @@ class Connections:
         host = self.endpoint.netloc
         if self.endpoint.scheme == "http":
             return HTTPConnection(host, timeout=self.timeout)
-        self._tls = self._tls or ssl.create_default_context()
-        return HTTPSConnection(host, timeout=self.timeout, context=self._tls)
+        return HTTPSConnection(host, timeout=self.timeout, context=tls.SYSTEM_TRUST)
 
 
 def _is_dropped(connection: HTTPConnection) -> bool:

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from chalicelib.lazy import lazy
@@ -32,8 +31,10 @@ if TYPE_CHECKING:
     from http import client as http_client
 
     from _typeshed import WriteableBuffer
+
+    from chalicelib import tls
 else:
-    ssl, http_client = lazy("ssl"), lazy("http.client")
+    ssl, http_client, tls = lazy("ssl"), lazy("http.client"), lazy("chalicelib.tls")
 
 USER_AGENT = "vu-mi"
 CALL_SECONDS = 10.0
@@ -77,14 +78,6 @@ class Deadline:
         return left
 
 
-@cache
-def system_trust() -> ssl.SSLContext:
-    """Load the system's authorities once; require TLS 1.2 or newer and check host names."""
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
-
-
 @dataclass(frozen=True, slots=True)
 class HttpClient:
     """The client of users' URLs.
@@ -97,7 +90,7 @@ class HttpClient:
     allowed: Allowed
     resolver: Resolver = socket.getaddrinfo
     monotonic: Callable[[], Seconds] = time.monotonic
-    trust: Callable[[], ssl.SSLContext] = system_trust
+    trust: Callable[[], ssl.SSLContext] = lambda: tls.SYSTEM_TRUST
     seconds: Seconds = CALL_SECONDS
     max_bytes: int = MAX_ANSWER_BYTES
 

@@ -186,14 +186,15 @@ def running(folder: Path) -> Iterator[Emulator]:
         )
     try:
         endpoint = f"http://127.0.0.1:{port}"
-        until(lambda: _answers(endpoint), "the emulator")
+        until(lambda: answers(endpoint), "the emulator")
         yield Emulator(endpoint, _copy(folder / "project"))
     finally:
         process.terminate()
         process.wait(PATIENCE_SECONDS)
 
 
-def _answers(endpoint: str) -> bool:
+def answers(endpoint: str) -> bool:
+    """Return whether a server answers a request."""
     try:
         with urllib.request.urlopen(endpoint, timeout=1):  # noqa: S310
             return True

@@ -1,4 +1,4 @@
-"""`chalice deploy` to AWS, run on an emulator, and the functions that it creates.
+"""`chalice deploy` to AWS, run on an emulator, the functions that it creates, and `chalice local`.
 
 The emulator can't show the REST API: `test_chalice_routes.py` sends events in AWS's form to its
 function. `test_deployed.py` says what else it can't show.
@@ -6,8 +6,11 @@ function. `test_deployed.py` says what else it can't show.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
@@ -15,7 +18,8 @@ import pytest
 from chalicelib.views import keys
 from chalicelib.views.view import View, new_ulid
 from deploy.completion import FUNCTIONS, mapping_options
-from tests.end_to_end.emulator import Emulator, running, until
+from simulation.environment import free_port
+from tests.end_to_end.emulator import BIN, PATIENCE_SECONDS, Emulator, answers, running, until
 from tests.end_to_end.stacks import (
     CONSUMERS,
     check_archive,
@@ -42,12 +46,40 @@ def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
         yield emulator
 
 
+@contextmanager
+def chalice_local(aws: Emulator) -> Iterator[str]:
+    """Run `chalice local` on the table and the queues of the stage; give its URL."""
+    url = f"http://127.0.0.1:{free_port()}"
+    port = url.rpartition(":")[2]
+    process = subprocess.Popen(  # noqa: S603  our own words
+        [BIN / "chalice", "local", "--stage", "dev", "--no-autoreload", "--port", port],
+        cwd=aws.folder,
+        env={**os.environ, "AWS_ENDPOINT_URL": aws.endpoint},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: answers(url), "chalice local")
+        yield url
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
 def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:
     """SAM, which `chalice deploy` does not use, would add one."""
     gateway = aws.client("apigateway")
     [api] = gateway.get_rest_apis()["items"]
     [stage] = gateway.get_stages(restApiId=api["id"])["item"]
     assert stage["stageName"] == "dev"
+
+
+def test_a_badge_of_chalice_local_counts_by_the_functions_of_its_stage(aws: Emulator) -> None:
+    with chalice_local(aws) as url:
+        badge = f"{url}/api/v1/views?id=local"
+        assert aws.ask(badge, "GET")[1]["message"] == "0"
+        until(lambda: aws.ask(f"{badge}&peek=1", "GET")[1]["message"] == "1", "the view is put")
+        assert aws.ask(f"{url}/api/v1/events", "GET") == (401, {"message": "Unauthorized"})
 
 
 def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> None:

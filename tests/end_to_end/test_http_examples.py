@@ -1,27 +1,39 @@
-"""The examples of docs/http.md, each sent to a real server and compared with its answer."""
+"""The examples of docs/http.md, each sent to a real server and compared with its answer.
+
+Chalice's client for tests sends them to the Chalice app too, which answers the whole table.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 from urllib.parse import quote
 
 import pytest
+from chalice.test import Client
 
+from app import app
 from chalicelib import description
 from chalicelib.api import TABLE
+from chalicelib.aws import resources
 from chalicelib.http import tokens
+from chalicelib.settings import Settings
+from chalicelib.views.view_queue import ViewMessages
 from chalicelib.wallets.description import A_USER, A_WALLET, ANOTHER
+from simulation.memory_table import MemoryTable
+from simulation.queues import FakeQueue
+from simulation.resources import GivenResources
 from simulation.tokens import store_token
 from tests import checkers
-from tests.end_to_end.server import Server, running
+from tests.end_to_end.server import running
 from tests.http_reference import HOST, PAGE, Call, calls
 from vumi.storage.database import FILE, Database
 from vumi.storage.table import SqliteTable
@@ -35,6 +47,8 @@ DOCUMENT = description.document(TABLE.routes)
 CALLS = calls(DOCUMENT)
 FIRST = ("claimBadge", "openWallet", "depositMoney", "transferMoney", "changeWallet", "makeEvent")
 """Calls that make what others show."""
+SETTINGS = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN), "WEBHOOK_ALLOW": "127.0.0.0/8"}
+"""They allow webhooks to this machine alone, where nothing receives them."""
 LAST = ("cancelEvent", "deleteBadge")
 AGAIN = "deleteBadgeByQuery"
 """Deletes the same badge again, which has the same answer."""
@@ -81,11 +95,43 @@ def in_order(example: Example) -> int:
     return 1 + [*LAST, AGAIN].index(example.name) if example.name in (*LAST, AGAIN) else 0
 
 
+class Host(Protocol):
+    """A server that answers the table of routes."""
+
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[int, Any, bytes]:
+        """Return the status, the headers and the body of an answer."""
+
+
+class ChaliceHost:
+    """The Chalice app, called by `chalice.test.Client`."""
+
+    def __init__(self) -> None:
+        self._client = Client(app)
+
+    def request(
+        self,
+        path: str,
+        method: str = "GET",
+        body: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> tuple[int, Any, bytes]:
+        """Send a request. Chalice returns a picture only if `Accept` begins with its type."""
+        sent = {"Accept": "image/png", **headers}
+        answer = self._client.http.request(method, path, sent, (body or "").encode())
+        return answer.status_code, answer.headers, answer.body
+
+
 @dataclass
 class Reader:
     """A person who sends the examples with their own host, tokens and ids."""
 
-    server: Server
+    server: Host
     own: dict[str, str] = field(default_factory=dict)
 
     def send(self, example: Example) -> tuple[int, str, Any]:
@@ -108,7 +154,7 @@ class Reader:
         method = method or ("POST" if body is not None else "GET")
         path = url.removeprefix(HOST)
         status, answered, content = self.server.request(path, method, body, headers)
-        kind = (answered["Content-Type"] or "").partition(";")[0]
+        kind = (answered.get("Content-Type") or "").partition(";")[0]
         return status, kind, json.loads(content) if kind == "application/json" else None
 
 
@@ -117,13 +163,32 @@ def keys(part: Any) -> Any:
     return {name: keys(inner) for name, inner in part.items()} if isinstance(part, dict) else None
 
 
-@pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
-    """Return a reader who may send webhooks to this machine alone, where nothing receives them."""
-    settings = {"API_TOKEN_DIGESTS": tokens.digest(TOKEN), "WEBHOOK_ALLOW": "127.0.0.0/8"}
-    with running(tmp_path, **settings) as server:
-        with closing(Database(tmp_path / FILE)) as database:
+@contextmanager
+def one_machine(folder: Path) -> Iterator[Host]:
+    with running(folder, **SETTINGS) as server:
+        with closing(Database(folder / FILE)) as database:
             store_token(SqliteTable(database), USERS_TOKEN, A_USER)
+        yield server
+
+
+@contextmanager
+def chalice_app(_: Path) -> Iterator[Host]:
+    table, settings = (
+        MemoryTable(),
+        Settings.from_environment({**SETTINGS, "HAS_WEBHOOK_SECRETS": "true"}),
+    )
+    store_token(table, USERS_TOKEN, A_USER)
+    queue = FakeQueue()
+    resources.use(GivenResources(table, ViewMessages(queue), queue, queue, settings=settings))
+    try:
+        yield ChaliceHost()
+    finally:
+        resources.use(None)
+
+
+@pytest.fixture(params=[one_machine, chalice_app])
+def reader(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Reader]:
+    with request.param(tmp_path) as server:
         reader = Reader(server, {"Bearer TOKEN": f"Bearer {TOKEN}"})
         reader.own["https://example.com/hook"] = "https://127.0.0.1:1/hook"
         tomorrow = datetime.now(UTC) + timedelta(days=1)

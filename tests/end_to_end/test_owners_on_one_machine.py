@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from tests.authority import Authority
+from simulation.authority import Authority
 from tests.end_to_end.file_host import ID, hosting, settings
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 

@@ -11,7 +11,6 @@ from functools import cached_property, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, NoRegionError
 
@@ -106,7 +105,7 @@ class StackInstallation:
 
     def _objects(self) -> Iterator[StoredObject]:
         """Yield the objects of the archive, if the stack has one."""
-        bucket, client = self.outputs.get("ArchiveBucket", ""), boto3.client("s3", config=RETRIES)
+        bucket, client = self.outputs.get("ArchiveBucket", ""), aws_client("s3", RETRIES)
         for name in _names_in(client, bucket):
             yield StoredObject(name, _open_object(client, bucket, name).read())
 
@@ -126,7 +125,7 @@ class StackInstallation:
         return "ArchiveBucket" in self.outputs
 
     def archived(self, since: date | None = None) -> Iterator[ArchivedObject]:
-        return in_bucket(boto3.client("s3"), self.outputs.get("ArchiveBucket", ""), since)
+        return in_bucket(aws_client("s3", None), self.outputs.get("ArchiveBucket", ""), since)
 
     def removed_entries(self, wallet_id: str) -> Iterator[Item]:  # noqa: ARG002  the stream has them
         return iter(())
@@ -140,7 +139,7 @@ class StackInstallation:
 
     def redrive_views(self) -> Counter[LetterOutcome]:
         return Redrive(
-            boto3.client("sqs"),
+            aws_client("sqs", None),
             self.outputs["ViewsDeadLettersUrl"],
             self.views_queue,
             self.clock,
@@ -148,8 +147,8 @@ class StackInstallation:
         ).run()
 
     @cached_property
-    def _client(self) -> DynamoDBClient:
-        return boto3.client("dynamodb", config=RETRIES)
+    def _client(self) -> Any:
+        return aws_client("dynamodb", RETRIES)
 
     def _output(self, name: str, feature: str, parameter: str) -> str:
         if name not in self.outputs:
@@ -229,7 +228,7 @@ def open_installation(
     """Find the resources of a stack. Raises `StackError` and `SettingsError`."""
     settings = Settings.from_environment(environment)
     try:
-        found = outputs(boto3.client("cloudformation"), stack)
+        found = outputs(aws_client("cloudformation", None), stack)
         yield StackInstallation(stack, found, settings, clock)
     except NoRegionError as error:
         raise StackError("no region is configured; set AWS_DEFAULT_REGION") from error

@@ -160,10 +160,18 @@ def test_an_error_has_the_form_of_every_other(app: Chalice) -> None:
     }
 
 
-def test_a_malformed_setting_is_an_internal_error_and_the_log_names_it(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"GRACE_SECONDS": "ten minutes"}, "GRACE_SECONDS must be a whole number"),
+        ({"AWS_REGION": "us-east-1"}, "AWS_ACCESS_KEY_ID is not set"),
+    ],
+)
+def test_a_wrong_setting_is_an_internal_error_and_the_log_names_it(
+    caplog: pytest.LogCaptureFixture, settings: dict[str, str], reason: str
 ) -> None:
-    resources.use(AwsResources({"TABLE_NAME": "views", "GRACE_SECONDS": "ten minutes"}))
+    """`chalice local` may have no credentials."""
+    resources.use(AwsResources({"TABLE_NAME": "views", **settings}))
     answer = product(event("/healthz"), None)
     badge = product(event("/api/v1/views", multiValueQueryStringParameters={"id": ["a"]}), None)
     resources.use(None)
@@ -172,7 +180,7 @@ def test_a_malformed_setting_is_an_internal_error_and_the_log_names_it(
     assert json.loads(badge["body"])["isError"]
     assert [line.message for line in caplog.records] == ["request_failed", "badge_failed"]
     for record in caplog.records:
-        assert "GRACE_SECONDS must be a whole number" in telemetry.JsonFormatter().format(record)
+        assert reason in telemetry.JsonFormatter().format(record)
 
 
 def status(app: Chalice, path: str, context: dict[str, Any] | None) -> int:

@@ -1,4 +1,4 @@
-"""A certificate authority for tests, with certificates for servers on this machine."""
+"""A certificate authority for tests and bench, with certificates for servers on this machine."""
 
 from __future__ import annotations
 
