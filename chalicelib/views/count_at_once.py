@@ -13,20 +13,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chalicelib.lazy import lazy
 from chalicelib.storage.conditions import attr
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item, key_of
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import MAX_TRANSACTION_WRITES, ConditionFailed, Put, Write
 from chalicelib.units import Seconds, to_milliseconds
-from chalicelib.views import keys, reaching
-from chalicelib.views.reached import MAX_WRITES, Reached
+from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read
 from chalicelib.views.view import View
 from chalicelib.views.windows import Windows
 
 if TYPE_CHECKING:
     from chalicelib.outgoing.webhooks import WebhookSchedule
+    from chalicelib.views import milestones
+    from chalicelib.views.milestones import Reached
+else:
+    milestones = lazy("chalicelib.views.milestones")
 
 TRIES = 10
 """A try fails if another write counted some of the views or changed the summary."""
@@ -75,13 +79,14 @@ class AtOnceCounter:
             if not left:
                 return 0
             now = self.clock()
-            reached = reaching.reach(self.table, target, len(left), now, self.webhooks)
+            reached = milestones.reach(self.table, target, len(left), now, self.webhooks)
             if len(left) + len(reached.writes) > AT_ONCE:
-                first, rest = left[: AT_ONCE - MAX_WRITES], left[AT_ONCE - MAX_WRITES :]
-                return self._count_together(badge_id, first) + self._count_together(badge_id, rest)
+                end = AT_ONCE - milestones.MAX_WRITES
+                parts = left[:end], left[end:]
+                return sum(self._count_together(badge_id, part) for part in parts)
             seen = self._write(own, target, left, reached, now)
             if seen is None:
-                reaching.enqueue(reached, self.webhooks)
+                milestones.enqueue(reached, self.webhooks)
                 return len(left)
             left = [view for view in left if view not in seen]
         raise Unavailable(f"{badge_id} was changed by {TRIES} other writes; try again")

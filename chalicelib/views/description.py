@@ -44,9 +44,9 @@ from chalicelib.views import (
     chart,
     history_routes,
     ids,
+    milestones,
     page_routes,
     periods,
-    reached,
     routes,
 )
 from chalicelib.views.buckets import MAX_BUCKETS, MAX_DAYS_BY_HOUR, By
@@ -400,7 +400,7 @@ CHANGE = record(
         ),
         "milestones": array(
             MILESTONE,
-            reached.MAX_MILESTONES,
+            milestones.MAX_MILESTONES,
             description="All milestones, each with another count; `[]` removes them. When the count"
             " with the base reaches one, its URL gets one signed webhook, and another one only"
             " after a reset. That happens when views are folded, minutes after they were taken. A"
@@ -441,7 +441,7 @@ OWNED = record(
             "description": "Whether the operator has given the badge to its owner.",
         },
         "milestones": array(
-            OWN_MILESTONE, reached.MAX_MILESTONES, description="The milestones of this owner."
+            OWN_MILESTONE, milestones.MAX_MILESTONES, description="The milestones of this owner."
         ),
     },
 )

@@ -27,19 +27,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from chalicelib.lazy import lazy
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Value, text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put, Write
 from chalicelib.units import Milliseconds, Seconds, WholeSeconds, to_milliseconds
-from chalicelib.views import keys, reaching
-from chalicelib.views.reached import Reached
+from chalicelib.views import keys
 from chalicelib.views.summary import Hour, Summary, hour_of, read, read_day
 from chalicelib.views.view import earliest, latest, milliseconds
 from chalicelib.views.windows import Windows, marker_item
 
 if TYPE_CHECKING:
     from chalicelib.outgoing.webhooks import WebhookSchedule
+    from chalicelib.views import milestones
+    from chalicelib.views.milestones import Reached
+else:
+    milestones = lazy("chalicelib.views.milestones")
 
 TRIES = 10
 """A try fails if another write changed the summary."""
@@ -104,9 +108,9 @@ class Folder:
         counted = Counter(hour_of(at) for at in passed.views if at > target.reset)
         if counted and (finished := target.finished_day(counted)):
             self.table.write(finished)
-        reached = reaching.reach(self.table, target, counted.total(), now, self.webhooks)
+        reached = milestones.reach(self.table, target, counted.total(), now, self.webhooks)
         self.table.write(*self._make_writes(own, target, counted, passed.upto, now, reached))
-        reaching.enqueue(reached, self.webhooks)
+        milestones.enqueue(reached, self.webhooks)
         return FoldStep(counted.total(), is_last=passed.upto == upto)
 
     def _read_passed(self, own: Summary, upto: Milliseconds) -> PassedViews:

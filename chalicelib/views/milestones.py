@@ -24,10 +24,9 @@ from chalicelib.http.times import to_iso8601
 from chalicelib.outgoing.webhooks import Webhook, WebhookSchedule
 from chalicelib.storage.items import Item, Value, number, text
 from chalicelib.storage.ports import Table
-from chalicelib.storage.writes import Put
-from chalicelib.units import Milliseconds
+from chalicelib.storage.writes import Put, Write
+from chalicelib.units import Milliseconds, Seconds, to_milliseconds
 from chalicelib.views import keys
-from chalicelib.views.reached import NOTHING, Reached
 from chalicelib.views.summary import Summary
 
 EVENT = "milestone-"
@@ -35,6 +34,30 @@ EVENT = "milestone-"
 TYPE = "badge.milestone"
 """The type of the webhook, in its body (Standard Webhooks, "Payload structure")."""
 ID_CHARACTERS = 32
+MAX_MILESTONES = 5
+"""The maximum number of milestones of a badge."""
+MAX_WRITES = MAX_MILESTONES + 1
+"""Writes that milestones add to a transaction: their events, and their item."""
+
+
+class Reached(NamedTuple):
+    """The milestones that a write of a summary reaches.
+
+    `next` is the number that the summary gets as its next milestone, None if it stays. `writes`
+    belong into the transaction of the summary; `events` are those of them to enqueue after it.
+    """
+
+    next: int | None = None
+    writes: tuple[Write, ...] = ()
+    events: tuple[Put, ...] = ()
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """Return the attributes of the summary that change."""
+        return {} if self.next is None else {"milestone": self.next}
+
+
+NOTHING = Reached()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +178,29 @@ def read(table: Table, badge_id: str, owner: str) -> Milestones:
 
 
 def reach(
-    table: Table, summary: Summary, shown: int, at: Milliseconds, webhooks: WebhookSchedule
+    table: Table, summary: Summary, views: int, now: Seconds, webhooks: WebhookSchedule | None
 ) -> Reached:
-    """Return the writes for a badge that comes to show a number. Raises `StorageError`."""
+    """Return the milestones that a badge reaches with more views. Raises `StorageError`.
+
+    Without `webhooks`, they are left to the next write that has them. Other badges cost nothing.
+    """
+    shown = summary.base + summary.count + views
+    if webhooks is None or not views or not 0 < summary.milestone <= shown:
+        return NOTHING
     owner = table.get(keys.owner(summary.badge_id)) or {}
     names = owner.get("names")
     name = str(names[-1]) if isinstance(names, list) and names else summary.badge_id
     found = read(table, summary.badge_id, text(owner, "digest"))
     if not found.milestones:
         return NOTHING
-    return found.reach(table, Passage(name, summary.reset, shown, at), webhooks)
+    passage = Passage(name, summary.reset, shown, to_milliseconds(now))
+    return found.reach(table, passage, webhooks)
+
+
+def enqueue(reached: Reached, webhooks: WebhookSchedule | None) -> None:
+    """Enqueue the events of milestones after they were written."""
+    if webhooks is not None and reached.events:
+        webhooks.enqueue(reached.events)
 
 
 def _decode(given: Value) -> Milestone:

@@ -14,8 +14,8 @@ from chalicelib.storage.items import Value, number
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Update, Write
 from chalicelib.units import Seconds, to_milliseconds
-from chalicelib.views import keys, milestones, reaching
-from chalicelib.views.milestones import Milestone, Milestones, Passage
+from chalicelib.views import keys, milestones
+from chalicelib.views.milestones import NOTHING, Milestone, Milestones, Passage, Reached
 from chalicelib.views.owners.errors import ReachedError, TakenError
 from chalicelib.views.owners.finding import (
     MAX_NAMES,
@@ -31,7 +31,6 @@ from chalicelib.views.owners.finding import (
     wrong_secret_error,
 )
 from chalicelib.views.owners.lives import begin_life, delete_days, read_unviewed
-from chalicelib.views.reached import NOTHING, Reached
 from chalicelib.views.summary import Summary, read
 
 
@@ -77,7 +76,7 @@ def change(
             table.write(update, *others, *reached.writes)
         except ConditionFailed:
             continue
-        reaching.enqueue(reached, webhooks)
+        milestones.enqueue(reached, webhooks)
         if wanted.reset:
             with suppress(StorageError):  # no reader sees the days of an earlier life
                 delete_days(table, read(table, owned.badge_id))

@@ -12,10 +12,9 @@ from chalicelib.http.errors import BadRequestError
 from chalicelib.http.tokens import new_token
 from chalicelib.settings import DIGEST
 from chalicelib.views import ids
-from chalicelib.views.milestones import Milestone
+from chalicelib.views.milestones import MAX_MILESTONES, Milestone
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.proving import KEY, Proof
-from chalicelib.views.reached import MAX_MILESTONES
 
 CLAIM = {"id", "base", "digest", "proof"}
 CHANGE = {"base", "reset", "frozen", "rename", "milestones", "digest"}

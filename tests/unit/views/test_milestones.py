@@ -20,12 +20,17 @@ from chalicelib.views import keys
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.count_at_once import AT_ONCE, AtOnceCounter
 from chalicelib.views.folding import Folder
-from chalicelib.views.milestones import Milestone, Milestones, event_id
+from chalicelib.views.milestones import (
+    MAX_MILESTONES,
+    NOTHING,
+    Milestone,
+    Milestones,
+    event_id,
+    reach,
+)
 from chalicelib.views.owners import changing, claiming, deleting, finding
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.errors import ReachedError
-from chalicelib.views.reached import MAX_MILESTONES, NOTHING
-from chalicelib.views.reaching import reach
 from chalicelib.views.summary import read
 from chalicelib.views.view import View
 from simulation.clocks import NOON
