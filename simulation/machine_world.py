@@ -144,10 +144,10 @@ class MachineWorld(World):
         self.queue.release()
         view_queue = NotingViewQueue(self.queue)
         view_queue.world = self
-        deliveries = SqliteQueue(self.database, TIMERS_QUEUE, wall)
+        self.deliveries = SqliteQueue(self.database, TIMERS_QUEUE, wall)
         self.resources = replace(
             standalone(self.database, view_queue, wall, self.settings),
-            webhooks=EventSchedule(lambda: deliveries, wall),
+            webhooks=EventSchedule(lambda: self.deliveries, wall),
         )
         self.views = ViewWorker(view_queue, self.resources)
         in_one_commit = self.database.in_one_commit
