@@ -64,7 +64,7 @@ def claim(
             raise taken_error(badge_id)
         try:
             table.write(
-                summary.update(now, {"base": base} if base else {}, remove=("deleted",)),
+                summary.update(now, {"base": base} if base else {}, ("deleted", "milestone")),
                 Put(_owner_item(badge_id, own_digest, now), owned.as_read),
             )
         except ConditionFailed:
@@ -176,6 +176,6 @@ def _is_free(owned: OwnedBadge, summary: Summary, now: Seconds) -> bool:
     """
     if owned.aliases:
         return False
-    is_set = summary.frozen or summary.reset > owned.created * 1000
+    is_set = summary.frozen or summary.milestone or summary.reset > owned.created * 1000
     is_kept = is_set or owned.proven or owned.granted
     return not owned.digest or (not is_kept and owned.created + CLAIM_SECONDS <= now)

@@ -464,6 +464,14 @@ def test_another_owner_neither_sees_nor_sends_milestones(world: World) -> None:
     assert [event.target.address for event in world.events()] == [OTHER]
 
 
+def test_the_milestones_of_an_earlier_owner_keep_no_claim(world: World) -> None:
+    world.set(2)
+    claiming.release(world.table, BADGE)
+    claiming.claim(world.table, BADGE, 0, world.now, digest(THEIRS))
+    week = world.now + claiming.CLAIM_SECONDS
+    assert claiming.claim(world.table, BADGE, 0, week, digest(SECRET)).badge_id == BADGE
+
+
 def test_milestones_go_with_a_badge_that_is_handed_over(world: World) -> None:
     world.set(2)
     for _ in range(2):

@@ -20,6 +20,7 @@ from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Delete, Put, Update, Write
 from chalicelib.views import counting, keys
+from chalicelib.views.milestones import Milestone
 from chalicelib.views.owners import changing, claiming, deleting, finding
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.claiming import ClaimedBadge
@@ -305,8 +306,9 @@ def test_a_claim_after_a_deletion_is_void_a_week_after_itself_too(table: Table) 
         BadgeChange(frozen=True),
         BadgeChange(name="mona"),
         BadgeChange(reset=True),
+        BadgeChange(milestones=(Milestone(1_000, "https://hooks.example/"),)),
     ],
-    ids=["base", "frozen", "renamed", "reset"],
+    ids=["base", "frozen", "renamed", "reset", "milestones"],
 )
 def test_a_badge_that_has_a_setting_keeps_its_owner(table: Table, wanted: BadgeChange) -> None:
     change(table, claimed(table), wanted, now=NOON + 1)
