@@ -180,8 +180,14 @@ class AwsWorld(World):
             resources.use(None)
 
     def read(self, operation: Callable[[], Result]) -> Result:
-        result = self.call(operation)
-        if looking := self.looking():
+        looking = self.looking()
+        try:
+            result = self.call(operation)
+        except StorageError:
+            if looking:
+                looking.is_unread = True
+            raise
+        if looking:
             looking.last_read = self.moment
         return result
 

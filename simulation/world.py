@@ -64,6 +64,8 @@ class Looking:
     highest: Mapping[str, Mapping[str, int]]
     last_read: Moment
     own: str = ""
+    is_unread: bool = False
+    """Whether the table could not be read, so that the view's time is that of a clock alone."""
 
 
 class World:
@@ -207,9 +209,6 @@ class World:
     def check_answer(self, looking: Looking, answer: Shown | str) -> None:
         """Check laws 2 and 3, and that a frozen badge takes no view unless an owner changed it."""
         if isinstance(answer, str):
-            view = self.ledger.views[looking.asked].get(looking.own)
-            if view and "view taken" in answer:
-                view.clocks = self.skew
             return
         if any(looking.span.overlaps(request) for request in self.owners.requests):
             return
@@ -231,7 +230,8 @@ class World:
     def take(self, looking: Looking, ulid: str) -> None:
         """Record that a request has taken a view."""
         looking.own = ulid
-        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment))
+        clocks = self.skew if looking.is_unread else 0.0
+        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment, clocks))
 
     def an_owner_asks(self) -> None:
         """Start an owner's request, if this world has owners."""
