@@ -140,16 +140,13 @@ class Milestones:
         )
         return replace(self, milestones=tuple(chosen), set_at=at)
 
-    def find_passed(self, shown: int) -> list[Milestone]:
-        """Return the milestones up to a number that are not reached yet."""
-        return [one for one in self.milestones if one.count <= shown and not one.reached]
-
     def reach(self, table: Table, passage: Passage, webhooks: WebhookSchedule) -> Reached:
         """Return the writes that mark the milestones that a badge reaches, and send them.
 
         An event that an import has brought is left as it is. Raises `StorageError`.
         """
-        passed = self.find_passed(passage.shown)
+        unreached = (one for one in self.milestones if not one.reached)
+        passed = [one for one in unreached if one.count <= passage.shown]
         marked = [
             replace(one, reached=passage.at) if one in passed else one for one in self.milestones
         ]

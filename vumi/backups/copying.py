@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -77,6 +78,11 @@ class Copy:
             )
 
 
+def clean_up_on_sigterm() -> None:
+    """Interrupt the command by SIGTERM as by SIGINT, so that it removes its unfinished copy."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 @contextmanager
 def reporting(failed: str) -> Iterator[None]:
     """Raise `BackupError` in place of an error of the disk or of SQLite."""
@@ -84,9 +90,7 @@ def reporting(failed: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise BackupError(f"{failed}: {error}{_advise(error.errno)}") from error
-    except UnsafeFileError as error:
-        raise BackupError(f"{failed}: {error}") from error
-    except StorageError as error:
+    except (UnsafeFileError, StorageError) as error:
         raise BackupError(f"{failed}: {error}") from error
     except sqlite3.Error as error:
         raise BackupError(f"{failed}: {to_storage_error(error)}") from error

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from chalicelib.units import Seconds
 from vumi.backups.copying import BackupError, Copy, lock_if_possible, make_copy, reporting
-from vumi.backups.keeping import TIME, list_backups
+from vumi.backups.making import TIME, list_backups
 from vumi.check.rights import ENTRIES
 from vumi.folder_lock import lock_folder
 from vumi.storage.database import FILE

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from vumi import priority
-from vumi.backups import interruption, keeping, making
+from vumi.backups import copying, making
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.installations.file import find_file
@@ -62,24 +62,23 @@ def _make(invocation: Invocation, folder: Path, keep: int | None, *, as_json: bo
     data = invocation.settings.folder
     find_file(data)
     priority.lower()
-    interruption.clean_up_on_sigterm()
+    copying.clean_up_on_sigterm()
     if keep is None:
-        _print(keeping.KeptBackup(making.make(data, folder), ()), as_json=as_json)
+        made = making.make(data, folder)
     else:
-        kept = keeping.make_and_keep(data, folder, keep, invocation.clock())
-        _print(kept, as_json=as_json)
+        made = making.make_and_keep(data, folder, keep, invocation.clock())
+    _print(made, as_json=as_json)
 
 
-def _print(kept: keeping.KeptBackup, *, as_json: bool) -> None:
-    made = kept.made
+def _print(made: making.Backup, *, as_json: bool) -> None:
     if as_json:
-        removed = [str(path) for path in kept.removed]
+        removed = [str(path) for path in made.removed]
         print_json({"backup": str(made.target), "objects": made.objects, "removed": removed})
         return
     click.echo(
         f"{made.target} has the file and {made.objects:,} objects of the archive, and is correct."
     )
-    for path in kept.removed:
+    for path in made.removed:
         click.echo(f"removed {path}")
 
 

@@ -14,7 +14,6 @@ from chalicelib.storage.items import Item, text
 from chalicelib.units import Seconds
 from chalicelib.views.owners.finding import OwnedBadge
 from chalicelib.views.summary import Summary
-from vumi.admin import counts_file
 from vumi.admin.source import Group, Source, StoredObject
 from vumi.errors import ReportedError
 from vumi.exchange import formats
@@ -120,13 +119,8 @@ class CountsExport:
             yield badge_id, count
 
 
-def format_row(name: str, count: int) -> str:
+def format_row(*fields: object) -> str:
     """Format a row as CSV; the header is `counts_file.HEADER`."""
     row = io.StringIO()
-    csv.writer(row, lineterminator="\n").writerow([name, count])
+    csv.writer(row, lineterminator="\n").writerow(fields)
     return row.getvalue()
-
-
-def csv_header() -> str:
-    """Return the first line of a file of counts."""
-    return ",".join(counts_file.HEADER) + "\n"

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import chain, groupby, islice
 from typing import Any, TypeVar
 
-from chalicelib.concurrency import MapParallel
 from chalicelib.events import schedule
 from chalicelib.events.event import Event, Status
 from chalicelib.settings import Feature
@@ -144,10 +143,6 @@ class Restore:
     def _table(self) -> Table:
         return self.installation.table
 
-    @property
-    def _map_parallel(self) -> MapParallel:
-        return self.installation.map_parallel
-
     def run(self, file: ExportFile) -> Iterator[Restored]:
         """Import all lines in order; yield each group after it is imported.
 
@@ -171,7 +166,8 @@ class Restore:
 
     def _restore_batch(self, batch: Sequence[GivenGroup]) -> Iterator[Restored]:
         parts = [batch[at : at + PART_GROUPS] for at in range(0, len(batch), PART_GROUPS)]
-        for part in self.patience.call(lambda: list(self._map_parallel(self._restore_part, parts))):
+        map_parallel = self.installation.map_parallel
+        for part in self.patience.call(lambda: list(map_parallel(self._restore_part, parts))):
             yield from part
 
     def _restore_part(self, part: Sequence[GivenGroup]) -> list[Restored]:
@@ -252,7 +248,8 @@ class Restore:
 
     def _replace(self, given: GivenGroup, condition: Condition) -> int:
         """Replace all that is here of a group by the group."""
-        others = self._find_others(given)
+        found = self._table.query(given.key.pk, limit=EVERY_KEY, attributes=("PK", "SK"))
+        others = [key for key in map(key_of, found) if key != given.key]
         if not given.is_small or len(others) > SMALL_ITEMS - len(given.rest):
             for chunk in _chunks(others):
                 self._table.write(*map(Delete, chunk))
@@ -261,11 +258,6 @@ class Restore:
         deletes = map(Delete, set(others) - {key_of(item) for item in finished})
         self._table.write(Put(given.head, condition), *map(Put, finished), *deletes)
         return 1 + len(given.rest)
-
-    def _find_others(self, given: GivenGroup) -> list[Key]:
-        """Return the keys of a partition but that of its head."""
-        found = self._table.query(given.key.pk, limit=EVERY_KEY, attributes=("PK", "SK"))
-        return [key for key in map(key_of, found) if key != given.key]
 
     def _add(self, given: GivenGroup, missing: Sequence[Item], condition: Condition) -> int:
         """Add items to a group whose head has not changed."""

@@ -41,11 +41,11 @@ from vumi.admin.installation import Installation
 from vumi.admin.source import Group, QueuedEvent, StoredObject, new_summary
 from vumi.exchange import formats
 from vumi.exchange.formats import BADGE, ENTRY, HEADS, NONCE, WALLET
+from vumi.paging import query_all
 
 BATCH_PARTITIONS = 100
 TRIES = 50
 """A try fails if another process has written the badge or the wallet meanwhile."""
-PAGE = 1_000
 UNLIMITED = 1_000_000
 CLOCKS_SECONDS = 100
 """The maximum difference between the clocks of two processes that post."""
@@ -108,11 +108,10 @@ class TableSource:
     def _map(
         self, read: Callable[[Key], Sequence[Group]], heads: Sequence[Key]
     ) -> Iterable[Sequence[Group]]:
-        patient = partial(self._read_patiently, read)
-        return self._installation.map_parallel(patient, heads)
+        def read_patiently(head: Key) -> Sequence[Group]:
+            return self._patience.call(partial(read, head))
 
-    def _read_patiently(self, read: Callable[[Key], Sequence[Group]], head: Key) -> Sequence[Group]:
-        return self._patience.call(partial(read, head))
+        return self._installation.map_parallel(read_patiently, heads)
 
     def _read(self, key: Key) -> Sequence[Group]:
         """Return the groups of a badge, one for each name, or the one of an event or token."""
@@ -252,17 +251,12 @@ class WalletReader:
         }
 
     def _read_kept(self, pk: str, kind: formats.ItemKind) -> Iterator[Item]:
-        """Yield the nonces or the entries of before the cut, a page at a time.
+        """Return the nonces or the entries of before the cut, a page at a time.
 
         They do not change, so they need not be read together with the wallet.
         """
-        first = kind.sort
-        while True:
-            page = self.table.query(pk, first=first, last=kind.sort + "\U0010ffff", limit=PAGE)
-            yield from (item for item in page if _entry_id(item) < self.cut)
-            if len(page) < PAGE:
-                return
-            first = text(page[-1], "SK") + "\0"
+        items = query_all(self.table, pk, kind.sort, kind.sort + "\U0010ffff")
+        return (item for item in items if _entry_id(item) < self.cut)
 
 
 def _entry_id(item: Item) -> str:

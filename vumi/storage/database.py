@@ -23,7 +23,7 @@ from chalicelib.storage.errors import Refused, Unavailable
 from vumi.storage.archive import sync_folder
 from vumi.storage.commits import GroupCommit, Job, nested
 from vumi.storage.file_format import FORMAT, FileFormat, version_of
-from vumi.storage.read_only import SHM, WAL, beside, has_wal, open_read_only
+from vumi.storage.read_only import SHM, WAIT_SECONDS, WAL, beside, has_wal, open_read_only
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -61,8 +61,6 @@ The commit and all visitors wait for that: for 7 ms after SQLite's own 1,000 pag
 """
 PARTS_AT_ONCE = 100
 """Parts in one commit of `map_in_commits`: a few milliseconds, because visitors wait for it."""
-BUSY_SECONDS = 5.0
-"""The wait for a file that another program, such as a backup, has locked."""
 
 
 class Corrupt(Refused):
@@ -121,7 +119,9 @@ class Database:
             return
         copy = beside(self.path, f".format-{version}")
         try:
-            _copy(self._writer, copy)
+            with _replacing(copy) as kept_file:
+                self._writer.backup(kept_file)
+                kept_file.execute("PRAGMA journal_mode = DELETE")
             self._format.migrate(self._writer)
         except sqlite3.Error as error:
             stored, now = to_storage_error(error), version_of(self._writer)
@@ -273,7 +273,7 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         return sqlite3.connect(
-            self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
         )
 
 
@@ -308,13 +308,6 @@ def _make_file(path: Path, file_format: FileFormat) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         file_format.migrate(connection)
-
-
-def _copy(connection: sqlite3.Connection, path: Path) -> None:
-    """Copy the file of a connection, completely or not at all."""
-    with _replacing(path) as copy:
-        connection.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 @contextmanager

@@ -6,7 +6,6 @@ The version of a file is the number of its last migration, in `PRAGMA user_versi
 from __future__ import annotations
 
 import logging
-import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,13 +15,8 @@ from importlib.resources.abc import Traversable
 from chalicelib import telemetry
 from chalicelib.storage.errors import Refused
 
-NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql")
 TABLES = {"items", "changes", "checkpoints", "messages", "stream"}
 """The tables of a file of every version."""
-
-
-class MisnumberedError(Exception):
-    """The numbers of the migrations are not 1, 2, 3 and so on, or a file has another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +27,9 @@ class FileFormat:
 
     @classmethod
     def read(cls, folder: Traversable) -> FileFormat:
-        """Read the migrations of a folder. Raises `MisnumberedError`."""
-        found = sorted((file.name, file) for file in folder.iterdir() if file.name.endswith(".sql"))
-        for number, (name, _) in enumerate(found, 1):
-            matched = NAME.fullmatch(name)
-            if matched is None or int(matched[1]) != number:
-                raise MisnumberedError(
-                    f"{name} must be named {number:04}_what_it_does.sql: migrations are numbered"
-                    " from 0001 on, each number once"
-                )
-        return cls(tuple((name, file.read_text()) for name, file in found))
+        """Read the migrations of a folder, in the order of their names."""
+        found = (file for file in folder.iterdir() if file.name.endswith(".sql"))
+        return cls(tuple(sorted((file.name, file.read_text()) for file in found)))
 
     @property
     def version(self) -> int:

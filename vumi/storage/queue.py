@@ -174,14 +174,8 @@ class SqliteQueue:
 
     def size(self) -> int:
         """Count the messages that wait or are being handled."""
-        return self._count(self.name)
-
-    def dead_letters(self) -> int:
-        """Count the dead letters."""
-        return self._count(self.name + DEAD_LETTERS)
-
-    def _count(self, queue: str) -> int:
-        [(found,)] = self._database.read("SELECT count(*) FROM messages WHERE queue = ?", (queue,))
+        counted = "SELECT count(*) FROM messages WHERE queue = ?"
+        [(found,)] = self._database.read(counted, (self.name,))
         return int(found)
 
     def _give_up(self, connection: sqlite3.Connection, now: Seconds) -> int:

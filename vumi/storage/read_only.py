@@ -6,7 +6,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
 from urllib.parse import quote
@@ -30,8 +30,7 @@ def has_wal(path: Path) -> bool:
     return wal.exists() and wal.stat().st_size > 0
 
 
-@contextmanager
-def open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
+def open_read_only(path: Path) -> AbstractContextManager[sqlite3.Connection]:
     """Open the file in one transaction that reads what is committed, while others write.
 
     SQLite's locks keep the moment of the first query. With a WAL, SQLite reads it through its index
@@ -40,13 +39,10 @@ def open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
     Source: sqlite.org, "Write-Ahead Logging", "Read-Only Databases".
     """
     if beside(path, WAL).exists() and beside(path, SHM).exists():
-        opened = _open(path, "mode=ro&readonly_shm=1")
-    elif not has_wal(path) and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
-        opened = _open(path, "mode=rw")
-    else:
-        opened = open_without_locks(path)
-    with opened as connection:
-        yield connection
+        return _open(path, "mode=ro&readonly_shm=1")
+    if not has_wal(path) and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK):
+        return _open(path, "mode=rw")
+    return open_without_locks(path)
 
 
 @contextmanager

@@ -44,11 +44,6 @@ class BadgeChange:
     name: str | None = None
     milestones: tuple[Milestone, ...] | None = None
 
-    @property
-    def concerns_milestones(self) -> bool:
-        """Return whether the change may reach milestones, or sets them."""
-        return self.reset or self.base is not None or self.milestones is not None
-
 
 def change(
     table: Table,
@@ -155,7 +150,7 @@ def _prepare_milestones(  # noqa: PLR0913, PLR0917  the parts of a change
 
     Raises `ReachedError` for a new milestone that the badge has reached already.
     """
-    if not wanted.concerns_milestones:
+    if "base" not in values and wanted.milestones is None:
         return NOTHING
     stored = milestones.read(table, owned.badge_id, owned.digest)
     after = before = stored.rearm() if wanted.reset else stored

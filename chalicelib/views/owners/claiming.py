@@ -55,8 +55,10 @@ def claim(
     another owner is replaced. Raises `TakenError` and `StorageError`.
     """
     secret, own_digest = _choose_secret(secret_digest)
+    key = keys.owner(badge_id)
+    owner: Item = {"PK": key.pk, "SK": key.sk, "digest": own_digest, "created": int(now)}
     for _ in range(TRIES):
-        owned = OwnedBadge.of(badge_id, table.get(keys.owner(badge_id)) or {})
+        owned = OwnedBadge.of(badge_id, table.get(key) or {})
         if is_same(owned.digest, own_digest):
             return ClaimedBadge(badge_id, secret)
         summary = read_unviewed(table, badge_id)
@@ -65,7 +67,7 @@ def claim(
         try:
             table.write(
                 summary.update(now, {"base": base} if base else {}, ("deleted", "milestone")),
-                Put(_owner_item(badge_id, own_digest, now), owned.as_read),
+                Put(owner, owned.as_read),
             )
         except ConditionFailed:
             continue
@@ -162,11 +164,6 @@ def _prepare_release(owned: OwnedBadge) -> Write:
     if owned.names[1:]:
         return Update(key, remove=("digest", "created", *TITLES), condition=owned.as_read)
     return Delete(key, owned.as_read)
-
-
-def _owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
-    pk, sk = keys.owner(badge_id)
-    return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
 
 
 def _is_free(owned: OwnedBadge, summary: Summary, now: Seconds) -> bool:

@@ -30,7 +30,7 @@ def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSecond
             table.write(
                 *(
                     _end_life(table, read(table, name), owned.seal, now)
-                    for name in _all_names(owned)
+                    for name in sorted({*owned.names})
                 ),
                 Delete(keys.owner(owned.badge_id), owned.as_read),
                 Delete(keys.milestones(owned.badge_id)),
@@ -41,10 +41,6 @@ def delete(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSecond
     else:
         raise overtaken_error(owned.badge_id)
     _bury(table, owned, now, retention)
-
-
-def _all_names(owned: OwnedBadge) -> list[str]:
-    return [owned.badge_id, *owned.aliases]
 
 
 def _end_life(table: Table, summary: Summary, seal: str, now: Seconds) -> Update:
@@ -58,7 +54,7 @@ def _end_life(table: Table, summary: Summary, seal: str, now: Seconds) -> Update
 
 def _bury(table: Table, owned: OwnedBadge, now: Seconds, retention: WholeSeconds) -> None:
     """Remove the history of a deleted badge, then set the TTL of its tombstones."""
-    for name in _all_names(owned):
+    for name in sorted({*owned.names}):
         summary = read(table, name)
         if summary.deleted != owned.seal:
             continue

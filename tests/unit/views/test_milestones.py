@@ -464,6 +464,17 @@ def test_another_owner_neither_sees_nor_sends_milestones(world: World) -> None:
     assert [event.target.address for event in world.events()] == [OTHER]
 
 
+def test_another_owner_who_sets_the_same_milestone_gets_an_event(world: World) -> None:
+    """The clock of views stands still."""
+    world.set(10)
+    world.change(base=15)
+    world.change(base=0)
+    claiming.grant(world.table, BADGE, world.now, digest(THEIRS))
+    world.change(THEIRS, milestones=(Milestone(10, OTHER),))
+    world.change(THEIRS, base=15)
+    assert [event.target.address for event in world.events()] == [URL, OTHER]
+
+
 def test_the_milestones_of_an_earlier_owner_keep_no_claim(world: World) -> None:
     world.set(2)
     claiming.release(world.table, BADGE)

@@ -11,8 +11,7 @@ import pytest
 from tests.unit.vumi.backups.test_making import STRANGER, count, folder, names, needs_root, put
 from tests.unit.vumi.check.test_check import break_page
 from vumi.backups.copying import BackupError
-from vumi.backups.keeping import KeptBackup, list_backups, make_and_keep
-from vumi.backups.making import make
+from vumi.backups.making import Backup, list_backups, make, make_and_keep
 from vumi.check.rights import LOCK
 from vumi.storage.database import FILE
 
@@ -31,13 +30,13 @@ def within(tmp_path: Path) -> Path:
     return within
 
 
-def keep(folder: Path, within: Path, count: int, day: int = 0) -> KeptBackup:
+def keep(folder: Path, within: Path, count: int, day: int = 0) -> Backup:
     return make_and_keep(folder, within, count, NOW + day * DAY)
 
 
 def test_a_backup_has_its_time_as_its_name(folder: Path, within: Path) -> None:
     kept = keep(folder, within, 7)
-    assert kept.made.target == within / NEW
+    assert kept.target == within / NEW
     assert kept.removed == ()
     assert count(within / NEW) == 7
 

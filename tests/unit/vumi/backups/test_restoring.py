@@ -22,8 +22,7 @@ from tests.unit.vumi.backups.test_making import (
 )
 from tests.unit.vumi.check.test_check import break_page, snapshot
 from vumi.backups.copying import BackupError, lock_if_possible
-from vumi.backups.keeping import make_and_keep
-from vumi.backups.making import make
+from vumi.backups.making import make, make_and_keep
 from vumi.backups.restoring import Restored, restore
 from vumi.folder_lock import AlreadyRunningError, lock_folder
 from vumi.storage.database import FILE, Database
