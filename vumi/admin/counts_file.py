@@ -1,13 +1,15 @@
 """A CSV file of counts with one line `id,count` per badge. It is checked before any line is used.
 
 The file is UTF-8, with or without a byte order mark, and may start with the header `id,count`. An
-id with a comma or a quote is quoted (RFC 4180). Blank lines are ignored.
+id with a comma or a quote is quoted (RFC 4180). Blank lines are ignored. An id that a spreadsheet
+would run as a formula has an apostrophe before it.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +20,10 @@ from chalicelib.views import ids
 from vumi.errors import ReportedError
 
 HEADER = ["id", "count"]
+MAX_BYTES = 2**26
+"""The size of a file with some two million lines, which are all in memory."""
+FORMULA = r"\A(?='*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-])"
+"""The place before the first character of a formula, of either width, and its apostrophes."""
 MAX_PROBLEMS = 20
 """Wrong lines that one message lists."""
 
@@ -53,7 +59,10 @@ def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
 def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of each row, with the number of its last line."""
     try:
-        text = file.read().decode("utf-8-sig")
+        content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise CountsFileError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
+        text = content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -68,7 +77,8 @@ def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
 def _parse_row(line: int, fields: list[str]) -> ImportedCount:
     if len(fields) != len(HEADER):
         raise ValueError(f"give id,count, not {len(fields)} fields; quote an id that has a comma")
-    badge_id, count = fields
+    name, count = fields
+    badge_id = name[1:] if name[:1] == "'" and re.match(FORMULA, name) else name
     return ImportedCount(line, ids.normalise(badge_id), options.base(count))
 
 

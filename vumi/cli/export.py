@@ -7,10 +7,11 @@ from typing import IO
 
 import click
 
+from vumi.admin import counts_file
 from vumi.admin.installation import Installation
 from vumi.cli.options import examples, on_installation
 from vumi.exchange import files, formats
-from vumi.exchange.exporting import CountsExport, Export, csv_header, format_row
+from vumi.exchange.exporting import CountsExport, Export, format_row
 
 REPORT_EVERY = 10_000
 """The progress is printed after this many groups."""
@@ -42,7 +43,7 @@ def export(installation: Installation, file: str, *, counts: bool) -> None:
 
 def _export_counts(job: CountsExport, file: IO[bytes]) -> None:
     rows = 0
-    file.write(csv_header().encode())
+    file.write(format_row(*counts_file.HEADER).encode())
     for rows, (name, count) in enumerate(job.run(), 1):
         file.write(format_row(name, count).encode())
         _show_progress(rows)
@@ -55,7 +56,8 @@ def _export_all(job: Export, file: IO[bytes]) -> None:
         _show_progress(groups)
     for kind, lines in sorted(writer.counts.items()):
         if kind != formats.HEADER:
-            click.echo(f"exported {lines:,} of the type {kind}", err=True)
+            note = ", which only import --tokens imports" if kind == formats.TOKEN.name else ""
+            click.echo(f"exported {lines:,} of the type {kind}{note}", err=True)
     for reason in job.source.left_out():
         click.echo(f"not exported: {reason}", err=True)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -120,13 +121,8 @@ class CountsExport:
             yield badge_id, count
 
 
-def format_row(name: str, count: int) -> str:
+def format_row(name: str, count: object) -> str:
     """Format a row as CSV; the header is `counts_file.HEADER`."""
     row = io.StringIO()
-    csv.writer(row, lineterminator="\n").writerow([name, count])
+    csv.writer(row, lineterminator="\n").writerow([re.sub(counts_file.FORMULA, "'", name), count])
     return row.getvalue()
-
-
-def csv_header() -> str:
-    """Return the first line of a file of counts."""
-    return ",".join(counts_file.HEADER) + "\n"
