@@ -108,10 +108,9 @@ def view_of_unread(badge_id: str, now: Seconds) -> View:
 
 
 def read(table: Table, badge_id: str, *, with_today: bool = False, follow: bool = True) -> Count:
-    """Count the views of a badge by any of its names, with one or two queries.
+    """Count the views of a badge by any of its names, with one or two queries; follow one alias.
 
-    The summary has its current day only `with_today`. An alias is followed once, because a badge
-    is no alias. Raises `StorageError`.
+    The summary has its current day only `with_today`. Raises `StorageError`.
     """
     partition, limit = keys.partition(badge_id), page_size(badge_id)
     page = table.query(

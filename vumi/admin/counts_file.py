@@ -1,8 +1,7 @@
 """A CSV file of counts with one line `id,count` per badge. It is checked before any line is used.
 
 The file is UTF-8, with or without a byte order mark, and may start with the header `id,count`. An
-id with a comma or a quote is quoted (RFC 4180). Blank lines are ignored. An id that a spreadsheet
-would run as a formula has an apostrophe before it.
+id with a comma or a quote is quoted (RFC 4180). Blank lines are ignored.
 """
 
 from __future__ import annotations

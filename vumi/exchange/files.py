@@ -141,9 +141,8 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
             else:
                 file = stack.enter_context(Path(name).open("rb"))
             file.seek(0)
-            is_zipped = file.read(len(MAGIC)) == MAGIC
-            file.seek(0)
-            unzipped = _unzip(file) if is_zipped else file
+            unzipped = _unzip(file) if file.read(len(MAGIC)) == MAGIC else file
+            unzipped.seek(0)
         except (OSError, EOFError, zlib.error) as error:
             raise ExportFileError(f"{name} can't be read: {error}") from error
         yield unzipped
@@ -157,7 +156,6 @@ def _unzip(file: IO[bytes]) -> IO[bytes]:
     unzipped.seek(most)
     if unzipped.read(1):
         raise OSError(f"it is over {MAX_RATIO} times as large unzipped; unzip it if you trust it")
-    unzipped.seek(0)
     return cast("IO[bytes]", unzipped)
 
 

@@ -456,7 +456,7 @@ def _decode(line_number: int, line: dict[str, Any]) -> _Decoded:
         kind, item = formats.item_of(line)
         check_item(item)
         rows.kind_of(item)
-    except (StorageError, WrongItemError, WrongLineError, RecursionError, ValueError) as error:
+    except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
         raise RestoreError(f"line {line_number} can't be imported: {error}") from error
     return _Decoded(line_number, line, kind, item, text(item, "PK"))
 
