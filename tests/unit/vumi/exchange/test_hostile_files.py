@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import itertools
+import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -243,6 +245,24 @@ def test_a_cycle_that_is_in_a_table_is_followed_once() -> None:
     assert counting.read(other.memory, "a").shown == 4
     job = Import(other.memory, map, lambda: NOON)
     assert [result.before for result in job.run([ImportedCount(1, "b", 5)])] == [3]
+
+
+@pytest.mark.parametrize("name", ["export.jsonl", "export.jsonl.gz"])
+def test_an_export_follows_no_link_and_is_for_its_owner_alone(name: str, tmp_path: Path) -> None:
+    precious, file = tmp_path / "precious", tmp_path / name
+    precious.write_text("mine")
+    (tmp_path / f"{name}.part").symlink_to(precious)
+    before = os.umask(0)
+    try:
+        with files.create(str(file)) as opened:
+            opened.write(b"digests")
+            [unfinished] = set(tmp_path.glob(f"{name}.*.part"))
+            modes = [stat.S_IMODE(unfinished.stat().st_mode)]
+    finally:
+        os.umask(before)
+    assert [*modes, stat.S_IMODE(file.stat().st_mode)] == [0o600, 0o600]
+    assert precious.read_text() == "mine"
+    assert not file.is_symlink()
 
 
 def importing(content: bytes, path: Path) -> None:
