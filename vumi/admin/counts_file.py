@@ -19,8 +19,8 @@ from chalicelib.views import ids
 from vumi.errors import ReportedError
 
 HEADER = ["id", "count"]
-MAX_BYTES = 2**26
-"""The size of a file with some two million lines, which are all in memory."""
+MAX_BYTES = 2**25
+"""The size of a file with a million lines of 33 bytes, which are all in memory."""
 FORMULA = r"\A(?='*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-])"
 """The place before the first character of a formula, of either width, and its apostrophes."""
 MAX_PROBLEMS = 20
