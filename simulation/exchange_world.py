@@ -268,11 +268,16 @@ def export(installation: Installation) -> bytes:
 
 
 def restore(
-    installation: Installation, exported: bytes, *, replace: bool = False, dry_run: bool = False
+    installation: Installation,
+    exported: bytes,
+    *,
+    replace: bool = False,
+    dry_run: bool = False,
+    tokens: bool = True,
 ) -> list[Restored]:
     """Import an export."""
     file = files.read("FILE", BytesIO(exported))
-    return list(Restore(installation, replace, dry_run).run(file))
+    return list(Restore(installation, replace, dry_run, tokens).run(file))
 
 
 def outcomes(restored: Sequence[Restored]) -> set[RestoreOutcome]:

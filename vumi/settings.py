@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -140,8 +141,9 @@ class StandaloneSettings:
 
     @property
     def proxies(self) -> TrustedProxies:
-        """Return the trusted proxies: only those with the rights to it connect to a Unix socket."""
-        return replace(self.trusted_proxies, unix=self.unix_socket is not None)
+        """Return the trusted proxies, with the peer of a Unix socket that is not for all users."""
+        is_private = not self.socket_mode & stat.S_IWOTH
+        return replace(self.trusted_proxies, unix=self.unix_socket is not None and is_private)
 
     @property
     def client_rates(self) -> dict[Action, Rate]:

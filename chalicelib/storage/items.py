@@ -16,6 +16,8 @@ MAX_SORT_KEY_BYTES = 1024
 MAX_DIGITS = 38
 """Digits of a number (DynamoDB developer guide, "Data types")."""
 NUMBER_END = 10**MAX_DIGITS
+MAX_LEVELS = 32
+"""Levels of lists and maps (DynamoDB developer guide, "Quotas")."""
 
 
 class Key(NamedTuple):
@@ -77,24 +79,24 @@ def _check_length(name: str, value: str, most: int) -> None:
         raise Refused(f"{name} must be 1 to {most} bytes of UTF-8, this one has {size}")
 
 
-def check_value(value: object) -> None:
+def check_value(value: object, levels: int = MAX_LEVELS) -> None:
     """Raise `Refused` unless the value is a str, an int, or a list or map of such values."""
     match value:
         case str():  # first, because most values are
             return
+        case dict() | list() if levels < 0:
+            raise Refused(f"a table holds lists and maps in at most {MAX_LEVELS} levels")
         case dict():  # then items
             for name, part in value.items():
-                check_value(part)
+                check_value(part, levels - 1)
                 if not isinstance(name, str):
                     raise Refused(f"the keys of a map are texts, not {name!r}")
-        case bool() | None | float():
-            raise Refused(f"a table holds str, int, lists and maps, not {value!r}")
         case int() if abs(value) >= NUMBER_END:
             raise Refused(f"a table holds numbers of at most {MAX_DIGITS} digits, not {value}")
-        case int():
+        case int() if not isinstance(value, bool):
             return
         case list():
             for part in value:
-                check_value(part)
+                check_value(part, levels - 1)
         case _:
             raise Refused(f"a table holds str, int, lists and maps, not {value!r}")

@@ -107,8 +107,8 @@ def view_of_unread(badge_id: str, now: Seconds) -> View:
     return View(badge_id, new_ulid(to_milliseconds(now) + AHEAD_MILLISECONDS))
 
 
-def read(table: Table, badge_id: str, *, with_today: bool = False) -> Count:
-    """Count the views of a badge by any of its names, with one or two queries.
+def read(table: Table, badge_id: str, *, with_today: bool = False, follow: bool = True) -> Count:
+    """Count the views of a badge by any of its names, with one or two queries; follow one alias.
 
     The summary has its current day only `with_today`. Raises `StorageError`.
     """
@@ -122,8 +122,8 @@ def read(table: Table, badge_id: str, *, with_today: bool = False) -> Count:
         descending=True,
     )
     summary, views = _split(badge_id, page)
-    if summary.alias:
-        return read(table, summary.alias, with_today=with_today)
+    if summary.alias and follow:
+        return read(table, summary.alias, with_today=with_today, follow=False)
     first = first_live(summary)
     newest = [sk[ULID_AT:] for sk in views if sk >= first]
     live = len(newest)

@@ -9,10 +9,12 @@ import json
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingTCPServer
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -27,17 +29,19 @@ SITE = "badges.example.com"
 NEW_IDS = 3
 """The new ids that one client address may have a minute."""
 CADDY = """
-{{
-    admin off
-    local_certs
-    skip_install_trust
-    default_bind 127.0.0.1
-    http_port {plain}
-    https_port {port}
-}}
-import {example}
+	admin off
+	local_certs
+	skip_install_trust
+	default_bind 127.0.0.1
+	http_port {plain}
+	https_port {port}
 """
 """Global options: a certificate of Caddy's own authority, and other ports."""
+CUT_SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: 99\r\n\r\n<svg"
+"""The answer of a server that is killed while it sends."""
+CUT_SHORT_CODES = (18, 92)
+"""The exit statuses of curl for such an answer, by HTTP/1.1 and HTTP/2."""
+VISITOR = "127.9.8.7"
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,12 @@ class Site:
     authority: Path
 
     def curl(
-        self, path: str, *options: str, port: int | None = None, body: str = ""
+        self,
+        path: str,
+        *options: str,
+        port: int | None = None,
+        body: str = "",
+        allowed: Sequence[int] = (),
     ) -> tuple[str, str]:
         """Request a path; return the body, and the version, the status and the new location."""
         scheme = "https" if port is None else "http"
@@ -67,7 +76,7 @@ class Site:
             check=False,
             timeout=PATIENCE_SECONDS,
         )
-        assert finished.returncode == 0, finished.stderr
+        assert finished.returncode in {0, *allowed}, finished.stderr
         body, _, written = finished.stdout.rpartition("\n")
         return body, written.strip()
 
@@ -116,9 +125,10 @@ def nginx(folder: Path, upstream: str, site: Site) -> list[str]:
 
 
 def caddy(folder: Path, _: str, site: Site) -> list[str]:
-    example = EXAMPLES / "Caddyfile"
-    text = CADDY.format(port=site.port, plain=site.plain, example=example)
-    return [*proxies.caddy(folder, text)]
+    text = (EXAMPLES / "Caddyfile").read_text()
+    assert text.count("\n{\n") == 1
+    options = CADDY.format(port=site.port, plain=site.plain)
+    return [*proxies.caddy(folder, text.replace("\n{\n", "\n{" + options))]
 
 
 COMMANDS = {"nginx": nginx, "caddy": caddy}
@@ -151,18 +161,69 @@ def upstream(
         yield address
 
 
+@contextmanager
+def proxied(name: str, upstream: str, folder: Path) -> Iterator[Site]:
+    """Run the example of a proxy before an upstream."""
+    for program in (name, "curl", "openssl"):
+        proxies.require(program)
+    made = Site(free_port(), free_port(), folder / AUTHORITIES[name])
+    command = COMMANDS[name](folder, upstream, made)
+    variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
+    with proxies.started(command, folder, made.port, variables, made.has_certificate):
+        yield made
+
+
 @pytest.fixture(scope="module", params=COMMANDS)
 def site(
     request: pytest.FixtureRequest, upstream: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
-    for program in (request.param, "curl", "openssl"):
-        proxies.require(program)
-    folder = tmp_path_factory.mktemp(request.param)
-    made = Site(free_port(), free_port(), folder / AUTHORITIES[request.param])
-    command = COMMANDS[request.param](folder, upstream, made)
-    variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}
-    with proxies.started(command, folder, made.port, variables, made.has_certificate):
+    with proxied(request.param, upstream, tmp_path_factory.mktemp(request.param)) as made:
         yield made
+
+
+class CutShort(StreamRequestHandler):
+    """A server that ends each connection within its answer."""
+
+    def handle(self) -> None:
+        self.request.recv(65_536)
+        self.wfile.write(CUT_SHORT)
+
+
+@contextmanager
+def dying() -> Iterator[str]:
+    with ThreadingTCPServer(("127.0.0.1", 0), CutShort) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+@contextmanager
+def killed_on_a_unix_socket(folder: Path) -> Iterator[str]:
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(f"{folder}/socket")
+    yield f"unix:{folder}/socket"
+
+
+DOWN: dict[str, Callable[[Path], AbstractContextManager[str]]] = {
+    "port": lambda _: nullcontext(f"127.0.0.1:{free_port()}"),
+    "dying": lambda _: dying(),
+    "no socket": lambda folder: nullcontext(f"unix:{folder}/socket"),
+    "socket": killed_on_a_unix_socket,
+}
+
+
+@pytest.mark.parametrize("down", DOWN)
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_log_names_a_visitor_while_the_server_is_down(
+    name: str, down: str, tmp_path: Path
+) -> None:
+    visitor = ("--interface", VISITOR, "--referer", "https://referrer.example/", "-A", "Eve")
+    with DOWN[down](tmp_path) as upstream, proxied(name, upstream, tmp_path) as made:
+        for path in ("/api/v1/views.svg?id=octocat", "/badges/api/v1/views.svg?id=octocat"):
+            made.curl(path, *visitor, allowed=CUT_SHORT_CODES)
+        made.curl("/.well-known/acme-challenge/octocat", *visitor, port=made.plain)
+    log = (tmp_path / "log").read_text()
+    assert not [mark for mark in (VISITOR, "octocat", "referrer", "Eve") if mark in log]
 
 
 def test_badges_are_served_by_http_2_with_and_without_the_prefix(site: Site) -> None:

@@ -58,7 +58,7 @@ install -D --mode 600 /shared/settings.toml /etc/vu-mi/settings.toml
 cp /shared/units/* /etc/systemd/system/
 systemctl daemon-reload
 view() {
-    runuser --user nobody -- curl --silent --write-out '\\n' --unix-socket /run/vumi/vumi.sock \\
+    runuser --user www-data -- curl --silent --write-out '\\n' --unix-socket /run/vumi/vumi.sock \\
         "http://localhost/api/v1/views?id=unit$1"
 }
 systemctl start vu-mi.service

@@ -125,6 +125,17 @@ def test_requests_without_an_address_are_one_client_s(tmp_path: Path) -> None:
         assert message(curl(path, "/api/v1/views?id=c", *named)) == "0"
 
 
+def test_a_socket_that_every_user_may_write_to_has_one_client(tmp_path: Path) -> None:
+    path = tmp_path / "vumi.sock"
+    with serving(tmp_path / "data", path, SOCKET_MODE="666", CLIENT_NEW_IDS_PER_MINUTE="1"):
+        named = [("-H", f"X-Forwarded-For: 203.0.113.{number}") for number in range(2)]
+        shown = [
+            message(curl(path, f"/api/v1/views?id={number}", *one))
+            for number, one in enumerate(named)
+        ]
+    assert shown[1].startswith("too many new badges")
+
+
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_the_client_of_a_proxy_is_the_one_that_it_names(tmp_path: Path, name: str) -> None:
     """Each address of loopback is a client of the proxy."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ from chalicelib.views import ids
 from vumi.errors import ReportedError
 
 HEADER = ["id", "count"]
+MAX_BYTES = 2**25
+"""The size of a file with a million lines of 33 bytes, which are all in memory."""
+FORMULA = r"\A(?='*[=+@\t\r\n\uff1d\uff0b\uff0d\uff20-])"
+"""The place before the first character of a formula, of either width, and its apostrophes."""
 MAX_PROBLEMS = 20
 """Wrong lines that one message lists."""
 
@@ -53,7 +58,10 @@ def read(name: str, file: IO[bytes]) -> list[ImportedCount]:
 def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
     """Yield the fields of each row, with the number of its last line."""
     try:
-        text = file.read().decode("utf-8-sig")
+        content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise CountsFileError(f"{name} has more than {MAX_BYTES:,} bytes: split it")
+        text = content.decode("utf-8-sig")
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise CountsFileError(f"{name} can't be read as UTF-8: {error}") from error
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -68,7 +76,8 @@ def _read_lines(name: str, file: IO[bytes]) -> Iterator[tuple[int, list[str]]]:
 def _parse_row(line: int, fields: list[str]) -> ImportedCount:
     if len(fields) != len(HEADER):
         raise ValueError(f"give id,count, not {len(fields)} fields; quote an id that has a comma")
-    badge_id, count = fields
+    name, count = fields
+    badge_id = name[1:] if name[:1] == "'" and re.match(FORMULA, name) else name
     return ImportedCount(line, ids.normalise(badge_id), options.base(count))
 
 

@@ -13,6 +13,7 @@ from enum import Enum
 from functools import partial
 
 from chalicelib.concurrency import MapParallel
+from chalicelib.storage.items import text
 from chalicelib.storage.ports import Table
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import ConditionFailed
@@ -84,10 +85,9 @@ class Import:
         A base of 0 that was set is a decision, and a missing base is not.
         """
         item = self.table.get(keys.summary(name)) or {}
-        summary = Summary.of(name, item)
-        if summary.alias:
-            return self._read_badge(summary.alias)
-        return summary, "base" in item or "reset" in item
+        if alias := text(item, "alias"):
+            name, item = alias, self.table.get(keys.summary(alias)) or {}
+        return Summary.of(name, item), "base" in item or "reset" in item
 
     def _choose_outcome(self, is_same: bool, is_decided: bool) -> ImportOutcome:  # noqa: FBT001  two properties of a line
         if is_same:

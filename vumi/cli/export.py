@@ -56,7 +56,8 @@ def _export_all(job: Export, file: IO[bytes]) -> None:
         _show_progress(groups)
     for kind, lines in sorted(writer.counts.items()):
         if kind != formats.HEADER:
-            click.echo(f"exported {lines:,} of the type {kind}", err=True)
+            note = ", which only import --tokens imports" if kind == formats.TOKEN.name else ""
+            click.echo(f"exported {lines:,} of the type {kind}{note}", err=True)
     for reason in job.source.left_out():
         click.echo(f"not exported: {reason}", err=True)
 

@@ -81,6 +81,7 @@ def _make_file(context: click.Context, _: click.Parameter, value: bool) -> None:
     help="Also change what is here with other content: of an export, badges, events, tokens and"
     " wallets; of counts, bases, also of badges that their owner has reset.",
 )
+@click.option("--tokens", is_flag=True, help="Also import the API tokens of an export.")
 @click.option(
     "--new",
     is_flag=True,
@@ -99,6 +100,7 @@ def import_(  # noqa: PLR0913  its options
     yes: bool,
     dry_run: bool,
     replace: bool,
+    tokens: bool,
 ) -> None:
     """Import an export, counts from a CSV file, or the counts of another counter.
 
@@ -117,12 +119,12 @@ def import_(  # noqa: PLR0913  its options
         raise click.UsageError("--as and --at need --from, because a file has its own ids")
     if len(sources) > 1:
         raise click.UsageError(f"give one FILE, not {len(sources)}; names need --from")
-    _import_file(sources[0], Restore(installation, replace, dry_run), job)
+    _import_file(sources[0], Restore(installation, replace, dry_run, tokens), job)
 
 
 def _import_file(file: str, whole: Restore, counts: Import) -> None:
     with files.open_input(file) as opened:
-        if files.is_export(file, opened):
+        if files.is_export(opened):
             restore(files.read(file, opened), whole)
             return
         rows = counts_file.read(file, opened)

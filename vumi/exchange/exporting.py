@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from chalicelib.storage.items import Item, text
 from chalicelib.units import Seconds
 from chalicelib.views.owners.finding import OwnedBadge
 from chalicelib.views.summary import Summary
+from vumi.admin import counts_file
 from vumi.admin.source import Group, Source, StoredObject
 from vumi.errors import ReportedError
 from vumi.exchange import formats
@@ -119,8 +121,8 @@ class CountsExport:
             yield badge_id, count
 
 
-def format_row(*fields: object) -> str:
+def format_row(name: str, count: object) -> str:
     """Format a row as CSV; the header is `counts_file.HEADER`."""
     row = io.StringIO()
-    csv.writer(row, lineterminator="\n").writerow(fields)
+    csv.writer(row, lineterminator="\n").writerow([re.sub(counts_file.FORMULA, "'", name), count])
     return row.getvalue()

@@ -77,13 +77,12 @@ class FileSource:
         """Yield the objects of the archive, and those of entries that wait to be archived."""
         for name, body in self._archive.read_all():
             yield StoredObject(name, body)
-        removals = []
         for sequence, removed_at, *row in self._connection.execute(CHANGES, (ENTRY,)):
             try:
-                removals.append(EntryRemoval.of(_item(*row), sequence, removed_at))
+                [batch] = batches([EntryRemoval.of(_item(*row), sequence, removed_at)])
             except MalformedError as error:
                 self._left_out.append(f"change {sequence}: {error}")
-        for batch in batches(removals):
+                continue
             yield StoredObject(batch.name, batch.body)
 
     def queued_events(self) -> Iterator[QueuedEvent]:

@@ -15,8 +15,9 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -30,6 +31,10 @@ STANDARD = "-"
 GZIP = ".gz"
 MAGIC = b"\x1f\x8b"
 """The first bytes of a gzip file (RFC 1952)."""
+MAX_RATIO = 200
+"""The ratio of gzip for exports of badges is 10 to 100, and that of an attack is up to 1,032."""
+MAX_LINE_BYTES = 2**24
+"""The longest lines are objects of the archive, each with the entries of one batch."""
 LEVEL = 6
 """The default level of the program gzip; the highest takes several times as long."""
 
@@ -64,40 +69,38 @@ class LineWriter:
 def create(name: str) -> Iterator[IO[bytes]]:
     """Open a new file, or standard output for `-`. A file has its name only once it is complete.
 
+    Only its owner can read it, and its first name is random, so that nobody can plant a link there.
     Raises `ExportFileError`.
     """
     if name == STANDARD:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path, unfinished = Path(name), Path(f"{name}.part")
+    path = Path(name)
     if path.exists():
         raise ExportFileError(f"{name} exists; give another name")
     try:
-        with unfinished.open("wb") as file, _compressed(path, file) as lines:
-            yield lines
-        _finish(unfinished, path)
+        opened, unfinished = tempfile.mkstemp(".part", f"{path.name}.", path.parent)
+        try:
+            with os.fdopen(opened, "wb") as file:
+                with _compressed(path, file) as lines:
+                    yield lines
+                file.flush()
+                os.fsync(opened)
+            Path(unfinished).replace(path)
+            sync_folder(path.absolute().parent)
+        finally:
+            Path(unfinished).unlink(missing_ok=True)
     except OSError as error:
         raise ExportFileError(f"{name} can't be written: {error}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
-@contextmanager
-def _compressed(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+def _compressed(path: Path, file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
     """Compress what is written to a file, if the name says so."""
     if path.suffix != GZIP:
-        yield file
-        return
-    with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0) as zipped:
-        yield cast("IO[bytes]", zipped)
-
-
-def _finish(unfinished: Path, path: Path) -> None:
-    with unfinished.open("rb") as written:
-        os.fsync(written.fileno())
-    unfinished.replace(path)
-    sync_folder(path.absolute().parent)
+        return nullcontext(file)
+    zipped = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0)
+    return cast("AbstractContextManager[IO[bytes]]", zipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +141,29 @@ def open_input(name: str) -> Iterator[IO[bytes]]:
             else:
                 file = stack.enter_context(Path(name).open("rb"))
             file.seek(0)
-            is_zipped = file.read(len(MAGIC)) == MAGIC
-            file.seek(0)
-        except OSError as error:
+            unzipped = _unzip(file) if file.read(len(MAGIC)) == MAGIC else file
+            unzipped.seek(0)
+        except (OSError, EOFError, zlib.error) as error:
             raise ExportFileError(f"{name} can't be read: {error}") from error
-        yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if is_zipped else file
+        yield unzipped
 
 
-def is_export(name: str, file: IO[bytes]) -> bool:
-    """Return whether a file begins as an export does, and not as a CSV file of counts.
+def _unzip(file: IO[bytes]) -> IO[bytes]:
+    """Open a compressed file. Raises `OSError` if it becomes so large that it may be an attack."""
+    most = MAX_RATIO * file.seek(0, os.SEEK_END)
+    file.seek(0)
+    unzipped = gzip.GzipFile(fileobj=file)
+    unzipped.seek(most)
+    if unzipped.read(1):
+        raise OSError(f"it is over {MAX_RATIO} times as large unzipped; unzip it if you trust it")
+    return cast("IO[bytes]", unzipped)
 
-    Raises `ExportFileError`.
-    """
-    try:
-        return file.read(1) == b"{"
-    except (OSError, EOFError, zlib.error) as error:
-        raise ExportFileError(f"{name} is damaged: {error}") from error
-    finally:
-        file.seek(0)
+
+def is_export(file: IO[bytes]) -> bool:
+    """Return whether a file begins as an export does, and not as a CSV file of counts."""
+    is_object = file.read(1) == b"{"
+    file.seek(0)
+    return is_object
 
 
 def read(name: str, file: IO[bytes]) -> ExportFile:
@@ -192,6 +200,9 @@ def _check_end(name: str, last: bytes, digest: str, count: int) -> Mapping[str, 
 
 def _lines(name: str, file: IO[bytes]) -> Iterator[bytes]:
     try:
-        yield from file
+        for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), 1):
+            if len(line) > MAX_LINE_BYTES:
+                raise ExportFileError(f"{name}: line {number} has more than {MAX_LINE_BYTES} bytes")
+            yield line
     except (OSError, EOFError, zlib.error) as error:
         raise ExportFileError(f"{name} is cut or damaged: {error}") from error

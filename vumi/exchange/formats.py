@@ -7,7 +7,7 @@ attributes as they are stored. So every engine writes and reads the same lines.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NoReturn
@@ -20,6 +20,7 @@ from chalicelib.storage.items import Item, Value, text
 from chalicelib.units import Seconds
 from chalicelib.views import keys
 from chalicelib.views.owners import proving
+from chalicelib.views.summary import HOUR_OF
 from chalicelib.wallets import wallet as wallets
 from vumi.errors import ReportedError
 
@@ -49,13 +50,11 @@ class ItemKind:
     names: tuple[str, ...]
 
     def to_line(self, item: Item) -> dict[str, Value]:
-        """Return the line of an item. Raises `WrongLineError` if an attribute has a taken name."""
+        """Return the line of an item. Raises `WrongLineError`."""
         rest = {**item}
         parts = str(rest.pop("PK"))[len(self.partition) :], str(rest.pop("SK"))[len(self.sort) :]
-        line: dict[str, Value] = {"type": self.name, **dict(zip(self.names, parts, strict=False))}
-        if taken := line.keys() & rest.keys():
-            raise WrongLineError(f"the {self.name} {parts[0]} has an attribute {taken.pop()!r}")
-        return line | rest
+        self._check_known(parts[0], rest)
+        return {"type": self.name, **dict(zip(self.names, parts, strict=False)), **rest}
 
     def to_item(self, line: Mapping[str, Value]) -> Item:
         """Return the item of a line. Raises `WrongLineError`."""
@@ -64,7 +63,13 @@ class ItemKind:
             raise WrongLineError(f"a {self.name} needs the texts {' and '.join(self.names)}")
         pk, sk, *_ = *map(str, parts), ""
         rest = {name: line[name] for name in line if name not in {"type", *self.names}}
+        self._check_known(pk, rest)
         return {"PK": self.partition + pk, "SK": self.sort + sk, **rest}
+
+    def _check_known(self, item_id: str, attributes: Iterable[str]) -> None:
+        known = ATTRIBUTES[self.name]
+        if unknown := {*attributes} - {*known.split()}:
+            raise WrongLineError(f"the {self.name} {item_id} has {min(unknown)!r}; known: {known}")
 
 
 BADGE = ItemKind("badge", keys.PARTITION, keys.SUMMARY, ("id",))
@@ -81,6 +86,21 @@ KINDS = {
     kind.name: kind
     for kind in (BADGE, OWNER, MILESTONES, DAY, VIEW, EVENT, TOKEN, WALLET, NONCE, ENTRY)
 }
+ATTRIBUTES = {
+    "badge": "alias base count created deleted frozen hot milestone reset today ttl version"
+    " watermark",
+    "owner": "created digest granted names previous proven",
+    "milestones": "milestones owner set_at",
+    "day": " ".join(["reset", "version", "views", *HOUR_OF]),
+    "view": "ttl",
+    "event": "address at attempts batch claim created due kind lease next_at payload request round"
+    " status tries ttl",
+    "token": "batch created due name role user",
+    "wallet": "balance created last public user",
+    "nonce": "at balance entry outcome request",
+    "entry": "amount at from kind nonce to ttl",
+}
+"""The attributes of each kind but its key. No other name can replace the key or enter an index."""
 HEADS = (BADGE, EVENT, TOKEN, WALLET)
 """The kinds that begin a group. The other items of a group have the same partition key."""
 STAYING = {
@@ -165,8 +185,8 @@ def decode(line: bytes) -> dict[str, Any]:
         decoded = json.loads(line, parse_float=_refuse_number, parse_constant=_refuse_number)
     except (ValueError, RecursionError) as error:
         raise WrongLineError(f"it is not JSON: {error}") from error
-    if not isinstance(decoded, dict):
-        raise WrongLineError("it is not a JSON object")
+    if not isinstance(decoded, dict) or not isinstance(decoded.get("type", ""), str):
+        raise WrongLineError("it is not a JSON object whose type is a text")
     return decoded
 
 

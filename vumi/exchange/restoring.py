@@ -21,8 +21,8 @@ from chalicelib.events.event import Event, Status
 from chalicelib.settings import Feature
 from chalicelib.storage.conditions import Condition, attr
 from chalicelib.storage.errors import Refused, StorageError, Unavailable
-from chalicelib.storage.items import Item, Key, key_of, number, text
-from chalicelib.storage.ports import Table
+from chalicelib.storage.items import Item, Key, check_item, key_of, number, text
+from chalicelib.storage.ports import Table, check_object_name
 from chalicelib.storage.retry import Retry
 from chalicelib.storage.writes import (
     MAX_TRANSACTION_WRITES,
@@ -51,6 +51,7 @@ from vumi.exchange.formats import (
     OBJECT,
     OWNER,
     QUEUED_EVENT,
+    TOKEN,
     VIEW,
     WALLET,
     ItemKind,
@@ -89,6 +90,7 @@ class RestoreOutcome(Enum):
     NEWER = "newer here, kept"
     REPLACED = "replaced"
     KEPT = "kept"
+    LEFT_OUT = "left out: --tokens imports them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +134,12 @@ class GivenGroup:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """The job that imports an export; with `dry_run` it writes nothing."""
+    """The job that imports an export, API tokens only with `tokens`; a `dry_run` writes nothing."""
 
     installation: Installation
     replace: bool = False
     dry_run: bool = False
+    tokens: bool = False
     patience: Retry = PATIENCE
 
     @property
@@ -190,6 +193,8 @@ class Restore:
         raise Unavailable(f"{given.name} was changed by other writes during its import")
 
     def _decide(self, given: GivenGroup, there: Item | None) -> Decision:
+        if given.kind is TOKEN and not self.tokens:
+            return Decision(RestoreOutcome.LEFT_OUT)
         if reason := self._find_conflict(given):
             return Decision(RestoreOutcome.KEPT, reason=reason)
         if there is None:
@@ -223,7 +228,10 @@ class Restore:
         return Decision(RestoreOutcome.REPLACED, write)
 
     def _find_conflict(self, given: GivenGroup) -> str:
-        """Return why a wallet can't be imported: its user has another one here."""
+        """Return why a group can't be imported: its user has another wallet, or it is a cycle."""
+        if alias := text(given.head, "alias"):
+            place = given.head if alias == given.name else self._table.get(keys.summary(alias))
+            return f"its alias {alias} is an alias itself" if text(place or {}, "alias") else ""
         if given.kind is not WALLET:
             return ""
         user = text(given.head, "user")
@@ -232,9 +240,9 @@ class Restore:
 
     def _write(self, given: GivenGroup, condition: Condition) -> int:
         """Write a group, its head last; return the number of its lines."""
-        head = Put(given.head, condition)
+        head = _head_writes(given, condition)
         if given.is_small:
-            self._table.write(head, *map(Put, self._finish(given, given.rest)))
+            self._table.write(*head, *map(Put, self._finish(given, given.rest)))
             return 1 + len(given.rest)
         lines = 1
         last: dict[Key, Item] = {}
@@ -243,7 +251,7 @@ class Restore:
             finished = self._finish(given, chunk)
             last |= {key_of(item): item for item in finished if _goes_with_head(item)}
             self._table.put_all([item for item in finished if not _goes_with_head(item)])
-        self._table.write(head, *map(Put, _limit_markers(last.values())))
+        self._table.write(*head, *map(Put, _limit_markers(last.values())))
         return lines
 
     def _replace(self, given: GivenGroup, condition: Condition) -> int:
@@ -256,7 +264,7 @@ class Restore:
             return self._write(given, condition)
         finished = self._finish(given, given.rest)
         deletes = map(Delete, set(others) - {key_of(item) for item in finished})
-        self._table.write(Put(given.head, condition), *map(Put, finished), *deletes)
+        self._table.write(*_head_writes(given, condition), *map(Put, finished), *deletes)
         return 1 + len(given.rest)
 
     def _add(self, given: GivenGroup, missing: Sequence[Item], condition: Condition) -> int:
@@ -361,6 +369,13 @@ def _progress(event: Item) -> tuple[int, int, bool]:
     return number(event, "round"), number(event, "tries"), is_done
 
 
+def _head_writes(given: GivenGroup, condition: Condition) -> Iterator[Put | Check]:
+    """Write a head, if its alias is no alias: so no order of imports makes a cycle."""
+    yield Put(given.head, condition)
+    if alias := text(given.head, "alias"):
+        yield Check(keys.summary(alias), attr("alias").missing())
+
+
 VERSIONS = {BADGE.name: "version", WALLET.name: "last", EVENT.name: "tries"}
 """The attribute of a head that every change of the group changes."""
 
@@ -446,8 +461,9 @@ def _decode(line_number: int, line: dict[str, Any]) -> _Decoded:
             _check_texts(line, _TEXTS[line["type"]])
             return _Decoded(line_number, line)
         kind, item = formats.item_of(line)
+        check_item(item)
         rows.kind_of(item)
-    except (StorageError, WrongItemError, WrongLineError) as error:
+    except (StorageError, WrongItemError, WrongLineError, ValueError) as error:
         raise RestoreError(f"line {line_number} can't be imported: {error}") from error
     return _Decoded(line_number, line, kind, item, text(item, "PK"))
 
@@ -457,6 +473,8 @@ _TEXTS = {OBJECT: ("name", "text"), QUEUED_EVENT: ("queue", "body")}
 
 
 def _check_texts(line: dict[str, Any], names: Sequence[str]) -> None:
-    for name in names:
-        if not isinstance(line.get(name), str):
-            raise WrongLineError(f"its {name} is {line.get(name)!r}, not a text")
+    if line.keys() != {"type", *names} or not all(isinstance(line[name], str) for name in names):
+        raise WrongLineError(f"it needs the texts {' and '.join(names)}, and no other field")
+    "".join(line.values()).encode()
+    if line["type"] == OBJECT:
+        check_object_name(line["name"])

@@ -74,6 +74,14 @@ def test_a_host_may_be_a_unix_socket_whose_peer_is_trusted() -> None:
     assert settings.proxies == TrustedProxies(unix=True)
 
 
+@pytest.mark.parametrize(("mode", "is_trusted"), [("666", False), ("602", False), ("664", True)])
+def test_the_peer_of_a_unix_socket_for_all_users_is_not_trusted(
+    mode: str, *, is_trusted: bool
+) -> None:
+    given = {"HOST": "unix:/run/vumi/vumi.sock", "SOCKET_MODE": mode}
+    assert StandaloneSettings.from_environment(given).proxies.unix is is_trusted
+
+
 @pytest.mark.parametrize("given", ["0660", "66", "680", "rw-", "-66"])
 def test_a_mode_is_three_octal_digits(given: str) -> None:
     with pytest.raises(SettingsError) as refusal:

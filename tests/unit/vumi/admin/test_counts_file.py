@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from chalicelib.badges.options import MAX_BASE
 from chalicelib.views import ids
 from vumi.admin import counts_file
 from vumi.admin.counts_file import MAX_PROBLEMS, CountsFileError, ImportedCount
+from vumi.exchange.exporting import format_row
 
 
 @pytest.fixture
@@ -51,6 +53,30 @@ def test_the_lines_of_a_file_are_read_with_and_without_its_head(path: Path, cont
 def test_a_row_has_its_line_number(path: Path) -> None:
     path.write_text('id,count\n\n"a, b",7\nc,0\n')
     assert read(path) == [ImportedCount(3, "a, b", 7), ImportedCount(4, "c", 0)]
+
+
+FORMULAS = ["=HYPERLINK(0)", "+1", "-1", "@SUM(1)", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201"]
+BEGINNINGS = st.sampled_from(["'", "''", *FORMULAS, "'=1", ",", '"', ""])
+
+
+@given(beginning=BEGINNINGS, end=st.text(max_size=5))
+def test_no_id_is_a_formula_and_each_comes_back(beginning: str, end: str) -> None:
+    try:
+        badge_id = ids.normalise(beginning + end)
+    except ids.BadIdError:
+        return
+    written = format_row(badge_id, 7)
+    [[field, _]] = csv.reader(io.StringIO(written, newline=""))
+    assert field[0] not in "=+-@\uff1d\uff0b\uff0d\uff20"
+    [row] = counts_file.read("FILE", io.BytesIO(written.encode()))
+    assert row.badge_id == badge_id
+
+
+def test_a_file_that_is_too_large_is_refused(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(counts_file.MAX_BYTES + 1)
+    with pytest.raises(CountsFileError, match="split it"):
+        read(path)
 
 
 def test_ids_are_normalised_as_those_of_requests_are(path: Path) -> None:

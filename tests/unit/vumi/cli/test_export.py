@@ -15,6 +15,7 @@ from chalicelib.views.owners.changing import BadgeChange
 from simulation.clocks import NOON, Clock
 from simulation.installation import MemoryInstallation, invoke_on
 from simulation.views import AT_NOON, put_summary, put_views, shown
+from vumi.admin.tokens import TokenStore
 from vumi.cli.options import Invocation
 from vumi.cli.program import execute
 from vumi.storage.database import FILE
@@ -53,6 +54,21 @@ def test_an_export_is_imported(
     assert capsys.readouterr().out == (
         "dry run: nothing was changed; without --dry-run:\nbadge: 3 imported\nbadge: 3 imported\n"
     )
+
+
+def test_tokens_are_imported_only_with_their_option(
+    full: MemoryInstallation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "export.jsonl")
+    TokenStore(full.memory, full.clock).create("ci")
+    other = MemoryInstallation(clock=Clock(NOON))
+    assert [run(full, "export", file), run(other, "import", file)] == [0, 0]
+    out, err = capsys.readouterr()
+    assert "exported 1 of the type token, which only import --tokens imports\n" in err
+    assert "token: 1 left out: --tokens imports them\n" in out
+    assert TokenStore(other.memory, other.clock).read_all() == []
+    assert run(other, "import", "--tokens", file) == 0
+    assert [token.name for token in TokenStore(other.memory, other.clock).read_all()] == ["ci"]
 
 
 def test_what_is_kept_is_named_and_fails_the_import(

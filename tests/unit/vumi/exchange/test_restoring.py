@@ -304,9 +304,9 @@ def test_a_badge_that_changes_during_its_import_is_read_again() -> None:
         ({"type": "badge", "id": "a", "count": -1}, "its count is -1; it must be 0 or more"),
         ({"type": "badge", "id": "a", "count": "1"}, "count is '1', expected a whole number"),
         ({"type": "day", "id": "a", "day": "2026-03-14"}, "line 2: the day is of no badge"),
-        ({"type": "badge", "id": "a", "x": None}, "the badge a: a table holds str, int"),
+        ({"type": "badge", "id": "a", "base": [None]}, "a table holds str, int"),
         ({"type": "badge", "id": "a", "count": 1.5}, "its number 1.5 is not whole"),
-        ({"type": "object", "name": "a"}, "its text is None, not a text"),
+        ({"type": "object", "name": "a"}, "it needs the texts name and text"),
     ],
 )
 def test_a_wrong_line_is_reported_with_its_reason(line: dict[str, Any], reason: str) -> None:
