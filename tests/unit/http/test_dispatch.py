@@ -84,6 +84,7 @@ def ask(path: str, method: str = "GET", token: str = "") -> Response:
         ("/operators", OPERATORS, 0),
         ("/names/a", "", 0),
     ],
+    ids=["no route", "no token", "unknown token", "token", "no token needed"],
 )
 def test_a_body_is_admitted_by_its_route_and_token(path: str, token: str, status: int) -> None:
     headers = {"authorization": f"Bearer {token}"} if token else {}
