@@ -84,6 +84,8 @@ resume: fold ## start the consumers after a restore that failed: STAGE=prod
 package: $(VENV)/deploy.stamp ## create the template, the zip and the bills of materials: STAGE=prod
 	$(DEPLOYING)/python -m deploy package --stage $(STAGE) --out $(BUILT)
 
+# The name that Chalice gives its functions too. With that of the one stack, each would replace the other.
+chalice-deploy: STACK = vu-mi-chalice-$(STAGE)
 chalice-deploy: $(VENV)/deploy.stamp ## deploy with `chalice deploy`, for development: STAGE=dev
 	$(DEPLOYING)/python -m deploy resources --stage $(STAGE) --out $(BUILT)
 	$(AWS) cloudformation deploy --template-file $(BUILT)/resources.yaml --stack-name $(STACK) --no-fail-on-empty-changeset $(if $(OVERRIDES),--parameter-overrides $(OVERRIDES))

@@ -71,8 +71,8 @@ def _make_parser() -> argparse.ArgumentParser:
             adding.add_argument("--stage", required=True, help="dev, prod or another name")
         if step in {_package, _write_resources, _restore}:
             adding.add_argument("--out", type=Path, required=True, help="the output folder")
-        if step not in {_package, _write_resources, _print_secrets}:
-            adding.add_argument("--stack", help="the name of the stack (default: vu-mi-STAGE)")
+        if step in {_write_names, _restore, _resume}:
+            adding.add_argument("--stack", required=True, help="the name of the stack")
         if step is _restore:
             adding.add_argument(
                 "--at",
@@ -107,14 +107,14 @@ def _write_resources(given: argparse.Namespace) -> None:
 
 def _write_names(given: argparse.Namespace) -> None:
     """Write the names of a stack's resources into .chalice/config.json."""
-    found = stack.outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = stack.outputs(boto3.client("cloudformation"), given.stack)
     stage.write_names(given.stage, found, stage.Folder())
 
 
 def _complete(given: argparse.Namespace) -> None:
     """Set the options of functions and event source mappings that Chalice does not support."""
-    done = completion.Completion(boto3.client("lambda"), stage.Folder()).run(given.stage)
-    for function, options in done.items():
+    step = completion.Completion(boto3.client("lambda"), stage.Folder(), Patience())
+    for function, options in step.run(given.stage).items():
         print(f"{function}: {', '.join(options)}")
 
 
@@ -135,7 +135,7 @@ def _print_secrets(_: argparse.Namespace) -> None:
 
 def _restore(given: argparse.Namespace) -> None:
     """Stop the consumers, restore the table and check it. `make restore` runs the other steps."""
-    found = stack.outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = stack.outputs(boto3.client("cloudformation"), given.stack)
     bucket, source = found.get("ArchiveBucket", ""), found["TableName"]
     content = restored_content.ContentCheck(
         partial(stack.stored_items, boto3.client("dynamodb")),
@@ -151,9 +151,9 @@ def _restore(given: argparse.Namespace) -> None:
 
 def _resume(given: argparse.Namespace) -> None:
     """Set the properties of the table, turn its TTL on, and start the consumers."""
-    found = stack.outputs(boto3.client("cloudformation"), _stack_name(given))
+    found = stack.outputs(boto3.client("cloudformation"), given.stack)
     _make_restore(given, found, lambda _: None).resume(found["TableName"])
-    print(f"TTL is on, and the consumers of {_stack_name(given)} run")
+    print(f"TTL is on, and the consumers of {given.stack} run")
 
 
 def _make_restore(
@@ -162,7 +162,7 @@ def _make_restore(
     table = template.for_stage(template.load(), given.stage)["Resources"]["Table"]
     tables = RestoredTables(boto3.client("dynamodb"), table["Properties"], Patience())
     functions, present = boto3.client("lambda"), completion.functions_of(found)
-    return restore.Restore(tables, functions, given.stage, _stack_name(given), present, check)
+    return restore.Restore(tables, functions, given.stage, given.stack, present, check)
 
 
 def _parse_time(text: str) -> datetime:
@@ -175,10 +175,6 @@ def _parse_time(text: str) -> datetime:
             f"{text!r} is not a time with a time zone; use the form 2026-11-20T10:00:00Z"
         )
     return moment.astimezone(UTC)
-
-
-def _stack_name(given: argparse.Namespace) -> str:
-    return given.stack or f"vu-mi-{given.stage}"
 
 
 STEPS = {

@@ -6,13 +6,14 @@ They come from `.chalice/resources.yaml`, like those of the single stack.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deploy import template
 from deploy.conditions import choose
+from deploy.patience import Patience
 from deploy.stage import Folder
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ SET_BY_CHALICE = frozenset({"Queue", "Stream", "StartingPosition"})
 """Properties of an event source that Chalice sets when it creates the mapping."""
 FOR_ALARMS = frozenset({"MetricsConfig"})
 """Properties of an event source that only the alarms of the one stack need."""
-CHANGEABLE_STATES = frozenset({"Successful", "Enabled", "Disabled"})
-"""States in which Lambda accepts a change to a function or a mapping."""
-MAX_WAIT_SECONDS = 120
 
 
 def functions_of(outputs: Mapping[str, str]) -> list[str]:
@@ -52,11 +50,14 @@ class IncompleteError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The step that sets the options Chalice leaves out. It is safe to repeat."""
+    """The step that sets the options Chalice leaves out. It is safe to repeat.
+
+    Lambda refuses a change while it applies another one, so each change is tried again.
+    """
 
     client: LambdaClient
     folder: Folder
-    pause: Callable[[float], None] = time.sleep
+    patience: Patience
 
     def run(self, stage: str) -> dict[str, list[str]]:
         """Complete a stage; return the options set, by function. Raises `IncompleteError`."""
@@ -67,9 +68,10 @@ class Completion:
             if "event_uuid" in resource
         }
         for function in FUNCTIONS:
-            self._set_logging(function, deployed)
+            self._set_options(function, deployed)
         for function, mapping in mappings.items():
-            self._set_options(mapping, mapping_options(function))
+            update = partial(self.client.update_event_source_mapping, UUID=mapping)
+            self.patience.call(partial(update, **mapping_options(function)))
         return {function: sorted(mapping_options(function)) for function in mappings}
 
     def _read_deployed(self, stage: str) -> dict[str, Any]:
@@ -81,33 +83,19 @@ class Completion:
             )
         return {made["name"]: made for made in json.loads(path.read_text())["resources"]}
 
-    def _set_logging(self, function: str, deployed: Mapping[str, Any]) -> None:
-        """Set the log format and the log group.
+    def _set_options(self, function: str, deployed: Mapping[str, Any]) -> None:
+        """Set the log format, the log group, and whether a function may send to its own queue.
 
         Chalice creates the log group of the API's function under a name that Lambda does not use.
         """
-        arn = deployed[function]["lambda_arn"]
+        arn, properties = deployed[function]["lambda_arn"], _read_properties(function)
         group = deployed[f"{function}-log-group"]["log_group_name"]
-        self._wait(
-            function,
-            lambda: self.client.get_function_configuration(FunctionName=arn)["LastUpdateStatus"],
-        )
-        logging: Any = {**_read_properties(function)["LoggingConfig"], "LogGroup": group}
-        self.client.update_function_configuration(FunctionName=arn, LoggingConfig=logging)
-
-    def _set_options(self, mapping: str, options: Mapping[str, Any]) -> None:
-        self._wait(mapping, lambda: self.client.get_event_source_mapping(UUID=mapping)["State"])
-        self.client.update_event_source_mapping(UUID=mapping, **options)
-
-    def _wait(self, name: str, state: Callable[[], str]) -> None:
-        """Wait until Lambda accepts a change: it refuses one while it applies another."""
-        for _ in range(MAX_WAIT_SECONDS):
-            if state() in CHANGEABLE_STATES:
-                return
-            self.pause(1.0)
-        raise IncompleteError(
-            f"{name} is still {state()} after {MAX_WAIT_SECONDS} s; run this step again later"
-        )
+        logging: Any = {**properties["LoggingConfig"], "LogGroup": group}
+        update = partial(self.client.update_function_configuration, FunctionName=arn)
+        self.patience.call(partial(update, LoggingConfig=logging))
+        if loop := properties.get("RecursiveLoop"):
+            allow = partial(self.client.put_function_recursion_config, FunctionName=arn)
+            self.patience.call(partial(allow, RecursiveLoop=loop))
 
 
 def mapping_options(function: str) -> dict[str, Any]:

@@ -28,6 +28,16 @@ HANDLERS = {
     "Authorize": "chalicelib.aws.http_authorizer.handler",
 }
 """The handlers of Chalice's functions that read the events of an HTTP API, without Chalice."""
+OF_VIEWS = {
+    "Target": {"Fn::Sub": "integrations/${GetViewsIntegration}"},
+    "AuthorizationType": "NONE",
+}
+GUARDED = {
+    "Target": {"Fn::Sub": "integrations/${ApiHandlerIntegration}"},
+    "AuthorizationType": "CUSTOM",
+    "AuthorizerId": {"Ref": "HttpApiAuthorizer"},
+}
+"""The kinds of routes; `$default` calls `api_handler` without the authorizer."""
 
 
 def load() -> Template:
@@ -77,33 +87,38 @@ def _with_properties(resource: Template, **properties: Any) -> Template:
 
 
 def routes(table: Iterable[Route]) -> Template:
-    """Return the routes of a table: one resource for each method of a path."""
-    return {
-        _logical_id(method, route.path): _route(f"{method} {route.path}", route)
-        for route in table
-        for method in route.methods
-    }
+    """Return the routes of a table that `$default` can't replace, each after the one before it.
+
+    API Gateway answers concurrent changes of an API with conflicts. A route depends on none that
+    has another condition, because that one may be missing.
+    """
+    made: Template = {}
+    latest: dict[Feature | None, str] = {None: "DefaultRoute"}
+    for key, route in {key: one for one in table for key in _keys(one)}.items():
+        name = _logical_id(key)
+        made[name] = _route(key, route, latest.get(route.feature, latest[None]))
+        latest[route.feature] = name
+    return made
 
 
-def _logical_id(method: str, path: str) -> str:
-    words = re.findall("[A-Za-z0-9]+", f"{method} {path}")
-    return "".join(["Route", *map(str.capitalize, words)])
+def _keys(route: Route) -> list[str]:
+    """Return the keys of a route, none if `$default` answers it in the same way."""
+    if route in get_views.TABLE.routes:
+        return [f"ANY {route.path}"]
+    is_guarded = route.authentication is not Authentication.NONE
+    return [f"{method} {route.path}" for method in route.methods if is_guarded]
 
 
-def _route(key: str, route: Route) -> Template:
-    is_of_views = route in get_views.TABLE.routes
-    integration = "GetViewsIntegration" if is_of_views else "ApiHandlerIntegration"
-    properties = {
-        "ApiId": {"Ref": "HttpApi"},
-        "RouteKey": key,
-        "Target": {"Fn::Sub": f"integrations/${{{integration}}}"},
-        **_authorization(route.authentication),
-    }
+def _logical_id(key: str) -> str:
+    return "".join(["Route", *map(str.capitalize, re.findall("[A-Za-z0-9]+", key))])
+
+
+def _route(key: str, route: Route, before: str) -> Template:
+    kind = OF_VIEWS if route in get_views.TABLE.routes else GUARDED
     condition = {"Condition": CONDITIONS[route.feature]} if route.feature else {}
-    return {"Type": "AWS::ApiGatewayV2::Route", **condition, "Properties": properties}
-
-
-def _authorization(authentication: Authentication) -> Template:
-    if authentication is Authentication.NONE:
-        return {"AuthorizationType": "NONE"}
-    return {"AuthorizationType": "CUSTOM", "AuthorizerId": {"Ref": "HttpApiAuthorizer"}}
+    return {
+        "Type": "AWS::ApiGatewayV2::Route",
+        **condition,
+        "DependsOn": before,
+        "Properties": {"ApiId": {"Ref": "HttpApi"}, "RouteKey": key, **kind},
+    }

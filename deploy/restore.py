@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from deploy.completion import MAX_WAIT_SECONDS
 from deploy.patience import Patience
 from deploy.restored_table import NotRestoredError, Restored, RestoredTables
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 KEEPS_RUNNING = "archive_entries"
 """The consumer that keeps running until the restored stack is deployed."""
+MAX_WAIT_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)

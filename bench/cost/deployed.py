@@ -19,6 +19,7 @@ from bench.cost.invocations import (
     PUT,
     SWEEP,
 )
+from chalicelib.api import TABLE
 from deploy import http_api, template
 from deploy.conditions import ALL_FEATURES, decide
 from simulation.environment import ROOT
@@ -40,6 +41,7 @@ LOGICAL_IDS = {
 """Chalice's names of the functions in the template."""
 ALARM, COMPOSITE_ALARM = "AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"
 DASHBOARD = "AWS::CloudWatch::Dashboard"
+ROUTE = "AWS::ApiGatewayV2::Route"
 BADGES_ALONE = dict.fromkeys(ALL_FEATURES, False)
 """The conditions of a stack with Events=off and Wallets=off."""
 METRICS_OF_A_MAPPING = 5
@@ -91,6 +93,7 @@ class Deployed:
     archive_window_seconds: int
     most_at_once: Mapping[str, int]
     most_requests_a_second: int
+    routes: int
     sweep_timeout_seconds: int
     unused: Unused
     badges_alone: Unused
@@ -125,6 +128,7 @@ class Deployed:
                 for function in (PUT, DISTRIBUTE, FIRE)
             },
             most_requests_a_second=template["Parameters"]["RequestsPerSecond"]["Default"],
+            routes=len(_of_type(resources, ROUTE)),
             sweep_timeout_seconds=config["lambda_functions"][SWEEP]["lambda_timeout"],
             unused=Unused.of(resources),
             badges_alone=Unused.of(decide(template, BADGES_ALONE)["Resources"]),
@@ -134,7 +138,7 @@ class Deployed:
 def read_template() -> template.Template:
     """Read the resources of the one stack that Chalice does not make."""
     read = template.load()
-    read["Resources"] |= http_api.load()["Resources"]
+    read["Resources"] |= http_api.load()["Resources"] | http_api.routes(TABLE.routes)
     return read
 
 

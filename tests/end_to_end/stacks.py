@@ -88,17 +88,17 @@ def mapping(aws: Emulator, function: str) -> Any:
     ]
 
 
-def sweep_of(aws: Emulator, stage: str) -> str:
-    name = f"vu-mi-{stage}-sweep_timers"
+def sweep_of(aws: Emulator, stack: str) -> str:
+    name = f"{stack}-sweep_timers"
     found = aws.client("lambda").get_function_configuration(FunctionName=name)
     arn: str = found["FunctionArn"]
     return arn
 
 
-def sweep(aws: Emulator, stage: str) -> None:
+def sweep(aws: Emulator, stack: str) -> None:
     """Invoke the sweep; the emulator's own schedule may have done so a moment before."""
     answer = aws.client("lambda").invoke(
-        FunctionName=sweep_of(aws, stage), Payload=json.dumps(events.tick())
+        FunctionName=sweep_of(aws, stack), Payload=json.dumps(events.tick())
     )
     assert "FunctionError" not in answer, answer["Payload"].read()
     assert json.load(answer["Payload"])["sent"] in {0, 1}
@@ -114,20 +114,20 @@ def forget_message_of_event(aws: Emulator, table: str) -> None:
     aws.client("dynamodb").put_item(TableName=table, Item=encode_item(event.new_item()))
 
 
-def check_archive(aws: Emulator, stage: str) -> None:
+def check_archive(aws: Emulator, stack: str) -> None:
     """Send the removal of an entry twice to the deployed function, which archives it once."""
-    stack = outputs(aws, f"vu-mi-{stage}")
+    found = outputs(aws, stack)
     entry = Entry(str(ULID()), Posting("n", 5, str(ULID())), 1_767_225_600_000)
     wallet = entry.posting.target
-    record = entry_record(entry, wallet, 1, arn=stack["TableStreamArn"])
+    record = entry_record(entry, wallet, 1, arn=found["TableStreamArn"])
     for _ in range(2):
         answer = aws.client("lambda").invoke(
-            FunctionName=f"vu-mi-{stage}-archive_entries",
+            FunctionName=f"{stack}-archive_entries",
             Payload=json.dumps(events.stream_event([record])),
         )
         told = json.load(answer["Payload"])
         assert ("FunctionError" in answer, told) == (False, {"batchItemFailures": []})
-    bucket, s3 = stack["ArchiveBucket"], aws.client("s3")
+    bucket, s3 = found["ArchiveBucket"], aws.client("s3")
     [kept] = s3.list_objects_v2(Bucket=bucket, Prefix="journal/2026/01/01/")["Contents"]
     body = s3.get_object(Bucket=bucket, Key=kept["Key"])["Body"].read()
     line = json.loads(gzip.decompress(body))

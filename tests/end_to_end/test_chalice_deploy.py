@@ -30,6 +30,9 @@ from tests.end_to_end.stacks import (
     views,
 )
 
+STACK = "vu-mi-chalice-dev"
+"""The stack, whose name Chalice gives its functions too."""
+
 
 @pytest.fixture(scope="module")
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulator]:
@@ -48,7 +51,7 @@ def test_chalice_deploy_makes_one_stage(aws: Emulator) -> None:
 
 
 def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> None:
-    stack = outputs(aws, "vu-mi-dev")
+    stack = outputs(aws, STACK)
     table = stack["TableName"]
     young = View("octocat", new_ulid(int(time.time() * 1000)))
     for view in (young, View("octocat", old_ulid())):
@@ -59,21 +62,21 @@ def test_a_message_reaches_the_functions_of_chalice_deploy(aws: Emulator) -> Non
     assert stored == keys.VIEW + young.ulid
     until(lambda: count(aws, table) == 1, "the old view is counted at once")
     marker = put_old_views(aws, table, 2)
-    fold(aws, "vu-mi-dev-fold_views", stack["TableStreamArn"], marker)
+    fold(aws, f"{STACK}-fold_views", stack["TableStreamArn"], marker)
     assert count(aws, table) == 3
 
 
 def test_the_functions_of_chalice_deploy_sweep_distribute_and_fire(aws: Emulator) -> None:
-    table = outputs(aws, "vu-mi-dev")["TableName"]
+    table = outputs(aws, STACK)["TableName"]
     forget_message_of_event(aws, table)
-    sweep(aws, "dev")
+    sweep(aws, STACK)
     key = {"PK": {"S": "TIMER#swept"}, "SK": {"S": "TIMER"}}
     look = partial(aws.client("dynamodb").get_item, TableName=table, Key=key, ConsistentRead=True)
     until(lambda: look()["Item"]["status"]["S"] == "SUCCESS", "the event is fired")
 
 
 def test_a_function_of_chalice_deploy_archives_a_removed_entry_once(aws: Emulator) -> None:
-    check_archive(aws, "dev")
+    check_archive(aws, STACK)
 
 
 @pytest.mark.parametrize("function", CONSUMERS)
@@ -82,7 +85,7 @@ def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
 ) -> None:
     options = mapping_options(function)
     assert options["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    deployed = mapping(aws, f"vu-mi-dev-{function}")()
+    deployed = mapping(aws, f"{STACK}-{function}")()
     assert {option: deployed.get(option) for option in options} == options
 
 
@@ -90,7 +93,7 @@ def test_the_mappings_of_chalice_deploy_equal_those_of_the_stack(
 def test_the_functions_of_chalice_deploy_log_json_to_a_group_that_is_kept_for_a_month(
     aws: Emulator, function: str
 ) -> None:
-    name = "vu-mi-dev" if function == "api_handler" else f"vu-mi-dev-{function}"
+    name = STACK if function == "api_handler" else f"{STACK}-{function}"
     logging = aws.client("lambda").get_function_configuration(FunctionName=name)["LoggingConfig"]
     assert logging["LogFormat"] == "JSON"
     [group] = aws.client("logs").describe_log_groups(logGroupNamePrefix=logging["LogGroup"])[

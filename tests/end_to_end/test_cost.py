@@ -44,10 +44,12 @@ from bench.cost.view_tables import SERVICES, polls_of_a_queue
 from bench.cost.view_usage import get_with_folded
 from bench.cost.wallet_usage import Bank, bank_of
 from bench.stubbed_aws import BADGE_ID
+from chalicelib.api import TABLE
 from chalicelib.aws.clients import aws_client
 from chalicelib.aws.sqs import SqsQueue
 from chalicelib.storage.errors import StorageError
 from chalicelib.storage.items import Key, number
+from deploy import http_api
 from simulation.environment import isolate
 from simulation.report import END, put_into
 
@@ -134,7 +136,8 @@ def test_the_answer_of_the_page_has_the_figures_of_its_rows() -> None:
         ),
         f"costs ${unused[0]} a month beyond what AWS gives for free, and ${unused[1]} with events",
         f"**A badge with one view a day** costs ${quiet[-1]} per million views",
-        f"by views of new ids costs up to ${attack[-1]} a day with the default of {attack[0]}",
+        f"by views of new ids costs up to ${attack[2]} a day on one route",
+        f"on all of them, ${attack[-1]}",
         (
             f"**An event** costs ${events[0]} to ${events[1]} per million, **a transfer** between"
             f" wallets ${transfer}, **a deposit** ${deposit}."
@@ -663,6 +666,19 @@ def test_every_price_has_its_source() -> None:
 
 
 # ---- the deployed resources
+
+
+def test_an_attack_is_bound_by_the_limits_of_all_routes(deployed: Deployed) -> None:
+    """Each route has the limit of the stage for itself; `$default` is one of them."""
+    made = len(http_api.routes(TABLE.routes)) + 1
+    assert deployed.routes == made
+    for rate, one, one_dollars, total, total_dollars in rows_of(
+        "$ a day, if every accepted request is a view of a new id"
+    ):
+        views, requests = (int(cell.replace(",", "")) for cell in (one, total))
+        assert (views, requests) == (int(rate) * 86_400, int(rate) * 86_400 * made)
+        dollars = [float(cell.replace(",", "")) for cell in (one_dollars, total_dollars)]
+        assert dollars[1] == pytest.approx(dollars[0] * made, rel=0.001)
 
 
 def test_an_alarm_costs_by_its_metrics(deployed: Deployed) -> None:

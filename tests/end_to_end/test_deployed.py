@@ -222,17 +222,17 @@ def test_one_command_redrives_a_failed_event(aws: Emulator) -> None:
 
 def test_the_sweep_is_scheduled_and_enqueues_an_event_without_a_message(aws: Emulator) -> None:
     """The distribution then enqueues the event."""
-    targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "prod"))
+    targets = aws.client("events").list_rule_names_by_target(TargetArn=sweep_of(aws, "vu-mi-prod"))
     [rule] = targets["RuleNames"]
     described = aws.client("events").describe_rule(Name=rule)
     assert (described["ScheduleExpression"], described["State"]) == ("rate(1 minute)", "ENABLED")
     forget_message_of_event(aws, outputs(aws, "vu-mi-prod")["TableName"])
-    sweep(aws, "prod")
+    sweep(aws, "vu-mi-prod")
     assert done(aws, "swept")["status"] == "SUCCESS"
 
 
 def test_a_removed_entry_is_archived_once_even_if_delivered_again(aws: Emulator) -> None:
-    check_archive(aws, "prod")
+    check_archive(aws, "vu-mi-prod")
 
 
 def test_dead_letters_are_redriven_by_one_command_and_count_once(aws: Emulator) -> None:

@@ -22,12 +22,13 @@ import pytest
 from packaging.utils import canonicalize_name
 
 from chalicelib import telemetry
-from chalicelib.api import TABLE
+from chalicelib.api import table_of
 from chalicelib.aws import get_views
 from chalicelib.aws.authorizer import CACHED_SECONDS
 from chalicelib.aws.stream_records import entry_removal, marker_removal
 from chalicelib.events import claims, sweep
 from chalicelib.events.webhooks import signing
+from chalicelib.http.routing import Authentication, Route
 from chalicelib.settings import Feature, Settings, SettingsError
 from chalicelib.views import keys, windows
 from chalicelib.views.count_at_once import AT_ONCE
@@ -426,8 +427,8 @@ def test_a_function_has_its_settings(
     functions = of_type(stack, "AWS::Lambda::Function")
     assert set(functions) == set(FUNCTIONS.values())
     properties = dict(functions[FUNCTIONS[function]])
-    for elsewhere in ("Handler", "Tags"):
-        del properties[elsewhere]
+    for elsewhere in ("Handler", "Tags", "RecursiveLoop"):
+        properties.pop(elsewhere, None)
     assert properties == {
         "FunctionName": {"Fn::Sub": f"${{AWS::StackName}}-{function}"},
         "Code": {"S3Bucket": "bucket", "S3Key": "deployment.zip"},
@@ -445,6 +446,27 @@ def test_a_function_has_its_settings(
         },
         "TracingConfig": {"Mode": "PassThrough"},
     }
+
+
+def test_lambda_does_not_stop_the_retries_that_a_function_sends_to_its_own_queue(
+    stack: Resources,
+) -> None:
+    """Lambda counts runs that follow from each other, and stops them after about 16.
+
+    Source: the Lambda developer guide, "Use Lambda recursive loop detection".
+    """
+    queues = {"TIMERS_QUEUE_URL", "DISTRIBUTION_QUEUE_URL", "VIEWS_QUEUE_URL"}
+    functions = of_type(stack, "AWS::Lambda::Function")
+    sends_to_itself = set()
+    for mapping in of_type(stack, "AWS::Lambda::EventSourceMapping").values():
+        name = mapping["FunctionName"]["Ref"]
+        settings = functions[name]["Environment"]["Variables"]
+        sent_to = set(template.names_in([settings.get(queue) for queue in queues]))
+        if sent_to & set(template.names_in(mapping["EventSourceArn"])):
+            sends_to_itself.add(name)
+    assert sends_to_itself == {"FireTimers"}
+    allowed = {name: part.get("RecursiveLoop") for name, part in functions.items()}
+    assert {name: kind for name, kind in allowed.items() if kind} == {"FireTimers": "Allow"}
 
 
 def test_empty_parameters_leave_the_defaults_of_the_code(
@@ -524,6 +546,12 @@ def test_every_function_has_a_log_group_with_a_retention(stack: Resources) -> No
 
 # ---- the API
 
+THROTTLE = {
+    "ThrottlingRateLimit": {"Ref": "RequestsPerSecond"},
+    "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"},
+    "DetailedMetricsEnabled": False,
+}
+
 
 def test_the_api_is_throttled_and_logs_no_visitor(stack: Resources) -> None:
     """It has no access log, because that would contain addresses; an HTTP API has no other log."""
@@ -532,11 +560,7 @@ def test_the_api_is_throttled_and_logs_no_visitor(stack: Resources) -> None:
         "ApiId": {"Ref": "HttpApi"},
         "StageName": "$default",
         "AutoDeploy": True,
-        "DefaultRouteSettings": {
-            "ThrottlingRateLimit": {"Ref": "RequestsPerSecond"},
-            "ThrottlingBurstLimit": {"Ref": "RequestsAtOnce"},
-            "DetailedMetricsEnabled": False,
-        },
+        "DefaultRouteSettings": THROTTLE,
     }
 
 
@@ -587,19 +611,77 @@ def function_of(stack: Resources, route: Mapping[str, Any]) -> str:
     return function
 
 
-def test_the_api_has_the_routes_of_the_table_and_may_call_three_functions_alone(
-    stack: Resources,
-) -> None:
-    """The default route answers all other paths and methods."""
+def selected(stack: Resources, method: str, path: str) -> dict[str, Any]:
+    """Return the route that API Gateway selects: the most specific one, else `$default`.
+
+    Source: the API Gateway developer guide, "Create routes for HTTP APIs in API Gateway".
+    """
     made = routes(stack)
-    table = {f"{method} {route.path}" for route in TABLE.routes for method in route.methods}
-    assert set(made) == {*table, "$default"}
-    assert "HEAD /api/v1/views" in made
-    called = {key: function_of(stack, route) for key, route in made.items()}
-    of_views = {key for key, function in called.items() if function == "GetViews"}
-    views = {route.path for route in get_views.TABLE.routes}
-    assert {key.split(" ")[1] for key in of_views} == views
-    assert {called[key] for key in made.keys() - of_views} == {"APIHandler"}
+    fitting = [key for key in made if _fits(key, method, path)]
+    return made[min(fitting, key=_specificity, default="$default")]
+
+
+def _fits(key: str, method: str, path: str) -> bool:
+    of_key, _, template_of_path = key.partition(" ")
+    pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(template_of_path))
+    return of_key in {method, "ANY"} and re.fullmatch(pattern, path) is not None
+
+
+def _specificity(key: str) -> tuple[int, bool]:
+    return key.count("{"), key.startswith("ANY ")
+
+
+TABLES = {"GetViews": get_views.TABLE, "APIHandler": table_of(("komarev",))}
+"""The table of routes of each function, with the URLs of other counters."""
+REQUESTS = [(method, route) for route in TABLES["APIHandler"].routes for method in route.methods]
+MAX_ROUTES = 25
+"""Each is a change of the API, of which API Gateway allows an account ten a second."""
+
+
+def test_the_api_has_few_routes(stack: Resources) -> None:
+    [stage] = of_type(stack, "AWS::ApiGatewayV2::Stage").values()
+    assert len(routes(stack)) + len(stage.get("RouteSettings", {})) <= MAX_ROUTES
+
+
+@pytest.mark.parametrize(
+    ("method", "route"), REQUESTS, ids=lambda part: getattr(part, "path", part)
+)
+def test_a_route_of_the_table_reaches_its_function_with_its_authorizer_and_its_throttle(
+    stack: Resources, method: str, route: Route
+) -> None:
+    path = re.sub(r"\{\w+\+?\}", "x", route.path)
+    made = selected(stack, method, path)
+    function = function_of(stack, made)
+    assert (function == "GetViews") is (route in get_views.TABLE.routes)
+    match = TABLES[function].find(path)
+    assert match is not None
+    assert match.routes[method] == route
+    is_guarded = route.authentication is not Authentication.NONE
+    assert made["AuthorizationType"] == ("CUSTOM" if is_guarded else "NONE")
+    assert made.get("AuthorizerId") == ({"Ref": "HttpApiAuthorizer"} if is_guarded else None)
+    [stage] = of_type(stack, "AWS::ApiGatewayV2::Stage").values()
+    own = stage.get("RouteSettings", {}).get(made["RouteKey"], {})
+    assert {**stage["DefaultRouteSettings"], **own} == THROTTLE
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "PURGE"])
+@pytest.mark.parametrize(
+    ("path", "function"),
+    [
+        ("/nowhere", "APIHandler"),
+        ("/timers", "APIHandler"),
+        ("/api/v1/wallets/x/deposit", "APIHandler"),
+        ("/api/v1/views", "GetViews"),
+    ],
+)
+def test_a_method_without_a_route_reaches_a_function_and_needs_no_token(
+    stack: Resources, path: str, function: str, method: str
+) -> None:
+    made = selected(stack, method, path)
+    assert (function_of(stack, made), made["AuthorizationType"]) == (function, "NONE")
+
+
+def test_the_api_may_call_three_functions_alone(stack: Resources) -> None:
     permissions = [
         permission
         for permission in of_type(stack, "AWS::Lambda::Permission").values()
@@ -612,44 +694,37 @@ def test_the_api_has_the_routes_of_the_table_and_may_call_three_functions_alone(
         assert set(template.names_in(permission["SourceArn"])) == {"HttpApi"}
 
 
-FOR_ALL = {
-    "$default",
-    "/",
-    "/api/v1/events/{event_id}/badge",
-    "/api/v1/events/{event_id}/badge.svg",
-    "/api/v1/wallets/{wallet_id}/badge",
-    "/api/v1/wallets/{wallet_id}/badge.svg",
-    "/healthz",
-    "/openapi.json",
-    "/s",
-    "/s.png",
-}
-"""Routes that require no token, in addition to those of badges."""
+def _depends_on(part: Mapping[str, Any]) -> list[str]:
+    named = part.get("DependsOn", [])
+    return [named] if isinstance(named, str) else named
 
 
-def test_events_and_wallets_ask_for_a_token_and_no_badge_does(stack: Resources) -> None:
-    """A path without a route calls `api_handler`, which checks the token itself."""
-    by_authorization: dict[str, set[str]] = {"CUSTOM": set(), "NONE": set()}
-    for key, route in routes(stack).items():
-        by_authorization[route["AuthorizationType"]].add(key.split(" ")[-1])
-        guarded = route["AuthorizationType"] == "CUSTOM"
-        assert route.get("AuthorizerId") == ({"Ref": "HttpApiAuthorizer"} if guarded else None)
-    free = by_authorization["NONE"]
-    assert by_authorization["CUSTOM"] == {
-        "/api/v1/events",
-        "/api/v1/events/{event_id}",
-        "/echoAtTime",
-        "/timers",
-        "/timers/{timer_id}",
-        "/api/v1/wallets",
-        "/api/v1/wallets/me",
-        "/api/v1/wallets/{wallet_id}",
-        "/api/v1/wallets/{wallet_id}/balance",
-        "/api/v1/wallets/{wallet_id}/deposit",
-        "/api/v1/wallets/{wallet_id}/transactions",
-        "/api/v1/wallets/{wallet_id}/transfer/{target_id}",
+MAX_CONCURRENT_CHANGES = 4
+"""The stage, the authorizer and two integrations need only the API."""
+
+
+@pytest.mark.parametrize(
+    "off", [{}, {"Events": "off"}, {"Wallets": "off"}, {"Events": "off", "Wallets": "off"}]
+)
+def test_the_parts_of_the_api_are_made_one_after_another(
+    templates: dict[str, dict[str, Any]], off: dict[str, str]
+) -> None:
+    """API Gateway answers concurrent changes of one API with a conflict.
+
+    CloudFormation makes a part as soon as those that it refers to, or depends on, are made.
+    """
+    stack = made_with(templates["prod"], **off, **AT_A_ZONE)["Resources"]
+    waiting = {
+        name: {*template.names_in(part), *_depends_on(part)}
+        for name, part in stack.items()
+        if part["Type"].startswith("AWS::ApiGatewayV2::")
     }
-    assert {path for path in free if "views" not in path and "badges" not in path} == FOR_ALL
+    assert {name for part in stack.values() for name in _depends_on(part)} <= stack.keys()
+    while waiting:
+        ready = [name for name, needed in waiting.items() if not needed & waiting.keys()]
+        assert 0 < len(ready) <= MAX_CONCURRENT_CHANGES
+        for name in ready:
+            del waiting[name]
 
 
 def test_the_authorizer_is_asked_once_in_five_minutes_for_each_token(stack: Resources) -> None:
@@ -708,7 +783,7 @@ KINDS = {
 }
 """The type of resource in each dimension."""
 COUNTING = {
-    "_take": ["GetViews"],
+    "_take": ["GetViews", "APIHandler"],
     "store_views": ["PutViews"],
     "fold_badges": ["FoldViews"],
     "archive_entries": ["ArchiveEntries"],
@@ -989,6 +1064,7 @@ def _watched_by(part: dict[str, Any]) -> tuple[str, str]:
         ("ArchiveMissingAlarm", {"removed": 1, "polled": 0}, True),
         ("ArchiveMissingAlarm", {"removed": 1, "polled": 1}, False),
         ("ArchiveMissingAlarm", {"removed": 0, "polled": None}, False),
+        ("ArchiveMissingAlarm", {"removed": None, "polled": None}, False),
     ],
 )
 def test_the_alarm_on_an_idle_consumer_is_raised_only_if_it_has_work(
@@ -1031,10 +1107,54 @@ def test_most_of_the_throttle_in_two_of_five_minutes_raises_an_alarm_before_a_42
     assert (share >= alarm["Threshold"]) is is_raised
 
 
-def test_one_view_that_the_queue_refused_raises_an_alarm(prod: Resources) -> None:
-    alarm = alarms(prod)["QueueRefusalsAlarm"]
-    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
-    assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
+@pytest.mark.parametrize(
+    ("drop_in", "values", "is_raised"),
+    [
+        ("", {"refused": 1}, True),
+        ("", {"refused": None}, False),
+        ("komarev", {"refused": 1, "of_drop_in": None}, True),
+        ("komarev", {"refused": None, "of_drop_in": 1}, True),
+        ("komarev", {"refused": None, "of_drop_in": None}, False),
+    ],
+)
+def test_one_view_that_the_queue_refused_raises_an_alarm_also_of_another_counters_url(
+    templates: dict[str, dict[str, Any]],
+    drop_in: str,
+    values: dict[str, int | None],
+    *,
+    is_raised: bool,
+) -> None:
+    """`api_handler` answers the URLs of other counters, `get_views` all others of badges."""
+    stack = made_with(templates["prod"], DropIn=drop_in)["Resources"]
+    alarm = alarms(stack)["QueueRefusalsAlarm"]
+    [expression, *metrics] = alarm["Metrics"]
+    functions = {"refused": "GetViews", "of_drop_in": "APIHandler"}
+    assert {part["Id"]: _watched_by(part) for part in metrics} == {
+        name: ("queue_refusals", functions[name]) for name in values
+    }
+    assert {part["MetricStat"]["Stat"] for part in metrics} == {"Sum"}
+    assert not any(part["ReturnData"] for part in metrics)
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+    assert (_calculate(expression["Expression"], values) > alarm["Threshold"]) is is_raised
+
+
+def test_an_alarm_on_a_metric_of_the_table_ends_without_data(prod: Resources) -> None:
+    """Alarms on metrics in AWS/DynamoDB ignore missing data, whatever `TreatMissingData` says.
+
+    Source: the CloudWatch user guide, "Configuring how CloudWatch alarms treat missing data".
+    """
+    of_table = {
+        (name, part["Id"])
+        for name, alarm in alarms(prod).items()
+        for part in alarm.get("Metrics", [{"Id": "alone", "MetricStat": {"Metric": alarm}}])
+        if part.get("MetricStat", {}).get("Metric", {}).get("Namespace") == "AWS/DynamoDB"
+    }
+    assert {name for name, _ in of_table} == {"ArchiveMissingAlarm", "TableReadsThrottledAlarm"}
+    for name, metric in of_table:
+        expression = alarms(prod)[name]["Metrics"][0]["Expression"]
+        uses = re.findall(rf"(FILL\()?\b{metric}\b(, 0\))?", expression)
+        assert uses == [("FILL(", ", 0)")]
+        assert alarms(prod)[name]["DatapointsToAlarm"] < alarms(prod)[name]["EvaluationPeriods"]
 
 
 @pytest.mark.parametrize(

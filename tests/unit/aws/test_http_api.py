@@ -239,11 +239,11 @@ def test_a_beacon_of_another_site_is_counted(queue: FakeQueue) -> None:
     assert len(queue.bodies) == 2
 
 
-def test_the_default_route_allows_a_script_of_another_site_to_count_a_view(
+def test_the_function_of_views_allows_a_script_of_another_site_to_count_a_view(
     queue: FakeQueue,
 ) -> None:
     headers = {**OF_ANOTHER_SITE, "access-control-request-method": "POST"}
-    answer = api_handler.handler(event("/api/v1/views", "OPTIONS", headers=headers), None)
+    answer = get_views.handler(event("/api/v1/views", "OPTIONS", headers=headers), None)
     assert answer["statusCode"] == 204
     assert answer["headers"]["Access-Control-Allow-Methods"] == "POST"
     assert queue.bodies == []

@@ -9,23 +9,24 @@ from typing import Any
 
 import botocore.session
 import pytest
-from botocore.exceptions import ParamValidationError
+from botocore.exceptions import ClientError, ParamValidationError
 from botocore.validate import ParamValidator
 
 from deploy import template
 from deploy.completion import FUNCTIONS, Completion, IncompleteError, functions_of, mapping_options
+from deploy.patience import MAX_ATTEMPTS, POLL_SECONDS, Patience
 from deploy.stage import Folder
 
 ARN = "arn:aws:lambda:us-east-1:123456789012:function:"
 FUNCTION_ARNS = {
-    "api_handler": f"{ARN}vu-mi-dev",
-    "put_views": f"{ARN}vu-mi-dev-put_views",
-    "fold_views": f"{ARN}vu-mi-dev-fold_views",
-    "authorize": f"{ARN}vu-mi-dev-authorize",
-    "sweep_timers": f"{ARN}vu-mi-dev-sweep_timers",
-    "distribute_timers": f"{ARN}vu-mi-dev-distribute_timers",
-    "fire_timers": f"{ARN}vu-mi-dev-fire_timers",
-    "archive_entries": f"{ARN}vu-mi-dev-archive_entries",
+    "api_handler": f"{ARN}vu-mi-chalice-dev",
+    "put_views": f"{ARN}vu-mi-chalice-dev-put_views",
+    "fold_views": f"{ARN}vu-mi-chalice-dev-fold_views",
+    "authorize": f"{ARN}vu-mi-chalice-dev-authorize",
+    "sweep_timers": f"{ARN}vu-mi-chalice-dev-sweep_timers",
+    "distribute_timers": f"{ARN}vu-mi-chalice-dev-distribute_timers",
+    "fire_timers": f"{ARN}vu-mi-chalice-dev-fire_timers",
+    "archive_entries": f"{ARN}vu-mi-chalice-dev-archive_entries",
 }
 KINDS = {
     "put_views": "sqs",
@@ -95,36 +96,27 @@ MODEL: Any = botocore.session.get_session().get_service_model("lambda")
 
 @dataclass
 class FakeLambda:
-    """A Lambda client; each function or mapping is busy for a number of checks.
+    """A Lambda client that refuses to change what is busy for a number of tries.
 
-    Raises what botocore raises for a request that Lambda has no such form of, and refuses, as
-    Lambda does, to change what is not ready.
+    Raises what botocore raises for a request that Lambda has no such form of.
     """
 
     busy: dict[str, int] = field(default_factory=dict)
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    mapping_state: str = "Enabled"
-
-    def get_function_configuration(self, FunctionName: str) -> dict[str, str]:  # noqa: N803
-        return {"LastUpdateStatus": self._look(FunctionName, "Successful", "InProgress")}
-
-    def get_event_source_mapping(self, UUID: str) -> dict[str, str]:  # noqa: N803
-        return {"State": self._look(UUID, self.mapping_state, "Creating")}
 
     def update_function_configuration(self, FunctionName: str, **options: Any) -> None:  # noqa: N803
         self._update("UpdateFunctionConfiguration", "FunctionName", FunctionName, options)
 
+    def put_function_recursion_config(self, FunctionName: str, **options: Any) -> None:  # noqa: N803
+        self._update("PutFunctionRecursionConfig", "FunctionName", FunctionName, options)
+
     def update_event_source_mapping(self, UUID: str, **options: Any) -> None:  # noqa: N803
         self._update("UpdateEventSourceMapping", "UUID", UUID, options)
 
-    def _look(self, name: str, ready: str, busy: str) -> str:
-        if not self.busy.get(name):
-            return ready
-        self.busy[name] -= 1
-        return busy
-
     def _update(self, operation: str, key: str, name: str, options: dict[str, Any]) -> None:
-        assert not self.busy.get(name), f"ResourceConflictException: {name} is being changed"
+        if self.busy.get(name):
+            self.busy[name] -= 1
+            raise ClientError({"Error": {"Code": "ResourceConflictException"}}, operation)
         shape = MODEL.operation_model(operation).input_shape
         report = ParamValidator().validate({key: name, **options}, shape)
         if report.has_errors():
@@ -152,7 +144,7 @@ def deployed() -> list[dict[str, str]]:
             {
                 "name": f"{name}-log-group",
                 "resource_type": "log_group",
-                "log_group_name": f"/aws/lambda/vu-mi-dev-{name}",
+                "log_group_name": f"/aws/lambda/vu-mi-chalice-dev-{name}",
             },
             {"name": f"{name}_role", "resource_type": "iam_role", "role_arn": "arn:aws:iam::1:r"},
             {"name": name, "resource_type": "lambda_function", "lambda_arn": arn},
@@ -170,7 +162,7 @@ def deployed() -> list[dict[str, str]]:
     rule = {
         "name": "sweep_timers-event",
         "resource_type": "cloudwatch_event",
-        "rule_name": "vu-mi-dev-sweep_timers-event",
+        "rule_name": "vu-mi-chalice-dev-sweep_timers-event",
     }
     api = {"name": "rest_api", "resource_type": "rest_api", "rest_api_url": "https://a/dev/"}
     return [*functions, *mappings, rule, api]
@@ -187,7 +179,7 @@ def folder(tmp_path: Path) -> Folder:
 
 def complete(client: FakeLambda, folder: Folder, pause: Pauses | None = None) -> dict[str, Any]:
     given: Any = client
-    done: dict[str, Any] = Completion(given, folder, pause or Pauses()).run("dev")
+    done: dict[str, Any] = Completion(given, folder, Patience(pause or Pauses())).run("dev")
     return done
 
 
@@ -196,12 +188,13 @@ def test_functions_and_mappings_get_the_options_that_chalice_does_not_support(
 ) -> None:
     client = FakeLambda()
     complete(client, folder)
-    logging = {
+    logging: dict[str, dict[str, Any]] = {
         FUNCTION_ARNS[function]: {
-            "LoggingConfig": {**LOGGING, "LogGroup": f"/aws/lambda/vu-mi-dev-{function}"}
+            "LoggingConfig": {**LOGGING, "LogGroup": f"/aws/lambda/vu-mi-chalice-dev-{function}"}
         }
         for function in FUNCTION_ARNS
     }
+    logging[FUNCTION_ARNS["fire_timers"]]["RecursiveLoop"] = "Allow"
     assert client.settings == logging | {UUIDS[name]: OPTIONS[name] for name in UUIDS}
 
 
@@ -221,25 +214,13 @@ def test_the_options_that_are_set_are_returned(folder: Folder) -> None:
     assert complete(FakeLambda(), folder) == {name: sorted(OPTIONS[name]) for name in UUIDS}
 
 
-def test_a_function_that_is_still_changing_is_checked_each_second(folder: Folder) -> None:
-    """3 s for a function, then 5 s for a mapping."""
+def test_a_change_that_lambda_refuses_meanwhile_is_tried_again(folder: Folder) -> None:
+    """A function refuses three times, then a mapping five times, and one after its own change."""
     client = FakeLambda(busy={FUNCTION_ARNS["put_views"]: 3, UUIDS["fold_views"]: 5})
     pauses = Pauses()
     complete(client, folder, pauses)
-    assert pauses.lengths == [1.0] * (3 + 5)
+    assert pauses.lengths == [POLL_SECONDS] * (3 + 2 + 5)
     assert set(client.settings) == {*FUNCTION_ARNS.values(), *UUIDS.values()}
-
-
-def test_a_function_that_is_ready_is_changed_immediately(folder: Folder) -> None:
-    pauses = Pauses()
-    complete(FakeLambda(), folder, pauses)
-    assert pauses.lengths == []
-
-
-def test_a_mapping_that_is_switched_off_is_completed_too(folder: Folder) -> None:
-    client = FakeLambda(mapping_state="Disabled")
-    complete(client, folder)
-    assert client.settings[UUIDS["put_views"]] == OPTIONS["put_views"]
 
 
 def test_completing_again_changes_nothing(folder: Folder) -> None:
@@ -250,21 +231,12 @@ def test_completing_again_changes_nothing(folder: Folder) -> None:
     assert json.dumps(client.settings, sort_keys=True) == settings
 
 
-@pytest.mark.parametrize(
-    ("stuck", "says"),
-    [
-        (FUNCTION_ARNS["api_handler"], "api_handler is still InProgress after 120 s"),
-        (UUIDS["put_views"], f"{UUIDS['put_views']} is still Creating after 120 s"),
-    ],
-)
-def test_a_function_that_is_never_ready_is_an_error_after_two_minutes(
-    folder: Folder, stuck: str, says: str
-) -> None:
+@pytest.mark.parametrize("stuck", [FUNCTION_ARNS["api_handler"], UUIDS["put_views"]])
+def test_a_change_that_lambda_always_refuses_is_an_error(folder: Folder, stuck: str) -> None:
     client, pauses = FakeLambda(busy={stuck: 1_000_000}), Pauses()
-    with pytest.raises(IncompleteError) as gave_up:
+    with pytest.raises(ClientError, match="ResourceConflictException"):
         complete(client, folder, pauses)
-    assert str(gave_up.value) == f"{says}; run this step again later"
-    assert sum(pauses.lengths) == 120
+    assert 1_000_000 - client.busy[stuck] == MAX_ATTEMPTS
     assert stuck not in client.settings
 
 

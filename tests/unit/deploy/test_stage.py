@@ -110,7 +110,7 @@ def test_a_policy_names_the_table_the_stream_the_queues_and_the_functions_own_lo
     queue = f"arn:{partition}:sqs:{region}:123456789012:views-ViewsQueue-3C4D"
     timers = f"arn:{partition}:sqs:{region}:123456789012:views-TimersQueue-7A8B"
     groups = f"arn:{partition}:sqs:{region}:123456789012:views-DistributionQueue-9C0D"
-    log = f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/lambda/vu-mi-dev-"
+    log = f"arn:{partition}:logs:{region}:123456789012:log-group:/aws/lambda/vu-mi-chalice-dev-"
     assert resources(folder, "api_handler") == {
         "ReadBadges": table,
         "StoreViewsThatTheQueueRefuses": table,
@@ -217,7 +217,7 @@ def test_another_stage_is_added_and_its_api_has_its_name(folder: Folder) -> None
     assert set(added["environment_variables"]) == set(SETTINGS)
     assert after == before
     assert str(resources(folder, "put_views", "mine")["WriteItsLog"]).endswith(
-        "/aws/lambda/vu-mi-mine-put_views:*"
+        "/aws/lambda/vu-mi-chalice-mine-put_views:*"
     )
 
 
