@@ -1,32 +1,41 @@
-"""One machine: the wait of visitors while one address attacks, beside their wait without attacks.
+"""One machine: the wait of visitors during attacks, beside their wait without attacks.
 
-Each visitor has a connection for ten requests and then a new one, and rests after each request, so
-that the server is not busy. A view that was answered must be in the count at the end.
+Each visitor has an address of its own, a connection for ten requests and then a new one, and rests
+after each request, so that the server is not busy. A view that was answered must be in the count
+at the end. Each attack has a new server with the default limits of clients, and reaches it
+directly, or through nginx or Caddy with the files of `examples/` and without TLS. `ONLY` in the
+environment is a regular expression that chooses rows.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from bench.speed.load import Request, percentile
-from bench.speed.memory import resident
 from bench.speed.server import Server, running
-from simulation.attacks import ATTACKS, HOT, Attack
-from simulation.environment import ROOT
+from simulation import proxies
+from simulation.attacks import ATTACKS, BUSY_ATTACKS, HOT, OLD_ATTACKS, SOURCES, Attack, prepare
+from simulation.environment import NO_CLIENT_LIMITS, ROOT, free_port
 from simulation.raw_http import receive
 from simulation.report import Report, judged
+from vumi.settings import default_of, known_settings
+from vumi.storage.database import FILE
 
-SECONDS = 15.0
+SECONDS = 8.0
 REST_SECONDS = 1.0
 VISITORS = 8
 PAUSE_SECONDS = 0.02
@@ -34,18 +43,43 @@ REQUESTS_A_CONNECTION = 10
 SILENCE_SECONDS = 30.0
 LIVE_VIEWS = 999
 """The most live views of a badge that is not hot."""
-AIM = 2.0
+WAYS = ("direct", "caddy", "nginx")
+AIMS = {1: 3.0, len(SOURCES): 5.0}
+"""The highest ratio by the number of attackers' addresses."""
+OLD_AIM = 2.0
+AIM_MEMORY = 150
 MEGABYTE = 1_000_000
+HOUR_SECONDS = 3_600
+LIMITS = {name: default_of(known_settings()[name]) for name in NO_CLIENT_LIMITS}
+SETTINGS = {**LIMITS, "TRUSTED_PROXIES": "127.0.0.1", "WEBHOOK_ALLOW": "127.0.0.9"}
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """An attack, its way to the server, and the number of its addresses."""
+
+    name: str
+    way: str
+    addresses: int
+
+    @property
+    def aim(self) -> float:
+        return OLD_AIM if self.name in OLD_ATTACKS else AIMS[self.addresses]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The waits of visitors during an attack and just before it, and the memory after it."""
+    """The waits of visitors during an attack and just before it, in seconds.
 
-    name: str
+    `memory` is the server's largest, in bytes, and `growth` that of its file in a second.
+    """
+
+    play: Play
     quiet: Sequence[float]
     attacked: Sequence[float]
-    resident: int
+    memory: int
+    growth: float
+    is_counted: bool
 
     @property
     def ratio(self) -> float:
@@ -53,41 +87,115 @@ class Seen:
 
 
 def measure() -> Report:
-    """Attack the server in each way, with quiet times in between."""
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as server:
-        server.load([Request(f"/api/v1/views?id={HOT}")] * LIVE_VIEWS)
-        _visit(server, REST_SECONDS)
-        seen = [_attack(server, name) for name in ATTACKS]
-        shown = server.shown(["visited"])["visited"]
+    """Attack a server in each way."""
+    seen = [_play(play) for play in _plays()]
     answered = sum(len(one.quiet) + len(one.attacked) for one in seen)
+    wrong = [str(one.play) for one in seen if not one.is_counted]
     return Report(
-        title=f"attacks: {SECONDS:.0f} s each, by one address, beside {VISITORS} visitors",
-        head=("attack", "p50 ms", "p99 ms", "quiet p99 ms", "ratio", "memory MB", "aim"),
+        title=f"attacks: {SECONDS:.0f} s each, beside {VISITORS} visitors",
+        head=(
+            "attack",
+            "way",
+            "addresses",
+            "p50 ms",
+            "p99 ms",
+            "quiet p99 ms",
+            "ratio",
+            "most MB",
+            "disk MB an hour",
+            "aim",
+        ),
         rows=[_row(one) for one in seen],
-        notes=(f"each of {answered:,} answered views was counted",),
-        failure="" if shown >= answered else f"{shown} counted of {answered} answered views",
+        notes=(f"each of {answered:,} answered views was counted",) if not wrong else (),
+        failure=", ".join(wrong),
     )
 
 
-def _attack(server: Server, name: str) -> Seen:
-    quiet = _visit(server, SECONDS)
-    with ExitStack() as cleanup:
-        attack = cleanup.enter_context(
-            Attack(server.host, server.port, name, SECONDS + REST_SECONDS).start()
-        )
+def _plays() -> Iterator[Play]:
+    """Yield each attack in each way; those by busy connections from several addresses too."""
+    only = re.compile(os.environ.get("ONLY", ""))
+    for way, addresses, name in product(WAYS, AIMS, ATTACKS):
+        is_chosen = only.search(f"{name} {way} {addresses}")
+        if is_chosen and (addresses == 1 or name in BUSY_ATTACKS):
+            yield Play(name, way, addresses)
+
+
+def _play(play: Play) -> Seen:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepare(folder)
+        with running(folder, **SETTINGS) as server, _reached(play.way, server, folder) as port:
+            server.load([Request(f"/api/v1/views?id={HOT}")] * LIVE_VIEWS)
+            _visit(server.host, port, REST_SECONDS)
+            seen = _attack(server, port, play)
+    print(" | ".join(_row(seen)), file=sys.stderr, flush=True)
+    return seen
+
+
+def _attack(server: Server, port: int, play: Play) -> Seen:
+    quiet = _visit(server.host, port, SECONDS)
+    before, began = _size(server.folder), time.monotonic()
+    attack = Attack(server.host, port, play.name, SECONDS + REST_SECONDS, play.addresses)
+    with attack.start() as process:
         time.sleep(REST_SECONDS)
-        attacked = _visit(server, SECONDS)
-        size = resident(server.process.pid)
-        attack.wait()
-    time.sleep(REST_SECONDS)
-    return Seen(name, quiet, attacked, size)
+        attacked = _visit(server.host, port, SECONDS)
+        memory = _largest(server.process.pid)
+        process.wait()
+    growth = (_size(server.folder) - before) / (time.monotonic() - began)
+    shown = server.shown(["visited"])["visited"]
+    return Seen(play, quiet, attacked, memory, growth, shown >= len(quiet) + len(attacked))
 
 
-def _visit(server: Server, seconds: float) -> list[float]:
+@contextmanager
+def _reached(way: str, server: Server, folder: Path) -> Iterator[int]:
+    """Run the proxy of a way before a server, and return the port of the way."""
+    if way == "direct":
+        yield server.port
+        return
+    port, upstream = free_port(), f"{server.host}:{server.port}"
+    own = folder / way
+    own.mkdir()
+    command = (
+        proxies.caddy_example(own, free_port(), port)
+        if way == "caddy"
+        else proxies.nginx_example(own, _plain(port, upstream))
+    )
+    variables = {"SITE": "http://h", "UPSTREAM": upstream}
+    with proxies.started(command, own, port, variables):
+        yield port
+
+
+def _plain(port: int, upstream: str) -> dict[str, str]:
+    """Return changes of nginx's example that leave TLS out."""
+    certificates = "/etc/letsencrypt/live/badges.example.com"
+    return {
+        "listen 80;": f"listen 127.0.0.1:{free_port()};",
+        "listen 443 ssl http2;": f"listen 127.0.0.1:{port};",
+        f"    ssl_certificate {certificates}/fullchain.pem;\n": "",
+        f"    ssl_certificate_key {certificates}/privkey.pem;\n": "",
+        "    ssl_session_cache shared:vu-mi:1m;\n": "",
+        "server 127.0.0.1:8000;": f"server {upstream};",
+    }
+
+
+def _size(folder: Path) -> int:
+    """Return the bytes of the file, with those that are still in its write-ahead log."""
+    with closing(sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True)) as file:
+        [pages], [size] = (file.execute(f"PRAGMA page_{of}").fetchone() for of in ("count", "size"))
+    return int(pages * size)
+
+
+def _largest(process_id: int) -> int:
+    """Return the most bytes of memory that a process has had. Source: proc(5), `VmHWM`."""
+    status = Path(f"/proc/{process_id}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1_024
+
+
+def _visit(host: str, port: int, seconds: float) -> list[float]:
     """Run the visitors in a separate process, and return their waits."""
     finished = subprocess.run(
         [sys.executable, "-m", "bench.speed.attacks"],
-        input=json.dumps([server.host, server.port, seconds]),
+        input=json.dumps([host, port, seconds]),
         cwd=ROOT,
         stdout=subprocess.PIPE,
         text=True,
@@ -100,19 +208,23 @@ def _visit(server: Server, seconds: float) -> list[float]:
 def _row(one: Seen) -> Sequence[str]:
     waits = (percentile(one.attacked, share) for share in (0.5, 0.99))
     return (
-        one.name,
+        one.play.name,
+        one.play.way,
+        str(one.play.addresses),
         *(f"{wait * 1000:.1f}" for wait in (*waits, percentile(one.quiet, 0.99))),
         f"{one.ratio:.2f}",
-        f"{one.resident / MEGABYTE:,.0f}",
-        judged(f"at most {AIM:g}", met=one.ratio <= AIM),
+        f"{one.memory / MEGABYTE:,.0f}",
+        f"{one.growth * HOUR_SECONDS / MEGABYTE:,.0f}",
+        judged(f"at most {one.play.aim:g}", met=one.ratio <= one.play.aim),
     )
 
 
-def _visitor(address: tuple[str, int], deadline: float, waits: list[float]) -> None:
+def _visitor(address: tuple[str, int], deadline: float, waits: list[float], number: int) -> None:
     raw = Request("/api/v1/views?id=visited").encoded("h")
+    source = f"127.0.1.{number + 1}", 0
     while time.monotonic() < deadline:
         began = time.perf_counter()
-        with socket.create_connection(address, SILENCE_SECONDS) as connected:
+        with socket.create_connection(address, SILENCE_SECONDS, source) as connected:
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for _ in range(REQUESTS_A_CONNECTION):
                 connected.sendall(raw)
@@ -128,8 +240,8 @@ def main() -> None:
     waits: list[float] = []
     deadline = time.monotonic() + seconds
     threads = [
-        threading.Thread(target=_visitor, args=((host, port), deadline, waits))
-        for _ in range(VISITORS)
+        threading.Thread(target=_visitor, args=((host, port), deadline, waits, number))
+        for number in range(VISITORS)
     ]
     for thread in threads:
         thread.start()

@@ -9,7 +9,7 @@ import json
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,27 +17,15 @@ from typing import Any
 
 import pytest
 
-from simulation.environment import ROOT, free_port
+from simulation import proxies
+from simulation.environment import free_port
 from simulation.server_process import killed
-from tests.end_to_end import proxies
+from tests.end_to_end import programs
 from tests.end_to_end.server import PATIENCE_SECONDS, running, start
 
-EXAMPLES = ROOT / "examples"
 SITE = "badges.example.com"
 NEW_IDS = 3
 """The new ids that one client address may have a minute."""
-CADDY = """
-{{
-    admin off
-    local_certs
-    skip_install_trust
-    default_bind 127.0.0.1
-    http_port {plain}
-    https_port {port}
-}}
-import {example}
-"""
-"""Global options: a certificate of Caddy's own authority, and other ports."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +76,7 @@ class Site:
         return badge
 
 
-def nginx(folder: Path, upstream: str, site: Site) -> list[str]:
+def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
     key = folder / "key.pem"
     subprocess.run(  # noqa: S603  our own words
         [
@@ -99,26 +87,19 @@ def nginx(folder: Path, upstream: str, site: Site) -> list[str]:
         check=True,
         capture_output=True,
     )
-    text = (EXAMPLES / "nginx.conf").read_text()
     certificates = f"/etc/letsencrypt/live/{SITE}"
-    for old, new in {
-        "    listen [::]:80;\n": "",
-        "    listen [::]:443 ssl http2;\n": "",
+    changes = {
         "listen 80;": f"listen 127.0.0.1:{site.plain};",
         "listen 443 ": f"listen 127.0.0.1:{site.port} ",
         f"{certificates}/fullchain.pem": str(site.authority),
         f"{certificates}/privkey.pem": str(key),
         "server 127.0.0.1:8000;": f"server {upstream};",
-    }.items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return [*proxies.nginx(folder, text)]
+    }
+    return proxies.nginx_example(folder, changes)
 
 
-def caddy(folder: Path, _: str, site: Site) -> list[str]:
-    example = EXAMPLES / "Caddyfile"
-    text = CADDY.format(port=site.port, plain=site.plain, example=example)
-    return [*proxies.caddy(folder, text)]
+def caddy(folder: Path, _: str, site: Site) -> Sequence[str]:
+    return proxies.caddy_example(folder, site.port, site.plain)
 
 
 COMMANDS = {"nginx": nginx, "caddy": caddy}
@@ -156,7 +137,7 @@ def site(
     request: pytest.FixtureRequest, upstream: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     for program in (request.param, "curl", "openssl"):
-        proxies.require(program)
+        programs.require(program)
     folder = tmp_path_factory.mktemp(request.param)
     made = Site(free_port(), free_port(), folder / AUTHORITIES[request.param])
     command = COMMANDS[request.param](folder, upstream, made)

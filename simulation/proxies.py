@@ -1,9 +1,8 @@
-"""nginx and Caddy as processes before a server of the tests."""
+"""nginx and Caddy as processes before a server, for tests and bench."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -12,16 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
-import pytest
+from simulation.environment import ROOT
+from simulation.server_process import START_SECONDS
 
-from tests.end_to_end.server import PATIENCE_SECONDS
+EXAMPLES = ROOT / "examples"
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 NGINX = """
 daemon off;
 user root;
 pid {folder}/nginx.pid;
-events {{}}
+events {{ worker_connections 4096; }}
 http {{
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
@@ -34,13 +34,6 @@ http {{
 """A configuration that writes only to its folder. Its workers read the folders of the tests."""
 
 
-def require(program: str) -> None:
-    """Skip the test without a program that make can't install; on CI, fail."""
-    if shutil.which(program) is None:
-        missing = f"make can't install {program}: apt-get install {program}"
-        (pytest.fail if "CI" in os.environ else pytest.skip)(missing)
-
-
 def nginx(folder: Path, servers: str) -> Sequence[str]:
     """Return the command of an nginx with these servers."""
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder, servers=servers))
@@ -51,6 +44,38 @@ def caddy(folder: Path, configuration: str) -> Sequence[str]:
     """Return the command of a Caddy with this Caddyfile."""
     (folder / "Caddyfile").write_text(configuration)
     return ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+
+
+CADDY = """
+{{
+    admin off
+    local_certs
+    skip_install_trust
+    default_bind 127.0.0.1
+    http_port {plain}
+    https_port {port}
+}}
+import {example}
+"""
+"""Global options: a certificate of Caddy's own authority, and other ports."""
+
+
+def nginx_example(folder: Path, changes: Mapping[str, str]) -> Sequence[str]:
+    """Return the command of an nginx with the example, in which some words are others."""
+    text = (EXAMPLES / "nginx.conf").read_text()
+    for old, new in {
+        "    listen [::]:80;\n": "",
+        "    listen [::]:443 ssl http2;\n": "",
+        **changes,
+    }.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return nginx(folder, text)
+
+
+def caddy_example(folder: Path, port: int, plain: int) -> Sequence[str]:
+    """Return the command of a Caddy with the example, on a port for HTTPS and one for HTTP."""
+    return caddy(folder, CADDY.format(port=port, plain=plain, example=EXAMPLES / "Caddyfile"))
 
 
 PROXIES: dict[str, Callable[[Path, str], Sequence[str]]] = {"nginx": nginx, "caddy": caddy}
@@ -71,7 +96,7 @@ def started(
     with log.open("wb") as stderr:
         process = subprocess.Popen(command, env=environment, stdout=stderr, stderr=stderr)  # noqa: S603  our own words
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + START_SECONDS
         while not (accepts(port) and is_ready()):
             assert process.poll() is None, log.read_text()
             assert time.monotonic() < deadline
@@ -79,12 +104,13 @@ def started(
         yield
     finally:
         process.terminate()
-        process.wait(PATIENCE_SECONDS)
+        process.wait(START_SECONDS)
 
 
 def accepts(port: int) -> bool:
+    """Return whether a program listens on a port."""
     try:
-        socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS).close()
+        socket.create_connection(("127.0.0.1", port), START_SECONDS).close()
     except ConnectionRefusedError:
         return False
     return True
