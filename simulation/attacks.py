@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from itertools import count, cycle
 from pathlib import Path
 from typing import TypeAlias
@@ -184,20 +185,19 @@ def _busy(requests: Callable[[], Iterator[bytes]]) -> Play:
     return attack
 
 
-def _views(*targets: str) -> Callable[[], Iterator[bytes]]:
-    """Return a function that returns requests of these targets, again and again."""
-    return lambda: cycle([request(target) for target in targets])
+def _again(*targets: str) -> Play:
+    """Return an attack by many connections with the same requests again and again."""
+    return _busy(lambda: cycle([request(target) for target in targets]))
 
 
 def _new_ids() -> Iterator[bytes]:
-    for number in count():
-        yield request(f"/api/v1/views?id={_emoji(number, 200)}")
+    return (request(f"{VIEW}{_emoji(number)}") for number in count())
 
 
-def _emoji(number: int, length: int) -> str:
-    """Encode a number as an id of emoji."""
+def _emoji(number: int) -> str:
+    """Encode a number as an id of 200 emoji."""
     digits = "".join(chr(0x1F600 + int(digit)) for digit in str(number))
-    return quote(digits.rjust(length, "\N{PILE OF POO}"))
+    return quote(digits.rjust(200, "\N{PILE OF POO}"))
 
 
 def _squat() -> Iterator[bytes]:
@@ -244,26 +244,24 @@ def _secret(method: str) -> bytes:
     return request(target, "Authorization: Bearer x", method=method)
 
 
+VIEW = "/api/v1/views?id="
 HOT = "attacked"
 """A badge with many live views, for the attacks that count nothing."""
 DEAR = "dear"
 """A badge with views in each hour of 31 days, by `prepare`."""
 DAYS = 31
 SECRET = "s" * 43
-DEAR_READS = {
-    name: f"{path}id={DEAR}{options}"
-    for name, path, options in (
-        ("history by hour", "/api/v1/views/history?", "&days=31&by=hour"),
-        ("chart by hour", "/api/v1/views/history.svg?", "&days=31&by=hour"),
-        ("badge with a sparkline", "/api/v1/views.svg?", "&peek=1&spark=90&show=year"),
-        ("page", "/s?", "&days=365"),
-        ("picture", "/s.png?", ""),
-    )
-}
+DEAR_READS = (
+    f"/api/v1/views/history?id={DEAR}&days=31&by=hour",
+    f"/api/v1/views/history.svg?id={DEAR}&days=31&by=hour",
+    f"/api/v1/views.svg?id={DEAR}&peek=1&spark=90&show=year",
+    f"/s?id={DEAR}&days=365",
+    f"/s.png?id={DEAR}",
+)
 """The dearest requests of strangers, which count nothing."""
 BUSY_READS: dict[str, Play] = {
-    f"{BUSY} connections: histories by hour": _busy(_views(DEAR_READS["history by hour"])),
-    f"{BUSY} connections: sparklines, pages, pictures": _busy(_views(*DEAR_READS.values())),
+    f"{BUSY} connections: histories by hour": _again(DEAR_READS[0]),
+    f"{BUSY} connections: sparklines, pages, pictures": _again(*DEAR_READS),
 }
 OLD_ATTACKS: dict[str, Play] = {
     "request lines of 8 KB and 261 KB": _repeat(
@@ -308,11 +306,9 @@ OLD_ATTACKS: dict[str, Play] = {
 
 
 BUSY_WRITES: dict[str, Play] = {
-    f"{BUSY} connections: views": _busy(
-        _views(*(f"/api/v1/views?id=plain%2F{number}" for number in range(200)))
-    ),
-    f"{BUSY} connections: views of ids of emoji": _busy(
-        _views(*(f"/api/v1/views?id={_emoji(number, 200)}" for number in range(200)))
+    f"{BUSY} connections: views": _again(*(f"{VIEW}{number}" for number in range(200))),
+    f"{BUSY} connections: views of ids of emoji": _again(
+        *(f"{VIEW}{_emoji(number)}" for number in range(200))
     ),
     f"{BUSY} connections: new ids of emoji": _busy(_new_ids),
     f"{BUSY} connections: claims, renames": _busy(_squat),
@@ -333,23 +329,24 @@ ATTACKS = BUSY_ATTACKS | STALLING | OLD_ATTACKS
 
 def prepare(folder: Path) -> None:
     """Import `DEAR` into an empty folder."""
-    now, file = datetime.now(UTC), folder / "dear"
-    hours = {f"h{hour:02}": 1_000 for hour in range(24)}
-    watermark = round((now - timedelta(hours=1)).timestamp() * 1_000)
-    with file.open("wb") as lines:
-        writer = LineWriter(lines)
-        writer.write(formats.header("one machine", Settings(), now.timestamp()))
-        badge = {"type": "badge", "id": DEAR, "count": 24_000 * DAYS, "watermark": watermark}
-        today = {"day": (now - timedelta(days=1)).date().isoformat(), **hours}
-        writer.write({**badge, "today": today, "version": 1, "created": 1})
-        for day in range(2, DAYS + 1):
-            date = (now - timedelta(days=day)).date().isoformat()
-            writer.write({"type": "day", "id": DEAR, "day": date, "views": 24_000, **hours})
-        writer.end()
-    subprocess.run(  # noqa: S603  a program of this project
-        [sys.executable, "-m", "vumi", "import", "--new", str(file)],
+    now, hours = datetime.now(UTC), {f"h{hour:02}": 1_000 for hour in range(24)}
+    today, *days = [
+        {"day": (now - timedelta(days=number)).date().isoformat(), **hours}
+        for number in range(1, DAYS + 1)
+    ]
+    badge = {"count": 24_000 * DAYS, "watermark": round(now.timestamp() * 1_000), "today": today}
+    file = BytesIO()
+    writer = LineWriter(file)
+    writer.write(formats.header("one machine", Settings(), now.timestamp()))
+    writer.write({"type": "badge", "id": DEAR, **badge, "version": 1, "created": 1})
+    for day in days:
+        writer.write({"type": "day", "id": DEAR, "views": 24_000, **day})
+    writer.end()
+    subprocess.run(
+        [sys.executable, "-m", "vumi", "import", "--new", "-"],
         cwd=ROOT,
         env={**os.environ, "DATA": str(folder)},
+        input=file.getvalue(),
         stdout=subprocess.DEVNULL,
         check=True,
     )
