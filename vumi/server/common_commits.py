@@ -83,11 +83,13 @@ class CommonCommits:
         began = self._stopwatch()
         responses = self._responses(batch)
         self._on_commit(len(batch), self._stopwatch() - began)
-        if self._waiting:
-            asyncio.get_running_loop().call_soon(self._commit)
         for (_, answered), response in zip(batch, responses, strict=True):
             if not answered.done():
                 answered.set_result(response)
+        if self._waiting:
+            # First the loop sends these responses, and takes the requests that came meanwhile.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._commit)
 
     def _responses(self, batch: list[Waiting]) -> Sequence[Response | None]:
         """Answer requests, and add them to the batch; return None for each if the commit failed."""

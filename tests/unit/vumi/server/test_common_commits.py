@@ -132,6 +132,19 @@ def test_one_request_of_another_client_is_answered_before_the_rest_of_a_dear_one
     assert [path for path, _, _ in storage.answered].index("/visitor") == 1
 
 
+def test_a_response_is_sent_before_the_next_commit() -> None:
+    storage = Storage(costs={"/0": 0.010, "/1": 0.010})
+
+    async def ask(commits: CommonCommits) -> list[int]:
+        async def commits_when_answered(request: Request) -> int:
+            await commits.answer(request)
+            return storage.number
+
+        return await asyncio.gather(*map(commits_when_answered, gets(2)))
+
+    assert run(storage, ask) == [1, 2]
+
+
 def test_requests_that_come_while_a_commit_runs_are_answered_in_the_next() -> None:
     storage = Storage()
 
