@@ -7,21 +7,35 @@ itself.
 from __future__ import annotations
 
 import json
+import os
+import selectors
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from io import BytesIO
+from itertools import count, cycle
+from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
+from chalicelib.http import tokens
+from chalicelib.settings import Settings
 from simulation.environment import ROOT
-from simulation.raw_http import receive
+from simulation.raw_http import complete, receive
+from vumi.exchange import formats
+from vumi.exchange.files import LineWriter
 
-SOURCE = "127.0.0.2"
-"""The attacker's address, which is not that of the visitors."""
+SOURCES = tuple(f"127.0.0.{number}" for number in range(2, 7))
+"""The addresses of attackers, which are not those of visitors."""
 CROWD = 1_005
+BUSY = 190
+"""Connections of one address with a request under way. An address may have 200."""
+STALLED = 2_500
 SILENCE_SECONDS = 2.0
 STEP_SECONDS = 0.5
 COMBINING = "a" + "\u0316\u0301" * 40_000
@@ -36,48 +50,90 @@ def request(target: str, header: str = "A: a", body: bytes = b"", method: str = 
 
 @dataclass
 class Attacker:
-    """A client with many connections."""
+    """A client with many connections, from one address or several.
+
+    `unsent` has the rest of the first message of each connection, `received` the beginning of the
+    response to a request under way.
+    """
 
     address: tuple[str, int]
     deadline: float
-    connections: list[socket.socket] = field(default_factory=list)
+    sources: Sequence[str] = SOURCES[:1]
+    unsent: dict[socket.socket, bytes] = field(default_factory=dict)
+    received: dict[socket.socket, bytes] = field(default_factory=dict)
 
     def open(self, number: int, first: bytes = b"") -> None:
         """Replace the connections that were closed, and send something on each new one."""
-        self.connections = [one for one in self.connections if _is_open(one)]
-        while len(self.connections) < number and time.monotonic() < self.deadline:
+        self.unsent = {one: rest for one, rest in self.unsent.items() if _is_open(one)}
+        while len(self.unsent) < number and time.monotonic() < self.deadline:
             try:
-                self.connections.append(_connect(self.address))
+                connected = self._connect(len(self.unsent))
             except OSError:
                 return
-            self.connections[-1].settimeout(0.0)
-            _send(self.connections[-1], first)
+            connected.settimeout(0.0)
+            self.unsent[connected] = first[_send(connected, first) :]
 
     def send(self, data: bytes) -> None:
         """Send something on each connection, as far as the server takes it."""
-        for connected in self.connections:
-            _send(connected, data)
+        for connected, rest in self.unsent.items():
+            self.unsent[connected] = rest[_send(connected, rest or data) :]
+
+    def exchange(self, requests: Iterator[bytes]) -> None:
+        """Keep a request under way on each connection, for the time of a step."""
+        end = time.monotonic() + STEP_SECONDS
+        with selectors.DefaultSelector() as selector:
+            for connected in self.unsent:
+                selector.register(connected, selectors.EVENT_READ, connected)
+                if connected not in self.received:
+                    self._ask_next(connected, requests)
+            while (left := end - time.monotonic()) > 0:
+                for key, _ in selector.select(left):
+                    if not self._read(key.data, requests):
+                        selector.unregister(key.data)
+
+    def _read(self, connected: socket.socket, requests: Iterator[bytes]) -> bool:
+        """Read a part of a response; return whether the connection is still open."""
+        try:
+            part = connected.recv(65_536)
+        except OSError:
+            part = b""
+        self.received[connected] += part
+        if not part:
+            del self.received[connected]
+        elif complete(self.received[connected]):
+            self._ask_next(connected, requests)
+        return bool(part)
+
+    def _ask_next(self, connected: socket.socket, requests: Iterator[bytes]) -> None:
+        self.received[connected] = b""
+        _send(connected, next(requests))
 
     def ask(self, raw: bytes) -> None:
         """Send a request and wait for its answer or the end of the connection."""
-        with suppress(OSError), _connect(self.address) as connected:
+        with suppress(OSError), self._connect() as connected:
             connected.sendall(raw)
             receive(connected)
 
     def close(self) -> None:
         """Hang up on all connections."""
-        for connected in self.connections:
+        for connected in self.unsent:
             connected.close()
-        self.connections.clear()
+        self.unsent.clear()
+
+    def _connect(self, place: int = 0) -> socket.socket:
+        source = self.sources[place % len(self.sources)]
+        return socket.create_connection(self.address, SILENCE_SECONDS, (source, 0))
 
 
-def _connect(address: tuple[str, int]) -> socket.socket:
-    return socket.create_connection(address, SILENCE_SECONDS, (SOURCE, 0))
+Play: TypeAlias = Callable[[Attacker], Iterator[float]]
+"""An attack, which yields the seconds of each pause."""
 
 
-def _send(connected: socket.socket, data: bytes) -> None:
+def _send(connected: socket.socket, data: bytes) -> int:
+    """Return the number of bytes that were sent."""
     with suppress(OSError):
-        connected.send(data)
+        return connected.send(data)
+    return 0
 
 
 def _is_open(connected: socket.socket) -> bool:
@@ -92,7 +148,7 @@ def _is_open(connected: socket.socket) -> bool:
     return is_open
 
 
-def _repeat(*raw: bytes) -> Callable[[Attacker], Iterator[float]]:
+def _repeat(*raw: bytes) -> Play:
     """Return an attack by one connection after another, as fast as the server answers."""
 
     def attack(attacker: Attacker) -> Iterator[float]:
@@ -104,16 +160,76 @@ def _repeat(*raw: bytes) -> Callable[[Attacker], Iterator[float]]:
     return attack
 
 
-def _crowd(first: bytes, then: bytes = b"") -> Callable[[Attacker], Iterator[float]]:
+def _crowd(first: bytes, then: bytes = b"", number: int = CROWD) -> Play:
     """Return an attack by many connections that send something, and something in each step."""
 
     def attack(attacker: Attacker) -> Iterator[float]:
         while True:
-            attacker.open(CROWD, first)
+            attacker.open(number, first)
             attacker.send(then)
             yield STEP_SECONDS
 
     return attack
+
+
+def _busy(requests: Callable[[], Iterator[bytes]]) -> Play:
+    """Return an attack by many connections that each have a request under way at all times."""
+
+    def attack(attacker: Attacker) -> Iterator[float]:
+        under_way = requests()
+        while True:
+            attacker.open(BUSY * len(attacker.sources))
+            attacker.exchange(under_way)
+            yield 0.0
+
+    return attack
+
+
+def _again(*targets: str) -> Play:
+    """Return an attack by many connections with the same requests again and again."""
+    return _busy(lambda: cycle([request(target) for target in targets]))
+
+
+def _new_ids() -> Iterator[bytes]:
+    return (request(f"{VIEW}{_emoji(number)}") for number in count())
+
+
+def _emoji(number: int) -> str:
+    """Encode a number as an id of 200 emoji."""
+    digits = "".join(chr(0x1F600 + int(digit)) for digit in str(number))
+    return quote(digits.rjust(200, "\N{PILE OF POO}"))
+
+
+def _squat() -> Iterator[bytes]:
+    """Yield claims of throwaways, 18 renames of each, and a proof of the last name."""
+    for number in count():
+        throwaway = {"id": f"throwaway/{number}", "digest": tokens.digest(SECRET)}
+        yield _owner("POST", throwaway)
+        for place in range(18):
+            yield _owner("PATCH", {"rename": f"victim/{number}-{place}"}, throwaway["id"])
+        yield _owner("POST", {"id": f"victim/{number}-17", "proof": "k" * 43})
+
+
+def _proofs() -> Iterator[bytes]:
+    """Yield proofs, each of which asks another host."""
+    for number in count():
+        yield _owner("POST", {"id": f"https://host{number}.example/", "proof": "k" * 43})
+
+
+def _cannon() -> Iterator[bytes]:
+    """Yield a claim and five milestones, and then resets that reach them all."""
+    url = "http://127.0.0.9:9/"
+    milestones = [{"count": number, "url": url} for number in range(1, 6)]
+    yield _owner("POST", {"id": "cannon", "digest": tokens.digest(SECRET)})
+    yield _owner("PATCH", {"milestones": milestones}, "cannon")
+    while True:
+        yield _owner("PATCH", {"reset": True, "base": 10**15}, "cannon")
+
+
+def _owner(method: str, wanted: object, badge_id: str = "") -> bytes:
+    target = f"/api/v1/badges{'?id=' if badge_id else ''}{quote(badge_id, safe='')}"
+    header = f"Authorization: Bearer {SECRET}"
+    return request(target, header, json.dumps(wanted).encode(), method)
 
 
 def _reconnect(attacker: Attacker) -> Iterator[float]:
@@ -128,9 +244,26 @@ def _secret(method: str) -> bytes:
     return request(target, "Authorization: Bearer x", method=method)
 
 
+VIEW = "/api/v1/views?id="
 HOT = "attacked"
 """A badge with many live views, for the attacks that count nothing."""
-ATTACKS: dict[str, Callable[[Attacker], Iterator[float]]] = {
+DEAR = "dear"
+"""A badge with views in each hour of 31 days, by `prepare`."""
+DAYS = 31
+SECRET = "s" * 43
+DEAR_READS = (
+    f"/api/v1/views/history?id={DEAR}&days=31&by=hour",
+    f"/api/v1/views/history.svg?id={DEAR}&days=31&by=hour",
+    f"/api/v1/views.svg?id={DEAR}&peek=1&spark=90&show=year",
+    f"/s?id={DEAR}&days=365",
+    f"/s.png?id={DEAR}",
+)
+"""The dearest requests of strangers, which count nothing."""
+BUSY_READS: dict[str, Play] = {
+    f"{BUSY} connections: histories by hour": _again(DEAR_READS[0]),
+    f"{BUSY} connections: sparklines, pages, pictures": _again(*DEAR_READS),
+}
+OLD_ATTACKS: dict[str, Play] = {
     "request lines of 8 KB and 261 KB": _repeat(
         request("/" + "a" * 8_000), request("/" + "a" * 261_000)
     ),
@@ -172,14 +305,62 @@ ATTACKS: dict[str, Callable[[Attacker], Iterator[float]]] = {
 }
 
 
+BUSY_WRITES: dict[str, Play] = {
+    f"{BUSY} connections: views": _again(*(f"{VIEW}{number}" for number in range(200))),
+    f"{BUSY} connections: views of ids of emoji": _again(
+        *(f"{VIEW}{_emoji(number)}" for number in range(200))
+    ),
+    f"{BUSY} connections: new ids of emoji": _busy(_new_ids),
+    f"{BUSY} connections: claims, renames": _busy(_squat),
+    f"{BUSY} connections: resets with milestones": _busy(_cannon),
+    f"{BUSY} connections: proofs": _busy(_proofs),
+}
+STALLING: dict[str, Play] = {
+    f"{STALLED:,} bodies of 255 KB that stall": _crowd(
+        request("/api/v1/badges", body=bytes(BODY_BYTES - 1_024), method="POST")[:-1],
+        number=STALLED,
+    )
+}
+READS = OLD_ATTACKS | BUSY_READS
+"""The attacks that count nothing and change nothing."""
+BUSY_ATTACKS = BUSY_READS | BUSY_WRITES
+ATTACKS = BUSY_ATTACKS | STALLING | OLD_ATTACKS
+
+
+def prepare(folder: Path) -> None:
+    """Import `DEAR` into an empty folder."""
+    now, hours = datetime.now(UTC), {f"h{hour:02}": 1_000 for hour in range(24)}
+    today, *days = [
+        {"day": (now - timedelta(days=number)).date().isoformat(), **hours}
+        for number in range(1, DAYS + 1)
+    ]
+    badge = {"count": 24_000 * DAYS, "watermark": round(now.timestamp() * 1_000), "today": today}
+    file = BytesIO()
+    writer = LineWriter(file)
+    writer.write(formats.header("one machine", Settings(), now.timestamp()))
+    writer.write({"type": "badge", "id": DEAR, **badge, "version": 1, "created": 1})
+    for day in days:
+        writer.write({"type": "day", "id": DEAR, "views": 24_000, **day})
+    writer.end()
+    subprocess.run(
+        [sys.executable, "-m", "vumi", "import", "--new", "-"],
+        cwd=ROOT,
+        env={**os.environ, "DATA": str(folder)},
+        input=file.getvalue(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """An attack on a server, named as in `ATTACKS`, for a time."""
+    """An attack on a server, named as in `ATTACKS`, for a time, from a number of addresses."""
 
     host: str
     port: int
     name: str
     seconds: float
+    addresses: int = 1
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start the attack in its own process, which ends by itself."""
@@ -193,7 +374,8 @@ class Attack:
 
     def run(self) -> None:
         """Attack until the time is over."""
-        attacker = Attacker((self.host, self.port), time.monotonic() + self.seconds)
+        deadline = time.monotonic() + self.seconds
+        attacker = Attacker((self.host, self.port), deadline, SOURCES[: self.addresses])
         for pause in ATTACKS[self.name](attacker):
             time.sleep(max(0.0, min(pause, attacker.deadline - time.monotonic())))
             if time.monotonic() >= attacker.deadline:

@@ -35,13 +35,19 @@ def dispatch(
         return _complete(allowed or errors.to_response(refusal), resources)
     try:
         guards.check_limit(Action.REQUEST, request, resources)
-        guards.check_feature(route, resources)
-        if route.authentication is not Authentication.NONE and request.caller is None:
-            header = request.headers.get("authorization", "")
-            request = replace(request, caller=authentication.authenticate(header, resources))
+        request = _authenticate(route, request, resources)
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
         return _complete(route.on_failure(failure, request), resources, route)
     return handle(route, request, resources)
+
+
+def admit(table: RouteTable, request: Request, resources: Resources) -> Request:
+    """Return a request whose body is worth reading, with its caller if its route needs one.
+
+    Raises `ClientError` if there is no such route or no such token, and `StorageError`.
+    """
+    route, _ = _resolve(table, request)
+    return _authenticate(route, request, resources)
 
 
 def handle(route: Route, request: Request, resources: Resources) -> Response:
@@ -55,6 +61,15 @@ def handle(route: Route, request: Request, resources: Resources) -> Response:
     except Exception as failure:  # noqa: BLE001  the connection must get an answer
         response = route.on_failure(failure, request)
     return _complete(response, resources, route)
+
+
+def _authenticate(route: Route, request: Request, resources: Resources) -> Request:
+    """Return a request with its caller, if the feature of its route is switched on."""
+    guards.check_feature(route, resources)
+    if route.authentication is Authentication.NONE or request.caller is not None:
+        return request
+    header = request.headers.get("authorization", "")
+    return replace(request, caller=authentication.authenticate(header, resources))
 
 
 def _complete(response: Response, resources: Resources, route: Route | None = None) -> Response:

@@ -1,6 +1,6 @@
-"""An attacker beside the visitors: the attacks of `simulation.attacks` in turn, with rests.
+"""An attacker beside the visitors: attacks of `simulation.attacks` in turn, with rests.
 
-It counts nothing, so the checker expects of the counts what it expects without it.
+They count nothing, so the checker expects of the counts what it expects without them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import cycle
 
 from chaos.checker.history import Operation, Outcome
-from simulation.attacks import ATTACKS, Attack
+from simulation.attacks import READS, Attack
 
 ATTACK_SECONDS = 3.0
 REST_SECONDS = 2.0
@@ -35,7 +35,7 @@ class Attacker:
     def __init__(self, host: str, port: int, seed: str) -> None:
         self.times: list[float] = []
         self._address = host, port
-        names = random.Random(f"{seed}/attacks").sample(list(ATTACKS), len(ATTACKS))
+        names = random.Random(f"{seed}/attacks").sample(list(READS), len(READS))
         self._names = cycle(names)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="attacker")

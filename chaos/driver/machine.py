@@ -29,6 +29,7 @@ from chaos.faults.disk import Disk, small_disk
 from chaos.faults.fault_state import FaultState
 from chaos.fuzz import fuzz_cases
 from chaos.fuzz.bad_input import BadInput, Tried
+from simulation.attacks import prepare
 from simulation.environment import ROOT
 
 BADGES = 40
@@ -76,6 +77,7 @@ class Machine:
         """Run load and faults, then come to rest. Raises `DiedError` and `TimeoutError`."""
         with ExitStack() as cleanup:
             cleanup.callback(self._server.close)
+            prepare(self._disk.folder)
             self._server.start()
             recorder = Recorder(self._folder / "others.jsonl")
             cleanup.callback(recorder.close)

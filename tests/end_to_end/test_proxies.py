@@ -15,8 +15,9 @@ from urllib.parse import quote
 
 import pytest
 
+from simulation import proxies
 from simulation.environment import free_port
-from tests.end_to_end import proxies
+from tests.end_to_end import programs
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running
 
 NGINX = """
@@ -75,7 +76,7 @@ def port(
 ) -> Iterator[int]:
     """Return the port of a proxy."""
     name = request.param
-    proxies.require(name)
+    programs.require(name)
     folder = tmp_path_factory.mktemp(name)
     port = free_port()
     upstream = f"{server.host}:{server.port}"

@@ -19,24 +19,15 @@ from typing import Any
 
 import pytest
 
-from simulation.environment import ROOT, free_port
+from simulation import proxies
+from simulation.environment import free_port
 from simulation.server_process import killed
-from tests.end_to_end import proxies
+from tests.end_to_end import programs
 from tests.end_to_end.server import PATIENCE_SECONDS, running, start
 
-EXAMPLES = ROOT / "examples"
 SITE = "badges.example.com"
 NEW_IDS = 3
 """The new ids that one client address may have a minute."""
-CADDY = """
-	admin off
-	local_certs
-	skip_install_trust
-	default_bind 127.0.0.1
-	http_port {plain}
-	https_port {port}
-"""
-"""Global options: a certificate of Caddy's own authority, and other ports."""
 CUT_SHORT = b"HTTP/1.1 200 OK\r\nContent-Type: image/svg+xml\r\nContent-Length: 99\r\n\r\n<svg"
 """The answer of a server that is killed while it sends."""
 CUT_SHORT_CODES = (18, 92)
@@ -97,7 +88,7 @@ class Site:
         return badge
 
 
-def nginx(folder: Path, upstream: str, site: Site) -> list[str]:
+def nginx(folder: Path, upstream: str, site: Site) -> Sequence[str]:
     key = folder / "key.pem"
     subprocess.run(  # noqa: S603  our own words
         [
@@ -108,27 +99,19 @@ def nginx(folder: Path, upstream: str, site: Site) -> list[str]:
         check=True,
         capture_output=True,
     )
-    text = (EXAMPLES / "nginx.conf").read_text()
     certificates = f"/etc/letsencrypt/live/{SITE}"
-    for old, new in {
-        "    listen [::]:80;\n": "",
-        "    listen [::]:443 ssl http2;\n": "",
+    changes = {
         "listen 80;": f"listen 127.0.0.1:{site.plain};",
         "listen 443 ": f"listen 127.0.0.1:{site.port} ",
         f"{certificates}/fullchain.pem": str(site.authority),
         f"{certificates}/privkey.pem": str(key),
         "server 127.0.0.1:8000;": f"server {upstream};",
-    }.items():
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    return [*proxies.nginx(folder, text)]
+    }
+    return proxies.nginx_example(folder, changes)
 
 
-def caddy(folder: Path, _: str, site: Site) -> list[str]:
-    text = (EXAMPLES / "Caddyfile").read_text()
-    assert text.count("\n{\n") == 1
-    options = CADDY.format(port=site.port, plain=site.plain)
-    return [*proxies.caddy(folder, text.replace("\n{\n", "\n{" + options))]
+def caddy(folder: Path, _: str, site: Site) -> Sequence[str]:
+    return proxies.caddy_example(folder, site.port, site.plain)
 
 
 COMMANDS = {"nginx": nginx, "caddy": caddy}
@@ -165,7 +148,7 @@ def upstream(
 def proxied(name: str, upstream: str, folder: Path) -> Iterator[Site]:
     """Run the example of a proxy before an upstream."""
     for program in (name, "curl", "openssl"):
-        proxies.require(program)
+        programs.require(program)
     made = Site(free_port(), free_port(), folder / AUTHORITIES[name])
     command = COMMANDS[name](folder, upstream, made)
     variables = {"SITE": SITE, "UPSTREAM": upstream.replace("unix:", "unix/")}

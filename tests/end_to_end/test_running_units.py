@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from simulation.environment import ROOT
-from tests.end_to_end import offline_pip, proxies
+from tests.end_to_end import offline_pip, programs
 
 UNITS = ROOT / "examples" / "systemd"
 SYSTEM_PYTHON = "/usr/bin/python3"
@@ -92,7 +92,7 @@ def documented_function() -> str:
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """Return a folder with the units, the steps and an installed vu-mi for /opt/vu-mi."""
-    proxies.require(NSPAWN)
+    programs.require(NSPAWN)
     if os.geteuid():
         pytest.skip("only root may boot a systemd")
     _install(tmp_path / "opt")

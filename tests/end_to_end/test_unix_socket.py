@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from simulation import proxies
 from simulation.environment import free_port
 from simulation.server_process import Process, killed
-from tests.end_to_end import proxies
+from tests.end_to_end import programs
 from tests.end_to_end.server import PATIENCE_SECONDS, start
 
 NGINX = """
@@ -139,7 +140,7 @@ def test_a_socket_that_every_user_may_write_to_has_one_client(tmp_path: Path) ->
 @pytest.mark.parametrize("name", CONFIGURATIONS)
 def test_the_client_of_a_proxy_is_the_one_that_it_names(tmp_path: Path, name: str) -> None:
     """Each address of loopback is a client of the proxy."""
-    proxies.require(name)
+    programs.require(name)
     path, port = tmp_path / "vumi.sock", free_port()
     text = CONFIGURATIONS[name].format(port=port, upstream=path)
     command = proxies.PROXIES[name](tmp_path, text)

@@ -12,7 +12,7 @@ from functools import partial
 import click
 
 from chalicelib.api import table_of
-from chalicelib.http.dispatch import dispatch
+from chalicelib.http.dispatch import admit, dispatch
 from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
@@ -79,6 +79,7 @@ def _serve(invocation: Invocation, settings: StandaloneSettings) -> None:
             commits.answer,
             connections,
             proxies=settings.proxies,
+            admit=lambda request: admit(monitoring.table, request, engine.resources),
             on_response=monitoring.requests.add,
         )
         notifier = Notifier(invocation.environment, os.getpid())

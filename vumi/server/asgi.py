@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from chalicelib.http import errors, query
@@ -15,6 +16,7 @@ from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
 from chalicelib.units import Seconds
 from vumi.server import framing
+from vumi.server.bodies import BodyMemory
 from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
 from vumi.server.proxies import TrustedProxies
@@ -45,20 +47,10 @@ class BodyTooSlowError(ClientError):
         super().__init__(f"the body did not come within {seconds:g} s: send the request again")
 
 
-class TooManyBodiesError(ClientError):
-    """One address sends too many bodies concurrently."""
-
-    status = 429
-    code = "too_many_requests"
-    headers: Mapping[str, str] = {"Retry-After": errors.RETRY_SECONDS}
-
-    def __init__(self, most: int) -> None:
-        super().__init__(f"your address sends more than {most} bodies: send one after another")
-
-
 class Application:
     """The ASGI application, which answers requests by `answer`, and tells `connections` of them.
 
+    A body is read if `admit` returns its request, perhaps with a caller, and does not raise.
     `on_response` gets each response before it is sent, with its time by `stopwatch`.
     """
 
@@ -69,6 +61,8 @@ class Application:
         body_seconds: Seconds = BODY_SECONDS,
         proxies: TrustedProxies = NO_PROXIES,
         *,
+        admit: Callable[[Request], Request] = lambda request: request,
+        bodies: BodyMemory | None = None,
         on_response: OnResponse = lambda *_: None,
         stopwatch: Callable[[], Seconds] = time.perf_counter,
     ) -> None:
@@ -76,6 +70,8 @@ class Application:
         self.connections = connections or Connections()
         self._body_seconds = body_seconds
         self._proxies = proxies
+        self._admit = admit
+        self._bodies = bodies or BodyMemory()
         self._on_response = on_response
         self._stopwatch = stopwatch
 
@@ -94,18 +90,35 @@ class Application:
     async def _respond(self, scope: Scope, receive: Receive, peer: Peer) -> Response:
         self.connections.enter(peer, Phase.ANSWER)
         try:
-            body = await self._body(receive, peer) if framing.check(scope) else b""
+            length = framing.check(scope)
             headers = _headers(scope["headers"])
             client = self._proxies.client_of(peer[0], headers.get("x-forwarded-for", ""))
-            return await self._answer(_request(scope, headers, body, client))
+            request = _request(scope, headers, client)
+            if not length:
+                return await self._answer(request)
+            return await self._answer_with_body(request, receive, peer, length)
         except Exception as failure:  # noqa: BLE001  the connection must get an answer
             return errors.to_response(failure)
 
+    async def _answer_with_body(
+        self, request: Request, receive: Receive, peer: Peer, length: int
+    ) -> Response:
+        """Read the body of a request whose route and token are right, and answer the request.
+
+        Raises `BodyTooSlowError` and `TooManyBodiesError`.
+        """
+        try:
+            request = self._admit(request)
+        except ClientError:
+            # Without its body, its route refuses it for the same reason.
+            return await self._answer(request)
+        with self._bodies.hold(request.client, length):
+            body = await self._body(receive, peer)
+            return await self._answer(replace(request, body=body))
+
     async def _body(self, receive: Receive, peer: Peer) -> bytes:
-        """Return the body of a request. Raises `BodyTooSlowError` and `TooManyBodiesError`."""
+        """Return the body of a request. Raises `BodyTooSlowError`."""
         self.connections.enter(peer, Phase.BODY)
-        if not self.connections.may_send_body(peer):
-            raise TooManyBodiesError(self.connections.limits.bodies)
         try:
             async with asyncio.timeout(self._body_seconds):
                 body = await _whole(receive)
@@ -136,13 +149,12 @@ def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _request(scope: Scope, headers: Mapping[str, str], body: bytes, client: str) -> Request:
+def _request(scope: Scope, headers: Mapping[str, str], client: str) -> Request:
     return Request(
         scope["method"],
         scope["raw_path"].decode(),
         query=query.parse(scope["query_string"].decode()),
         headers=headers,
-        body=body,
         client=client,
     )
 

@@ -39,14 +39,12 @@ class Limits:
     `unread_seconds`: the time in which answers must be received completely.
     `connections`: the number of open connections.
     `share`: the number of open connections of one address, or of one IPv6 network of /64.
-    `bodies`: the number of bodies that it sends concurrently, because each takes memory.
     """
 
     head_seconds: Seconds = 10.0
     unread_seconds: Seconds = 60.0
     connections: int = 1_000
     share: int = 200
-    bodies: int = 50
 
 
 @dataclass(slots=True)
@@ -75,28 +73,20 @@ class Connections:
     is_proxy: Callable[[str], bool] = lambda _: False
     clock: Callable[[], Seconds] = time.monotonic
     _open: dict[Peer, Connection] = field(default_factory=dict)
-    _bodies: Counter[str] = field(default_factory=Counter)
-
-    def may_send_body(self, peer: Peer) -> bool:
-        """Return whether the body of a connection in the phase BODY is not one too many."""
-        holder = self._open[peer].holder
-        return not holder or self._bodies[holder] <= self.limits.bodies
 
     def enter(self, peer: Peer, phase: Phase) -> None:
         """Note that the request of a connection has reached a phase."""
         connection = self._open.get(peer)
         if connection is None:
-            self._open[peer] = connection = Connection(self._holder(peer[0]), phase, self.clock())
+            self._open[peer] = Connection(self._holder(peer[0]), phase, self.clock())
         else:
-            self._count_body(connection, -1)
             connection.phase, connection.since = phase, self.clock()
-        self._count_body(connection, 1)
 
     def update(self, seen: Mapping[Peer, Accepted], began: Seconds) -> None:
         """Note which connections are open; `began` is when the look at them began."""
         for peer in [peer for peer, one in self._open.items() if one.since < began]:
             if peer not in seen:
-                self._count_body(self._open.pop(peer), -1)
+                del self._open[peer]
         for peer, accepted in seen.items():
             if peer not in self._open:
                 self.enter(peer, Phase.HEAD)
@@ -112,12 +102,6 @@ class Connections:
         closing = {peer for peer, one in self._open.items() if self._is_overdue(one, now)}
         closing.update(self._too_many(closing))
         return closing
-
-    def _count_body(self, one: Connection, number: int) -> None:
-        if one.phase is Phase.BODY:
-            self._bodies[one.holder] += number
-            if not self._bodies[one.holder]:
-                del self._bodies[one.holder]
 
     def _is_overdue(self, one: Connection, now: Seconds) -> bool:
         if one.unread_since is not None and now - one.unread_since > self.limits.unread_seconds:

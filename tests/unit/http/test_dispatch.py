@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.http import tokens
 from chalicelib.http.authentication import key
-from chalicelib.http.dispatch import dispatch, handle
+from chalicelib.http.dispatch import admit, dispatch, handle
 from chalicelib.http.errors import ClientError
 from chalicelib.http.messages import Caller, Request, Response, Role
 from chalicelib.http.routing import Authentication, Route, RouteTable
@@ -73,6 +73,28 @@ TABLE = RouteTable(
 def ask(path: str, method: str = "GET", token: str = "") -> Response:
     headers = {"authorization": token} if token else {}
     return dispatch(TABLE, Request(method, path, headers=headers), RESOURCES)
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "status"),
+    [
+        ("/nowhere", OPERATORS, 404),
+        ("/operators", "", 401),
+        ("/operators", UNKNOWN, 403),
+        ("/operators", OPERATORS, 0),
+        ("/names/a", "", 0),
+    ],
+    ids=["no route", "no token", "unknown token", "token", "no token needed"],
+)
+def test_a_body_is_admitted_by_its_route_and_token(path: str, token: str, status: int) -> None:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    request, refused = Request("GET", path, headers=headers), 0
+    try:
+        admitted = admit(TABLE, request, RESOURCES)
+        assert admitted.caller == (Caller(Role.OPERATOR) if token else None)
+    except ClientError as refusal:
+        refused = refusal.status
+    assert refused == status
 
 
 def shown(path: str, method: str = "GET", token: str = "") -> Any:

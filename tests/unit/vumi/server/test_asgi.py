@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
 import pytest
 
 from chalicelib.http.bodies import MAX_BYTES
-from chalicelib.http.messages import Request, Response
+from chalicelib.http.errors import NotFoundError
+from chalicelib.http.messages import Caller, Request, Response, Role
 from tests import event_loop
 from vumi.server.asgi import NO_PROXIES, Application, OnResponse
-from vumi.server.connections import Connections, Limits, Phase
+from vumi.server.bodies import BodyMemory
+from vumi.server.connections import Connections, Phase
 from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import UNIX, Peer
 
@@ -64,6 +66,8 @@ def exchange(  # noqa: PLR0913  the parts of a request
     response: Response | Exception = EMPTY,
     body_seconds: float = 10.0,
     connections: Connections | None = None,
+    admit: Callable[[Request], Request] = lambda request: request,
+    bodies: BodyMemory | None = None,
     on_response: OnResponse = lambda *_: None,
     stopwatch: Iterator[float] = STANDING,
 ) -> Exchange:
@@ -102,6 +106,8 @@ def exchange(  # noqa: PLR0913  the parts of a request
         connections,
         body_seconds,
         proxies,
+        admit=admit,
+        bodies=bodies,
         on_response=on_response,
         stopwatch=lambda: next(stopwatch),
     )
@@ -180,15 +186,32 @@ def test_a_refused_head_is_answered_with_json_and_its_body_is_not_read() -> None
 
 
 def test_a_body_that_is_one_too_many_is_not_read() -> None:
-    connections = Connections(Limits(bodies=0))
-    length = (b"content-length", b"1")
-
-    refused = exchange("POST", headers=[HOST, length], connections=connections)
+    refused = exchange("POST", headers=[HOST, LENGTH], bodies=BodyMemory(0))
+    assert exchange("POST", headers=[HOST, LENGTH], parts=[b"x", b""]).request.body == b"x"
 
     assert (refused.asked, refused.status) == (None, 429)
     assert refused.error["code"] == "too_many_requests"
     assert refused.headers[b"Retry-After"] == b"1"
-    assert exchange("POST", headers=[HOST], connections=connections).status == 200
+    assert exchange("POST", headers=[HOST], bodies=BodyMemory(0)).status == 200
+
+
+def test_a_body_is_not_read_if_its_route_or_its_token_is_wrong() -> None:
+    def admit(_: Request) -> Request:
+        raise NotFoundError("there is no such route")
+
+    refused = exchange("POST", headers=[HOST, LENGTH], admit=admit)
+    assert refused.request.body == b""
+
+
+def test_a_request_with_a_body_has_the_caller_that_was_admitted() -> None:
+    caller = Caller(Role.OPERATOR)
+    taken = exchange(
+        "POST",
+        headers=[HOST, LENGTH],
+        parts=[b"x", b""],
+        admit=lambda request: replace(request, caller=caller),
+    )
+    assert (taken.request.body, taken.request.caller) == (b"x", caller)
 
 
 def test_a_response_has_its_headers_and_the_length_of_its_body() -> None:

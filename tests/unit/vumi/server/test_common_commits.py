@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pytest
@@ -16,7 +16,6 @@ from tests import event_loop
 from vumi.server.common_commits import (
     ADMIN_DATA,
     HEALTH,
-    MAX_REQUESTS,
     METRICS,
     CommonCommits,
     may_call_network,
@@ -42,6 +41,9 @@ class Storage:
     loop_thread: threading.Thread | None = None
     answered: list[tuple[str, int | None, threading.Thread]] = field(default_factory=list)
     on_answer: Callable[[Request], object] = lambda _: None
+    costs: Mapping[str, float] = field(default_factory=dict)
+    measured: list[tuple[int, float]] = field(default_factory=list)
+    now: float = 0.0
 
     def in_one_commit(self, function: Callable[[], Result], /) -> Result:
         self.number += 1
@@ -56,6 +58,7 @@ class Storage:
 
     def route(self, request: Request) -> Response:
         self.on_answer(request)
+        self.now += self.costs.get(request.path, 0.0)
         number = self.number if self.is_open else None
         self.answered.append((request.path, number, threading.current_thread()))
         return Response(body=request.path.encode())
@@ -68,7 +71,12 @@ class Storage:
 def run(storage: Storage, ask: Callable[[CommonCommits], Coroutine[Any, Any, Result]]) -> Result:
     async def asked() -> Result:
         storage.loop_thread = threading.current_thread()
-        commits = CommonCommits(storage.route, storage.in_one_commit)
+        commits = CommonCommits(
+            storage.route,
+            storage.in_one_commit,
+            lambda *measures: storage.measured.append(measures),
+            lambda: storage.now,
+        )
         try:
             return await ask(commits)
         finally:
@@ -101,12 +109,40 @@ def test_requests_that_come_together_share_a_commit() -> None:
     assert {thread for _, _, thread in storage.answered} == {storage.loop_thread}
 
 
-@pytest.mark.parametrize(("requests", "commits"), [(MAX_REQUESTS, 1), (MAX_REQUESTS + 1, 2)])
-def test_a_commit_has_a_maximum_of_requests(requests: int, commits: int) -> None:
-    storage = Storage()
+@pytest.mark.parametrize(
+    ("costs", "sizes"),
+    [
+        ([0.001] * 4, [4]),
+        ([0.001] * 6, [4, 2]),
+        ([0.010, 0.001, 0.001], [1, 2]),
+        ([0.001, 0.010, 0.001], [2, 1]),
+    ],
+)
+def test_a_commit_is_bounded_by_its_time(costs: Sequence[float], sizes: Sequence[int]) -> None:
+    """It takes the next request of a client if that may cost what its last one did."""
+    storage = Storage(costs={f"/{place}": cost for place, cost in enumerate(costs)})
+    answers(storage, gets(len(costs)))
+    assert [size for size, _ in storage.measured] == sizes
 
-    assert len(answers(storage, gets(requests))) == requests
-    assert storage.number == commits
+
+def test_one_request_of_another_client_is_answered_before_the_rest_of_a_dear_one() -> None:
+    storage = Storage(costs={f"/{place}": 0.010 for place in range(50)})
+    visitor = Request("GET", "/visitor", client="203.0.113.9")
+    answers(storage, [*(replace(one, client="198.51.100.7") for one in gets(50)), visitor])
+    assert [path for path, _, _ in storage.answered].index("/visitor") == 1
+
+
+def test_a_response_is_sent_before_the_next_commit() -> None:
+    storage = Storage(costs={"/0": 0.010, "/1": 0.010})
+
+    async def ask(commits: CommonCommits) -> list[int]:
+        async def commits_when_answered(request: Request) -> int:
+            await commits.answer(request)
+            return storage.number
+
+        return await asyncio.gather(*map(commits_when_answered, gets(2)))
+
+    assert run(storage, ask) == [1, 2]
 
 
 def test_requests_that_come_while_a_commit_runs_are_answered_in_the_next() -> None:
@@ -229,22 +265,11 @@ def test_a_corrupt_file_is_not_healthy(error: StorageError, path: str, status: i
 
 @pytest.mark.parametrize("slow", [METRICS, ADMIN_DATA, f"{ADMIN_DATA}/badges"])
 def test_each_common_commit_is_measured_and_what_reads_much_is_in_none(slow: str) -> None:
-    storage, measured = Storage(), list[tuple[int, float]]()
-
-    async def asked() -> None:
-        times = iter([10.0, 10.5])
-        commits = CommonCommits(
-            storage.route,
-            storage.in_one_commit,
-            lambda *measures: measured.append(measures),
-            lambda: next(times),
-        )
-        requests = [*gets(3), Request("GET", slow)]
-        await asyncio.gather(*map(commits.answer, requests))
-        commits.close()
-
-    event_loop.run(asked())
-    assert measured == [(3, 0.5)]
+    storage = Storage(costs={f"/{place}": 0.001 for place in range(3)})
+    answers(storage, [*gets(3), Request("GET", slow)])
+    [(size, seconds)] = storage.measured
+    assert size == 3
+    assert seconds == pytest.approx(0.003)
     assert [number for path, number, _ in storage.answered if path == slow] == [None]
     threads = {thread for path, _, thread in storage.answered if path == slow}
     assert threads.isdisjoint({thread for path, _, thread in storage.answered if path != slow})

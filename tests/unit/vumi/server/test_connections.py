@@ -190,32 +190,6 @@ def test_an_ipv6_network_has_one_share(host: str, other: str, *, is_shared: bool
     assert len(steps.closed()) == int(is_shared)
 
 
-def test_an_address_sends_a_number_of_bodies_concurrently() -> None:
-    steps = Steps(Limits(bodies=2), proxies=("192.0.2.9",))
-    sending = [A, B, C, ("192.0.2.2", 1), *peers(3, "192.0.2.9")]
-    for peer in sending:
-        steps.enter(peer, Phase.BODY)
-    may = steps.connections.may_send_body
-    assert may(("192.0.2.2", 1))
-    assert all(map(may, peers(3, "192.0.2.9")))
-    assert not may(C)
-    steps.enter(C, Phase.IDLE)
-    assert may(B)
-
-
-def test_a_body_of_a_connection_that_is_gone_is_not_counted() -> None:
-    """Its request ends later, and is not counted twice then."""
-    steps = Steps(Limits(bodies=1))
-    for peer in (A, B):
-        steps.enter(peer, Phase.BODY)
-    steps.now = 1.0
-    steps.see(B)
-    assert steps.connections.may_send_body(B)
-    steps.enter(A, Phase.IDLE)
-    steps.enter(C, Phase.BODY)
-    assert not steps.connections.may_send_body(C)
-
-
 def test_a_proxy_has_no_share() -> None:
     steps = Steps(proxies=("192.0.2.1",))
     steps.see(*peers(6))
