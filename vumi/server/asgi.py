@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from chalicelib.http import errors, query
 from chalicelib.http.errors import BadRequestError, ClientError
 from chalicelib.http.messages import Request, Response
 from chalicelib.units import Seconds
 from vumi.server import framing
-from vumi.server.bodies import BodyMemory
+from vumi.server.bodies import BodyMemory, TooManyBodiesError
 from vumi.server.connections import Connections, Phase
 from vumi.server.framing import Scope
 from vumi.server.proxies import TrustedProxies
 from vumi.server.sockets import Peer, to_peer
+
+Result = TypeVar("Result")
 
 BODY_SECONDS = 30.0
 """A body must be complete after this time, so that its connection is free for others."""
@@ -50,7 +52,7 @@ class BodyTooSlowError(ClientError):
 class Application:
     """The ASGI application, which answers requests by `answer`, and tells `connections` of them.
 
-    A body is read if `admit` returns its request, perhaps with a caller, and does not raise.
+    A body is kept if `admit` returns its request, perhaps with a caller, and does not raise.
     `on_response` gets each response before it is sent, with its time by `stopwatch`.
     """
 
@@ -103,41 +105,57 @@ class Application:
     async def _answer_with_body(
         self, request: Request, receive: Receive, peer: Peer, length: int
     ) -> Response:
-        """Read the body of a request whose route and token are right, and answer the request.
+        """Read the body of a request, and answer the request.
 
+        A body is not kept in memory if its request is refused without it. It is read nevertheless,
+        because a proxy that can't send all of it does not pass the response on.
         Raises `BodyTooSlowError` and `TooManyBodiesError`.
         """
         try:
             request = self._admit(request)
         except ClientError:
-            # Without its body, its route refuses it for the same reason.
+            await self._read(receive, peer, _discard)
             return await self._answer(request)
-        with self._bodies.hold(request.client, length):
-            body = await self._body(receive, peer)
+        if not self._bodies.reserve(request.client, length):
+            await self._read(receive, peer, _discard)
+            raise TooManyBodiesError
+        try:
+            body = await self._read(receive, peer, _whole)
             return await self._answer(replace(request, body=body))
+        finally:
+            self._bodies.release(request.client, length)
 
-    async def _body(self, receive: Receive, peer: Peer) -> bytes:
-        """Return the body of a request. Raises `BodyTooSlowError`."""
+    async def _read(
+        self, receive: Receive, peer: Peer, read: Callable[[Receive], Awaitable[Result]]
+    ) -> Result:
+        """Read a body. Raises `BodyTooSlowError`."""
         self.connections.enter(peer, Phase.BODY)
         try:
             async with asyncio.timeout(self._body_seconds):
-                body = await _whole(receive)
+                result = await read(receive)
         except TimeoutError:
             raise BodyTooSlowError(self._body_seconds) from None
         self.connections.enter(peer, Phase.ANSWER)
-        return body
+        return result
 
 
 async def _whole(receive: Receive) -> bytes:
-    body = bytearray()
+    return b"".join([part async for part in _parts(receive)])
+
+
+async def _discard(receive: Receive) -> None:
+    async for _ in _parts(receive):
+        pass
+
+
+async def _parts(receive: Receive) -> AsyncIterator[bytes]:
     more = True
     while more:
         part = await receive()
         if part["type"] == "http.disconnect":
             raise BadRequestError("the body is not complete: send all of it")
-        body += part["body"]
+        yield part["body"]
         more = part["more_body"]
-    return bytes(body)
 
 
 def _headers(given: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

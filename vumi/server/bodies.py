@@ -8,8 +8,7 @@ the one that a trusted proxy names, so a proxy has no share of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 
 from chalicelib.http import errors
 from chalicelib.http.errors import ClientError
@@ -26,10 +25,8 @@ class TooManyBodiesError(ClientError):
     code = "too_many_requests"
     headers: Mapping[str, str] = {"Retry-After": errors.RETRY_SECONDS}
 
-    def __init__(self, held: int) -> None:
-        super().__init__(
-            f"bodies from your address take {held} bytes of memory: send one after another"
-        )
+    def __init__(self) -> None:
+        super().__init__("your address sends too many bodies: send one after another")
 
 
 class BodyMemory:
@@ -39,21 +36,16 @@ class BodyMemory:
         self.free = most
         self._held = Counter[str]()
 
-    @contextmanager
-    def hold(self, client: str, size: int) -> Iterator[None]:
-        """Hold memory for a body. Raises `TooManyBodiesError` without a share left."""
+    def reserve(self, client: str, size: int) -> bool:
+        """Reserve memory for a body, and return whether the client has a share for it."""
         holder = network_of(client)
-        held = self._held[holder]
-        if held + size > self.free:
-            raise TooManyBodiesError(held)
-        self._add(holder, size)
-        try:
-            yield
-        finally:
-            self._add(holder, -size)
-
-    def _add(self, holder: str, size: int) -> None:
+        if self._held[holder] + size > self.free:
+            return False
         self.free -= size
         self._held[holder] += size
-        if not self._held[holder]:
-            del self._held[holder]
+        return True
+
+    def release(self, client: str, size: int) -> None:
+        """Release the memory of a body."""
+        self.free += size
+        self._held -= Counter({network_of(client): size})
