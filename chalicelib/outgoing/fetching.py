@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import BoundedSemaphore
+from threading import Lock
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from chalicelib.http.errors import ClientError
 from chalicelib.outgoing.addresses import Allowed
@@ -20,8 +24,10 @@ from chalicelib.units import Seconds
 
 FETCH_SECONDS: Seconds = 5.0
 """The time for one whole fetch, in which its thread answers nobody else."""
-MAX_FETCHES = 8
-"""Concurrent fetches, so that hosts that hang leave threads for other requests."""
+MAX_OF_HOST = 4
+"""Concurrent fetches from one host, so that one that hangs leaves threads for other requests."""
+MAX_UNLISTED = 8
+"""Concurrent fetches from all hosts that strangers name, which may be many of one stranger."""
 HEADERS = {"Accept-Encoding": "identity"}
 FOUND = 200
 MISSING = {404, 410}
@@ -39,7 +45,7 @@ class BusyError(ClientError):
     headers = {"Retry-After": "10"}  # noqa: RUF012  never changed
 
     def __init__(self) -> None:
-        super().__init__(f"{MAX_FETCHES} other files are being fetched: try again in 10 s")
+        super().__init__("too many other files are being fetched: try again in 10 s")
 
 
 class Fetcher(Protocol):
@@ -52,24 +58,43 @@ class Fetcher(Protocol):
         """
 
 
+class Slots:
+    """The fetches that are under way, by their host, and together if their host is not listed."""
+
+    def __init__(self) -> None:
+        self._taken = Counter[str]()
+        self._lock = Lock()
+
+    @contextmanager
+    def take(self, host: str, *, is_listed: bool) -> Iterator[None]:
+        """Take the slots of a fetch while it runs. Raises `BusyError`."""
+        limits = {host: MAX_OF_HOST} if is_listed else {host: MAX_OF_HOST, "": MAX_UNLISTED}
+        with self._lock:
+            if any(self._taken[name] >= most for name, most in limits.items()):
+                raise BusyError
+            self._taken.update(limits.keys())
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken -= Counter(limits.keys())
+
+
 @dataclass(frozen=True, slots=True)
 class GuardedFetcher:
     """The fetcher of files: by `anywhere` from any host, by `listed` from the operator's own."""
 
     anywhere: HttpClient
     listed: HttpClient
-    slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MAX_FETCHES))
+    slots: Slots = field(default_factory=Slots)
 
     def fetch(self, url: str, *, is_listed: bool) -> bytes:
-        if not self.slots.acquire(blocking=False):
-            raise BusyError
+        client = self.listed if is_listed else self.anywhere
         try:
-            answer = (self.listed if is_listed else self.anywhere).call("GET", url, HEADERS)
+            with self.slots.take(urlsplit(url).hostname or "", is_listed=is_listed):
+                return _body_of(client.call("GET", url, HEADERS))
         except CallError as failure:
             raise FetchError(str(failure)) from None
-        finally:
-            self.slots.release()
-        return _body_of(answer)
 
 
 def fetcher_of(settings: Settings) -> GuardedFetcher:
