@@ -64,10 +64,14 @@ class Taken:
 
 @dataclass
 class LifeEnd:
-    """The end of a life of an id by an owner's request; the id then names the badge `alias`."""
+    """The end of a life of an id by an owner's request; the id then names the badge `alias`.
+
+    A name that a proof detaches keeps the views that are stored under it (`keeps_views`).
+    """
 
     request: Span
     alias: str = ""
+    keeps_views: bool = False
 
 
 class Belongs(NamedTuple):
@@ -143,11 +147,14 @@ class Ledger:
         for life, (start, end) in enumerate(_lives(ends)):
             here = _within(view.life, start, end)
             alias = start.alias if start else ""
+            # While the table could not be read, a view is stored under the alias itself.
+            is_kept = bool(end and end.keeps_views and view.clocks)
             if alias == badge_id:
                 there = _within(view.life, *_lives(self.ends.get(badge_id, []))[-1])
-            elif not alias and view.asked == badge_id:
-                present = life == len(ends)
-                there = Belongs(present, present)
+                there = Belongs(there.surely and not is_kept, there.maybe)
+            elif view.asked == badge_id and (is_kept or not alias):
+                present = life + is_kept == len(ends)
+                there = Belongs(present and not is_kept, present)
             else:
                 continue
             surely |= here.surely and there.surely

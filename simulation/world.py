@@ -134,10 +134,11 @@ class World:
         """Record the end of a life if a write has ended it."""
         if not (isinstance(write, Update) and write.key.sk == keys.SUMMARY):
             return
-        if "reset" in write.values:
+        is_reset = "reset" in write.values
+        if is_reset or "alias" in write.remove:
             badge_id = write.key.pk.removeprefix(keys.PARTITION)
             alias = text(dict(write.values), "alias")
-            self.ledger.end_life(badge_id, LifeEnd(self.owners.request, alias))
+            self.ledger.end_life(badge_id, LifeEnd(self.owners.request, alias, not is_reset))
 
     # requests
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
@@ -28,6 +25,7 @@ MAX_OF_HOST = 4
 """Concurrent fetches from one host, so that one that hangs leaves threads for other requests."""
 MAX_UNLISTED = 8
 """Concurrent fetches from all hosts that strangers name, which may be many of one stranger."""
+UNLISTED = "*"
 HEADERS = {"Accept-Encoding": "identity"}
 FOUND = 200
 MISSING = {404, 410}
@@ -58,43 +56,31 @@ class Fetcher(Protocol):
         """
 
 
-class Slots:
-    """The fetches that are under way, by their host, and together if their host is not listed."""
-
-    def __init__(self) -> None:
-        self._taken = Counter[str]()
-        self._lock = Lock()
-
-    @contextmanager
-    def take(self, host: str, *, is_listed: bool) -> Iterator[None]:
-        """Take the slots of a fetch while it runs. Raises `BusyError`."""
-        limits = {host: MAX_OF_HOST} if is_listed else {host: MAX_OF_HOST, "": MAX_UNLISTED}
-        with self._lock:
-            if any(self._taken[name] >= most for name, most in limits.items()):
-                raise BusyError
-            self._taken.update(limits.keys())
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._taken -= Counter(limits.keys())
-
-
 @dataclass(frozen=True, slots=True)
 class GuardedFetcher:
     """The fetcher of files: by `anywhere` from any host, by `listed` from the operator's own."""
 
     anywhere: HttpClient
     listed: HttpClient
-    slots: Slots = field(default_factory=Slots)
+    under_way: list[str] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
 
     def fetch(self, url: str, *, is_listed: bool) -> bytes:
-        client = self.listed if is_listed else self.anywhere
+        limits = {urlsplit(url).hostname or "": MAX_OF_HOST}
+        if not is_listed:
+            limits[UNLISTED] = MAX_UNLISTED
+        with self.lock:
+            if any(self.under_way.count(name) >= most for name, most in limits.items()):
+                raise BusyError
+            self.under_way.extend(limits)
         try:
-            with self.slots.take(urlsplit(url).hostname or "", is_listed=is_listed):
-                return _body_of(client.call("GET", url, HEADERS))
+            return _body_of((self.listed if is_listed else self.anywhere).call("GET", url, HEADERS))
         except CallError as failure:
             raise FetchError(str(failure)) from None
+        finally:
+            with self.lock:
+                for name in limits:
+                    self.under_way.remove(name)
 
 
 def fetcher_of(settings: Settings) -> GuardedFetcher:

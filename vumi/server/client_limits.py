@@ -26,7 +26,7 @@ IPV6_SHARES = {8: 1, 7: 2, 6: 4}
 One subscriber has all addresses of a /64, and often of a /56 or a /48.
 """
 IPV4_SHARES = {4: 1, 3: 4}
-"""A subscriber of a host rents many addresses of one /24 more easily than of others."""
+"""Hosts rent out the addresses of a /24 together, and whole companies share one."""
 IPV4_MAPPED = bytes(10) + b"\xff\xff"
 
 MICROSECONDS = 1_000_000
@@ -74,28 +74,18 @@ class Buckets:
 
     def take(self, client: str, now: Microseconds) -> Microseconds:
         """Take a token of each bucket and return 0, or return the time until all have one."""
-        networks = networks_of(client)
+        networks, full_at, wait = networks_of(client), {}, 0
         with self._lock:
-            taken = {
-                network: self._read(network, shares, now) + self._per_action // shares
-                for network, shares in networks.items()
-            }
-            if (wait := max(taken.values()) - now - self._period) > 0:
-                return wait
             for network, shares in networks.items():
-                buckets = self._full_at[shares]
-                buckets[network] = taken[network]
+                full_at[network] = max(now, self._full_at[shares].pop(network, now))
+                wanted = full_at[network] + self._per_action // shares
+                wait = max(wait, wanted - now - self._period)
+            for network, shares in networks.items():
+                buckets, taken = self._full_at[shares], 0 if wait else self._per_action // shares
+                buckets[network] = full_at[network] + taken
                 if len(buckets) > MAX_CLIENTS:
                     buckets.popitem(last=False)
-            return 0
-
-    def _read(self, network: str | bytes, shares: int, now: Microseconds) -> Microseconds:
-        """Return the time at which a bucket is full, and use it, so that it is not dropped soon."""
-        buckets = self._full_at[shares]
-        if network not in buckets:
-            return now
-        buckets.move_to_end(network)
-        return max(now, buckets[network])
+            return wait
 
 
 def network_of(client: str) -> str:
