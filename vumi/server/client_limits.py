@@ -91,7 +91,7 @@ class Buckets:
 def network_of(client: str) -> str:
     """Return the client that an address counts for; a text that is no address is its own."""
     packed = _pack(client)
-    if len(packed) == max(IPV6_SHARES):
+    if len(packed) in IPV6_SHARES:
         return inet_ntop(AF_INET6, packed + bytes(8)) + "/64"
     return inet_ntop(AF_INET, packed) if packed else client
 
@@ -107,10 +107,7 @@ def networks_of(client: str) -> Mapping[str | bytes, int]:
 def _pack(client: str) -> bytes:
     """Return the address of IPv4, the /64 of IPv6, or nothing of a text that is no address."""
     try:
-        if ":" not in client:
-            return inet_pton(AF_INET, client)
-        packed = inet_pton(AF_INET6, client.partition("%")[0])
+        packed = inet_pton(AF_INET6 if ":" in client else AF_INET, client.partition("%")[0])
     except OSError:
         return b""
-    mapped = packed.startswith(IPV4_MAPPED)
-    return packed[len(IPV4_MAPPED) :] if mapped else packed[: max(IPV6_SHARES)]
+    return packed[12:] if packed.startswith(IPV4_MAPPED) else packed[:8]

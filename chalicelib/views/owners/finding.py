@@ -85,10 +85,10 @@ class OwnedBadge:
 
     @property
     def as_read(self) -> Condition:
-        """Return the condition that the owner and the names are still those that were read."""
+        """Return the condition that the owner, the names and what is proven are as they were."""
         names: list[Value] = [*self.names[1:]]
         owner = unchanged("digest", self.digest if self.is_claimed else "")
-        return owner & unchanged("names", names)
+        return owner & unchanged("names", names) & unchanged("proven", self.proven)
 
 
 def _texts(owner: Item, name: str) -> tuple[str, ...]:

@@ -505,6 +505,23 @@ def test_what_the_owner_does_while_a_name_is_looked_for_is_not_undone(
     assert left == [kept, kept]
 
 
+def test_a_name_that_its_owner_proves_while_the_first_one_is_looked_for_stays_theirs(
+    renamed: World,
+) -> None:
+    """The digest of the owner is the same before and after."""
+    table, other = renamed.table, World(renamed.table, renamed.host, renamed.clock)
+
+    def overtake(writes: object) -> None:
+        if "OWNER" in str(writes):
+            step(())
+
+    step = once(lambda: prove(other, "new/name", own_digest=digest("owner")))
+    renamed.table = FaultyTable(table, before_write=overtake)
+    prove(renamed, ID, OTHER_KEY)
+    renamed.table = table
+    assert finding.authenticate(table, "new/name", "owner").names == ("new/name",)
+
+
 def test_a_badge_that_is_deleted_while_its_name_is_looked_for_leaves_the_name_alone(
     renamed: World,
 ) -> None:
