@@ -44,11 +44,15 @@ class Span:
 
 @dataclass
 class Taken:
-    """A view that the queue or the table has, and the id that its visitor asked for."""
+    """A view that the queue or the table has, and the id that its visitor asked for.
+
+    It is stored under the id of the badge, or `under` the alias if the table could not be read.
+    """
 
     asked: str
     span: Span
     at: Moment
+    under: str = ""
     clocks: Seconds = 0.0
     """The difference of clocks, if the view was taken while the table could not be read."""
 
@@ -147,8 +151,7 @@ class Ledger:
         for life, (start, end) in enumerate(_lives(ends)):
             here = _within(view.life, start, end)
             alias = start.alias if start else ""
-            # While the table could not be read, a view is stored under the alias itself.
-            is_kept = bool(end and end.keeps_views and view.clocks)
+            is_kept = end is not None and end.keeps_views and view.under == view.asked
             if alias == badge_id:
                 there = _within(view.life, *_lives(self.ends.get(badge_id, []))[-1])
                 there = Belongs(there.surely and not is_kept, there.maybe)

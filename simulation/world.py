@@ -229,10 +229,10 @@ class World:
             highest = self.ledger.highest[badge_id]
             highest[name] = max(highest[name], shown)
 
-    def take(self, looking: Looking, ulid: str) -> None:
-        """Record that a request has taken a view."""
+    def take(self, looking: Looking, ulid: str, under: str) -> None:
+        """Record that a request has taken a view, which is stored under an id."""
         looking.own = ulid
-        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment))
+        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment, under))
 
     def an_owner_asks(self) -> None:
         """Start an owner's request, if this world has owners."""
