@@ -14,7 +14,7 @@ class Action(Enum):
     NEW_ID = auto()
     """The first view of an id, which creates a badge."""
     CLAIM = auto()
-    """A request to own a badge."""
+    """A request to own a badge, or to give it another name or milestones."""
     PROOF = auto()
     """A request to prove the ownership of a badge, which may fetch a file from another host."""
     REQUEST = auto()

@@ -21,7 +21,7 @@ from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.settings import Settings
 from chalicelib.storage import ports
 from chalicelib.storage.errors import StorageError
-from chalicelib.storage.items import Due, Item, Key, number
+from chalicelib.storage.items import Due, Item, Key, number, text
 from chalicelib.storage.ports import NotStored, Table
 from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.units import Seconds, WholeSeconds
@@ -201,7 +201,7 @@ class AwsWorld(World):
         view = View.from_message(body)
         looking = self.looking()
         assert looking
-        self.take(looking, view.ulid)
+        self.take(looking, view.ulid, view.badge_id)
         chance = self.random
         late = (
             chance.choice(self.scenario.delays) if chance.random() < 0.4 else chance.uniform(0, 3)
@@ -237,9 +237,10 @@ class AwsWorld(World):
             self.ledger.stored.add(write.key.sk.removeprefix(keys.VIEW))
         if looking := self.looking():
             if write.key.sk.startswith(keys.VIEW):
-                self.take(looking, write.key.sk.removeprefix(keys.VIEW))
+                under = write.key.pk.removeprefix(keys.PARTITION)
+                self.take(looking, write.key.sk.removeprefix(keys.VIEW), under)
             if write.key.sk == keys.SEEN:
-                self.take(looking, write.key.pk.removeprefix(keys.SEEN + "#"))
+                self.take(looking, write.key.pk.removeprefix(keys.SEEN + "#"), text(item, "badge"))
 
     # operations
 

@@ -44,11 +44,15 @@ class Span:
 
 @dataclass
 class Taken:
-    """A view that the queue or the table has, and the id that its visitor asked for."""
+    """A view that the queue or the table has, and the id that its visitor asked for.
+
+    It is stored under the id of the badge, or `under` the alias if the table could not be read.
+    """
 
     asked: str
     span: Span
     at: Moment
+    under: str = ""
     clocks: Seconds = 0.0
     """The difference of clocks, if the view was taken while the table could not be read."""
 
@@ -64,10 +68,14 @@ class Taken:
 
 @dataclass
 class LifeEnd:
-    """The end of a life of an id by an owner's request; the id then names the badge `alias`."""
+    """The end of a life of an id by an owner's request; the id then names the badge `alias`.
+
+    A name that a proof detaches keeps the views that are stored under it (`keeps_views`).
+    """
 
     request: Span
     alias: str = ""
+    keeps_views: bool = False
 
 
 class Belongs(NamedTuple):
@@ -143,11 +151,13 @@ class Ledger:
         for life, (start, end) in enumerate(_lives(ends)):
             here = _within(view.life, start, end)
             alias = start.alias if start else ""
+            is_kept = end is not None and end.keeps_views and view.under == view.asked
             if alias == badge_id:
                 there = _within(view.life, *_lives(self.ends.get(badge_id, []))[-1])
-            elif not alias and view.asked == badge_id:
-                present = life == len(ends)
-                there = Belongs(present, present)
+                there = Belongs(there.surely and not is_kept, there.maybe)
+            elif view.asked == badge_id and (is_kept or not alias):
+                present = life + is_kept == len(ends)
+                there = Belongs(present and not is_kept, present)
             else:
                 continue
             surely |= here.surely and there.surely

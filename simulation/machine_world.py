@@ -232,7 +232,7 @@ class MachineWorld(World):
                 looking.own = ""
         for looking in requests:
             if looking.own:
-                self.take(looking, looking.own)
+                self.take(looking, looking.own, self._views[looking.own].badge_id)
 
     def _has(self, view: View) -> bool:
         if self.engine.get(keys.view(view.badge_id, view.ulid)):

@@ -37,6 +37,8 @@ OWNED = ("mine", "yours")
 TRIES = 8
 NEW_OWNER = 0.3
 """The share of the requests that give a badge to another owner."""
+TAKEN_NAME = 0.5
+"""The share of the requests that prove an alias, if there is one: mostly of another's badge."""
 OPERATED = 0.3
 """The share of the other requests for a badge without an owner that are the operator's."""
 KEY = "k" * 43
@@ -74,7 +76,13 @@ class Owners:
     def ask(self) -> None:
         """Start an owner's request, if none is under way."""
         if self.request.ended < self._world.moment or not self.requests:
-            badge_id = self._world.random.choice(self.ids)
+            random, place = self._world.random, self._world.ledger.place
+            badge_id = random.choice(self.ids)
+            aliases = [name for name in self.ids if place(name) != name]
+            if aliases and random.random() < TAKEN_NAME:
+                badge_id = random.choice(aliases)
+                self._prove(badge_id, self._new_secret())
+                return
             secret = self._secrets.get(badge_id)
             if self._world.random.random() < NEW_OWNER:
                 self._replace_owner(badge_id, secret)
@@ -104,15 +112,14 @@ class Owners:
         def release() -> None:
             claiming.release(table, badge_id)
 
-        def prove() -> None:
-            proof = Proof(badge_id, KEY, digest(new))
-            host = Host([proof.challenge])
-            ProofSearch(table, lambda: host, clock).prove(proof, PLACE, clock())
-
         def hand_over() -> None:
             changing.hand_over(table, badge_id, secret or "", digest(new), clock())
 
-        give = self._world.random.choice([grant, prove, *([hand_over, release] if secret else [])])
+        others = [hand_over, release] if secret else []
+        give = self._world.random.choice([grant, None, *others])
+        if give is None:
+            self._prove(badge_id, self._world.random.choice([secret or new, new]))
+            return
         aim = self._aim(badge_id, new)
 
         def do() -> None:
@@ -121,6 +128,23 @@ class Owners:
                 aim()
 
         self._start(do, partial(self._owns, badge_id, new), {badge_id: new})
+
+    def _prove(self, name: str, secret: str) -> None:
+        """Prove a name, for a new secret or for the badge of a present one."""
+        table, clock = self._world.table, self._world.clock
+        aim = self._aim(name, secret)
+
+        def do() -> None:
+            proof = Proof(name, KEY, digest(secret))
+            host = Host([proof.challenge])
+            ProofSearch(table, lambda: host, clock).prove(proof, PLACE, clock())
+            aim()
+
+        def is_done() -> bool:
+            item = self._world.engine.get(keys.owner(self._world.ledger.place(name))) or {}
+            return text(item, "proven") == name and self._owns(name, secret)
+
+        self._start(do, is_done, {name: secret})
 
     def _aim(self, badge_id: str, secret: str) -> Callable[[], None]:
         """Return the request of a new owner that sets milestones, which may be too late."""

@@ -136,10 +136,11 @@ class World:
         """Record the end of a life if a write has ended it."""
         if not (isinstance(write, Update) and write.key.sk == keys.SUMMARY):
             return
-        if "reset" in write.values:
+        is_reset = "reset" in write.values
+        if is_reset or "alias" in write.remove:
             badge_id = write.key.pk.removeprefix(keys.PARTITION)
             alias = text(dict(write.values), "alias")
-            self.ledger.end_life(badge_id, LifeEnd(self.owners.request, alias))
+            self.ledger.end_life(badge_id, LifeEnd(self.owners.request, alias, not is_reset))
 
     # requests
 
@@ -227,11 +228,11 @@ class World:
             highest = self.ledger.highest[badge_id]
             highest[name] = max(highest[name], shown)
 
-    def take(self, looking: Looking, ulid: str) -> None:
-        """Record that a request has taken a view."""
+    def take(self, looking: Looking, ulid: str, under: str) -> None:
+        """Record that a request has taken a view, which is stored under an id."""
         looking.own = ulid
         clocks = self.skew if looking.is_unread else 0.0
-        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment, clocks))
+        self.ledger.take(ulid, Taken(looking.asked, looking.span, self.moment, under, clocks))
 
     def an_owner_asks(self) -> None:
         """Start an owner's request, if this world has owners."""

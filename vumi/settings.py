@@ -87,8 +87,8 @@ class StandaloneSettings:
     client_claims_per_minute: int = _limit(
         "CLIENT_CLAIMS_PER_MINUTE",
         30,
-        "the badges that one client address may claim, and the requests with milestones that it may"
-        " send, at the same time or over a minute",
+        "the badges that one client address may claim or rename, and the requests with milestones"
+        " that it may send, at the same time or over a minute",
     )
     client_proofs_per_minute: int = _limit(
         "CLIENT_PROOFS_PER_MINUTE",

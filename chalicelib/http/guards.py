@@ -36,7 +36,7 @@ IGNORED_PREFIX = "utm_"
 """The beginning of the parameters by which campaigns tell links apart; they do nothing."""
 LIMITED = {
     Action.NEW_ID: "too many new badges",
-    Action.CLAIM: "too many claims and milestones",
+    Action.CLAIM: "too many claims, renames and milestones",
     Action.PROOF: "too many proofs",
     Action.REQUEST: "too many requests",
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from threading import BoundedSemaphore
+from threading import Lock
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from chalicelib.http.errors import ClientError
 from chalicelib.outgoing.addresses import Allowed
@@ -20,8 +21,11 @@ from chalicelib.units import Seconds
 
 FETCH_SECONDS: Seconds = 5.0
 """The time for one whole fetch, in which its thread answers nobody else."""
-MAX_FETCHES = 8
-"""Concurrent fetches, so that hosts that hang leave threads for other requests."""
+MAX_OF_HOST = 4
+"""Concurrent fetches from one host, so that one that hangs leaves threads for other requests."""
+MAX_UNLISTED = 8
+"""Concurrent fetches from all hosts that strangers name, which may be many of one stranger."""
+UNLISTED = "*"
 HEADERS = {"Accept-Encoding": "identity"}
 FOUND = 200
 MISSING = {404, 410}
@@ -39,7 +43,7 @@ class BusyError(ClientError):
     headers = {"Retry-After": "10"}  # noqa: RUF012  never changed
 
     def __init__(self) -> None:
-        super().__init__(f"{MAX_FETCHES} other files are being fetched: try again in 10 s")
+        super().__init__("too many other files are being fetched: try again in 10 s")
 
 
 class Fetcher(Protocol):
@@ -58,18 +62,25 @@ class GuardedFetcher:
 
     anywhere: HttpClient
     listed: HttpClient
-    slots: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(MAX_FETCHES))
+    under_way: list[str] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
 
     def fetch(self, url: str, *, is_listed: bool) -> bytes:
-        if not self.slots.acquire(blocking=False):
-            raise BusyError
+        limits = {urlsplit(url).hostname or "": MAX_OF_HOST}
+        if not is_listed:
+            limits[UNLISTED] = MAX_UNLISTED
+        with self.lock:
+            if any(self.under_way.count(name) >= most for name, most in limits.items()):
+                raise BusyError
+            self.under_way.extend(limits)
         try:
-            answer = (self.listed if is_listed else self.anywhere).call("GET", url, HEADERS)
+            return _body_of((self.listed if is_listed else self.anywhere).call("GET", url, HEADERS))
         except CallError as failure:
             raise FetchError(str(failure)) from None
         finally:
-            self.slots.release()
-        return _body_of(answer)
+            with self.lock:
+                for name in limits:
+                    self.under_way.remove(name)
 
 
 def fetcher_of(settings: Settings) -> GuardedFetcher:

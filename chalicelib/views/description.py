@@ -434,7 +434,7 @@ OWNED = record(
         },
         "proven": {
             "oneOf": [ID, {"type": "null"}],
-            "description": "The name by which the owner has proven the badge.",
+            "description": "The name that the owner has proven last.",
         },
         "granted": {
             "type": "boolean",
@@ -547,7 +547,8 @@ OWNER = Section(
             f" void after {claiming.CLAIM_SECONDS // 86_400} days if its badge has neither views"
             " nor settings: then somebody else may claim the id."
             " With `proof`, whoever can put a file on the host of an id owns its badge, which may"
-            " have views, a base and another owner, and keeps all but the owner. The first request"
+            " have views, a base and another owner, and keeps all but the owner. A name of another"
+            " badge, whose owner has not proven it, leaves that badge. The first request"
             " stores nothing. The second one, with the key, looks for the line `challenge` in the"
             " file at `url`: if it is missing, the response is 409 `not_proven`, and says what was"
             f" found. Each id is looked for once in {proving.LOOK_SECONDS} s. The same request has"

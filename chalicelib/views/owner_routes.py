@@ -102,6 +102,7 @@ def patch_badge(request: Request, resources: Resources) -> Response:
     owned = finding.authenticate(resources.table, badge_id, secret)
     if wanted.name is not None:
         ids.check_counted(wanted.name, resources.settings)
+        guards.check_limit(Action.CLAIM, request, resources)
     if wanted.milestones:
         _check_milestones(wanted.milestones, request, resources)
     changing.change(resources.table, owned, wanted, now, resources.webhooks)

@@ -89,7 +89,7 @@ KINDS = {
 ATTRIBUTES = {
     "badge": "alias base count created deleted frozen hot milestone reset today ttl version"
     " watermark",
-    "owner": "created digest granted names previous proven",
+    "owner": "created digest earlier granted names previous proven",
     "milestones": "milestones owner set_at",
     "day": " ".join(["reset", "version", "views", *HOUR_OF]),
     "view": "ttl",

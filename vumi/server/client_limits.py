@@ -1,6 +1,9 @@
-"""The limits per client address: one token bucket per address and action, in memory only.
+"""The limits per client address: token buckets per action, in memory only.
 
-A bucket is one time, at which it is full again (the generic cell rate algorithm; ITU-T I.371).
+An action takes a token of the client's bucket and of those of the larger networks that it is in. So
+neither many clients of one network, nor a client whose bucket was dropped, get more than the
+network's shares. A bucket is one time, at which it is full again (the generic cell rate algorithm;
+ITU-T I.371).
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Network, ip_address
+from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 from threading import Lock
 from typing import TypeAlias
 
@@ -16,10 +19,15 @@ from chalicelib.limits import Action
 from chalicelib.units import Seconds, WholeSeconds
 
 MAX_CLIENTS = 10_000
-"""Buckets of an action. The one that was not used for the longest time is dropped for another."""
-IPV6_PREFIX_BITS = 64
-"""A network of this size has one client, because one subscriber has all of its addresses."""
+"""Buckets of an action and a size of networks. The one unused for the longest time is dropped."""
+IPV6_SHARES = {8: 1, 7: 2, 6: 4}
+"""The shares of networks by the bytes of their prefixes.
 
+One subscriber has all addresses of a /64, and often of a /56 or a /48.
+"""
+IPV4_SHARES = {4: 1, 3: 4}
+"""Hosts rent out the addresses of a /24 together, and whole companies share one."""
+IPV4_MAPPED = bytes(10) + b"\xff\xff"
 
 MICROSECONDS = 1_000_000
 
@@ -48,7 +56,7 @@ class ClientLimits:
         if buckets is None or not client:
             return 0.0
         now = int(self._clock() * MICROSECONDS)
-        wait = buckets.take(network_of(client), now)
+        wait = buckets.take(client, now)
         self.refused[action] += wait > 0
         return wait / MICROSECONDS
 
@@ -59,33 +67,47 @@ class Buckets:
     def __init__(self, rate: Rate) -> None:
         self._period = rate.seconds * MICROSECONDS
         self._per_action = self._period // rate.actions
-        self._full_at: OrderedDict[str, Microseconds] = OrderedDict()
+        self._full_at = {
+            shares: OrderedDict[str | bytes, Microseconds]() for shares in IPV6_SHARES.values()
+        }
         self._lock = Lock()
 
-    def __len__(self) -> int:
-        return len(self._full_at)
-
     def take(self, client: str, now: Microseconds) -> Microseconds:
-        """Take a token and return 0, or return the time until there is one."""
+        """Take a token of each bucket and return 0, or return the time until all have one."""
+        networks, full_at, wait = networks_of(client), {}, 0
         with self._lock:
-            full_at = max(now, self._full_at.get(client, now)) + self._per_action
-            if (wait := full_at - now - self._period) > 0:
-                return wait
-            self._full_at[client] = full_at
-            self._full_at.move_to_end(client)
-            if len(self._full_at) > MAX_CLIENTS:
-                self._full_at.popitem(last=False)
-            return 0
+            for network, shares in networks.items():
+                full_at[network] = max(now, self._full_at[shares].pop(network, now))
+                wanted = full_at[network] + self._per_action // shares
+                wait = max(wait, wanted - now - self._period)
+            for network, shares in networks.items():
+                buckets, taken = self._full_at[shares], 0 if wait else self._per_action // shares
+                buckets[network] = full_at[network] + taken
+                if len(buckets) > MAX_CLIENTS:
+                    buckets.popitem(last=False)
+            return wait
 
 
 def network_of(client: str) -> str:
     """Return the client that an address counts for; a text that is no address is its own."""
+    packed = _pack(client)
+    if len(packed) in IPV6_SHARES:
+        return inet_ntop(AF_INET6, packed + bytes(8)) + "/64"
+    return inet_ntop(AF_INET, packed) if packed else client
+
+
+def networks_of(client: str) -> Mapping[str | bytes, int]:
+    """Return the networks of an address, each with its shares of the limit of one client."""
+    if not (packed := _pack(client)):
+        return {client: 1}
+    shares = IPV6_SHARES if len(packed) in IPV6_SHARES else IPV4_SHARES
+    return {packed[:size]: shares[size] for size in shares}
+
+
+def _pack(client: str) -> bytes:
+    """Return the address of IPv4, the /64 of IPv6, or nothing of a text that is no address."""
     try:
-        address = ip_address(client)
-    except ValueError:
-        return client
-    if not isinstance(address, IPv6Address):
-        return client
-    if address.ipv4_mapped:
-        return str(address.ipv4_mapped)
-    return str(IPv6Network((int(address), IPV6_PREFIX_BITS), strict=False))
+        packed = inet_pton(AF_INET6 if ":" in client else AF_INET, client.partition("%")[0])
+    except OSError:
+        return b""
+    return packed[12:] if packed.startswith(IPV4_MAPPED) else packed[:8]

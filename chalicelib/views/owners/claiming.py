@@ -9,12 +9,12 @@ it, and no claim removes views.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.http.tokens import digest
 from chalicelib.storage.conditions import attr
-from chalicelib.storage.items import Item, Value, text
+from chalicelib.storage.items import Item, Value
 from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import Check, ConditionFailed, Delete, Put, Update, Write
 from chalicelib.units import Seconds
@@ -33,7 +33,7 @@ from chalicelib.views.summary import Summary, read
 SECRET_BYTES = 24
 CLAIM_SECONDS = 7 * 86_400
 """After this time, a claim without views and settings is void."""
-TITLES = ("previous", "proven", "granted")
+TITLES = ("previous", "proven", "earlier", "granted")
 """The attributes of `OWNER` that say how the present owner came to the badge."""
 
 
@@ -56,7 +56,6 @@ def claim(
     """
     secret, own_digest = _choose_secret(secret_digest)
     key = keys.owner(badge_id)
-    owner: Item = {"PK": key.pk, "SK": key.sk, "digest": own_digest, "created": int(now)}
     for _ in range(TRIES):
         owned = OwnedBadge.of(badge_id, table.get(key) or {})
         if is_same(owned.digest, own_digest):
@@ -67,7 +66,7 @@ def claim(
         try:
             table.write(
                 summary.update(now, {"base": base} if base else {}, ("deleted", "milestone")),
-                Put(owner, owned.as_read),
+                Put(owner_item(badge_id, own_digest, now), owned.as_read),
             )
         except ConditionFailed:
             continue
@@ -83,30 +82,31 @@ def grant(table: Table, badge_id: str, now: Seconds, secret_digest: str = "") ->
     grant may be repeated and has the same answer. Raises `StorageError`.
     """
     secret, own_digest = _choose_secret(secret_digest)
-    replace_owner(table, badge_id, {"digest": own_digest, "granted": 1}, now)
+
+    def prepare(owned: OwnedBadge) -> Iterable[Write]:
+        if owned.is_claimed and is_same(owned.digest, own_digest):
+            return ()
+        return prepare_replacement(table, owned, {"digest": own_digest, "granted": 1}, now)
+
+    replace_owner(table, badge_id, prepare)
     return ClaimedBadge(badge_id, secret)
 
 
 def replace_owner(
-    table: Table,
-    badge_id: str,
-    owner: Mapping[str, Value],
-    now: Seconds,
-    check: Callable[[OwnedBadge], None] = lambda _: None,
+    table: Table, badge_id: str, prepare: Callable[[OwnedBadge], Iterable[Write]]
 ) -> None:
-    """Give any badge to a new owner: the digest of their secret, and by what right they have it.
+    """Write what `prepare` returns for a badge as it was read; nothing if that is done already.
 
-    `check` may refuse the badge that was read. It is not asked if they own it already.
-    Raises the errors of `check`, and `StorageError`.
+    Raises the errors of `prepare`, and `StorageError`.
     """
     for _ in range(TRIES):
         owned = look_up(table, badge_id)
-        if owned.is_claimed and is_same(owned.digest, text(owner, "digest")):
-            return
-        check(owned)
-        values = {"created": int(now), **owner}
+        if badge_id not in owned.names:  # it was deleted between two reads
+            continue
+        writes = tuple(prepare(owned))
         try:
-            table.write(*_prepare_replacement(table, owned, values, now))
+            if writes:
+                table.write(*writes)
         except ConditionFailed:
             continue
         return
@@ -138,19 +138,14 @@ def _choose_secret(secret_digest: str) -> tuple[str, str]:
     return secret, digest(secret)
 
 
-def _prepare_replacement(
-    table: Table, owned: OwnedBadge, values: Mapping[str, Value], now: Seconds
+def prepare_replacement(
+    table: Table, owned: OwnedBadge, owner: Mapping[str, Value], now: Seconds
 ) -> Iterator[Write]:
     """Write the owner, and check that the id is no alias and not deleted meanwhile.
 
     The summary of a badge with views is not written, because its views write it all the time.
     """
-    yield Update(
-        keys.owner(owned.badge_id),
-        values=values,
-        remove=tuple(name for name in TITLES if name not in values),
-        condition=owned.as_read,
-    )
+    yield update_owner(owned, {**dict.fromkeys(TITLES, 0), "created": int(now), **owner})
     summary = read(table, owned.badge_id)
     if summary.deleted or not summary.version:
         yield summary.update(now, {}, remove=("deleted",))
@@ -159,11 +154,27 @@ def _prepare_replacement(
         yield Check(keys.summary(owned.badge_id), own)
 
 
+def update_owner(owned: OwnedBadge, values: Mapping[str, Value]) -> Write:
+    """Return the write of attributes of `OWNER`, which removes those that are empty."""
+    return Update(
+        keys.owner(owned.badge_id),
+        values={name: value for name, value in values.items() if value},
+        remove=tuple(name for name, value in values.items() if not value),
+        condition=owned.as_read,
+    )
+
+
 def _prepare_release(owned: OwnedBadge) -> Write:
     key = keys.owner(owned.badge_id)
     if owned.names[1:]:
         return Update(key, remove=("digest", "created", *TITLES), condition=owned.as_read)
     return Delete(key, owned.as_read)
+
+
+def owner_item(badge_id: str, secret_digest: str, now: Seconds) -> Item:
+    """Return the item `OWNER` of a badge with one name."""
+    pk, sk = keys.owner(badge_id)
+    return {"PK": pk, "SK": sk, "digest": secret_digest, "created": int(now)}
 
 
 def _is_free(owned: OwnedBadge, summary: Summary, now: Seconds) -> bool:

@@ -36,7 +36,8 @@ class OwnedBadge:
     `badge_id` is the id under which the badge is stored, the first of the names. `digest` is empty
     if nobody owns the badge, and `deleted` is true if it was deleted. `created` is the time of the
     owner's claim. `previous` is the digest of the secret that handed the badge over, `proven` the
-    name by which a proof has taken it, and `granted` is true if the operator has given it away.
+    name that they have proven last, `earlier` those before it, and `granted` is true if the
+    operator has given it away.
     """
 
     badge_id: str
@@ -46,26 +47,31 @@ class OwnedBadge:
     created: WholeSeconds = 0
     previous: str = ""
     proven: str = ""
+    earlier: tuple[str, ...] = ()
     granted: bool = False
 
     @classmethod
     def of(cls, badge_id: str, owner: Item) -> OwnedBadge:
         """Decode a badge from its item `OWNER`."""
-        given = owner.get("names")
-        names = tuple(map(str, given)) if isinstance(given, list) else ()
         return cls(
             badge_id,
             text(owner, "digest"),
-            (badge_id, *names),
+            (badge_id, *_texts(owner, "names")),
             created=number(owner, "created"),
             previous=text(owner, "previous"),
             proven=text(owner, "proven"),
+            earlier=_texts(owner, "earlier"),
             granted=number(owner, "granted") == 1,
         )
 
     @property
     def aliases(self) -> list[str]:
         return sorted(set(self.names) - {self.badge_id})
+
+    @property
+    def proofs(self) -> tuple[str, ...]:
+        """Return the names that the owner has proven, the latest last."""
+        return (*self.earlier, self.proven) if self.proven else ()
 
     @property
     def is_claimed(self) -> bool:
@@ -79,10 +85,15 @@ class OwnedBadge:
 
     @property
     def as_read(self) -> Condition:
-        """Return the condition that the owner and the names are still those that were read."""
+        """Return the condition that the owner, the names and what is proven are as they were."""
         names: list[Value] = [*self.names[1:]]
         owner = unchanged("digest", self.digest if self.is_claimed else "")
-        return owner & unchanged("names", names)
+        return owner & unchanged("names", names) & unchanged("proven", self.proven)
+
+
+def _texts(owner: Item, name: str) -> tuple[str, ...]:
+    given = owner.get(name)
+    return tuple(map(str, given)) if isinstance(given, list) else ()
 
 
 def look_up(table: Table, badge_id: str) -> OwnedBadge:

@@ -4,10 +4,6 @@ The requester has a random key, and the file has a digest of it, the challenge. 
 file can't use the proof, and nothing is stored until it is found. The owner's secret is derived
 from the key, so a repeated request has the same answer.
 
-A proof counts for the badge that the id names now, with all names. If the owner has proven a later
-name of the badge, proofs of earlier names are refused: whoever gets the old name of a renamed
-repository does not get its badge.
-
 An id is looked for at most once in `LOOK_SECONDS`, and everybody shares what was found. So a
 stranger who asks all the time delays the owner by this time at most, and can't lock them out.
 """
@@ -20,6 +16,7 @@ import hmac
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chalicelib.http.errors import ClientError
@@ -31,9 +28,10 @@ from chalicelib.storage.ports import Table
 from chalicelib.storage.writes import ConditionFailed, Put
 from chalicelib.units import Seconds
 from chalicelib.views.owners.claiming import SECRET_BYTES, ClaimedBadge, replace_owner
-from chalicelib.views.owners.errors import OwnerError, TakenError
-from chalicelib.views.owners.finding import OwnedBadge, look_up
+from chalicelib.views.owners.errors import OwnerError
+from chalicelib.views.owners.finding import look_up
 from chalicelib.views.owners.places import Place
+from chalicelib.views.owners.taking import prepare_taking
 
 if TYPE_CHECKING:
     from chalicelib.outgoing import fetching
@@ -119,22 +117,16 @@ class ProofSearch:
     clock: Callable[[], Seconds]
 
     def prove(self, proof: Proof, place: Place, now: Seconds) -> ClaimedBadge:
-        """Give a badge to whoever has proven its id; the badge keeps everything else.
+        """Give an id to whoever has proven it, or the badge that has it (`taking`).
 
         A repeated request of the owner has the same answer, without a search. Raises `OwnerError`,
         `TooSoonError`, `BusyError` and `StorageError`.
         """
-        owned = look_up(self.table, proof.badge_id)
-        if not (owned.is_claimed and hmac.compare_digest(owned.digest, proof.digest)):
-            _check_rank(owned, proof.badge_id)
+        name, table = proof.badge_id, self.table
+        prepare = partial(prepare_taking, table, name=name, own_digest=proof.digest, now=now)
+        if any(prepare(look_up(table, name))):
             self._find(proof, place)
-            replace_owner(
-                self.table,
-                proof.badge_id,
-                {"digest": proof.digest, "proven": proof.badge_id},
-                now,
-                check=lambda owned: _check_rank(owned, proof.badge_id),
-            )
+            replace_owner(table, name, prepare)
         return ClaimedBadge(proof.badge_id, proof.secret)
 
     def _find(self, proof: Proof, place: Place) -> None:
@@ -171,16 +163,3 @@ class ProofSearch:
 def _challenges_of(look: Item) -> Sequence[str]:
     found = look.get("challenges", [])
     return [str(one) for one in found] if isinstance(found, list) else []
-
-
-def _check_rank(owned: OwnedBadge, name: str) -> None:
-    """Raise `TakenError` if the owner has proven a later name of the badge."""
-    if owned.proven and _rank(owned, owned.proven) > _rank(owned, name):
-        raise TakenError(
-            f"the owner of {name} has proven a later name of the badge: ask the operator"
-        )
-
-
-def _rank(owned: OwnedBadge, name: str) -> int:
-    """Return the position of a name among all, the current one last."""
-    return max((place for place, one in enumerate(owned.names) if one == name), default=0)

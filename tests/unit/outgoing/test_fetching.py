@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import BoundedSemaphore, Thread
+from threading import Thread
 from typing import cast
 
 import pytest
@@ -31,11 +31,8 @@ class FakeClient:
         return self.answer()
 
 
-def fetcher(
-    anywhere: FakeClient, listed: FakeClient | None = None, slots: int = 1
-) -> GuardedFetcher:
-    clients = cast("HttpClient", anywhere), cast("HttpClient", listed or anywhere)
-    return GuardedFetcher(*clients, BoundedSemaphore(slots))
+def fetcher(anywhere: FakeClient, listed: FakeClient | None = None) -> GuardedFetcher:
+    return GuardedFetcher(cast("HttpClient", anywhere), cast("HttpClient", listed or anywhere))
 
 
 def test_a_file_is_fetched_by_one_get() -> None:
@@ -79,16 +76,63 @@ def test_a_failure_of_the_network_is_said_and_leaves_the_slot_free() -> None:
             one.fetch(URL, is_listed=False)
 
 
-def test_too_many_concurrent_fetches_are_refused() -> None:
-    def nested() -> Answer:
-        with pytest.raises(BusyError) as refusal:
-            one.fetch(URL, is_listed=False)
-        assert (refusal.value.status, refusal.value.headers) == (503, {"Retry-After": "10"})
-        return Answer(200, "", b"")
+def fetch_while_held(held: Sequence[tuple[str, bool]], url: str, *, is_listed: bool) -> bytes:
+    """Fetch a file while other fetches, each of a URL that may be listed, are under way."""
+    left = iter([*held, (url, is_listed)])
 
-    one = fetcher(FakeClient(nested))
-    assert one.fetch(URL, is_listed=False) == b""
-    assert one.fetch(URL, is_listed=False) == b""
+    def answer() -> Answer:
+        if following := next(left, None):
+            return Answer(200, "", one.fetch(following[0], is_listed=following[1]))
+        return Answer(200, "", b"line")
+
+    one = fetcher(FakeClient(answer))
+    first, listed = next(left)
+    return one.fetch(first, is_listed=listed)
+
+
+def hosts(number: int) -> list[tuple[str, bool]]:
+    return [(f"https://{place}.example/.vu-mi", False) for place in range(number)]
+
+
+LISTED = "https://raw.githubusercontent.com/{}/.vu-mi"
+
+
+@pytest.mark.parametrize(
+    ("held", "url", "is_listed"),
+    [
+        ([(URL, False)] * 3, URL, False),
+        ([(URL, False)] * 4, "https://other.example/.vu-mi", False),
+        (hosts(7), URL, False),
+        (hosts(8), LISTED.format("a/b"), True),
+        ([(LISTED.format(number), True) for number in range(4)], "https://gitlab.com/a", True),
+        ([(LISTED.format(number), True) for number in range(4)], URL, False),
+    ],
+)
+def test_hosts_that_hang_leave_slots_for_others(
+    held: Sequence[tuple[str, bool]], url: str, *, is_listed: bool
+) -> None:
+    assert fetch_while_held(held, url, is_listed=is_listed) == b"line"
+
+
+@pytest.mark.parametrize(
+    ("held", "url", "is_listed"),
+    [
+        ([(URL, False)] * 4, URL.replace("host", "HOST") + "?", False),
+        (hosts(8), URL, False),
+        ([(LISTED.format(number), True) for number in range(4)], LISTED.format("a"), True),
+    ],
+)
+def test_more_fetches_of_one_host_or_of_all_unlisted_ones_are_refused(
+    held: Sequence[tuple[str, bool]], url: str, *, is_listed: bool
+) -> None:
+    with pytest.raises(BusyError) as refusal:
+        fetch_while_held(held, url, is_listed=is_listed)
+    assert (refusal.value.status, refusal.value.headers) == (503, {"Retry-After": "10"})
+
+
+def test_a_fetch_leaves_its_slots_free() -> None:
+    one = fetcher(FakeClient(lambda: Answer(200, "", b"")))
+    assert [one.fetch(URL, is_listed=False) for _ in range(9)] == [b""] * 9
 
 
 def test_only_hosts_of_the_operator_may_be_private() -> None:

@@ -551,8 +551,32 @@ def test_a_client_that_claims_too_much_must_wait_and_a_malformed_claim_is_not_co
     refused = claim({"id": "mona"})
     assert refused.refusal == (429, "too_many_requests")
     assert refused.headers["Retry-After"] == "90"
-    assert refused.says == "too many claims and milestones from your address: try again in 90 s"
+    assert (
+        refused.says
+        == "too many claims, renames and milestones from your address: try again in 90 s"
+    )
     assert api.table.get(keys.owner("mona")) is None
+
+
+def test_renames_are_limited_like_claims_and_other_changes_are_not(api: Api) -> None:
+    secret = api.claim()
+    api.resources.limits = ClientLimits({Action.CLAIM: Rate(1, 90)}, lambda: NOON)
+
+    def patch(**fields: Any) -> Answer:
+        path = BY_PATH.format("octocat")
+        return http_requests.ask(
+            api.resources,
+            "PATCH",
+            path,
+            fields,
+            authorization=f"Bearer {secret}",
+            client="192.0.2.1",
+        )
+
+    assert patch(rename="mona").status == 200
+    assert patch(rename="lisa").refusal == (429, "too_many_requests")
+    assert patch(base=5).status == 200
+    assert api.get(secret).body["names"] == ["mona", "octocat"]
 
 
 def test_an_id_that_the_operator_does_not_count_is_not_claimed(api: Api) -> None:

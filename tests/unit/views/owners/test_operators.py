@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -16,6 +17,7 @@ from chalicelib.views.owners import changing, claiming, deleting, finding
 from chalicelib.views.owners.changing import BadgeChange
 from chalicelib.views.owners.errors import NotClaimedError, TakenError, WrongSecretError
 from chalicelib.views.owners.finding import TRIES, OwnedBadge
+from chalicelib.views.owners.taking import prepare_taking
 from chalicelib.views.summary import read
 from simulation.clocks import NOON
 from simulation.memory_table import MemoryTable
@@ -42,6 +44,12 @@ def claim(table: Table, badge_id: str = BADGE) -> str:
 
 def rename(table: Table, name: str, badge_id: str = BADGE) -> None:
     changing.change(table, finding.look_up(table, badge_id), BadgeChange(name=name), NOON)
+
+
+def prove(table: Table, secret: str) -> None:
+    """Take a badge as a proof does that was found."""
+    prepare = partial(prepare_taking, table, name=BADGE, own_digest=digest(secret), now=NOON)
+    claiming.replace_owner(table, BADGE, prepare)
 
 
 def owner(table: Table, badge_id: str = BADGE) -> Item:
@@ -122,12 +130,12 @@ def test_a_grant_makes_the_earlier_secret_void(table: Table) -> None:
 
 
 def test_a_grant_ends_what_a_proof_and_a_hand_over_gave(table: Table) -> None:
-    claiming.replace_owner(table, BADGE, {"digest": digest("a"), "proven": BADGE}, NOON)
+    prove(table, "a")
     hand_over(table, "a", "b")
     claiming.grant(table, BADGE, LATER, digest("c"))
     owned = finding.look_up(table, BADGE)
     assert (owned.proven, owned.previous, owned.granted) == ("", "", True)
-    claiming.replace_owner(table, BADGE, {"digest": digest("d"), "proven": BADGE}, NOON)
+    prove(table, "d")
     assert not finding.look_up(table, BADGE).granted
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -247,8 +247,8 @@ def test_a_proof_keeps_everything_but_the_owner(world: World) -> None:
         assert store(table, counting.read(table, ID).view(WINDOWS, at), now=at) == {}
         fold(table, at + 3_600, ID)
     before = (shown(table, ID), days(table, ID), table.get(keys.summary(ID)))
-    world.publish(proof("mona/hello"))
-    secret = world.prove(proof("mona/hello"))
+    world.publish(proof())
+    secret = world.prove(proof())
     assert (shown(table, ID), days(table, ID), table.get(keys.summary(ID))) == before
     for name in (ID, "mona/hello"):
         assert finding.authenticate(table, name, secret).names == (ID, "mona/hello")
@@ -326,59 +326,214 @@ def test_a_claim_that_was_proven_is_never_void(world: World) -> None:
 
 # ---- renamed badges
 
+OTHER_KEY = "l" * 43
+
+
+def rename(world: World, badge_id: str, secret: str, *names: str) -> None:
+    for name in names:
+        owned = finding.authenticate(world.table, badge_id, secret)
+        changing.change(world.table, owned, BadgeChange(name=name), world.clock())
+
+
+def prove(world: World, name: str, key: str = KEY, own_digest: str = "") -> str:
+    """Publish a proof and send it."""
+    world.wait()
+    world.publish(proof(name, key, own_digest))
+    return world.prove(proof(name, key, own_digest))
+
+
+def names_of(world: World, *names: str) -> list[tuple[str, ...]]:
+    """Return the names of the badge that each name has."""
+    return [finding.look_up(world.table, name).names for name in names]
+
+
+def visit(world: World, name: str) -> None:
+    view = counting.read(world.table, name).view(WINDOWS, world.clock())
+    assert store(world.table, view, now=world.clock()) == {}
+
 
 @pytest.fixture
-def renamed(world: World) -> Iterator[World]:
-    """Yield a badge whose owner renamed it, from `ID` to `new/name`."""
-    secret = claiming.claim(world.table, ID, 7, NOON).secret
-    owned = finding.authenticate(world.table, ID, secret)
-    changing.change(world.table, owned, BadgeChange(name="new/name"), NOON)
-    yield world
-    assert finding.look_up(world.table, ID).names == (ID, "new/name")
-    assert shown(world.table, "new/name") == 7
+def renamed(world: World) -> World:
+    """Return a badge whose owner claimed it and renamed it, from `ID` to `new/name`."""
+    claiming.claim(world.table, ID, 7, NOON, digest("owner"))
+    rename(world, ID, "owner", "new/name")
+    return world
+
+
+def test_a_squatter_keeps_no_name_from_whoever_proves_it(world: World) -> None:
+    """A proof of a name of their own gives the squatter no other name."""
+    squatted = [f"victim/{number}" for number in range(18)]
+    claiming.claim(world.table, "throwaway", 10**15, NOON, digest("squatter"))
+    rename(world, "throwaway", "squatter", *squatted, "squatter/own")
+    prove(world, "squatter/own", own_digest=digest("squatter"))
+    for name in squatted:
+        secret = prove(world, name, OTHER_KEY)
+        owned = finding.authenticate(world.table, name, secret)
+        assert (owned.names, owned.proven, shown(world.table, name)) == ((name,), name, 0)
+    left = finding.authenticate(world.table, "throwaway", "squatter")
+    assert left.names == ("throwaway", "squatter/own")
+    assert shown(world.table, "squatter/own") == 10**15
+
+
+def test_a_detached_name_counts_its_own_views_and_the_badge_keeps_those_before(
+    renamed: World,
+) -> None:
+    visit(renamed, "new/name")
+    fold(renamed.table, NOON + 3_600, ID)
+    prove(renamed, "new/name")
+    visit(renamed, "new/name")
+    for wait in (0, 3_600):
+        fold(renamed.table, NOON + wait, "new/name")
+        assert [shown(renamed.table, name) for name in (ID, "new/name")] == [8, 1]
+
+
+def test_a_view_that_was_stored_under_the_alias_counts_once_for_the_name_asked_for(
+    renamed: World,
+) -> None:
+    """A view is stored there if the table can't be read when it is taken."""
+    view = counting.view_of_unread("new/name", NOON + 60)
+    store(renamed.table, view, now=NOON + 60)
+    prove(renamed, "new/name")
+    store(renamed.table, view, now=NOON + 60)
+    fold(renamed.table, NOON + 3_600, "new/name")
+    fold(renamed.table, NOON + 3_600, ID)
+    assert [shown(renamed.table, name) for name in (ID, "new/name")] == [7, 1]
+
+
+def test_the_current_name_is_the_newest_that_is_left(renamed: World) -> None:
+    rename(renamed, ID, "owner", "third/name")
+    prove(renamed, "third/name")
+    assert names_of(renamed, ID, "third/name") == [(ID, "new/name"), ("third/name",)]
+    prove(renamed, "new/name")
+    assert names_of(renamed, ID, "new/name") == [(ID,), ("new/name",)]
+    rename(renamed, ID, "owner", "fourth/name")
+
+
+def test_the_owner_proves_a_name_for_the_badge_with_the_digest_of_its_secret(
+    renamed: World,
+) -> None:
+    for name in (ID, "new/name"):
+        assert prove(renamed, name, own_digest=digest("owner")) == ""
+    asked = len(renamed.host.asked)
+    for name in (ID, "new/name"):
+        renamed.prove(proof(name, own_digest=digest("owner")))
+    assert len(renamed.host.asked) == asked, "repeated, without a search"
+    owned = finding.authenticate(renamed.table, ID, "owner")
+    assert (owned.names, owned.proven) == ((ID, "new/name"), "new/name")
+    assert shown(renamed.table, "new/name") == 7
+
+
+def test_the_latest_proven_name_takes_the_badge_with_all_names(renamed: World) -> None:
+    """Its owner has lost the secret."""
+    for name in (ID, "new/name"):
+        prove(renamed, name, own_digest=digest("owner"))
+    secret = prove(renamed, "new/name", OTHER_KEY)
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID, "new/name")
+    with pytest.raises(TakenError):
+        prove(renamed, ID, "m" * 43)
+
+
+def test_a_name_that_was_proven_before_a_later_one_is_refused(renamed: World) -> None:
+    """So nobody gets a badge with the name that its repository had before."""
+    for name in (ID, "new/name"):
+        prove(renamed, name, own_digest=digest("owner"))
+    asked = len(renamed.host.asked)
+    with pytest.raises(TakenError, match="has proven a later name of the badge: ask the operator"):
+        prove(renamed, ID, OTHER_KEY)
+    assert len(renamed.host.asked) == asked
+    assert finding.authenticate(renamed.table, ID, "owner").proven == "new/name"
+
+
+def test_a_proof_of_the_first_name_leaves_the_owner_what_they_have_proven(renamed: World) -> None:
+    """The badge is stored under its first name, so it goes to whoever proves that."""
+    rename(renamed, ID, "owner", "third/name")
+    for name in ("new/name", "third/name"):
+        prove(renamed, name, own_digest=digest("owner"))
+    secret = prove(renamed, ID)
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID,)
+    for name in ("new/name", "third/name"):
+        owned = finding.authenticate(renamed.table, name, "owner")
+        assert (owned.names, owned.proven) == ((name,), name)
+        assert shown(renamed.table, name) == 0
+    assert shown(renamed.table, ID) == 7
+
+
+def test_a_proof_of_the_first_name_of_an_unproven_badge_takes_all_names(renamed: World) -> None:
+    secret = prove(renamed, ID)
+    assert finding.authenticate(renamed.table, "new/name", secret).names == (ID, "new/name")
+    later = prove(renamed, "new/name", OTHER_KEY)
+    assert finding.authenticate(renamed.table, "new/name", later).names == ("new/name",)
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID,)
+
+
+def test_a_badge_that_nobody_owns_is_taken_by_any_name(renamed: World) -> None:
+    claiming.release(renamed.table, ID)
+    secret = prove(renamed, "new/name")
+    assert finding.authenticate(renamed.table, ID, secret).names == (ID, "new/name")
 
 
 @pytest.mark.parametrize("name", [ID, "new/name"])
-def test_a_proof_of_any_name_takes_a_badge_whose_owner_has_proven_none(
+def test_a_proof_whose_answer_is_lost_has_the_same_answer_again(renamed: World, name: str) -> None:
+    table = renamed.table
+    renamed.table = FaultyTable(table, after_write=raising(None, None, Unavailable("no answer")))
+    with pytest.raises(Unavailable):
+        prove(renamed, name)
+    renamed.table = table
+    before = renamed.table.items.copy()  # type: ignore[attr-defined]
+    assert renamed.prove(proof(name)) == proof(name).secret
+    assert renamed.table.items == before  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", [ID, "new/name"])
+def test_what_the_owner_does_while_a_name_is_looked_for_is_not_undone(
     renamed: World, name: str
 ) -> None:
-    """So no squatter keeps an id by renaming its badge."""
-    renamed.publish(proof(name))
-    secret = renamed.prove(proof(name))
-    assert finding.authenticate(renamed.table, "new/name", secret).proven == name
-
-
-def test_a_proof_of_an_earlier_name_does_not_take_what_a_later_one_has_proven(
-    renamed: World,
-) -> None:
-    """So nobody gets a badge with the name that its repository had before."""
-    renamed.publish(proof(ID), proof("new/name"))
-    secret = renamed.prove(proof("new/name"))
-    with pytest.raises(TakenError, match="has proven a later name of the badge: ask the operator"):
-        renamed.prove(proof(ID))
-    assert len(renamed.host.asked) == 1
-    assert finding.authenticate(renamed.table, ID, secret).proven == "new/name"
-
-
-def test_a_proof_of_the_later_name_takes_the_badge_back(renamed: World) -> None:
-    renamed.publish(proof(ID), proof("new/name"))
-    renamed.prove(proof(ID))
-    secret = renamed.prove(proof("new/name"))
-    assert finding.authenticate(renamed.table, ID, secret).proven == "new/name"
-
-
-def test_a_name_that_is_proven_while_another_is_looked_for_is_kept(renamed: World) -> None:
-    """The rank is checked in the step that writes, too."""
-    renamed.publish(proof(ID), proof("new/name"))
+    """The write requires the state that the rules were applied to."""
     table, other = renamed.table, World(renamed.table, renamed.host, renamed.clock)
 
     def overtake(writes: object) -> None:
         if "OWNER" in str(writes):
             step(())
 
-    step = once(lambda: other.prove(proof("new/name")))
+    step = once(lambda: rename(other, ID, "owner", "third/name"))
     renamed.table = FaultyTable(table, before_write=overtake)
-    with pytest.raises(TakenError):
-        renamed.prove(proof(ID))
+    secret = prove(renamed, name)
     renamed.table = table
-    assert finding.look_up(table, ID).proven == "new/name"
+    assert finding.authenticate(table, name, secret).proven == name
+    left = names_of(renamed, ID, "third/name")
+    kept = (ID, "new/name", "third/name") if name == ID else (ID, "third/name")
+    assert left == [kept, kept]
+
+
+def test_a_name_that_its_owner_proves_while_the_first_one_is_looked_for_stays_theirs(
+    renamed: World,
+) -> None:
+    """The digest of the owner is the same before and after."""
+    table, other = renamed.table, World(renamed.table, renamed.host, renamed.clock)
+
+    def overtake(writes: object) -> None:
+        if "OWNER" in str(writes):
+            step(())
+
+    step = once(lambda: prove(other, "new/name", own_digest=digest("owner")))
+    renamed.table = FaultyTable(table, before_write=overtake)
+    prove(renamed, ID, OTHER_KEY)
+    renamed.table = table
+    assert finding.authenticate(table, "new/name", "owner").names == ("new/name",)
+
+
+def test_a_badge_that_is_deleted_while_its_name_is_looked_for_leaves_the_name_alone(
+    renamed: World,
+) -> None:
+    """The prover of an alias gets no other id."""
+    owned = finding.authenticate(renamed.table, ID, "owner")
+    table, reads = renamed.table, itertools.count(1)
+
+    def delete_between_reads(_: str) -> None:
+        if renamed.host.asked and next(reads) == 2:
+            deleting.delete(table, owned, NOON, WINDOWS.retention)
+
+    renamed.table = FaultyTable(table, before_read=delete_between_reads)
+    secret = prove(renamed, "new/name")
+    assert finding.authenticate(table, "new/name", secret).names == ("new/name",)
+    assert finding.look_up(table, ID).deleted

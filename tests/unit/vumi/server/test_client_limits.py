@@ -62,7 +62,7 @@ def test_a_client_without_an_address_is_not_limited() -> None:
 def test_the_bucket_that_was_unused_for_the_longest_time_is_dropped() -> None:
     """So the memory is bounded. A dropped bucket is full when its client comes again."""
     limited = Limited(Rate(2, 60))
-    clients = [f"10.0.{number >> 8}.{number & 255}" for number in range(MAX_CLIENTS + 1)]
+    clients = [f"10.{number >> 8}.{number & 255}.1" for number in range(MAX_CLIENTS + 1)]
     oldest, second, *rest = clients
     for client in (oldest, second, *rest[:-1], oldest, rest[-1]):
         assert limited.claim(client) == [0.0]
@@ -87,6 +87,51 @@ def test_ipv6_counts_by_its_network_and_mapped_ipv4_as_ipv4(address: str, client
     assert network_of(address) == client
     limited = Limited(Rate(1, 60))
     assert [*limited.claim(address), *limited.claim(client.replace("/64", "9"))] == [0.0, 60.0]
+
+
+NEIGHBOURS = [f"2001:db8:1:{number:x}::1" for number in range(1_024)]
+"""Clients of one /48, of which each 256 are of one /56."""
+
+
+@pytest.mark.parametrize(
+    ("clients", "allowed"),
+    [
+        (NEIGHBOURS[:256], 20),
+        (NEIGHBOURS, 40),
+        ([f"192.0.2.{number}" for number in range(256)], 40),
+        ([f"198.51.{number}.1" for number in range(9)], 90),
+        (["10.0.0.1", "a name", "10.0.0.2", "another name"], 40),
+    ],
+)
+def test_the_clients_of_one_network_share_its_bucket(clients: list[str], allowed: int) -> None:
+    """A /56 has two shares, and a /48 and an IPv4 /24 have four."""
+    limited = Limited(Rate(10, 60))
+    waits = [wait for _ in range(10) for client in clients for wait in limited.claim(client)]
+    assert waits.count(0.0) == allowed
+    limited.now += 60
+    assert limited.claim(clients[-1], 10) == [0.0] * 10
+
+
+def test_an_action_that_a_network_refuses_takes_nothing_from_its_client() -> None:
+    limited = Limited(Rate(1, 60))
+    first, second, third = NEIGHBOURS[:3]
+    assert [*limited.claim(first), *limited.claim(second)] == [0.0, 0.0]
+    assert limited.claim(third) == [30.0]
+    limited.now += 30
+    assert limited.claim(third) == [0.0]
+
+
+def test_a_client_that_others_push_out_does_not_start_again_with_a_full_bucket() -> None:
+    """The bucket of its network stays as it is."""
+    limited = Limited(Rate(1, 86_400))
+    clients = ("2001:db8:1::1", "192.0.2.1")
+    allowed = 0
+    for push in range(6):
+        allowed += sum(not wait for client in clients for wait in limited.claim(client))
+        for number in range(push * MAX_CLIENTS // 2, (push + 1) * MAX_CLIENTS // 2):
+            limited.claim(f"2001:db8:{2 + number // 2:x}:{number % 2:x}::1")
+            limited.claim(f"10.{number >> 8}.{number & 255}.1")
+    assert allowed == 2 + 4, "of a /56 and of a /24"
 
 
 @given(
