@@ -179,8 +179,12 @@ class MachineWorld(World):
 
     def is_done(self, write: Write) -> bool:
         """Return whether a write has ended the life of an id, because its answer may be lost."""
-        at = write.values.get("reset") if isinstance(write, Update) else None
-        return at is not None and (self.engine.get(write.key) or {}).get("reset") == at
+        if not isinstance(write, Update):
+            return False
+        item, at = self.engine.get(write.key) or {}, write.values.get("reset")
+        if "alias" in write.remove and at is None:
+            return "alias" not in item
+        return at is not None and item.get("reset") == at
 
     def note_sent(self, view: View) -> None:
         """Record that a request has sent the message of its view."""
