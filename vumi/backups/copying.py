@@ -12,6 +12,7 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -251,3 +252,8 @@ def _check(source: Path, copy: Path) -> None:
             f"the copy of {source} was removed because its check failed: {wrong[0]}; run"
             f" `DATA={source} vumi check` to see all errors"
         )
+
+
+def clean_up_on_sigterm() -> None:
+    """Interrupt the command by SIGTERM as by SIGINT, so that it removes its unfinished copy."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from vumi import priority
-from vumi.backups import interruption, keeping, making
+from vumi.backups import copying, keeping, making
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.installations.file import find_file
@@ -62,7 +62,7 @@ def _make(invocation: Invocation, folder: Path, keep: int | None, *, as_json: bo
     data = invocation.settings.folder
     find_file(data)
     priority.lower()
-    interruption.clean_up_on_sigterm()
+    copying.clean_up_on_sigterm()
     if keep is None:
         _print(keeping.KeptBackup(making.make(data, folder), ()), as_json=as_json)
     else:

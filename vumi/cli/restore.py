@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from vumi.backups import interruption, restoring
+from vumi.backups import copying, restoring
 from vumi.cli.options import Invocation, as_json, examples
 from vumi.cli.output import print_json
 from vumi.errors import ReportedError
@@ -45,7 +45,7 @@ def restore(
         )
     if backup is None or stack_name is not None:
         raise click.UsageError("give either BACKUP or --stack")
-    interruption.clean_up_on_sigterm()
+    copying.clean_up_on_sigterm()
     data = invocation.settings.folder
     _print(restoring.restore(backup, data, invocation.clock(), aside=aside), as_json=as_json)
 
