@@ -1,4 +1,4 @@
-"""The metrics of the process, and their route: dispatched as any, computed at most once a second."""
+"""The metrics of the process, and their route, which computes them at most once a second."""
 
 from __future__ import annotations
 
