@@ -11,7 +11,7 @@ from chalicelib.http import page, responses
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import ANY_OPTIONS, Route, RouteTable
 from chalicelib.lazy import lazy
-from chalicelib.views import drop_in_routes, history_routes, owner_routes, page_routes
+from chalicelib.views import history_routes, owner_routes, page_routes
 from chalicelib.views import routes as views
 from chalicelib.wallets import routes as wallets
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from chalicelib import description
     from chalicelib.resources import Resources
     from chalicelib.settings import Feature
+    from chalicelib.views import drop_in
 else:
-    description = lazy("chalicelib.description")
+    description, drop_in = lazy("chalicelib.description"), lazy("chalicelib.views.drop_in")
 
 DESCRIPTION_HEADERS = {
     "Content-Type": "application/json",
@@ -69,4 +70,4 @@ def table_of(counters: Sequence[str]) -> RouteTable:
 
     They come last, so that no path of another route is one of theirs.
     """
-    return RouteTable((*TABLE.routes, drop_in_routes.ROUTE)) if counters else TABLE
+    return RouteTable((*TABLE.routes, drop_in.ROUTE)) if counters else TABLE

@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     import boto3
 
     from chalicelib.events.webhooks import signing
-    from deploy import restored_content
     from vumi.installations import stack
 else:
     boto3, signing = lazy("boto3"), lazy("chalicelib.events.webhooks.signing")
-    restored_content = lazy("deploy.restored_content")
     stack = lazy("vumi.installations.stack")
 
 REPORTED_ERRORS = (
@@ -137,7 +135,7 @@ def _restore(given: argparse.Namespace) -> None:
     """Stop the consumers, restore the table and check it. `make restore` runs the other steps."""
     found = stack.outputs(boto3.client("cloudformation"), given.stack)
     bucket, source = found.get("ArchiveBucket", ""), found["TableName"]
-    content = restored_content.ContentCheck(
+    content = restore.ContentCheck(
         partial(stack.stored_items, boto3.client("dynamodb")),
         stack.in_bucket(boto3.client("s3"), bucket),
         print,

@@ -32,7 +32,7 @@ from vumi.storage.private_files import FOLDER_MODE
 from vumi.storage.queue import SqliteQueue
 from vumi.storage.table import FOLDS, SqliteTable
 from vumi.storage.view_clock import ViewClock
-from vumi.workers.changes import ChangeDelivery
+from vumi.workers.changes import ChangeDelivery, archive_changes
 from vumi.workers.events import (
     DELIVERY,
     EventWorker,
@@ -41,7 +41,6 @@ from vumi.workers.events import (
     sweep_step,
 )
 from vumi.workers.expiry import Expiry
-from vumi.workers.journal import archive_changes
 from vumi.workers.loops import Loop
 from vumi.workers.messages import LINGER_SECONDS, MessageDelivery
 from vumi.workers.views import CommitViewQueue, ViewWorker

@@ -20,8 +20,8 @@ from chalicelib.wallets import wallet as wallets
 from chalicelib.wallets.archive import PREFIX
 from chalicelib.wallets.wallet import Entry, Posting
 from vumi.errors import ReportedError
-from vumi.paging import query_all
 
+PAGE = 1_000
 MALFORMED = f"{PREFIX}/malformed/"
 """The beginning of the names of objects whose records can't be read."""
 
@@ -104,3 +104,10 @@ def read_wallet(table: Table, wallet_id: str, add: Callable[[Item], None]) -> It
         for entry in query_all(table, wallets.PARTITION + wallet_id, wallets.ENTRY, last):
             add(entry)
     return wallet
+
+
+def query_all(table: Table, partition: str, first: str, last: str) -> Iterator[Item]:
+    """Yield all items of a partition with a sort key from `first` to `last`, in their order."""
+    while page := table.query(partition, limit=PAGE, first=first, last=last):
+        yield from page
+        first = text(page[-1], "SK") + "\0"

@@ -1,7 +1,8 @@
-"""The webhook secret, which the first start generates.
+"""The secrets of the first start: the webhook secret, and the token of an operator.
 
-It is stored in a file of the data folder that only its owner can read, because it signs webhooks.
-The setting takes precedence over the file.
+The webhook secret is stored in a file of the data folder that only its owner can read, because it
+signs webhooks. The setting takes precedence over the file. The token is shown to its operator and
+to nobody else.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 from chalicelib.events.webhooks import signing
 from chalicelib.settings import Settings, SettingsError
+from vumi.storage.private_files import new_file, open_folder
 
 FILE = "secrets.json"
+FIRST_TOKEN = "first-token"  # noqa: S105  the name of a file
 FILE_MODE = 0o600
 
 
@@ -30,6 +34,22 @@ def prepare(settings: Settings, folder: Path) -> Settings:
     if not path.exists():
         _write(path, signing.new_secret())
     return replace(settings, webhook_secrets=(_read(path),))
+
+
+def show_token(token: str, stream: TextIO, folder: Path) -> None:
+    """Print the token to a terminal; otherwise write it to a file, because a stream may be a log.
+
+    Raises `OSError`.
+    """
+    if stream.isatty():
+        shown = f", shown this once: {token}"
+    else:
+        path = folder / FIRST_TOKEN
+        path.unlink(missing_ok=True)
+        with open_folder(folder) as opened, os.fdopen(new_file(FIRST_TOKEN, opened), "w") as file:
+            file.write(f"{token}\n")
+        shown = f": in {path}; store it elsewhere, and remove the file"
+    print(f"Token for events and wallets{shown}", file=stream, flush=True)
 
 
 def _write(path: Path, secret: str) -> None:

@@ -7,6 +7,7 @@ an SQS event source" and "Configuring partial batch response with DynamoDB and L
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,12 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from chalice.app import Blueprint, CloudWatchEvent, DynamoDBEvent, SQSEvent
 
 from chalicelib import telemetry
-from chalicelib.aws.event_sources import (
-    DISTRIBUTION_QUEUE,
-    TABLE_STREAM,
-    TIMERS_QUEUE,
-    VIEWS_QUEUE,
-)
 from chalicelib.aws.resources import connect, current
 from chalicelib.lazy import lazy
 
@@ -39,6 +34,17 @@ else:
     archive = lazy("chalicelib.wallets.archive")
 
 PartialBatchResponse: TypeAlias = dict[str, list[dict[str, str]]]
+
+VIEWS_QUEUE = os.environ.get("VIEWS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-views")
+TABLE_STREAM = os.environ.get(
+    "TABLE_STREAM_ARN", "arn:aws:dynamodb:us-east-1:000000000000:table/vu-mi/stream/label"
+)
+TIMERS_QUEUE = os.environ.get("TIMERS_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-timers")
+DISTRIBUTION_QUEUE = os.environ.get(
+    "DISTRIBUTION_QUEUE_ARN", "arn:aws:sqs:us-east-1:000000000000:vu-mi-distribution"
+)
+"""The ARNs that Chalice's decorators need. `chalice deploy` reads them from `.chalice/config.json`,
+and the template of `chalice package` replaces them with its own resources."""
 
 OF_VIEWS = (
     "chalicelib.aws.stream_records",

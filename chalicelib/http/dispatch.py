@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from chalicelib import telemetry
-from chalicelib.http import authentication, authorization, cors, errors, guards
+from chalicelib.http import authentication, authorization, errors, guards
 from chalicelib.http.errors import ClientError, MethodNotAllowedError, NotFoundError
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import Authentication, Route, RouteTable
@@ -17,6 +17,14 @@ from chalicelib.settings import SettingsError
 
 if TYPE_CHECKING:
     from chalicelib.resources import Resources
+
+ANY_ORIGIN = {"Access-Control-Allow-Origin": "*"}
+"""The header of each response of a route with `from_any_site`, for scripts of other sites.
+
+It excludes cookies.
+"""
+PREFLIGHT_SECONDS = 86_400
+"""The time for which a browser need not ask again. Chromium asks after two hours."""
 
 
 def dispatch(
@@ -31,7 +39,7 @@ def dispatch(
     try:
         route, request = _resolve(table, request)
     except ClientError as refusal:
-        allowed = cors.answer_preflight(table, request)
+        allowed = _answer_preflight(table, request)
         return _complete(allowed or errors.to_response(refusal), resources)
     try:
         guards.check_limit(Action.REQUEST, request, resources)
@@ -72,11 +80,30 @@ def _authenticate(route: Route, request: Request, resources: Resources) -> Reque
     return replace(request, caller=authentication.authenticate(header, resources))
 
 
+def _answer_preflight(table: RouteTable, request: Request) -> Response | None:
+    """Allow the request that a browser asks for, or return None if its route is for no other site.
+
+    Before any request with a header of the script's own, a browser asks with OPTIONS. The star
+    allows all headers but `Authorization`. Source: Fetch standard, "CORS protocol".
+    """
+    match = table.find(request.path)
+    method = request.headers.get("access-control-request-method", "")
+    route = match.routes.get(method) if match else None
+    if request.method != "OPTIONS" or route is None or not route.from_any_site:
+        return None
+    headers = {
+        "Access-Control-Allow-Methods": method,
+        "Access-Control-Allow-Headers": "*",
+        "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
+    }
+    return Response(204, {**ANY_ORIGIN, **headers})
+
+
 def _complete(response: Response, resources: Resources, route: Route | None = None) -> Response:
     """Return a response with the headers that all responses of its route have."""
     added = _for_https(resources)
     if route is not None and route.from_any_site:
-        added = {**cors.ANY_ORIGIN, **added}
+        added = {**ANY_ORIGIN, **added}
     if not added:
         return response
     return Response(response.status, {**response.headers, **added}, response.body)

@@ -6,16 +6,23 @@ to nothing but this server.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from chalicelib.http.errors import BadRequestError
 from chalicelib.views import preview
 from chalicelib.views.history import History
 from chalicelib.views.periods import Show
+
+if TYPE_CHECKING:
+    from chalicelib.http.messages import Request
+    from chalicelib.settings import Settings
 
 FILE = Path(__file__).with_name("badge_page.html")
 PERIODS = (Show.TODAY, Show.WEEK, Show.MONTH, Show.YEAR)
@@ -23,6 +30,9 @@ SPANS = (7, 30, 90, 365)
 """The days of a chart that the page links to."""
 SUMMARY = "{today} today, {week} this week, {month} this month, {year} this year."
 FROZEN = '<p class="soft note">This badge is frozen: it takes no views.</p>'
+
+HOST = re.compile(r"[A-Za-z0-9._-]+(:[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
+SCHEMES = {"http", "https"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +117,21 @@ class BadgePage:
 def template() -> str:
     """Read the template of the page on its first use."""
     return FILE.read_text(encoding="utf-8")
+
+
+def root_url(request: Request, settings: Settings) -> str:
+    """Return the URL of this server, with a slash at its end.
+
+    It is the operator's `PUBLIC_URL`, or else that of the request: `Host`, and the scheme that a
+    proxy or API Gateway names in `X-Forwarded-Proto`. Raises `BadRequestError` for another host.
+    A client writes the headers, so no cache may store a response with this URL.
+    """
+    if settings.public_url:
+        return settings.public_url
+    host = request.headers.get("host", "localhost")
+    if HOST.fullmatch(host) is None:
+        raise BadRequestError(
+            "the header Host must be a name or an address, with or without a port"
+        )
+    scheme = request.headers.get("x-forwarded-proto", "")
+    return f"{scheme if scheme in SCHEMES else 'http'}://{host}/"

@@ -10,8 +10,9 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from chalicelib.badges import colors
 from chalicelib.badges.svg_markup import escape
-from chalicelib.views import chart_axes, chart_colors, chart_plot, chart_texts
+from chalicelib.views import chart_axes, chart_plot, chart_texts
 from chalicelib.views.chart_axes import TimeAxis
 from chalicelib.views.chart_plot import (
     END,
@@ -27,9 +28,17 @@ from chalicelib.views.chart_plot import (
 from chalicelib.views.history import History
 
 FONT = f'font-size="{LABEL}" font-family="-apple-system,Segoe UI,Helvetica,Arial,sans-serif"'
-THEMES, SCALES = chart_colors.THEMES, chart_axes.SCALES
+THEMES, SCALES = ("auto", "light", "dark"), chart_axes.SCALES
 TITLE, BOLD = 13, 15
 """The size of the title, and the size that bounds its width, because it is bold."""
+LIGHT_PAGE, DARK_PAGE = "#ffffff", "#0d1117"
+"""The backgrounds of GitHub's pages."""
+GREY = ("#656d76", "#8b949e")
+BLUE = ("#0969da", "#4493f8")
+RED = ("#cf222e", "#f85149")
+"""Each colour in the light and in the dark scheme."""
+MIN_CONTRAST = 3.0
+"""The minimum contrast of a graphic with its page. Source: W3C, WCAG 2.2, 1.4.11."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,7 @@ def draw(history: History, look: Look) -> str:
         title=chart_texts.write_headline(history),
         description=chart_texts.describe(history, is_log=look.is_log),
         content=_write_title(history, look, plot) + _draw_content(history, look, plot),
-        accent=chart_colors.readable(look.color) if look.color else chart_colors.BLUE,
+        accent=readable(look.color) if look.color else BLUE,
     )
 
 
@@ -73,9 +82,7 @@ def draw_error(reason: str, look: Look) -> str:
     frame = f'<rect x=".5" y=".5" width="{look.width - 1}" height="{look.height - 1}" rx="6"'
     frame += ' fill="none" stroke="currentColor"/>'
     content = _group("b", frame + "".join(texts))
-    return _write_document(
-        look, title=reason, description="", content=content, accent=chart_colors.RED
-    )
+    return _write_document(look, title=reason, description="", content=content, accent=RED)
 
 
 def _write_document(
@@ -85,7 +92,7 @@ def _write_document(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">'
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-        f"<style>{chart_colors.write_style(accent, look.theme)}</style>"
+        f"<style>{write_style(accent, look.theme)}</style>"
         f"<g {FONT}>{content}</g></svg>"
     )
 
@@ -142,3 +149,28 @@ def _draw_content(history: History, look: Look, plot: Plot) -> str:
     mean = chart_plot.draw_mean(history, plot) if chart_plot.has_mean(history) else ""
     views = chart_plot.draw_views(history, plot)
     return _group("t", axes) + _group("b", views) + _group("t", mean + peak.write())
+
+
+def write_style(accent: tuple[str, str], theme: str) -> str:
+    """Return the style sheet: of one theme, or of the scheme of the reader's system."""
+    light, dark = (
+        f".t{{color:{grey}}}.b{{color:{color}}}" for grey, color in zip(GREY, accent, strict=True)
+    )
+    automatic = f"{light}@media (prefers-color-scheme:dark){{{dark}}}"
+    return {"light": light, "dark": dark}.get(theme, automatic)
+
+
+def readable(color: str) -> tuple[str, str]:
+    """Return a colour for the light and the dark page, darkened or lightened if necessary."""
+    return _adapt(color, LIGHT_PAGE, "#000000"), _adapt(color, DARK_PAGE, "#ffffff")
+
+
+def _adapt(color: str, page: str, toward: str) -> str:
+    """Mix a colour with `toward` in twentieths until it contrasts with the page."""
+    mixtures = (_mix(color, toward, part / 20) for part in range(21))
+    return next(mixture for mixture in mixtures if colors.contrast(mixture, page) >= MIN_CONTRAST)
+
+
+def _mix(color: str, other: str, part: float) -> str:
+    pairs = zip(bytes.fromhex(color[1:]), bytes.fromhex(other[1:]), strict=True)
+    return "#" + bytes(round(a + (b - a) * part) for a, b in pairs).hex()

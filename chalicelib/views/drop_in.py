@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from chalicelib.badges import options
+from chalicelib.http import errors
 from chalicelib.http.errors import BadRequestError, NotFoundError
-from chalicelib.http.messages import Query
-from chalicelib.views import periods
+from chalicelib.http.messages import Query, Request, Response
+from chalicelib.http.routing import ANY_OPTIONS, Route
+from chalicelib.resources import Resources
+from chalicelib.views import periods, routes
 from chalicelib.views.ids import BadIdError
-from chalicelib.views.routes import IMAGE_STYLES
 
 Translation: TypeAlias = Callable[[str], str | None]
 """A function that returns our value of an option for theirs, or None without one."""
@@ -87,7 +89,7 @@ def first(query: Query, name: str) -> str | None:
 def _is_valid(name: str, value: str) -> bool:
     query = {name: [value]}
     try:
-        options.parse(query, IMAGE_STYLES)
+        options.parse(query, routes.IMAGE_STYLES)
         periods.parse(query)
     except BadRequestError:
         return False
@@ -211,3 +213,33 @@ SERVICES: Mapping[str, Service] = {
     ),
 }
 """The services; the paths of dwyl have room for those of others, so they are the last ones."""
+
+
+def get_drop_in(request: Request, resources: Resources) -> Response:
+    """Count a view of the badge that a URL of another counter names, and answer the badge."""
+    query = translate(request.path, request.query, resources.settings.drop_in)
+    answer = routes.get_views if _is_json(request) else routes.get_views_svg
+    return answer(replace(request, query=query), resources)
+
+
+def _fail(failure: Exception, request: Request) -> Response:
+    """Draw a failure, but answer a path that is no counter's like any path without a route."""
+    if isinstance(failure, NotFoundError):
+        return errors.to_response(failure)
+    draw = routes.JSON_FAILURE if _is_json(request) else routes.SVG_FAILURE
+    return draw(failure, request)
+
+
+def _is_json(request: Request) -> bool:
+    return request.path.endswith(".json")
+
+
+ROUTE = Route(
+    "GET",
+    "/{path+}",
+    get_drop_in,
+    with_head=True,
+    on_failure=_fail,
+    from_any_site=True,
+    options=ANY_OPTIONS,
+)

@@ -17,12 +17,11 @@ from chalicelib.views import counting, ids
 
 if TYPE_CHECKING:
     from chalicelib.badges import responses as badge_responses
-    from chalicelib.http import page, public_url
+    from chalicelib.http import page
     from chalicelib.views import badge_page, history, preview
 else:
     badge_responses = lazy("chalicelib.badges.responses")
     page = lazy("chalicelib.http.page")
-    public_url = lazy("chalicelib.http.public_url")
     badge_page = lazy("chalicelib.views.badge_page")
     history = lazy("chalicelib.views.history")
     preview = lazy("chalicelib.views.preview")
@@ -45,7 +44,7 @@ def get_badge_page(request: Request, resources: Resources) -> Response:
         badge_id,
         count.shown,
         found,
-        public_url.root(request, resources.settings),
+        badge_page.root_url(request, resources.settings),
         days,
         is_frozen=count.summary.frozen,
     )

@@ -6,9 +6,10 @@ font and no library for pictures.
 
 from __future__ import annotations
 
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 
-from chalicelib.badges import png
 from chalicelib.badges.options import short
 
 COLUMNS, ROWS, SCALE = 200, 105, 6
@@ -56,6 +57,13 @@ GLYPHS = {
     )
 }
 """Seven rows of five squares each, a row in a byte."""
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+DEPTH, INDEXED = 4, 3
+"""The bits of a pixel, and the colour type of pixels that are indices into a palette."""
+TWO_PIXELS = 0x11
+"""A byte has two pixels of 4 bits. An index times this is a byte of two equal ones."""
+NO_FILTER, SAME_AS_ABOVE = b"\x00", b"\x02"
+"""The filter of a line as it is, and of one that has only its differences to the line above."""
 
 
 class Canvas:
@@ -87,7 +95,7 @@ def draw(count: int, days: Sequence[int]) -> bytes:
     canvas.write(name, COLUMNS - MARGIN - _width(name, NAME_SIZE), NAME_TOP, NAME_SIZE, BLUE)
     canvas.fill(MARGIN, GROUND, COLUMNS - 2 * MARGIN, 1, DIM)
     _draw_bars(canvas, days)
-    return png.encode([bytes(row) for row in canvas.rows], PALETTE, SCALE)
+    return encode_png([bytes(row) for row in canvas.rows], PALETTE, SCALE)
 
 
 def _draw_bars(canvas: Canvas, days: Sequence[int]) -> None:
@@ -123,3 +131,35 @@ def _squares(character: str) -> Iterator[tuple[int, int]]:
         for column in range(LETTER - 1):
             if bits >> (LETTER - 2 - column) & 1:
                 yield column, row
+
+
+def encode_png(rows: Sequence[bytes], palette: Sequence[str], scale: int) -> bytes:
+    """Encode rows of squares, each an index into a palette of at most 16 colours `#rrggbb`.
+
+    A square is `scale` pixels wide and high, which is an even number.
+    Source: W3C, "Portable Network Graphics (PNG) Specification (Third Edition)".
+    """
+    width, height = len(rows[0]) * scale, len(rows) * scale
+    colors = b"".join(bytes.fromhex(color[1:]) for color in palette)
+    lines = zlib.compress(b"".join(_lines(rows, len(palette), scale)))
+    return SIGNATURE + b"".join(
+        (
+            _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, DEPTH, INDEXED, 0, 0, 0)),
+            _chunk(b"PLTE", colors),
+            _chunk(b"IDAT", lines),
+            _chunk(b"IEND", b""),
+        )
+    )
+
+
+def _lines(rows: Sequence[bytes], colors: int, scale: int) -> Iterator[bytes]:
+    squares = [bytes([index * TWO_PIXELS]) * (scale // 2) for index in range(colors)]
+    for row in rows:
+        line = b"".join(squares[index] for index in row)
+        yield NO_FILTER + line
+        yield (SAME_AS_ABOVE + bytes(len(line))) * (scale - 1)
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    checked = kind + content
+    return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))

@@ -29,7 +29,7 @@ from typing import IO, Any, NoReturn, Self
 from simulation.environment import ROOT
 
 INTEGER_BYTES = 4
-IMPORTED = ("chalicelib.events.webhooks.sender", "vumi.metrics.endpoint")
+IMPORTED = ("chalicelib.events.webhooks.sender", "vumi.metrics.monitoring")
 """Modules that most servers import after their start."""
 
 

@@ -22,7 +22,7 @@ from chalicelib.events.webhooks import signing
 from chalicelib.http import tokens
 from tests.end_to_end.receiver import Receiver, receiving
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, create_token, running, start
-from vumi import first_token, secrets
+from vumi import secrets
 
 TOKEN = tokens.new_token()
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -324,7 +324,7 @@ def test_the_first_start_has_a_token_once_and_it_opens_the_routes(tmp_path: Path
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         server.stop()
     has_token = [path for path in tmp_path.iterdir() if token.encode() in path.read_bytes()]
-    assert has_token == [tmp_path / first_token.FILE]
+    assert has_token == [tmp_path / secrets.FIRST_TOKEN]
     with running(tmp_path) as server:
         assert server.request("/api/v1/events", headers=bearer)[0] == 200
         _, out, _ = server.stop()

@@ -18,7 +18,7 @@ import pytest
 from tests.end_to_end.server import PATIENCE_SECONDS, Server, running, start
 from tests.unit.vumi.backups.test_making import STRANGER, needs_root
 from tests.unit.vumi.check.test_check import snapshot
-from vumi import first_token
+from vumi import secrets
 from vumi.check.rights import LOCK
 from vumi.storage.archive import FOLDER
 from vumi.storage.database import FILE
@@ -67,7 +67,7 @@ def run(folder: Path, *command: str) -> tuple[int, str, str]:
 
 def open_a_wallet(server: Server, folder: Path) -> None:
     """Open a wallet by the first token, which the file of the first start has."""
-    token = (folder / first_token.FILE).read_text().strip()
+    token = (folder / secrets.FIRST_TOKEN).read_text().strip()
     body = json.dumps({"user_id": "6f1c2f0e-8d0a-4c57-9a3e-2f4c1f6f7d11"})
     bearer = {"Authorization": f"Bearer {token}"}
     assert server.request("/api/v1/wallets", "POST", body, bearer)[0] == 200
@@ -81,7 +81,7 @@ def test_all_that_the_server_makes_is_for_its_user_only(place: Path) -> None:
         server.wait_for("a", 1)
         open_a_wallet(server, folder)
         found = modes(folder)
-        assert {FILE, FILE + WAL, FILE + SHM, LOCK, first_token.FILE} <= found.keys()
+        assert {FILE, FILE + WAL, FILE + SHM, LOCK, secrets.FIRST_TOKEN} <= found.keys()
         assert found.pop("data") == 0o700
         assert set(found.values()) == {0o600}
         assert folder.parent.stat().st_mode & 0o777 == 0o700

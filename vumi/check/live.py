@@ -20,8 +20,7 @@ from chalicelib.wallets import wallet as wallets
 from vumi.check.consistency import Badges
 from vumi.check.items import Items, StoredItem
 from vumi.check.report import Finding, all_wrong, note
-from vumi.journals import ArchivedObject, read_wallet
-from vumi.paging import query_all
+from vumi.journals import ArchivedObject, query_all, read_wallet
 
 MAX_READS = 10
 """Attempts to read a badge between two of its writes."""

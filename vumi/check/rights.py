@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from chalicelib import telemetry
-from vumi import first_token, secrets
+from vumi import secrets
 from vumi.admin import overview_file
 from vumi.check.report import Finding, note, ok, wrong
 from vumi.storage import archive
@@ -53,7 +53,7 @@ def check(folder: Path) -> Iterator[Finding]:
         yield kind(f"other users have rights to {folder}/ (mode {mode}): run `{_fix(folder)}`")
     else:
         yield ok(f"no other user has rights to {folder}/")
-    if (path := folder / first_token.FILE).exists():
+    if (path := folder / secrets.FIRST_TOKEN).exists():
         yield note(f"{path} has the token of the first start: store it elsewhere, and remove it")
 
 

@@ -17,9 +17,9 @@ from chalicelib.storage.errors import StorageError
 from vumi.cli.options import Invocation, examples
 from vumi.engine import Engine
 from vumi.errors import ReportedError
-from vumi.first_token import show_token
 from vumi.metrics.monitoring import Monitored, Monitoring
 from vumi.notify import Notifier
+from vumi.secrets import show_token
 from vumi.server.admin import Admin
 from vumi.server.asgi import Application
 from vumi.server.client_limits import ClientLimits

@@ -41,7 +41,7 @@ from vumi.admin.installation import Installation
 from vumi.admin.source import Group, QueuedEvent, StoredObject, new_summary
 from vumi.exchange import formats
 from vumi.exchange.formats import BADGE, ENTRY, HEADS, NONCE, WALLET
-from vumi.paging import query_all
+from vumi.journals import query_all
 
 BATCH_PARTITIONS = 100
 TRIES = 50

@@ -1,14 +1,21 @@
-"""The delivery of changes, as Lambda does it between the table's stream and its consumers."""
+"""The delivery of changes, as Lambda does it between the table's stream and its consumers.
+
+`archive_changes` is the consumer of journals.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import TypeAlias
 
+from chalicelib.resources import Resources
 from chalicelib.storage.items import text
+from chalicelib.storage.messages import log_malformed_record, parse_records
 from chalicelib.units import Seconds
+from chalicelib.wallets.archive import EntryRemoval, archive_entries, archive_malformed
 from vumi.storage.commits import InOneCommit
 from vumi.storage.database import Database
 from vumi.storage.table import Change, ChangeLog
@@ -80,3 +87,18 @@ class ChangeDelivery:
         if done:
             self._log.checkpoint(done[-1])
         return RETRY_SECONDS if failed else 0.0
+
+
+def archive_changes(changes: Sequence[Change], resources: Resources) -> list[Change]:
+    """Archive removed entries of journals; return the changes to deliver again.
+
+    Raises `StorageError`.
+    """
+    removals, malformed = parse_records(changes, _entry_removal, log_malformed_record)
+    archive_malformed([asdict(change) for change in malformed], resources)
+    failed = set(archive_entries([removal for _, removal in removals], resources))
+    return [change for change, removal in removals if removal in failed]
+
+
+def _entry_removal(change: Change) -> EntryRemoval:
+    return EntryRemoval.of(change.item, change.sequence, change.removed_at)

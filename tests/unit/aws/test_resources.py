@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import time
@@ -12,7 +13,7 @@ import pytest
 
 from chalicelib.aws import resources
 from chalicelib.aws.dynamodb import DynamoTable
-from chalicelib.aws.resources import AwsResources
+from chalicelib.aws.resources import AwsResources, uncollected
 from chalicelib.aws.s3 import S3Archive
 from chalicelib.concurrency import map_parallel
 from chalicelib.settings import SettingsError
@@ -127,3 +128,25 @@ def test_the_archive_is_a_bucket_made_once(aws: AwsResources) -> None:
 def test_on_aws_the_clock_is_real_and_work_is_parallel(aws: AwsResources) -> None:
     assert aws.clock is time.time
     assert aws.map_parallel is map_parallel
+
+
+def test_the_collector_is_off_during_the_block_and_on_afterwards() -> None:
+    with uncollected():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_the_collector_is_on_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), uncollected():
+        raise ZeroDivisionError
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        with uncollected(), uncollected():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

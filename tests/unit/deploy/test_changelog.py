@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from chalicelib.version import VERSION
-from deploy import changelog, template
-from deploy.changelog import ChangelogError, Section
+from deploy import release, template
+from deploy.release import ChangelogError, Section
 
 TEXT = (template.ROOT / "CHANGELOG.md").read_text()
 KINDS = ["Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Upgrade notes"]
@@ -33,13 +33,13 @@ def number(version: str) -> tuple[int, ...]:
 
 
 def test_the_version_has_a_section_with_a_date() -> None:
-    released = changelog.find_release(TEXT, VERSION)
+    released = release.find_release(TEXT, VERSION)
     assert released.released is not None
     assert "### Upgrade notes\n" in released.text
 
 
 def test_unreleased_is_on_top_and_versions_and_dates_descend() -> None:
-    unreleased, *releases = changelog.read(TEXT)
+    unreleased, *releases = release.read_sections(TEXT)
     assert unreleased.version == "Unreleased"
     versions = [number(section.version) for section in releases]
     assert versions == sorted(set(versions), reverse=True)
@@ -49,19 +49,19 @@ def test_unreleased_is_on_top_and_versions_and_dates_descend() -> None:
 
 
 def test_each_heading_is_one_of_keep_a_changelog_and_in_its_order() -> None:
-    for section in changelog.read(TEXT):
+    for section in release.read_sections(TEXT):
         kinds = re.findall(r"^### (.+)$", section.text, re.MULTILINE)
         assert kinds == [kind for kind in KINDS if kind in kinds]
 
 
 def test_a_section_has_its_date_and_its_text() -> None:
     text = "### Added\n\n- Red badges.\n"
-    assert changelog.find_release(SAMPLE, "1.1.0") == Section("1.1.0", date(2027, 1, 2), text)
+    assert release.find_release(SAMPLE, "1.1.0") == Section("1.1.0", date(2027, 1, 2), text)
 
 
 def test_a_version_without_a_section_is_no_release() -> None:
     with pytest.raises(ChangelogError) as raised:
-        changelog.find_release(SAMPLE, "1.2.0")
+        release.find_release(SAMPLE, "1.2.0")
     assert str(raised.value) == (
         "CHANGELOG.md has no section of version 1.2.0: add `## [1.2.0] - YYYY-MM-DD`, or change"
         " chalicelib/version.py"
@@ -80,12 +80,12 @@ def test_a_version_without_a_section_is_no_release() -> None:
 )
 def test_a_heading_of_another_form_is_no_release(heading: str) -> None:
     with pytest.raises(ChangelogError, match=re.escape(heading)):
-        changelog.find_release(f"{SAMPLE}\n## {heading}\n", "1.2.0")
+        release.find_release(f"{SAMPLE}\n## {heading}\n", "1.2.0")
 
 
 def test_release_notes_name_the_files_of_links() -> None:
     """A page of a release is not in the folder of the files."""
     text = "A [page](docs/cost.md#wallets), [docs/cost.md](docs/cost.md) and [a](https://a.org)."
-    assert changelog.without_relative_links(text) == (
+    assert release.without_relative_links(text) == (
         "A page (docs/cost.md), docs/cost.md and [a](https://a.org)."
     )

@@ -18,7 +18,7 @@ from chalicelib.wallets import opening
 from chalicelib.wallets.archive import EntryRemoval, batches
 from chalicelib.wallets.ledger import Ledger
 from chalicelib.wallets.wallet import ENTRY, Posting
-from deploy.restored_content import ContentCheck
+from deploy.restore import ContentCheck
 from deploy.restored_table import NotRestoredError
 from simulation.aws_table import create_table
 from vumi.check.report import Finding, FindingKind

@@ -509,3 +509,19 @@ def test_the_title_names_the_unit(by: By, amount: int, title: str) -> None:
 def test_the_title_of_one_bucket_of_the_past_names_it(by: By, span: str) -> None:
     history = History(by, 1, None, (Bucket(by.start(TODAY), 2),), is_current=False)
     assert chart_texts.write_headline(history) == f"2 views {span}"
+
+
+@given(st.from_regex("#[0-9a-f]{6}", fullmatch=True))
+def test_a_colour_changes_only_if_its_contrast_is_too_low(color: str) -> None:
+    for seen, page in zip(chart.readable(color), ["#ffffff", "#0d1117"], strict=True):
+        assert contrast(seen, page) >= 3
+        assert (seen == color) == (contrast(color, page) >= 3)
+
+
+def test_the_styles_of_the_themes_are_the_parts_of_the_automatic_one() -> None:
+    automatic, light, dark = (
+        chart.write_style(("#000000", "#ffffff"), theme) for theme in chart.THEMES
+    )
+    assert light == ".t{color:#656d76}.b{color:#000000}"
+    assert dark == ".t{color:#8b949e}.b{color:#ffffff}"
+    assert automatic == f"{light}@media (prefers-color-scheme:dark){{{dark}}}"

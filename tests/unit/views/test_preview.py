@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.badges.options import MAX_BASE
 from chalicelib.views import preview
-from tests.unit.png_pictures import decode
+from tests.unit.png_pictures import Picture, decode
 
 NO_DAYS = [0] * preview.DAYS
 FRAME = preview.MARGIN
@@ -88,3 +88,19 @@ def test_every_character_of_a_count_has_a_glyph() -> None:
     for power in range(19):
         preview.draw(10**power * 12 // 10, NO_DAYS)
     assert all(len(rows) == 7 for rows in preview.GLYPHS.values())
+
+
+PALETTE = ("#000000", "#ff8000", "#0102ff")
+ROWS = [b"\x00\x01\x02", b"\x02\x02\x00"]
+
+
+@pytest.mark.parametrize("scale", [2, 6])
+def test_each_square_has_its_colour_and_size(scale: int) -> None:
+    picture = decode(preview.encode_png(ROWS, PALETTE, scale))
+    expected = [bytes(index for index in row for _ in range(scale)) for row in ROWS]
+    assert picture == Picture(PALETTE, [row for row in expected for _ in range(scale)])
+
+
+def test_sixteen_colours_are_possible() -> None:
+    palette = tuple(f"#{index:06x}" for index in range(16))
+    assert decode(preview.encode_png([bytes(range(16))], palette, 2)).palette == palette

@@ -1,7 +1,8 @@
-"""The webhook secret that the first start generates, and the setting that overrides it."""
+"""The secrets of the first start: a webhook secret, which a setting overrides, and a token."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import stat
@@ -13,7 +14,7 @@ import pytest
 
 from chalicelib.events.webhooks import signing
 from chalicelib.settings import Settings, SettingsError
-from vumi.secrets import FILE, prepare
+from vumi.secrets import FILE, FIRST_TOKEN, prepare, show_token
 
 SECRET = signing.new_secret()
 
@@ -110,3 +111,44 @@ def test_a_folder_that_can_not_be_created_raises_an_os_error(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         prepare(Settings(), tmp_path / "file" / "data")
+
+
+TOKEN = "the-first-token"  # noqa: S105  an example
+
+
+class Terminal(io.StringIO):
+    """A stream that a person reads."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_the_token_and_no_file_has_it(tmp_path: Path) -> None:
+    terminal = Terminal()
+    show_token(TOKEN, terminal, tmp_path)
+    assert terminal.getvalue() == (f"Token for events and wallets, shown this once: {TOKEN}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_any_other_stream_names_a_file_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    show_token(TOKEN, stream, tmp_path)
+    path = tmp_path / FIRST_TOKEN
+    assert stream.getvalue() == (
+        f"Token for events and wallets: in {path}; store it elsewhere, and remove the file\n"
+    )
+    assert path.read_text() == f"{TOKEN}\n"
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("planted", ["link", "file"])
+def test_a_planted_file_does_not_get_the_token(tmp_path: Path, planted: str) -> None:
+    other = tmp_path / "other"
+    other.touch(mode=0o666)
+    if planted == "link":
+        (tmp_path / FIRST_TOKEN).symlink_to(other)
+    else:
+        (tmp_path / FIRST_TOKEN).hardlink_to(other)
+    show_token(TOKEN, io.StringIO(), tmp_path)
+    assert other.read_text() == ""
+    assert (tmp_path / FIRST_TOKEN).read_text() == f"{TOKEN}\n"

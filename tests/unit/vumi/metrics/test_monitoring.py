@@ -1,16 +1,19 @@
-"""The route of the metrics: dispatched as any other, and computed at most once a second."""
+"""The metrics of the process, and their route, which computes them at most once a second."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from chalicelib.http.dispatch import dispatch
 from chalicelib.http.messages import Request, Response
 from chalicelib.http.routing import RouteTable
 from simulation.resources import GivenResources
+from tests.unit.vumi.metrics.reading import samples
 from vumi.metrics.access import MetricsAccess
-from vumi.metrics.endpoint import KEPT_SECONDS, MetricsEndpoint
 from vumi.metrics.families import CONTENT_TYPE, Family, Kind, Metric
+from vumi.metrics.monitoring import KEPT_SECONDS, MetricsEndpoint, ProcessMetrics
 from vumi.server.proxies import TrustedProxies
 
 SCRAPES = Metric("vumi_scrapes_total", Kind.COUNTER, "Scrapes.")
@@ -62,3 +65,22 @@ def test_a_refused_scrape_computes_nothing() -> None:
     assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert scraped.get(method="POST").status == 405
     assert scraped.computed == 0
+
+
+def test_a_process_has_its_start_memory_and_files() -> None:
+    found = samples(ProcessMetrics("1.2", 1_000.5).families())
+    [build] = (name for name in found if name.startswith("vumi_build_info"))
+    assert 'version="1.2"' in build
+    assert found["process_start_time_seconds"] == 1_000.5
+    assert found["process_cpu_seconds_total"] > 0
+    assert 10e6 < found["process_resident_memory_bytes"] < 10e9
+    assert 3 <= found["process_open_fds"] <= found["process_max_fds"]
+    with Path(os.devnull).open():
+        more = samples(ProcessMetrics("1.2", 0).families())
+    assert more["process_open_fds"] == found["process_open_fds"] + 1
+
+
+def test_a_system_without_proc_has_the_other_metrics(tmp_path: Path) -> None:
+    found = samples(ProcessMetrics("1.2", 0, tmp_path / "proc").families())
+    assert "process_resident_memory_bytes" not in found
+    assert "process_start_time_seconds" in found

@@ -1,10 +1,10 @@
-"""A query in pages yields each item of a partition once."""
+"""The journals: a query in pages yields each item of a partition once."""
 
 from __future__ import annotations
 
 from chalicelib.storage.items import Item
 from simulation.memory_table import MemoryTable
-from vumi.paging import PAGE, query_all
+from vumi.journals import PAGE, query_all
 
 
 def test_every_item_between_the_bounds_is_read_once() -> None:

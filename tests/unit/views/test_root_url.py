@@ -6,13 +6,13 @@ import pytest
 
 from chalicelib.http.errors import BadRequestError
 from chalicelib.http.messages import Request
-from chalicelib.http.public_url import root
 from chalicelib.settings import Settings, SettingsError
+from chalicelib.views.badge_page import root_url
 
 
 def of(public_url: str = "", **headers: str) -> str:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return root(Request("GET", "/s", headers=named), Settings(public_url=public_url))
+    return root_url(Request("GET", "/s", headers=named), Settings(public_url=public_url))
 
 
 @pytest.mark.parametrize(

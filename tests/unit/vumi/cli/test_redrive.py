@@ -14,8 +14,8 @@ from simulation.memory_table import MemoryTable
 from simulation.queues import FakeQueue
 from simulation.scheduled_events import AT, an_event, fire
 from simulation.tables import FaultyTable, raising
-from vumi.admin.redriving import Redrive, Redriven, RedriveOutcome
 from vumi.cli import redrive as redrive_command
+from vumi.cli.redrive import Redrive, Redriven, RedriveOutcome
 
 GONE = DeliveryResult(code=410, error="answered 410", is_final=True)
 LATER = AT + 60_000

@@ -27,8 +27,8 @@ from simulation.aws_table import create_table
 from simulation.clocks import NOON, FakeTime, ulid_of
 from simulation.memory_table import MemoryTable
 from simulation.tables import FaultyTable, raising
-from vumi.admin.folding import FoldAll, FoldedBadge, NotFoldedError
 from vumi.cli import fold as folding
+from vumi.cli.fold import FoldAll, FoldedBadge, NotFoldedError
 from vumi.cli.program import main
 from vumi.installations.file import FileInstallation
 from vumi.installations.stack import CLOCK_MARGIN_SECONDS, folder, viewed_ids
