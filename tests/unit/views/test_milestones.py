@@ -21,7 +21,9 @@ from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.count_at_once import AT_ONCE, AtOnceCounter
 from chalicelib.views.folding import Folder
 from chalicelib.views.milestones import (
+    DAY_MILLISECONDS,
     MAX_MILESTONES,
+    MAX_SENT_A_DAY,
     NOTHING,
     Milestone,
     Milestones,
@@ -47,6 +49,7 @@ OTHER = "https://other.example/"
 SECRET, THEIRS = "s" * 32, "t" * 32
 LATER = NOON + 3_600
 AFTER = NOON + 90_000
+DAY = DAY_MILLISECONDS / 1_000
 
 
 @dataclass
@@ -366,7 +369,7 @@ def test_a_reset_badge_reaches_its_milestones_again(world: World) -> None:
         world.take(2)
         world.fold()
         world.change(reset=True)
-        world.now += 60
+        world.now += DAY
     assert world.sent() == [2, 2]
     assert len({event.event_id for event in world.events()}) == 2
     assert (world.reached(), read(world.table, BADGE).milestone) == ([], 2)
@@ -407,19 +410,60 @@ def test_a_milestone_that_is_set_again_stays_reached(world: World) -> None:
     assert world.sent() == [2]
 
 
-@pytest.mark.parametrize("later", [0, 60])
-def test_a_milestone_that_is_removed_and_set_again_has_a_new_event(
-    world: World, later: float
+def reset(world: World) -> None:
+    world.change(reset=True)
+
+
+def set_again(world: World) -> None:
+    world.change(base=0)
+    world.set()
+    world.set(10)
+
+
+def set_again_after_a_hand_over(world: World) -> None:
+    world.change(base=0)
+    world.set()
+    for secrets in ((SECRET, THEIRS), (THEIRS, SECRET)):
+        changing.hand_over(world.table, BADGE, secrets[0], digest(secrets[1]), world.now)
+    world.set(10)
+
+
+AGAIN = (reset, set_again, set_again_after_a_hand_over)
+
+
+@pytest.mark.parametrize("begin_again", AGAIN)
+def test_a_milestone_is_sent_once_a_day_however_often_it_is_reached(
+    world: World, begin_again: Callable[[World], None]
 ) -> None:
-    """The clock of views of one machine may stand still."""
-    for n in range(2):
-        world.set(10)
+    world.set(10)
+    for _ in range(3):
         world.change(base=15)
-        assert world.sent() == [10] * (n + 1)
-        world.change(base=0)
-        world.set()
-        world.now += later
+        assert (world.reached(), world.sent()) == ([10], [10])
+        assert read(world.table, BADGE).milestone == 0
+        begin_again(world)
+        world.now += DAY / 3 - 1
+    world.change(base=15)
+    assert world.sent() == [10]
+    begin_again(world)
+    world.now += 3
+    world.change(base=15)
+    assert world.sent() == [10, 10]
     assert len({*world.queued()}) == 2
+
+
+def test_a_badge_sends_few_milestones_a_day(world: World) -> None:
+    """Others are marked as reached, so that its next counts read nothing more."""
+    for first in range(10, 10 * MAX_SENT_A_DAY, 10):
+        world.set(*range(first, first + MAX_MILESTONES))
+        world.change(base=first + 9)
+    assert len(world.sent()) == MAX_SENT_A_DAY == len(world.state().sent)
+    assert len(world.reached()) == MAX_MILESTONES
+    world.change(base=0)
+    world.now += DAY
+    world.set(5)
+    world.change(base=9)
+    assert world.sent()[-1] == 5
+    assert [*world.state().sent] == ["5"]
 
 
 def test_a_milestone_that_stays_in_the_list_keeps_its_event(world: World) -> None:
