@@ -19,7 +19,7 @@ from chalicelib.storage.writes import Delete, Put, Update, Write
 from chalicelib.units import Milliseconds
 from chalicelib.views import keys
 from chalicelib.views.milestones import (
-    DAY_MILLISECONDS,
+    DAY,
     MAX_SENT_A_DAY,
     Milestone,
     Milestones,
@@ -69,7 +69,7 @@ class MilestoneLaw:
     def _is_sent(self, summary: Summary, marked: Milestone) -> bool:
         """Note that a milestone was marked; return whether its badge sends it again."""
         sent = self._sent[summary.badge_id]
-        recent = [count for count, at in sent.items() if marked.reached - at < DAY_MILLISECONDS]
+        recent = [count for count, at in sent.items() if marked.reached - at < DAY]
         if marked.count in recent or len(recent) == MAX_SENT_A_DAY:
             self.silent.add(event_id(summary.badge_id, marked.count, summary.reset, marked.set_at))
             return False

@@ -9,9 +9,6 @@ writes the summary, so the summary's `version` makes each milestone reached once
     first     reads 4, reaches 1,000, writes on 4: done, with the event
     second    reads 4, reaches 1,000, writes on 4: fails, reads 5, which is past 1,000
 
-A life ends with a reset, and its owner may reset a badge at any time. So the item keeps the times at
-which milestones were sent, and none of them is sent again for a day.
-
 The milestones belong to the owner who set them: another owner neither sees nor sends them.
 """
 
@@ -41,7 +38,7 @@ MAX_MILESTONES = 5
 """The maximum number of milestones of a badge."""
 MAX_SENT_A_DAY = 20
 """The maximum number of webhooks that a badge sends in a day, however its milestones change."""
-DAY_MILLISECONDS = 86_400_000
+DAY: Milliseconds = 86_400_000
 MAX_WRITES = MAX_MILESTONES + 1
 """Writes that milestones add to a transaction: their events, and their item."""
 
@@ -100,8 +97,8 @@ class Passage(NamedTuple):
 class Milestones:
     """All milestones of a badge, the digest of the owner who set them, and the latest `set_at`.
 
-    `sent` has the counts that were sent in the day before the latest one, each with its time; also
-    those of milestones that were removed since.
+    `sent` has the counts that were sent within a day, each with its time, because the owner may
+    begin a new life, or set them again, at any time.
     """
 
     badge_id: str
@@ -169,9 +166,7 @@ class Milestones:
         marked = [
             replace(one, reached=passage.at) if one in passed else one for one in self.milestones
         ]
-        recent = {
-            count: at for count, at in self.sent.items() if passage.at < at + DAY_MILLISECONDS
-        }
+        recent = {count: at for count, at in self.sent.items() if passage.at < at + DAY}
         unsent = [one for one in passed if str(one.count) not in recent]
         unsent = unsent[: MAX_SENT_A_DAY - len(recent)]
         sent = recent | {str(one.count): passage.at for one in unsent}

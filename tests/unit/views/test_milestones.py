@@ -16,12 +16,11 @@ from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
 from chalicelib.storage.ports import Table
-from chalicelib.views import keys
+from chalicelib.views import keys, milestones
 from chalicelib.views.consumers import MarkerRemoval, fold_badges, store_views
 from chalicelib.views.count_at_once import AT_ONCE, AtOnceCounter
 from chalicelib.views.folding import Folder
 from chalicelib.views.milestones import (
-    DAY_MILLISECONDS,
     MAX_MILESTONES,
     MAX_SENT_A_DAY,
     NOTHING,
@@ -49,7 +48,7 @@ OTHER = "https://other.example/"
 SECRET, THEIRS = "s" * 32, "t" * 32
 LATER = NOON + 3_600
 AFTER = NOON + 90_000
-DAY = DAY_MILLISECONDS / 1_000
+DAY = milestones.DAY / 1_000
 
 
 @dataclass
