@@ -45,7 +45,7 @@ MAX_ADDRESSES = 4
 """The maximum number of addresses of a name that are tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_STRANGERS_REQUESTS = 8
-"""Concurrent requests for strangers to one address."""
+"""Concurrent requests for strangers to one address, whatever names it has."""
 
 
 class CallError(Exception):
@@ -89,8 +89,7 @@ class HttpClient:
 
     `allowed` are the private networks that may be called. `seconds` is the time for one whole
     request: resolving, connecting, sending and reading. An answer may have `max_bytes`. Redirects
-    are not followed, and no proxy is used. An address, whatever names it has, gets `max_requests`
-    concurrently; `connected` has one for each of them.
+    are not followed, and no proxy is used. `connected` has an address once for each request to it.
     """
 
     allowed: Allowed

@@ -26,9 +26,8 @@ MAX_NAME_CHARACTERS = 253
 DEFAULT_PORTS = {"https": 443, "http": 80}
 PORTS = (443, 8443)
 DNS_SECONDS = 5.0
-MAX_STRANGERS_NAMES = 16
-"""Names of strangers that are resolved concurrently: fewer than the threads of requests."""
-STRANGERS_SLOTS = BoundedSemaphore(MAX_STRANGERS_NAMES)
+STRANGERS_SLOTS = BoundedSemaphore(16)
+"""Slots for the names of strangers, of which one machine resolves fewer than it has threads."""
 
 LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?")
 NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")

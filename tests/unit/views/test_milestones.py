@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from chalicelib.events.event import Event, Status, batches, event_id_in, key
 from chalicelib.events.webhook_schedule import EventSchedule
 from chalicelib.http.tokens import digest
+from chalicelib.outgoing.urls import STRANGERS_SLOTS
 from chalicelib.settings import Settings
 from chalicelib.storage.errors import Unavailable
 from chalicelib.storage.items import Item
@@ -553,6 +555,15 @@ def test_an_owner_sets_and_sees_milestones(world: World) -> None:
     ]
     assert world.api("PATCH", {"milestones": []}).status == 200
     assert world.api("GET").body["milestones"] == []
+
+
+def test_an_owner_waits_for_a_slot_to_resolve_names(world: World) -> None:
+    with ExitStack() as held:
+        while STRANGERS_SLOTS.acquire(blocking=False):
+            held.callback(STRANGERS_SLOTS.release)
+        refused = world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]})
+    assert refused.refusal == (400, "bad_request")
+    assert world.api("PATCH", {"milestones": [{"count": 5, "url": URL}]}).status == 200
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1/", "http://[", "ftp://example.com/"])
